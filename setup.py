@@ -1,0 +1,37 @@
+"""Compile the kernels with mypyc when that is possible; the rest of the build is in pyproject.toml.
+
+Every extension is optional: without a C compiler the same modules are installed as plain Python and
+`barnabas version` says so. BARNABAS_COMPILE=0 asks for that on purpose.
+"""
+
+import os
+import runpy
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+SRC = Path(__file__).parent / "src"
+
+
+def kernels() -> list[Extension]:
+    if os.environ.get("BARNABAS_COMPILE") == "0":
+        return []
+    from mypyc.build import mypycify
+
+    # Read by path: importing the package would need its dependencies, which the build does not have.
+    names: tuple[str, ...] = runpy.run_path(str(SRC / "barnabas/base/kernels.py"))["KERNELS"]
+    paths = [str(SRC / (name.replace(".", "/") + ".py")) for name in names]
+    try:
+        extensions: list[Extension] = mypycify(paths, opt_level="3", debug_level="0", group_name="barnabas")
+    except SystemExit:
+        # mypyc leaves like this when types do not check: with some later release of it, perhaps. A slower
+        # install is better than none, and the tests refuse to run on it when they are told to be compiled.
+        print("barnabas: the kernels do not compile here and are installed as plain Python", file=sys.stderr)
+        return []
+    for extension in extensions:
+        extension.optional = True
+    return extensions
+
+
+setup(ext_modules=kernels())

@@ -1,0 +1,32 @@
+"""The modules that mypyc compiles, and whether it did.
+
+setup.py reads KERNELS from this file by path, so nothing is imported at the top.
+"""
+
+KERNELS = (
+    "barnabas.protocol.wire",
+    "barnabas.protocol.tuned.reader",
+    "barnabas.protocol.tuned.fetch_request",
+    "barnabas.protocol.tuned.produce_request",
+    "barnabas.records.varint",
+    "barnabas.records.record",
+    "barnabas.records.decode",
+    "barnabas.records.walk",
+    "barnabas.records.encode",
+    "barnabas.records.builder",
+    "barnabas.records.rebuild",
+    "barnabas.records.column_walk",
+    "barnabas.records.column_scan",
+    "barnabas.records.column_pack",
+)
+
+
+def compiled_kernels() -> dict[str, bool]:
+    """Say for every kernel whether the loaded module is machine code or plain Python."""
+    from importlib.util import find_spec
+
+    state = {}
+    for name in KERNELS:
+        spec = find_spec(name)
+        state[name] = spec is not None and spec.origin is not None and not spec.origin.endswith(".py")
+    return state

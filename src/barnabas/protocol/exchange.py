@@ -1,0 +1,122 @@
+"""Whole requests and responses: header, body, and which versions of both belong together.
+
+A server calls decode_request() and response_parts(), a client encode_request() and decode_response().
+Bytes after a body are ignored, as Kafka does.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, NamedTuple
+
+from barnabas.base.errors import BarnabasError, Malformed
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.apis import Api, api
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.headers import RequestHeader, ResponseHeader
+from barnabas.protocol.schema.codec import decode, decoder, encode_parts
+from barnabas.protocol.schema.decoder import Decode
+
+_START = Struct(">hhi")
+_SIZE = Struct(">i")
+# The frame's length and the response header, which is a correlation id and, in version 1, no tagged fields.
+_RESPONSE_START = (Struct(">ii"), Struct(">iix"))
+_KNOWN_KEYS = frozenset(ApiKey)
+
+
+class UnsupportedRequest(BarnabasError):
+    """A key or version that nobody here speaks.
+
+    Kafka closes the connection on it, unless the key is ApiVersions: then a client that is newer than
+    the broker gets an answer it can read (see refuse_api_versions).
+    """
+
+    def __init__(self, *, key: int, version: int, correlation_id: int) -> None:
+        name = ApiKey(key).name if key in _KNOWN_KEYS else "unknown"
+        super().__init__(f"api key {key} ({name}) version {version} is not supported")
+        self.key = key
+        self.version = version
+        self.correlation_id = correlation_id
+
+
+class Request(NamedTuple):
+    api: Api
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: Any
+
+
+class _Route(NamedTuple):
+    """How to read one version of one request."""
+
+    api: Api
+    header: Decode
+    body: Decode
+
+
+# Filled as versions are used, so bounded by what is declared; a request costs one look-up.
+_routes: dict[tuple[int, int], _Route] = {}
+
+
+def decode_request(frame: bytes) -> Request:
+    """Read one frame, without its length. Malformed or UnsupportedRequest if that cannot be."""
+    if len(frame) < _START.size:
+        raise Malformed(f"{len(frame)} bytes are no request header", where="request")
+    key, version, correlation_id = _START.unpack_from(frame)
+    route = _routes.get((key, version)) or _find_route(key, version, correlation_id)
+    header, at = route.header(frame, 0)
+    body, _ = route.body(frame, at)
+    return Request(route.api, version, correlation_id, header.client_id, body)
+
+
+def _find_route(key: int, version: int, correlation_id: int) -> _Route:
+    spoken = api(ApiKey(key)) if key in _KNOWN_KEYS else None
+    if spoken is None or version not in spoken.versions:
+        raise UnsupportedRequest(key=key, version=version, correlation_id=correlation_id)
+    header = decoder(RequestHeader, spoken.request_header_version(version))
+    route = _routes[key, version] = _Route(spoken, header, decoder(spoken.request, version))
+    return route
+
+
+def encode_request(
+    body: object, version: int, *, key: ApiKey, correlation_id: int, client_id: str | None
+) -> bytes:
+    """One frame with its length."""
+    header = RequestHeader(
+        request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
+    )
+    parts: list[bytes] = []
+    encode_parts(header, api(key).request_header_version(version), parts)
+    encode_parts(body, version, parts)
+    data = b"".join(parts)
+    return _SIZE.pack(len(data)) + data
+
+
+def response_parts(body: object, version: int, *, key: ApiKey, correlation_id: int) -> list[bytes]:
+    """One frame with its length, in parts; records are parts of their own and may be file ranges."""
+    start = _RESPONSE_START[api(key).response_header_version(version)]
+    parts: list[bytes] = [b""]
+    encode_parts(body, version, parts)
+    parts[0] = start.pack(start.size - _SIZE.size + sum(map(len, parts)), correlation_id)
+    return parts
+
+
+def decode_response(frame: bytes, version: int, *, key: ApiKey) -> tuple[int, Any]:
+    """Read one frame, without its length: the correlation id and the body."""
+    spoken = api(key)
+    header, at = decode(ResponseHeader, spoken.response_header_version(version), frame)
+    body, _ = decode(spoken.response, version, frame, at)
+    return header.correlation_id, body
+
+
+def refuse_api_versions(correlation_id: int, spoken: Sequence[tuple[int, int, int]]) -> list[bytes]:
+    """Answer ApiVersions in a version nobody speaks: in version 0, which every client reads (KIP-511).
+
+    `spoken` holds (key, first, last). Kafka 4.3 lists the one row of ApiVersions itself, which is what
+    the client needs to ask again.
+    """
+    from barnabas.protocol.messages.cluster import ApiVersion, ApiVersionsResponse
+
+    rows = [ApiVersion(api_key=key, min_version=first, max_version=last) for key, first, last in spoken]
+    body = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=rows)
+    return response_parts(body, 0, key=ApiKey.API_VERSIONS, correlation_id=correlation_id)

@@ -1,0 +1,121 @@
+"""Access control lists: DescribeAcls, CreateAcls, DeleteAcls."""
+
+from barnabas.protocol.schema.fields import array, int8, int16, int32, string
+from barnabas.protocol.schema.struct import request, response, struct
+
+
+@request(29, versions="1-3", flexible="2+", listeners="broker controller")
+class DescribeAclsRequest:
+    """v2 flexible"""
+
+    resource_type_filter: int = int8()
+    resource_name_filter: str | None = string(null="0+")
+    pattern_type_filter: int = int8(default=3)
+    principal_filter: str | None = string(null="0+")
+    host_filter: str | None = string(null="0+")
+    operation: int = int8()
+    permission_type: int = int8()
+
+
+@struct
+class AclDescription:
+    principal: str = string()
+    host: str = string()
+    operation: int = int8()
+    permission_type: int = int8()
+
+
+@struct
+class DescribeAclsResource:
+    resource_type: int = int8()
+    resource_name: str = string()
+    pattern_type: int = int8(default=3)
+    acls: list[AclDescription] = array(AclDescription)
+
+
+@response(29, versions="1-3", flexible="2+")
+class DescribeAclsResponse:
+    """v2 flexible"""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(null="0+")
+    resources: list[DescribeAclsResource] = array(DescribeAclsResource)
+
+
+@struct
+class AclCreation:
+    resource_type: int = int8()
+    resource_name: str = string()
+    resource_pattern_type: int = int8(default=3)
+    principal: str = string()
+    host: str = string()
+    operation: int = int8()
+    permission_type: int = int8()
+
+
+@request(30, versions="1-3", flexible="2+", listeners="broker controller")
+class CreateAclsRequest:
+    """v2 flexible"""
+
+    creations: list[AclCreation] = array(AclCreation)
+
+
+@struct
+class AclCreationResult:
+    error_code: int = int16()
+    error_message: str | None = string(null="0+")
+
+
+@response(30, versions="1-3", flexible="2+")
+class CreateAclsResponse:
+    """v2 flexible"""
+
+    throttle_time_ms: int = int32()
+    results: list[AclCreationResult] = array(AclCreationResult)
+
+
+@struct
+class DeleteAclsFilter:
+    resource_type_filter: int = int8()
+    resource_name_filter: str | None = string(null="0+")
+    pattern_type_filter: int = int8(default=3)
+    principal_filter: str | None = string(null="0+")
+    host_filter: str | None = string(null="0+")
+    operation: int = int8()
+    permission_type: int = int8()
+
+
+@request(31, versions="1-3", flexible="2+", listeners="broker controller")
+class DeleteAclsRequest:
+    """v2 flexible"""
+
+    filters: list[DeleteAclsFilter] = array(DeleteAclsFilter)
+
+
+@struct
+class DeleteAclsMatchingAcl:
+    error_code: int = int16()
+    error_message: str | None = string(null="0+")
+    resource_type: int = int8()
+    resource_name: str = string()
+    pattern_type: int = int8(default=3)
+    principal: str = string()
+    host: str = string()
+    operation: int = int8()
+    permission_type: int = int8()
+
+
+@struct
+class DeleteAclsFilterResult:
+    error_code: int = int16()
+    error_message: str | None = string(null="0+")
+    matching_acls: list[DeleteAclsMatchingAcl] = array(DeleteAclsMatchingAcl)
+
+
+@response(31, versions="1-3", flexible="2+")
+class DeleteAclsResponse:
+    """v2 flexible"""
+
+    throttle_time_ms: int = int32()
+    filter_results: list[DeleteAclsFilterResult] = array(DeleteAclsFilterResult)

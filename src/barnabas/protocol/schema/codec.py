@@ -1,0 +1,95 @@
+"""Encode and decode any message: the only door to the generated code.
+
+The functions for a (message, version) are made at first use and kept; there are as many as there are
+versions of messages, so the cache is bounded by the declarations.
+"""
+
+from functools import partial
+from struct import error as StructError
+from types import FunctionType
+from typing import Any, TypeVar
+
+from barnabas.base.errors import BarnabasError
+from barnabas.protocol.schema.decoder import Decode, compile_decoder
+from barnabas.protocol.schema.encoder import Encode, Unwritable, compile_encoder
+from barnabas.protocol.schema.explain import explain_message
+from barnabas.protocol.schema.struct import schema_of
+
+T = TypeVar("T")
+
+_decoders: dict[tuple[type, int], Decode] = {}
+_encoders: dict[tuple[type, int], Encode] = {}
+
+_ENCODE_FAILURES = (Unwritable, StructError, TypeError, AttributeError, ValueError)
+
+
+class UnsupportedVersion(BarnabasError):
+    def __init__(self, cls: type, version: int) -> None:
+        super().__init__(f"{cls.__name__} has versions {schema_of(cls).versions}, not {version}")
+
+
+class NotEncodable(BarnabasError):
+    """A message of ours that cannot be written in the version asked for."""
+
+    def __init__(self, what: str, *, where: str) -> None:
+        super().__init__(f"{where}: {what}")
+        self.what = what
+        self.where = where
+
+
+def decode(cls: type[T], version: int, data: bytes | memoryview, at: int = 0) -> tuple[T, int]:
+    """Return the message that starts at `at` and the position after it; Malformed if there is none.
+
+    `records` fields are views of `data`. Bytes after the message are the caller's to judge.
+    """
+    try:
+        function: Any = _decoders[cls, version]
+    except KeyError:
+        function = decoder(cls, version)
+    result: tuple[T, int] = function(data if type(data) is bytes else bytes(data), at)
+    return result
+
+
+def decoder(cls: type, version: int) -> Decode:
+    """The function behind decode(), for whoever decodes many: it takes bytes and a position."""
+    function = _decoders.get((cls, version))
+    if function is None:
+        _check(cls, version)
+        by_hand = schema_of(cls).tuned_decoder
+        # Interpreted, a decoder written for mypyc is slower than a generated one.
+        if by_hand and not isinstance(by_hand, FunctionType):
+            function = partial(by_hand, version)
+        else:
+            function = compile_decoder(cls, version)
+        _decoders[cls, version] = function
+    return function
+
+
+def encode_parts(message: object, version: int, parts: list[bytes]) -> None:
+    """Append the message to `parts`, where `records` fields stay the objects they are."""
+    try:
+        function = _encoders[type(message), version]
+    except KeyError:
+        function = _encoder(type(message), version)
+    try:
+        function(message, parts)
+    except _ENCODE_FAILURES as failure:
+        what, where = explain_message(message, version)
+        raise NotEncodable(what, where=where) from failure
+
+
+def encode(message: object, version: int) -> bytes:
+    parts: list[bytes] = []
+    encode_parts(message, version, parts)
+    return b"".join(parts)
+
+
+def _encoder(cls: type, version: int) -> Encode:
+    _check(cls, version)
+    function = _encoders[cls, version] = compile_encoder(cls, version)
+    return function
+
+
+def _check(cls: type, version: int) -> None:
+    if version not in schema_of(cls).versions:
+        raise UnsupportedVersion(cls, version)

@@ -1,0 +1,228 @@
+"""Write the encode function of one message at one version as straight-line Python.
+
+It appends parts to a list: neighbouring fixed-size fields are one pack, strings and records are parts
+of their own, so that records can be views or file ranges and are never copied. Fields that the version
+lacks must be at their defaults unless they are ignorable, as in Kafka's own codec.
+"""
+
+from collections.abc import Callable
+from struct import pack
+from typing import cast
+
+from barnabas.protocol.schema.fields import Field, Kind
+from barnabas.protocol.schema.layout import (
+    Layout,
+    is_compact,
+    message_layout,
+    nested_layout,
+)
+from barnabas.protocol.schema.source import Source
+from barnabas.protocol.wire import STRING_BYTES_MAX, write_uvarint
+
+# (message, parts): appends the message's bytes to parts
+Encode = Callable[[object, list[bytes]], None]
+
+
+class Unwritable(Exception):
+    """Says that generated code gave up; codec.py turns it into NotEncodable with what and where."""
+
+
+def compile_encoder(cls: type, version: int) -> Encode:
+    layout = message_layout(cls, version)
+    source = _EncoderSource()
+    source.namespace.update(Unwritable=Unwritable, uvarint=write_uvarint, pack=pack, tag_section=tag_section)
+    source.namespace["V"] = tuple(write_uvarint(value) for value in range(128))
+    source.write_function(layout)
+    exec(compile(source.text(), f"<encode {cls.__name__} v{version}>", "exec"), source.namespace)
+    return cast(Encode, source.namespace["encode"])
+
+
+def tag_section(known: list[tuple[int, bytes]], unknown: tuple[tuple[int, bytes], ...]) -> bytes:
+    """The tagged fields at the end of a struct, in the order of their tags."""
+    fields = sorted([*known, *unknown])
+    parts = [write_uvarint(len(fields))]
+    for tag, data in fields:
+        parts += (write_uvarint(tag), write_uvarint(len(data)), data)
+    return b"".join(parts)
+
+
+class _EncoderSource(Source):
+    """Keeps a run of fixed-size writes open so that they become one pack."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._codes = ""
+        self._values: list[str] = []
+        self._later: list[tuple[str, Layout]] = []
+
+    def write_function(self, layout: Layout) -> None:
+        self.add("def encode(m, parts):")
+        self.indent += 1
+        self.add("w = parts.append")
+        self._struct(layout, "m")
+        self._flush()
+        self.indent -= 1
+        while self._later:
+            self._tags_function(*self._later.pop())
+
+    # A run of fixed-size writes
+
+    def _write(self, codes: str, *values: str) -> None:
+        self._codes += codes
+        self._values += values
+
+    def _run(self, codes: str = "") -> str:
+        """The open run as an expression; `codes` are pad bytes to go with it."""
+        return f"{self.packer(self._codes + codes)}({', '.join(self._values)})"
+
+    def _close(self) -> None:
+        self._codes = ""
+        self._values = []
+
+    def _flush(self) -> None:
+        if self._codes:
+            self.add(f"w({self._run()})")
+            self._close()
+
+    # Structs
+
+    def _struct(self, layout: Layout, var: str) -> None:
+        for field in layout.absent:
+            if not field.ignorable:
+                self.add(f"if not ({self._is_default(field, f'{var}.{field.name}')}): raise Unwritable")
+        for field in layout.plain:
+            self._field(layout, field, f"{var}.{field.name}")
+        if layout.flexible:
+            self._tags(layout, var)
+
+    def _tags(self, layout: Layout, var: str) -> None:
+        """Usually no tagged field is set: then the section is one zero byte in the open run."""
+        unset = [self._is_default(field, f"{var}.{field.name}") for field in layout.tagged]
+        function = self.fresh("tags_")
+        self.add(f"if {' and '.join([*unset, f'not {var}.unknown_tags'])}: w({self._run('x')})")
+        self.add("else:")
+        self.indent += 1
+        self._flush()
+        self._close()
+        if layout.tagged:
+            self._later.append((function, layout))
+            self.add(f"w({function}({var}))")
+        else:
+            self.add(f"w(tag_section([], {var}.unknown_tags))")
+        self.indent -= 1
+
+    def _tags_function(self, name: str, layout: Layout) -> None:
+        self.add(f"def {name}(m):")
+        self.indent += 1
+        self.add("known = []")
+        for field in layout.tagged:
+            self.add(f"if not ({self._is_default(field, f'm.{field.name}')}):")
+            self.indent += 1
+            self.add("parts = []")
+            self.add("w = parts.append")
+            self._field(layout, field, f"m.{field.name}")
+            self._flush()
+            self.add(f"known.append(({field.tag}, b''.join(parts)))")
+            self.indent -= 1
+        self.add("return tag_section(known, m.unknown_tags)")
+        self.indent -= 1
+
+    def _is_default(self, field: Field, value: str) -> str:
+        if field.default is None:
+            if field.kind is Kind.STRUCT and not _is_nullable(field):
+                # A tagged struct that cannot be null is left out when all its fields are at default.
+                assert field.struct is not None, field
+                blank = self.constant(f"blank_{field.struct.__name__}", field.struct())
+                return f"({value} is None or {value} == {blank})"
+            return f"{value} is None"
+        if field.default is list:
+            return f"({value} is not None and not {value})" if _is_nullable(field) else f"not {value}"
+        if isinstance(field.default, type):
+            blank = self.constant(f"blank_{field.default.__name__}", field.default())
+            return f"{value} == {blank}"
+        return f"{value} == {field.default!r}"
+
+    # Fields
+
+    def _field(self, layout: Layout, field: Field, value: str) -> None:
+        if field.kind.is_fixed:
+            if field.kind is Kind.UUID:
+                # pack() would fill up or cut a value of another length without a word.
+                self.add(f"if len({value}) != 16: raise Unwritable")
+            self._write(field.kind.value, value)
+            return
+        var = self.fresh("v")
+        self.add(f"{var} = {value}")
+        if layout.version not in field.null:
+            self._present(layout, field, var)
+            return
+        self._flush()
+        self.add(f"if {var} is None: w({self._null(layout, field)!r})")
+        self.add("else:")
+        self.indent += 1
+        if field.kind is Kind.STRUCT:
+            self._write("b", "1")
+        self._present(layout, field, var)
+        self._flush()
+        self.indent -= 1
+
+    def _null(self, layout: Layout, field: Field) -> bytes:
+        if field.kind is Kind.STRUCT:
+            return b"\xff" if field.tag is None else b"\0"
+        if is_compact(layout, field):
+            return b"\0"
+        return b"\xff\xff" if field.kind is Kind.STRING else b"\xff\xff\xff\xff"
+
+    def _present(self, layout: Layout, field: Field, var: str) -> None:
+        if field.kind is Kind.STRUCT:
+            self._struct(nested_layout(layout, field), var)
+        elif field.kind is Kind.ARRAY:
+            self._array(layout, field, var)
+        else:
+            if field.kind is Kind.STRING:
+                self.add(f"{var} = {var}.encode()")
+            length = self._length(layout, field, var)
+            if field.kind is Kind.STRING:
+                self.add(f"if {length} > {STRING_BYTES_MAX}: raise Unwritable")
+            self._flush()
+            self._flush_length(layout, field, length)
+            self.add(f"w({var})")
+
+    def _length(self, layout: Layout, field: Field, var: str) -> str:
+        """A fixed-size length joins the open run."""
+        length = self.fresh("n")
+        self.add(f"{length} = len({var})")
+        if not is_compact(layout, field):
+            self._write("h" if field.kind is Kind.STRING else "i", length)
+        return length
+
+    def _flush_length(self, layout: Layout, field: Field, length: str) -> None:
+        if is_compact(layout, field):
+            self.add(f"w(V[{length} + 1] if {length} < 127 else uvarint({length} + 1))")
+
+    def _array(self, layout: Layout, field: Field, var: str) -> None:
+        item = field.item
+        assert item is not None, field
+        length = self._length(layout, field, var)
+        self._flush()
+        self._flush_length(layout, field, length)
+        if item.kind is Kind.UUID:
+            self.add(f"{var} = b''.join({var})")
+            self.add(f"if len({var}) != 16 * {length}: raise Unwritable")
+            self.add(f"w({var})")
+        elif item.kind.is_fixed:
+            self.add(f"w(pack(f'>{{{length}}}{item.kind.value}', *{var}))")
+        else:
+            element = self.fresh("m")
+            self.add(f"for {element} in {var}:")
+            self.indent += 1
+            if item.kind is Kind.STRUCT:
+                self._struct(nested_layout(layout, item), element)
+            else:
+                self._field(layout, item, element)
+            self._flush()
+            self.indent -= 1
+
+
+def _is_nullable(field: Field) -> bool:
+    return field.null.first <= field.null.last

@@ -1,0 +1,193 @@
+"""The words a declaration is made of: int32("9+", default=-1), array(FetchPartition), ...
+
+To the type checker each word returns the Python type of the field, so that a declaration reads as an
+ordinary class; at run time it returns a Field, which struct.py collects. `versions` says where the
+field exists, `null` where it may be null, `tag` makes it a tagged field. A field that is not
+`ignorable` must be at its default when a message is written in a version that lacks the field.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeVar, cast
+
+from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.protocol.schema.versions import ALWAYS, NEVER, Versions, parse_versions
+
+T = TypeVar("T")
+
+# Anything with a length that can be handed to a socket: bytes, a view of a frame, a range of a file.
+Records = bytes | memoryview
+
+
+class Kind(Enum):
+    """A wire type; fixed ones carry their struct code."""
+
+    INT8 = "b"
+    INT16 = "h"
+    INT32 = "i"
+    INT64 = "q"
+    UINT16 = "H"
+    UINT32 = "I"
+    FLOAT64 = "d"
+    BOOL = "?"
+    UUID = "16s"
+    STRING = "string"
+    BYTES = "bytes"
+    RECORDS = "records"
+    STRUCT = "struct"
+    ARRAY = "array"
+
+    @property
+    def is_fixed(self) -> bool:
+        return self not in _VARIABLE
+
+
+_VARIABLE = frozenset({Kind.STRING, Kind.BYTES, Kind.RECORDS, Kind.STRUCT, Kind.ARRAY})
+
+
+class Field:
+    """One field of a declaration, for all versions."""
+
+    __slots__ = (
+        "compact",
+        "default",
+        "ignorable",
+        "item",
+        "kind",
+        "name",
+        "null",
+        "struct",
+        "tag",
+        "versions",
+    )
+
+    def __init__(
+        self,
+        kind: Kind,
+        versions: str,
+        default: object,
+        null: str = "none",
+        tag: int | None = None,
+        ignorable: bool = False,
+        *,
+        struct: type | None = None,
+        item: "Field | None" = None,
+        compact: bool = True,
+    ) -> None:
+        self.name = ""
+        self.kind = kind
+        self.versions: Versions = ALWAYS if versions == "0+" else parse_versions(versions)
+        self.null: Versions = NEVER if null == "none" else parse_versions(null)
+        self.tag = tag
+        self.default = default
+        self.ignorable = ignorable
+        self.struct = struct
+        self.item = item
+        self.compact = compact
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.kind.name.lower()} {self.versions}"
+
+
+def int8(versions: str = "0+", *, default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
+    return cast(int, Field(Kind.INT8, versions, default, "none", tag, ignorable))
+
+
+def int16(versions: str = "0+", *, default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
+    return cast(int, Field(Kind.INT16, versions, default, "none", tag, ignorable))
+
+
+def int32(versions: str = "0+", *, default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
+    return cast(int, Field(Kind.INT32, versions, default, "none", tag, ignorable))
+
+
+def int64(versions: str = "0+", *, default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
+    return cast(int, Field(Kind.INT64, versions, default, "none", tag, ignorable))
+
+
+def uint16(versions: str = "0+", *, default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
+    return cast(int, Field(Kind.UINT16, versions, default, "none", tag, ignorable))
+
+
+def uint32(versions: str = "0+", *, default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
+    return cast(int, Field(Kind.UINT32, versions, default, "none", tag, ignorable))
+
+
+def float64(
+    versions: str = "0+", *, default: float = 0.0, tag: int | None = None, ignorable: bool = False
+) -> float:
+    return cast(float, Field(Kind.FLOAT64, versions, default, "none", tag, ignorable))
+
+
+def boolean(
+    versions: str = "0+", *, default: bool = False, tag: int | None = None, ignorable: bool = False
+) -> bool:
+    return cast(bool, Field(Kind.BOOL, versions, default, "none", tag, ignorable))
+
+
+def uuid(versions: str = "0+", *, tag: int | None = None, ignorable: bool = False) -> Uuid:
+    return cast(Uuid, Field(Kind.UUID, versions, ZERO_UUID, "none", tag, ignorable))
+
+
+def string(
+    versions: str = "0+",
+    *,
+    null: str = "none",
+    default: str | None = "",
+    tag: int | None = None,
+    ignorable: bool = False,
+    compact: bool = True,
+) -> str:
+    """`compact=False` keeps the two-byte length in flexible versions: only the request header asks for it."""
+    return cast(str, Field(Kind.STRING, versions, default, null, tag, ignorable, compact=compact))
+
+
+def binary(
+    versions: str = "0+",
+    *,
+    null: str = "none",
+    default: bytes | None = b"",
+    tag: int | None = None,
+    ignorable: bool = False,
+) -> bytes:
+    return cast(bytes, Field(Kind.BYTES, versions, default, null, tag, ignorable))
+
+
+def records(versions: str = "0+", *, null: str = "none") -> Records:
+    """Record batches, not looked into: a view of the frame when decoded, anything sized when encoded."""
+    default = None if null != "none" else b""
+    return cast(bytes, Field(Kind.RECORDS, versions, default, null))
+
+
+def nested(
+    of: type[T],
+    versions: str = "0+",
+    *,
+    null: str = "none",
+    default: type[T] | None = None,
+    tag: int | None = None,
+    ignorable: bool = False,
+) -> T:
+    """A struct inside a struct. Nullable and tagged ones are None unless set: for a tagged struct
+    None means "not sent", which a reader of the wire takes as the struct's defaults. Where null is not
+    the default of a nullable one, `default` is the class."""
+    if default is None and null == "none" and tag is None:
+        default = of
+    return cast(T, Field(Kind.STRUCT, versions, default, null, tag, ignorable, struct=of))
+
+
+def array(
+    of: Callable[..., T],
+    versions: str = "0+",
+    *,
+    null: str = "none",
+    default: Any = list,
+    tag: int | None = None,
+    ignorable: bool = False,
+) -> list[T]:
+    """A list of structs (pass the class) or of plain values (pass the word: array(int32))."""
+    if isinstance(of, type):
+        item = Field(Kind.STRUCT, "0+", None, struct=of)
+    else:
+        item = cast(Field, of())
+    return cast(list[T], Field(Kind.ARRAY, versions, default, null, tag, ignorable, item=item))

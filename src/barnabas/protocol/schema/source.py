@@ -1,0 +1,44 @@
+"""Source text under construction, with the constants it refers to."""
+
+from struct import Struct
+
+
+class Source:
+    """Lines with indentation, fresh variable names, and the namespace the text will run in."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.indent = 0
+        self.namespace: dict[str, object] = {}
+        self._names = 0
+
+    def add(self, line: str) -> None:
+        self.lines.append("    " * self.indent + line)
+
+    def fresh(self, stem: str) -> str:
+        self._names += 1
+        return f"{stem}{self._names}"
+
+    def constant(self, stem: str, value: object) -> str:
+        """Put `value` into the namespace and return the name it got; equal names mean the same object."""
+        name = stem
+        while name in self.namespace and self.namespace[name] is not value:
+            name = self.fresh(stem)
+        self.namespace[name] = value
+        return name
+
+    def unpacker(self, codes: str) -> tuple[str, int]:
+        """The name of an unpack function for big-endian `codes`, and how many bytes it reads."""
+        layout = Struct(">" + codes)
+        return self._once(f"unpack_{codes}", layout.unpack_from), layout.size
+
+    def packer(self, codes: str) -> str:
+        return self._once(f"pack_{codes}", Struct(">" + codes).pack)
+
+    def _once(self, name: str, value: object) -> str:
+        name = name.replace("?", "o")
+        self.namespace.setdefault(name, value)
+        return name
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"

@@ -1,0 +1,111 @@
+"""Reading a frame field by field, for the hand-tuned decoders (compiled).
+
+A step that would leave the frame raises BadWire or IndexError; the decoder on top turns that into
+Malformed.
+"""
+
+from typing import Final
+
+from librt.strings import read_i16_be, read_i32_be
+from mypy_extensions import i32, i64, mypyc_attr
+
+from barnabas.protocol.wire import STRING_BYTES_MAX, BadWire, rest_of_uvarint
+
+ZERO_UUID: Final = bytes(16)
+NO_TAGS: Final[tuple[tuple[int, bytes], ...]] = ()
+
+
+@mypyc_attr(free_list_len=1)
+class Reader:
+    """A frame and a position: what every step below shares."""
+
+    def __init__(self, version: i64, flexible: bool, buf: bytes, at: i64) -> None:
+        self.version = version
+        self.flexible = flexible
+        self.buf = buf
+        self.at = at
+        self.end: i64 = len(buf)
+
+
+def read_tags(r: Reader) -> tuple[tuple[int, bytes], ...]:
+    """The tagged fields of a struct that declares none."""
+    unknown: list[tuple[int, bytes]] = []
+    for _ in range(read_length(r)):
+        tag, stop = read_tag(r)
+        unknown.append((tag, r.buf[r.at : stop]))
+        r.at = stop
+    return tuple(unknown) if unknown else NO_TAGS
+
+
+def read_tag(r: Reader) -> tuple[i64, i64]:
+    """A tag and where its field must end."""
+    tag = read_length(r)
+    size = read_length(r)
+    stop = r.at + size
+    if size < 0 or stop > r.end:
+        raise BadWire
+    return tag, stop
+
+
+def read_count(r: Reader, least: i64) -> i64:
+    """The length of an array that cannot be null, of items of at least `least` bytes."""
+    count: i64
+    if r.flexible:
+        count = read_length(r) - 1
+    else:
+        count = i64(read_int32(r))
+    if count < 0 or count * least > r.end - r.at:
+        raise BadWire
+    return count
+
+
+def read_string(r: Reader) -> str:
+    text = read_nullable_string(r)
+    if text is None:
+        raise BadWire
+    return text
+
+
+def read_nullable_string(r: Reader) -> str | None:
+    size: i64
+    if r.flexible:
+        size = read_length(r) - 1
+    else:
+        size = i64(read_int16(r))
+    if size < 0:
+        return None
+    start = r.at
+    if size > STRING_BYTES_MAX or size > r.end - start:
+        raise BadWire
+    r.at = start + size
+    return r.buf[start : start + size].decode("utf-8")
+
+
+def read_uuid(r: Reader) -> bytes:
+    start = r.at
+    if r.end - start < 16:
+        raise BadWire
+    r.at = start + 16
+    return r.buf[start : start + 16]
+
+
+def read_int16(r: Reader) -> i32:
+    value = i32(read_i16_be(r.buf, r.at))
+    r.at += 2
+    return value
+
+
+def read_int32(r: Reader) -> i32:
+    value = read_i32_be(r.buf, r.at)
+    r.at += 4
+    return value
+
+
+def read_length(r: Reader) -> i64:
+    """An unsigned varint."""
+    first: i64 = r.buf[r.at]
+    if first < 0x80:
+        r.at += 1
+        return first
+    value, r.at = rest_of_uvarint(r.buf, r.at + 1, first)
+    return value

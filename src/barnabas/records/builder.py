@@ -1,0 +1,161 @@
+"""From records to a batch (compiled).
+
+BatchBuilder takes one record at a time and refuses what does not fit, as a producer fills batches.
+build_batch() is the same for records that are all there. What compaction writes is in rebuild.py.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from barnabas.records.codecs import MAX_DECOMPRESSED
+from barnabas.records.encode import body_size, pack_headers, write_record
+from barnabas.records.errors import RecordTooLarge, TimestampOutOfRange
+from barnabas.records.header import (
+    HEADER_SIZE,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Codec,
+    TimestampType,
+)
+from barnabas.records.record import Header
+from barnabas.records.seal import attributes_of, seal
+from barnabas.records.varint import varint_size
+
+# What is built can also be read: more than this would not be unpacked again.
+MAX_RECORD_AREA: Final = MAX_DECOMPRESSED
+DEFAULT_MAX_BYTES: Final = 1024 * 1024
+
+# Timestamp, key, value, headers.
+NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Sequence[Header]]
+
+
+class BatchBuilder:
+    """A batch being filled. `size` is what build() returns without compression, to the byte."""
+
+    def __init__(
+        self,
+        *,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        base_offset: int = 0,
+        codec: Codec = Codec.NONE,
+        level: int | None = None,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        transactional: bool = False,
+        control: bool = False,
+        leader_epoch: int = NO_LEADER_EPOCH,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    ) -> None:
+        self._out = BytesWriter()
+        self._max_area: i64 = min(max_bytes - HEADER_SIZE, MAX_RECORD_AREA)
+        self._count: i64 = 0
+        self._base_timestamp: i64 = NO_TIMESTAMP
+        self._max_timestamp: i64 = NO_TIMESTAMP
+        self._codec = codec
+        self._level = level
+        self._base_offset = base_offset
+        self._producer_id = producer_id
+        self._producer_epoch = producer_epoch
+        self._base_sequence = base_sequence
+        self._leader_epoch = leader_epoch
+        self._attributes = attributes_of(codec, timestamp_type, transactional=transactional, control=control)
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    @property
+    def size(self) -> int:
+        return HEADER_SIZE + len(self._out)
+
+    def append(
+        self, timestamp: i64, key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()
+    ) -> bool:
+        """Add a record, or return False if the batch would grow past max_bytes.
+
+        The first record is always taken, because a batch can not be split further; RecordTooLarge if no
+        batch may be that large. A timestamp before 1970 is refused, as Kafka's own builder does: with all of
+        them on one side of zero no difference is too large for its varint.
+        """
+        if timestamp < NO_TIMESTAMP:
+            raise TimestampOutOfRange(timestamp)
+        base = timestamp if self._count == 0 else self._base_timestamp
+        packed = b"" if not headers else pack_headers(headers)
+        count: i64 = 0 if not headers else len(headers)
+        body = body_size(timestamp - base, self._count, key, value, count, len(packed))
+        area = len(self._out) + varint_size(body) + body
+        if self._count == 0:
+            if area > MAX_RECORD_AREA:
+                raise RecordTooLarge(size=area, limit=MAX_RECORD_AREA)
+            self._base_timestamp = timestamp
+            self._max_timestamp = timestamp
+        elif area > self._max_area:
+            return False
+        write_record(self._out, body, timestamp - base, self._count, key, value, count, packed)
+        if timestamp > self._max_timestamp:
+            self._max_timestamp = timestamp
+        self._count += 1
+        return True
+
+    def build(self) -> bytes:
+        """Return the batch as it stands; more may be appended after and built again."""
+        assert self._count > 0, "a batch of no records would have no last offset"
+        header = BatchHeader(
+            base_offset=self._base_offset,
+            batch_length=0,
+            leader_epoch=self._leader_epoch,
+            magic=MAGIC,
+            crc=0,
+            attributes=self._attributes,
+            last_offset_delta=self._count - 1,
+            base_timestamp=self._base_timestamp,
+            max_timestamp=self._max_timestamp,
+            producer_id=self._producer_id,
+            producer_epoch=self._producer_epoch,
+            base_sequence=self._base_sequence,
+            count=self._count,
+        )
+        return seal(header, self._out.getvalue(), self._codec, self._level)
+
+
+def build_batch(
+    records: Iterable[NewRecord],
+    *,
+    base_offset: int = 0,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+) -> bytes:
+    """Build one batch of all `records`, whose offsets follow each other from `base_offset`."""
+    builder = BatchBuilder(
+        max_bytes=HEADER_SIZE + MAX_RECORD_AREA,
+        base_offset=base_offset,
+        codec=codec,
+        level=level,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=transactional,
+        control=control,
+        leader_epoch=leader_epoch,
+        timestamp_type=timestamp_type,
+    )
+    for timestamp, key, value, headers in records:
+        if not builder.append(timestamp, key, value, headers):
+            raise RecordTooLarge(size=builder.size, limit=MAX_RECORD_AREA)
+    return builder.build()

@@ -1,0 +1,197 @@
+"""Fetched record batches as Arrow columns.
+
+decode_columns() is for whoever wants the rows, decode_fetched() for a consumer, who also has to know
+where to go on. The work is done by two compiled passes, column_walk.py over batches and column_scan.py
+over records; here their words become Arrow arrays, and no Python runs per record or per batch.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from librt.vecs import vec
+from mypy_extensions import i32, i64, u8
+
+from barnabas.records.column_scan import Columns, null_bits, scan
+from barnabas.records.column_walk import Walk
+from barnabas.records.errors import CorruptBatch, DecompressedTooLarge
+
+ByteSource: TypeAlias = bytes | bytearray | memoryview
+Array: TypeAlias = "pa.Array[Any]"
+
+# Arrow's plain binary columns and its views count bytes in 31 bits, so one result points at no more.
+MAX_COLUMN_BYTES: Final = 0x7FFFFFFF
+# What compressed batches of one call may unpack to in total.
+MAX_UNPACKED: Final = 1024 * 1024 * 1024
+
+TIMESTAMP: Final = pa.timestamp("ms")
+
+
+def column_schema(*, views: bool = False) -> pa.Schema:
+    """The columns of a result; `views` as for decode_columns()."""
+    data = pa.binary_view() if views else pa.binary()
+    header = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", data)])
+    return pa.schema(
+        [
+            pa.field("offset", pa.int64(), nullable=False),
+            pa.field("timestamp", TIMESTAMP, nullable=False),
+            pa.field("timestamp_type", pa.int8(), nullable=False),
+            pa.field("key", data),
+            pa.field("value", data),
+            pa.field("headers", pa.list_(header), nullable=False),
+        ]
+    )
+
+
+_PLAIN: Final = column_schema()
+_VIEWS: Final = column_schema(views=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """The rows of a fetch and where the next one begins."""
+
+    rows: pa.RecordBatch
+    # After the last whole batch, even if none of its records is in `rows`; None if there was no batch.
+    next_offset: int | None
+    # Bytes of whole batches, over all buffers.
+    consumed: int
+
+
+def decode_columns(
+    buffers: ByteSource | Sequence[ByteSource],
+    *,
+    from_offset: int = 0,
+    skip_control: bool = True,
+    aborted: Iterable[tuple[int, int]] = (),
+    partial_tail: bool = False,
+    check_crc: bool = True,
+    views: bool = False,
+    limit: int = MAX_UNPACKED,
+) -> pa.RecordBatch:
+    """Decode buffers of batches, in the order of their offsets, into one record batch of columns.
+
+    Records before `from_offset` are left out, and so are those of the transactions that `aborted` names
+    by (producer id, first offset), the pairs of a fetch answer. With `partial_tail` a buffer may end in
+    the middle of a batch. With `views` keys and values are binary views over the buffers themselves,
+    which then live as long as the result; plain binary is a copy. Compressed batches may unpack to
+    `limit` bytes altogether.
+    """
+    return decode_fetched(
+        buffers,
+        from_offset=from_offset,
+        skip_control=skip_control,
+        aborted=aborted,
+        partial_tail=partial_tail,
+        check_crc=check_crc,
+        views=views,
+        limit=limit,
+    ).rows
+
+
+def decode_fetched(
+    buffers: ByteSource | Sequence[ByteSource],
+    *,
+    from_offset: int = 0,
+    skip_control: bool = True,
+    aborted: Iterable[tuple[int, int]] = (),
+    partial_tail: bool = True,
+    check_crc: bool = True,
+    views: bool = False,
+    limit: int = MAX_UNPACKED,
+) -> Fetched:
+    """Do what decode_columns() does, and tell where a consumer goes on."""
+    walk = Walk(
+        from_offset=from_offset,
+        skip_control=skip_control,
+        check_crc=check_crc,
+        limit=limit,
+        aborted=[(first_offset, producer_id) for producer_id, first_offset in aborted],
+    )
+    consumed = 0
+    for buffer in [buffers] if isinstance(buffers, (bytes, bytearray, memoryview)) else buffers:
+        data, start, end = _as_bytes(buffer)
+        consumed += walk.feed(data, start, end, partial_tail) - start
+    walk.finish()
+    if sum(map(len, walk.sources)) > MAX_COLUMN_BYTES:
+        raise DecompressedTooLarge(
+            f"one result can point at {MAX_COLUMN_BYTES} bytes", where=f"fetch of {consumed} bytes"
+        )
+    rows = _to_arrow(scan(walk), walk.sources, views)
+    return Fetched(rows=rows, next_offset=walk.next_offset if consumed else None, consumed=consumed)
+
+
+def _as_bytes(buffer: ByteSource) -> tuple[bytes, int, int]:
+    """The buffer as bytes, and where in them it lies: without a copy if there are bytes beneath it."""
+    if isinstance(buffer, bytes):
+        return buffer, 0, len(buffer)
+    if isinstance(buffer, memoryview) and isinstance(buffer.obj, bytes) and buffer.contiguous:
+        beneath = buffer.obj
+        start = pa.py_buffer(buffer).address - pa.py_buffer(beneath).address
+        return beneath, start, start + buffer.nbytes
+    data = bytes(buffer)
+    return data, 0, len(data)
+
+
+def _to_arrow(columns: Columns, sources: list[bytes], views: bool) -> pa.RecordBatch:
+    rows = columns.used
+    under = [pa.py_buffer(source) for source in sources]
+    key_bits = columns.key_bits if columns.key_nulls else None
+    value_bits = columns.value_bits if columns.value_nulls else None
+    arrays = [
+        pa.Array.from_buffers(pa.int64(), rows, [None, _buffer(columns.offsets)]),
+        pa.Array.from_buffers(TIMESTAMP, rows, [None, _buffer(columns.timestamps)]),
+        pa.Array.from_buffers(pa.int8(), rows, [None, _buffer(columns.timestamp_types)]),
+        _data(rows, columns.keys, key_bits, under, views),
+        _data(rows, columns.values, value_bits, under, views),
+        _headers(columns, under, views),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_VIEWS if views else _PLAIN)
+
+
+def _data(rows: int, words: vec[i64], bits: vec[u8] | None, under: list[pa.Buffer], views: bool) -> Array:
+    """A column over the views in `words`; `bits` tells which rows are not null."""
+    valid = None if bits is None else _buffer(bits)
+    array = pa.Array.from_buffers(pa.binary_view(), rows, [valid, _buffer(words), *under])
+    return array if views else array.cast(pa.binary())
+
+
+def _buffer(words: vec[i64] | vec[i32] | vec[u8]) -> pa.Buffer:
+    """The memory of a vec, shared. An empty one has none, and Arrow would abort the process over that."""
+    return pa.py_buffer(words) if len(words) else pa.py_buffer(b"")
+
+
+def _headers(columns: Columns, under: list[pa.Buffer], views: bool) -> Array:
+    headers = columns.headers
+    kind = (_VIEWS if views else _PLAIN).field("headers").type
+    bits = null_bits(headers.count, headers.value_nulls) if len(headers.value_nulls) else None
+    values = _data(headers.count, headers.values, bits, under, views)
+    entries = pa.StructArray.from_arrays(
+        [_header_names(columns, under), values], fields=list(kind.value_type)
+    )
+    ends = _buffer(columns.header_ends)
+    return pa.Array.from_buffers(kind, columns.used, [None, ends], children=[entries])
+
+
+def _header_names(columns: Columns, under: list[pa.Buffer]) -> Array:
+    names = _data(columns.headers.count, columns.headers.names, None, under, True)
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise _bad_name(columns, names) from None
+
+
+def _bad_name(columns: Columns, names: Array) -> CorruptBatch:
+    """Find the name that is not UTF-8: Arrow does not say which."""
+    for row in range(columns.used):
+        for index in range(columns.header_ends[row], columns.header_ends[row + 1]):
+            name = names[index].as_py()
+            try:
+                name.decode()
+            except UnicodeDecodeError:
+                return CorruptBatch(
+                    f"the header name {name!r:.80} is not UTF-8",
+                    where=f"record at offset {columns.offsets[row]}",
+                )
+    return CorruptBatch("a header name is not UTF-8", where=f"{columns.used} records")

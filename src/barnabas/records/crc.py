@@ -1,0 +1,13 @@
+"""CRC-32C, the checksum of a batch, over a part of a buffer and without copying it."""
+
+from typing import TypeAlias
+
+from crc32c import crc32c
+
+ByteSource: TypeAlias = bytes | bytearray | memoryview
+
+
+def crc32c_of(data: ByteSource, start: int, end: int) -> int:
+    """Compute the CRC-32C of data[start:end]."""
+    # Through a memoryview, because a slice of bytes would copy the whole batch.
+    return crc32c(memoryview(data)[start:end])

@@ -1,0 +1,136 @@
+"""From a batch to records: unpack the record area, then one pass over it (compiled).
+
+Every length and count is checked against the bytes that are there before anything is made of it, so a
+batch that lies costs no more memory than its own size.
+"""
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from barnabas.records.area import MIN_HEADER_SIZE, MIN_RECORD_SIZE, NULL, BadRecord, check_count, record_area
+from barnabas.records.codecs import MAX_DECOMPRESSED
+from barnabas.records.crc import ByteSource
+from barnabas.records.errors import CorruptBatch, batch_at
+from barnabas.records.header import INT32_MAX, LOG_APPEND_TIME_BIT, read_header
+from barnabas.records.record import Header, Headers, Record
+from barnabas.records.varint import BAD, read_varint
+
+NO_HEADERS: Final[Headers] = ()
+
+
+def decode_batch(data: ByteSource, at: int = 0, *, limit: int = MAX_DECOMPRESSED) -> list[Record]:
+    """Decode every record of the batch at `at`. The CRC is not looked at: that is check_batch()'s job."""
+    header = read_header(data, at)
+    area, start, end = record_area(data, at, header, limit=limit)
+    check_count(header, end - start, at)
+    records: list[Record] = []
+    append_time = header.attributes & LOG_APPEND_TIME_BIT != 0
+    timestamp = header.max_timestamp if append_time else header.base_timestamp
+    try:
+        decode_records(
+            area, start, end, header.count, header.base_offset, timestamp, not append_time, records
+        )
+    except BadRecord as wrong:
+        raise CorruptBatch(str(wrong), where=f"{batch_at(at)}, record {len(records)}") from None
+    return records
+
+
+def decode_records(
+    data: bytes,
+    at: i64,
+    end: i64,
+    count: i64,
+    base_offset: i64,
+    base_timestamp: i64,
+    add_deltas: bool,
+    out: list[Record],
+) -> None:
+    """Append the `count` records of data[at:end] to `out`; on BadRecord, len(out) tells which one it was.
+
+    Without add_deltas every record gets the base timestamp: that is how LogAppendTime reads.
+    """
+    for _ in range(count):
+        length, body = read_varint(data, at, end)
+        if body == BAD or length < MIN_RECORD_SIZE - 1 or length > end - body:
+            raise BadRecord(f"its length {length} does not fit in the {end - at} bytes left")
+        at = body + length
+        out.append(_record(data, body, at, base_offset, base_timestamp, add_deltas))
+    if at != end:
+        raise BadRecord(f"{end - at} bytes are left after the last record")
+
+
+def _record(
+    data: bytes, at: i64, stop: i64, base_offset: i64, base_timestamp: i64, add_deltas: bool
+) -> Record:
+    # The first byte is the record's attributes: none are defined, and readers ignore them.
+    timestamp_delta, at = read_varint(data, at + 1, stop)
+    if at == BAD:
+        raise BadRecord("its timestamp delta is cut off")
+    offset_delta, at = read_varint(data, at, stop)
+    if at == BAD or offset_delta < 0 or offset_delta > INT32_MAX:
+        raise BadRecord(f"its offset delta {offset_delta} is out of range")
+    size, at = read_varint(data, at, stop)
+    if at == BAD or size < NULL or size > stop - at:
+        raise BadRecord(f"its key's length {size} is out of range")
+    key: bytes | None = None
+    if size >= 0:
+        key = data[at : at + size]
+        at += size
+    size, at = read_varint(data, at, stop)
+    if at == BAD or size < NULL or size > stop - at:
+        raise BadRecord(f"its value's length {size} is out of range")
+    value: bytes | None = None
+    if size >= 0:
+        value = data[at : at + size]
+        at += size
+    timestamp = base_timestamp
+    if add_deltas:
+        timestamp = add_timestamps(base_timestamp, timestamp_delta)
+    return Record(base_offset + offset_delta, timestamp, key, value, _headers(data, at, stop))
+
+
+def _headers(data: bytes, at: i64, stop: i64) -> Headers:
+    """Read a record's headers, which must end exactly where the record does."""
+    count, at = read_varint(data, at, stop)
+    if at == BAD or count < 0 or count > (stop - at) // MIN_HEADER_SIZE:
+        raise BadRecord(f"its {count} headers do not fit")
+    if count == 0:
+        if at != stop:
+            raise BadRecord(f"it is {stop - at} bytes longer than its fields")
+        return NO_HEADERS
+    headers: list[Header] = []
+    for _ in range(count):
+        size, at = read_varint(data, at, stop)
+        if at == BAD or size < 0 or size > stop - at:
+            raise BadRecord(f"a header name's length {size} is out of range")
+        name = _name(data[at : at + size])
+        at += size
+        size, at = read_varint(data, at, stop)
+        if at == BAD or size < NULL or size > stop - at:
+            raise BadRecord(f"a header value's length {size} is out of range")
+        if size < 0:
+            headers.append((name, None))
+        else:
+            headers.append((name, data[at : at + size]))
+            at += size
+    if at != stop:
+        raise BadRecord(f"it is {stop - at} bytes longer than its fields")
+    return tuple(headers)
+
+
+def _name(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadRecord("a header name is not UTF-8") from None
+
+
+def add_timestamps(base: i64, delta: i64) -> i64:
+    """Add, or BadRecord for what 64 bits do not hold."""
+    total = base + delta
+    # Compiled, a sum that is too large has wrapped around and has a sign that neither part has; interpreted,
+    # it has more than 64 bits. Comparing with the largest value instead would cost more than the addition.
+    if ((base ^ total) & (delta ^ total)) < 0 or total >> 63 > 0 or total >> 63 < -1:
+        raise BadRecord("its timestamp is out of range")
+    return total

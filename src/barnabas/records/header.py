@@ -1,0 +1,251 @@
+"""The 61 bytes in front of every record batch, read and stamped in place.
+
+The broker works with this header alone: it never looks at records on the way in or out. Base offset,
+length, leader epoch and magic lie before the CRC field and are not covered by it, so assigning an offset
+does not touch the checksum; everything from the attributes to the end of the batch is covered.
+"""
+
+from collections.abc import Iterator
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NamedTuple
+
+from barnabas.records.crc import ByteSource, crc32c_of
+from barnabas.records.errors import CorruptBatch, UnknownCodec, UnsupportedMagic, batch_at
+
+MAGIC: Final = 2
+
+# Where each field starts, counted from the start of the batch.
+BASE_OFFSET_AT: Final = 0
+BATCH_LENGTH_AT: Final = 8
+LEADER_EPOCH_AT: Final = 12
+MAGIC_AT: Final = 16
+CRC_AT: Final = 17
+ATTRIBUTES_AT: Final = 21
+LAST_OFFSET_DELTA_AT: Final = 23
+BASE_TIMESTAMP_AT: Final = 27
+MAX_TIMESTAMP_AT: Final = 35
+PRODUCER_ID_AT: Final = 43
+PRODUCER_EPOCH_AT: Final = 51
+BASE_SEQUENCE_AT: Final = 53
+COUNT_AT: Final = 57
+RECORDS_AT: Final = 61
+
+HEADER_SIZE: Final = RECORDS_AT
+# batch_length counts the bytes after itself: offset and length are the 12 bytes before that.
+LENGTH_EXCLUDES: Final = LEADER_EPOCH_AT
+MIN_BATCH_LENGTH: Final = HEADER_SIZE - LENGTH_EXCLUDES
+
+CODEC_BITS: Final = 0x07
+LOG_APPEND_TIME_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+KNOWN_ATTRIBUTES: Final = 0x7F
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_LEADER_EPOCH: Final = -1
+
+INT32_MAX: Final = 0x7FFFFFFF
+INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
+
+_HEADER: Final = Struct(">qiibIhiqqqhii")
+_LENGTH: Final = Struct(">i")
+_OFFSET: Final = Struct(">q")
+_CRC: Final = Struct(">I")
+_ATTRIBUTES: Final = Struct(">h")
+
+
+class Codec(IntEnum):
+    """How the record area is compressed; the low three bits of the attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class TimestampType(IntEnum):
+    """Whose clock the timestamps are of: the producer's or the broker's."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+# An indexed tuple is several times cheaper than calling the enum.
+_CODECS: Final = tuple(Codec)
+
+
+class BatchHeader(NamedTuple):
+    """The fields in wire order, and what follows from them."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    # Kafka's own noun; it hides tuple.count(), which nobody calls on a header.
+    count: int  # type: ignore[assignment]
+
+    @property
+    def size(self) -> int:
+        """The whole batch in bytes, this header included."""
+        return LENGTH_EXCLUDES + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> Codec:
+        """The compression codec; UnknownCodec for the three bit patterns that name none."""
+        bits = self.attributes & CODEC_BITS
+        if bits >= len(_CODECS):
+            raise UnknownCodec(
+                f"compression codec {bits} does not exist", where=f"batch with base offset {self.base_offset}"
+            )
+        return _CODECS[bits]
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        if self.attributes & LOG_APPEND_TIME_BIT:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        return self.attributes & DELETE_HORIZON_BIT != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop this batch's tombstones; it is kept in the base timestamp. (KIP-534)"""
+        return self.base_timestamp if self.has_delete_horizon else None
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def last_sequence(self) -> int:
+        """The last record's sequence: after 2**31 - 1 comes 0."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & INT32_MAX
+
+
+def read_header(data: ByteSource, at: int = 0) -> BatchHeader:
+    """Read the header at `at`. Nothing after its 61 bytes is looked at."""
+    if len(data) - at < HEADER_SIZE:
+        _refuse_short(data, at)
+    header = BatchHeader._make(_HEADER.unpack_from(data, at))
+    if header.magic != MAGIC:
+        raise UnsupportedMagic(f"magic {header.magic} is not {MAGIC}", where=batch_at(at))
+    if header.batch_length < MIN_BATCH_LENGTH:
+        raise CorruptBatch(
+            f"length {header.batch_length} is less than the header's own {MIN_BATCH_LENGTH}",
+            where=batch_at(at),
+        )
+    return header
+
+
+def _refuse_short(data: ByteSource, at: int) -> None:
+    have = max(0, len(data) - at)
+    # A message of an older format may be shorter than our header: say what it is, if that can be seen.
+    if have > MAGIC_AT and data[at + MAGIC_AT] != MAGIC:
+        raise UnsupportedMagic(f"magic {data[at + MAGIC_AT]} is not {MAGIC}", where=batch_at(at))
+    raise CorruptBatch(f"{have} bytes are too few for a header of {HEADER_SIZE}", where=batch_at(at))
+
+
+def batch_headers(data: ByteSource) -> Iterator[tuple[int, BatchHeader]]:
+    """Walk a buffer of whole batches: position and header of each. The buffer must end with a batch."""
+    at = 0
+    end = len(data)
+    while at < end:
+        header = read_header(data, at)
+        if header.size > end - at:
+            raise CorruptBatch(f"it claims {header.size} bytes and {end - at} are there", where=batch_at(at))
+        yield at, header
+        at += header.size
+
+
+class WholeBatches(NamedTuple):
+    """How much of a buffer is complete batches."""
+
+    batches: int
+    size: int
+
+
+def whole_batches(data: ByteSource) -> WholeBatches:
+    """Count the complete batches at the start of a buffer that may end in the middle of one.
+
+    A fetch is cut off at a byte limit, so a partial batch at the end is no error for a consumer. A length
+    that no batch can have is one.
+    """
+    at = 0
+    batches = 0
+    end = len(data)
+    while end - at >= LENGTH_EXCLUDES:
+        length: int = _LENGTH.unpack_from(data, at + BATCH_LENGTH_AT)[0]
+        if length < MIN_BATCH_LENGTH:
+            raise CorruptBatch(
+                f"length {length} is less than the header's own {MIN_BATCH_LENGTH}", where=batch_at(at)
+            )
+        if LENGTH_EXCLUDES + length > end - at:
+            break
+        at += LENGTH_EXCLUDES + length
+        batches += 1
+    return WholeBatches(batches, at)
+
+
+def stamp(
+    buffer: bytearray | memoryview,
+    at: int,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    log_append_time_ms: int | None = None,
+) -> None:
+    """Write what the leader decides into the batch at `at`, which must be a checked one.
+
+    With a log append time the timestamp type and the maximum timestamp change too. They are covered by
+    the CRC, which is computed anew; the records are not touched, because readers take every record's
+    time from the maximum then.
+    """
+    _OFFSET.pack_into(buffer, at + BASE_OFFSET_AT, base_offset)
+    _LENGTH.pack_into(buffer, at + LEADER_EPOCH_AT, leader_epoch)
+    if log_append_time_ms is None:
+        return
+    (attributes,) = _ATTRIBUTES.unpack_from(buffer, at + ATTRIBUTES_AT)
+    _ATTRIBUTES.pack_into(buffer, at + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
+    _OFFSET.pack_into(buffer, at + MAX_TIMESTAMP_AT, log_append_time_ms)
+    (length,) = _LENGTH.unpack_from(buffer, at + BATCH_LENGTH_AT)
+    crc = crc32c_of(buffer, at + ATTRIBUTES_AT, at + LENGTH_EXCLUDES + length)
+    _CRC.pack_into(buffer, at + CRC_AT, crc)
+
+
+def pack_header(header: BatchHeader) -> bytes:
+    """The 61 bytes of `header`, with the CRC that it carries."""
+    return _HEADER.pack(*header)

@@ -1,0 +1,26 @@
+"""Says, and checks, whether the kernels under test are compiled.
+
+BARNABAS_KERNELS=compiled|interpreted is what the Makefile asks for: a run that silently tested the
+other kind would prove nothing.
+"""
+
+import os
+
+import pytest
+
+from barnabas.base.kernels import compiled_kernels
+
+
+def pytest_report_header() -> str:
+    kernels = compiled_kernels()
+    return f"kernels: {sum(kernels.values())} of {len(kernels)} compiled"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    wanted = os.environ.get("BARNABAS_KERNELS")
+    if wanted is None:
+        return
+    kernels = compiled_kernels()
+    wrong = [name for name, compiled in kernels.items() if compiled != (wanted == "compiled")]
+    if wrong:
+        raise pytest.UsageError(f"kernels are to be {wanted}, but these are not: {', '.join(wrong)}")

@@ -1,0 +1,214 @@
+"""Tables become batches: cut where they should be, with headers that a broker accepts."""
+
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from barnabas.records import columns_write
+from barnabas.records.columns_read import decode_columns
+from barnabas.records.columns_write import UnfitColumns, encode_columns
+from barnabas.records.decode import decode_batch
+from barnabas.records.errors import InvalidBatch
+from barnabas.records.header import Codec, read_header
+from barnabas.records.record import Record
+from barnabas.records.validate import check_produced, check_records
+
+pytestmark = pytest.mark.kernel
+
+NOON = 1_700_000_000_000
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def table(*values: bytes | None, **columns: Any) -> pa.Table:
+    return pa.table({"value": pa.array(values, pa.binary()), **columns})
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_row_becomes_a_record_with_all_its_fields(codec: Codec) -> None:
+    rows = table(
+        b"v",
+        None,
+        b"a value longer than twelve bytes",
+        key=pa.array([None, b"k", b""], pa.binary()),
+        timestamp=pa.array([NOON, NOON + 7, NOON - 7], pa.timestamp("ms")),
+        headers=pa.array([[], [{"key": "ü", "value": None}, {"key": "", "value": b"x" * 50}], None], HEADERS),
+    )
+
+    (batch,) = encode_columns(rows, base_offset=5, codec=codec)
+
+    assert decode_batch(batch) == [
+        Record(5, NOON, None, b"v"),
+        Record(6, NOON + 7, b"k", None, (("ü", None), ("", b"x" * 50))),
+        Record(7, NOON - 7, b"", b"a value longer than twelve bytes"),
+    ]
+
+
+def test_the_batch_is_one_that_a_producer_may_send() -> None:
+    rows = table(b"a", b"b", b"c", timestamp=pa.array([NOON, NOON + 9, NOON + 4], pa.timestamp("ms")))
+
+    (batch,) = encode_columns(
+        rows, producer_id=9, producer_epoch=2, base_sequence=4, transactional=True, leader_epoch=3
+    )
+
+    header = check_produced(batch)
+    check_records(batch)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 2, 4)
+    assert header.is_transactional
+    assert (header.base_offset, header.last_offset_delta, header.count, header.leader_epoch) == (0, 2, 3, 3)
+    assert (header.base_timestamp, header.max_timestamp) == (NOON, NOON + 9)
+
+
+def test_batches_are_cut_at_the_number_of_records() -> None:
+    rows = table(*[b"%d" % n for n in range(7)])
+
+    batches = encode_columns(rows, base_offset=10, batch_records=3, producer_id=1, base_sequence=2**31 - 2)
+
+    headers = [read_header(batch) for batch in batches]
+    assert [(header.base_offset, header.count) for header in headers] == [(10, 3), (13, 3), (16, 1)]
+    assert [header.base_sequence for header in headers] == [2**31 - 2, 1, 4]
+    assert decode_columns(batches).column("value").to_pylist() == rows.column("value").to_pylist()
+
+
+@pytest.mark.parametrize("size", [1, 50, 60, 1000])
+def test_batches_are_cut_before_they_pass_the_number_of_bytes(size: int) -> None:
+    batches = encode_columns(table(*[bytes(size)] * 40), batch_bytes=200)
+
+    assert all(len(batch) <= 200 or read_header(batch).count == 1 for batch in batches)
+    assert all(
+        len(batch) + len(after) - 61 > 200 or read_header(after).count > 1
+        for batch, after in pairwise(batches)
+    )
+    assert decode_columns(batches).num_rows == 40
+
+
+def test_a_batch_may_be_exactly_as_large_as_allowed() -> None:
+    (whole,) = encode_columns(table(b"a", b"b", b"c"))
+
+    assert encode_columns(table(b"a", b"b", b"c"), batch_bytes=len(whole)) == [whole]
+    assert len(encode_columns(table(b"a", b"b", b"c"), batch_bytes=len(whole) - 1)) == 2
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()],
+)
+def test_any_column_that_means_bytes_will_do(kind: pa.DataType) -> None:
+    words = ["", "short", "a word that is longer than twelve bytes", None]
+    column = pa.array(words, pa.string()).cast(kind)
+
+    (batch,) = encode_columns(pa.table({"key": column, "value": column}))
+
+    wanted = [word if word is None else word.encode() for word in words]
+    assert [(record.key, record.value) for record in decode_batch(batch)] == [(w, w) for w in wanted]
+
+
+def test_dictionaries_and_fixed_sizes_and_nulls_will_do_too() -> None:
+    names = pa.array(["red", "blue", None, "red"]).dictionary_encode()
+    fixed = pa.array([b"abcd", None, b"efgh", b"ijkl"], pa.binary(4))
+
+    named, sized, nothing = (encode_columns(pa.table({"value": c})) for c in (names, fixed, pa.nulls(4)))
+
+    assert [record.value for record in decode_batch(named[0])] == [b"red", b"blue", None, b"red"]
+    assert [record.value for record in decode_batch(sized[0])] == [b"abcd", None, b"efgh", b"ijkl"]
+    assert [record.value for record in decode_batch(nothing[0])] == [None] * 4
+
+
+def test_slices_and_chunks_are_read_from_where_they_start() -> None:
+    whole = table(
+        *[None if n % 3 == 0 else b"value number %d" % n for n in range(40)],
+        key=pa.array([None if n % 5 == 0 else b"%d" % n for n in range(40)], pa.binary_view()),
+        headers=pa.array([[{"key": "n", "value": b"%d" % n}] * (n % 3) for n in range(40)], HEADERS),
+    )
+    pieces = pa.concat_tables([whole.slice(3, 9), whole.slice(13, 20)])
+
+    decoded = decode_columns(encode_columns(pieces))
+
+    for name in ("key", "value", "headers"):
+        assert decoded.column(name).to_pylist() == pieces.column(name).to_pylist()
+
+
+def test_a_record_batch_with_offset_is_read_from_there() -> None:
+    (piece,) = table(b"a", None, b"c", b"d", timestamp=pa.array([5, 6, 7, 8])).to_batches()
+
+    (batch,) = encode_columns(piece.slice(1, 2))
+
+    assert [(record.value, record.timestamp) for record in decode_batch(batch)] == [(None, 6), (b"c", 7)]
+
+
+def test_a_large_table_is_worked_through_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table(*[b"%d" % n for n in range(10)])
+
+    monkeypatch.setattr(columns_write, "SLICE_ROWS", 3)
+
+    batches = encode_columns(rows, producer_id=1, base_sequence=0)
+    assert [record.value for batch in batches for record in decode_batch(batch)] == rows["value"].to_pylist()
+    assert [read_header(batch).base_sequence for batch in batches] == [
+        read_header(batch).base_offset for batch in batches
+    ]
+    assert len(batches) > 1
+
+
+def test_a_missing_or_null_timestamp_is_the_one_that_was_handed_in() -> None:
+    times = pa.array([NOON, None], pa.timestamp("ms"))
+
+    (with_nulls,) = encode_columns(table(b"a", b"b", timestamp=times), timestamp_ms=5)
+    (without,) = encode_columns(table(b"a", b"b"), timestamp_ms=5)
+    (unknown,) = encode_columns(table(b"a"))
+
+    assert [record.timestamp for record in decode_batch(with_nulls)] == [NOON, 5]
+    assert [record.timestamp for record in decode_batch(without)] == [5, 5]
+    assert [record.timestamp for record in decode_batch(unknown)] == [-1]
+
+
+def test_timestamps_of_any_unit_become_milliseconds() -> None:
+    at = datetime(2024, 5, 6, 7, 8, 9, 123_456, tzinfo=UTC)
+    kinds = [pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.timestamp("ms", "Europe/Prague")]
+
+    columns = [pa.array([at], pa.timestamp("us", "UTC")).cast(kind, safe=False) for kind in kinds]
+    columns.append(pa.array([int(at.timestamp() * 1000)], pa.int64()))
+
+    for column in columns:
+        (batch,) = encode_columns(table(b"a", timestamp=column))
+        assert decode_batch(batch)[0].timestamp == 1_714_979_289_123
+
+
+def test_decoded_rows_encode_to_the_same_bytes() -> None:
+    rows = table(b"a", b"long enough to be pointed at", key=pa.array([b"k", None], pa.binary()))
+    batches = encode_columns(rows, base_offset=3)
+
+    for views in (False, True):
+        assert encode_columns(decode_columns(batches, views=views), base_offset=3) == batches
+
+
+def test_no_rows_are_no_batches() -> None:
+    assert encode_columns(table()) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "what"),
+    [
+        ({"key": [b"a"]}, "no column named value"),
+        ({"value": [1]}, "column value is int64, which is neither binary nor text"),
+        ({"value": [b"a"], "key": [1.5]}, "column key is double"),
+        ({"value": [b"a"], "timestamp": ["noon"]}, "column timestamp is string"),
+        ({"value": [b"a"], "headers": ["x"]}, "column headers is string, not a list of structs"),
+        ({"value": [b"a"], "headers": [[{"key": "k"}]]}, "column headers is list"),
+        ({"value": [b"a"], "headers": [[{"key": b"\xff", "value": b""}]]}, "column headers.key is binary"),
+    ],
+)
+def test_a_table_that_cannot_be_records_is_refused(columns: dict[str, list[Any]], what: str) -> None:
+    with pytest.raises(UnfitColumns, match=what):
+        encode_columns(pa.table(columns))
+
+
+def test_a_time_before_1970_is_refused() -> None:
+    with pytest.raises(InvalidBatch, match="row 1: timestamp -2 is before 1970"):
+        encode_columns(table(b"a", b"b", timestamp=pa.array([-1, -2])))
+
+
+def test_a_header_without_a_name_is_refused() -> None:
+    with pytest.raises(InvalidBatch, match="row 1: a header has no name"):
+        encode_columns(table(b"a", b"b", headers=pa.array([[], [{"key": None, "value": b""}]], HEADERS)))

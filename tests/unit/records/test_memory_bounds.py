@@ -1,0 +1,125 @@
+"""Bytes that lie about their size must not cost more memory than their own size justifies."""
+
+import struct
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+
+import lz4.frame
+import pytest
+import zstandard
+
+from barnabas.base.errors import Malformed
+from barnabas.records.builder import build_batch
+from barnabas.records.codecs import compress, decompress
+from barnabas.records.decode import decode_batch
+from barnabas.records.errors import DecompressedTooLarge
+from barnabas.records.header import COUNT_AT, LAST_OFFSET_DELTA_AT, BatchHeader, Codec, read_header
+from barnabas.records.seal import seal
+from barnabas.records.validate import check_batch, check_records
+
+pytestmark = pytest.mark.kernel
+
+# Errors, tracebacks and the interpreter's own crumbs.
+CRUMBS = 64 * 1024
+BOMB = bytes(64 << 20)
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        with pytest.raises(Malformed):
+            work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def header_of(data: bytes, **fields: int) -> BatchHeader:
+    return read_header(data)._replace(**fields)
+
+
+@pytest.mark.parametrize("look", [decode_batch, check_records, check_batch])
+def test_a_count_that_lies_costs_nothing(look: Callable[[bytes], object]) -> None:
+    data = bytearray(build_batch([(0, None, b"v", ())]))
+    struct.pack_into(">i", data, COUNT_AT, 2**31 - 1)
+    struct.pack_into(">i", data, LAST_OFFSET_DELTA_AT, 2**31 - 2)
+
+    assert peak_of(lambda: look(bytes(data))) < CRUMBS
+
+
+@pytest.mark.parametrize("look", [decode_batch, check_records])
+def test_lengths_that_lie_cost_nothing(look: Callable[[bytes], object]) -> None:
+    plain = build_batch([(0, None, b"v", ())])
+    huge = b"\xfe\xff\xff\xff\x0f"
+    areas = [
+        huge + bytes(10),
+        b"\x20\x00\x00\x00" + huge + bytes(8),
+        b"\x20\x00\x00\x00\x01" + huge + bytes(7),
+        b"\x20\x00\x00\x00\x01\x01" + huge + bytes(6),
+        b"\x20\x00\x00\x00\x01\x01\x02" + huge + bytes(5),
+        b"\x20\x00\x00\x00\x01\x01\x02\x00" + huge + bytes(4),
+    ]
+
+    for area in areas:
+        assert peak_of(lambda area=area: look(seal(header_of(plain), area, Codec.NONE))) < CRUMBS
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_a_bomb_costs_no_more_than_a_few_times_the_limit(codec: Codec) -> None:
+    limit = 1 << 20
+    bomb = compress(codec, BOMB)
+
+    peak = peak_of(lambda: decompress(codec, bomb, limit=limit))
+
+    assert peak < 3 * limit + len(bomb) + CRUMBS
+
+
+def test_a_bomb_that_declares_nothing_costs_no_more_than_a_few_times_the_limit() -> None:
+    limit = 1 << 20
+    stream = zstandard.ZstdCompressor().compressobj()
+    zstd = stream.compress(BOMB) + stream.flush()
+    linked = lz4.frame.compress(BOMB, store_size=False, block_linked=True)
+
+    assert peak_of(lambda: decompress(Codec.ZSTD, zstd, limit=limit)) < 3 * limit
+    assert peak_of(lambda: decompress(Codec.LZ4, linked, limit=limit)) < 3 * limit
+
+
+def test_a_bomb_in_a_batch_is_stopped_on_every_way_in() -> None:
+    plain = build_batch([(0, None, b"v", ())])
+    bomb = seal(header_of(plain, attributes=int(Codec.ZSTD)), BOMB, Codec.ZSTD)
+
+    for look in (decode_batch, check_records):
+        with pytest.raises(DecompressedTooLarge):
+            look(bomb, limit=1 << 20)
+
+
+def test_a_snappy_preamble_that_lies_costs_nothing() -> None:
+    lying = b"\xff\xff\xff\xff\x07" + bytes(100)
+
+    assert peak_of(lambda: decompress(Codec.SNAPPY, lying, limit=2**31)) < CRUMBS
+
+
+# A gigabyte in a small zstd stream that does not say so; prints how many kilobytes refusing it took.
+OUT_OF_SIGHT = """
+import resource, zstandard
+from barnabas.records.codecs import decompress
+from barnabas.records.errors import DecompressedTooLarge
+from barnabas.records.header import Codec
+
+stream = zstandard.ZstdCompressor().compressobj()
+bomb = b"".join([stream.compress(bytes(1 << 20)) for _ in range(1024)] + [stream.flush()])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    decompress(Codec.ZSTD, bomb, limit=8 << 20)
+except DecompressedTooLarge:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_out_of_pythons_sight_is_bounded_too() -> None:
+    # The decompressor's own allocations are not traced, so a process of its own is asked for its size.
+    run = subprocess.run([sys.executable, "-c", OUT_OF_SIGHT], capture_output=True, text=True, check=True)
+
+    assert int(run.stdout) < 32 * 1024
