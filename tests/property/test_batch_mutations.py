@@ -5,7 +5,6 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from mutations import Outcome, attack, attempts, mutate
 
 from barnabas.base.errors import Malformed
 from barnabas.records.builder import build_batch
@@ -25,6 +24,7 @@ from barnabas.records.header import (
 )
 from barnabas.records.record import Record
 from barnabas.records.validate import check_batch, check_produced, check_records
+from support.mutations import Outcome, attack, attempts, mutate
 
 pytestmark = pytest.mark.kernel
 

@@ -6,6 +6,7 @@ tests/property/mutations.py.
 """
 
 import random
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from barnabas.protocol.schema.codec import encode_parts
@@ -34,6 +35,11 @@ INT32_LIES = (
 )
 # A byte that never occurs, an overlong zero, half a surrogate pair, a code point behind the last, a torn end.
 NOT_UTF8 = (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82")
+
+
+# 2^22: far more than a frame of ours holds, and not so much that believing it would bring the machine down.
+BIG_VARINT = b"\x80\x80\x80\x02"
+BIG_INT32 = b"\x00\x40\x00\x00"
 
 
 class Sample(NamedTuple):
@@ -70,3 +76,11 @@ def lie(rng: random.Random, of: Sample) -> bytes:
     lies, size = (INT16_LIES, 2) if form == 2 else (INT32_LIES, 4)
     start = max(0, at - size)
     return data[:start] + rng.choice(lies) + data[start + size :]
+
+
+def big_lies(of: Sample) -> Iterator[bytes]:
+    """Claim a great length at every seam, in each form that can."""
+    for at in of.seams:
+        yield of.data[:at] + BIG_VARINT + of.data[at + 1 :]
+        if at >= 4:
+            yield of.data[: at - 4] + BIG_INT32 + of.data[at:]

@@ -74,14 +74,21 @@ def encode_parts(message: object, version: int, parts: list[bytes]) -> None:
     try:
         function(message, parts)
     except _ENCODE_FAILURES as failure:
-        what, where = explain_message(message, version)
-        raise NotEncodable(what, where=where) from failure
+        raise _refusal(message, version) from failure
 
 
 def encode(message: object, version: int) -> bytes:
     parts: list[bytes] = []
     encode_parts(message, version, parts)
-    return b"".join(parts)
+    try:
+        return b"".join(parts)
+    except TypeError as failure:
+        raise _refusal(message, version) from failure
+
+
+def _refusal(message: object, version: int) -> NotEncodable:
+    what, where = explain_message(message, version)
+    return NotEncodable(what, where=where)
 
 
 def _encoder(cls: type, version: int) -> Encode:

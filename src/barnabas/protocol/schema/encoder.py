@@ -203,6 +203,9 @@ class _EncoderSource(Source):
     def _array(self, layout: Layout, field: Field, var: str) -> None:
         item = field.item
         assert item is not None, field
+        if item.kind is Kind.STRING:
+            # A text is a sequence of texts too: groups="ab" would go out as ["a", "b"].
+            self.add(f"if type({var}) is str: raise Unwritable")
         length = self._length(layout, field, var)
         self._flush()
         self._flush_length(layout, field, length)

@@ -193,4 +193,9 @@ def _value_fault(field: Field, value: object, path: str) -> tuple[str, str] | No
             pack(f">{field.kind.value}", value)
         except StructError as error:
             return f"is {value!r}: {error}", path
+    if field.kind is Kind.BYTES and not isinstance(value, bytes | bytearray | memoryview):
+        return f"is {type(value).__name__}, not bytes", path
+    # Records may be anything that a connection can send: a file range has a length too.
+    if field.kind is Kind.RECORDS and (isinstance(value, str) or not hasattr(value, "__len__")):
+        return f"is {type(value).__name__}, not records", path
     return None

@@ -250,8 +250,11 @@ def _partition_tags(r: Reader, partition: FetchPartition) -> None:
 
 
 def _request_tags(r: Reader, request: FetchRequest) -> None:
+    count = read_length(r)
+    if count <= 0:
+        return
     unknown: list[tuple[int, bytes]] = []
-    for _ in range(read_length(r)):
+    for _ in range(count):
         tag, stop = read_tag(r)
         if tag == 0:
             request.cluster_id = read_nullable_string(r)

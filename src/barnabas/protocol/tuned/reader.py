@@ -29,12 +29,15 @@ class Reader:
 
 def read_tags(r: Reader) -> tuple[tuple[int, bytes], ...]:
     """The tagged fields of a struct that declares none."""
+    count = read_length(r)
+    if count <= 0:
+        return NO_TAGS
     unknown: list[tuple[int, bytes]] = []
-    for _ in range(read_length(r)):
+    for _ in range(count):
         tag, stop = read_tag(r)
         unknown.append((tag, r.buf[r.at : stop]))
         r.at = stop
-    return tuple(unknown) if unknown else NO_TAGS
+    return tuple(unknown)
 
 
 def read_tag(r: Reader) -> tuple[i64, i64]:

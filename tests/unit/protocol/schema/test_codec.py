@@ -124,6 +124,12 @@ def test_bytes_that_we_would_not_write_are_read_as_kafka_reads_them(
     assert decode(Tagged, version, data) == (value, len(data))
 
 
+def test_a_compact_length_beyond_31_bits_is_negative_and_so_is_null() -> None:
+    data = bytes.fromhex("ffffffff0f ffffffff0f ffffffff0f ffffffff0f ffffffff0f 01 00")
+
+    assert decode(Sized, 1, data) == (NULLS, len(data))
+
+
 def test_any_byte_but_zero_is_true() -> None:
     data = bytes.fromhex(NUMBERS_HEX.replace(" 01 ", " 02 "))
 
@@ -172,8 +178,9 @@ def test_a_text_may_have_32767_bytes_in_both_styles_and_not_one_more() -> None:
         assert decode(Sized, version, data)[0] == longest
         with pytest.raises(NotEncodable, match="text: has 32768 bytes, the most is 32767"):
             encode(Sized(text="x" * 32768), version)
+    # Otherwise a good message: nothing but the length can be the reason.
     with pytest.raises(Malformed, match="text, byte 3: string of 32768 bytes, the most is 32767"):
-        decode(Sized, 1, bytes.fromhex("818002") + b"x" * 40000)
+        decode(Sized, 1, bytes.fromhex("818002") + b"x" * 32768 + bytes.fromhex("00 00 00 00 01 00"))
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:

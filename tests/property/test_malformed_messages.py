@@ -1,0 +1,143 @@
+"""Damaged messages of every kind and version: a value or Malformed comes out, and never anything else.
+
+BARNABAS_FUZZ=1000000 asks for a long run. Attempts are spread evenly over all messages and versions, and a
+failure says which seed makes the same damage again.
+"""
+
+import random
+import re
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+
+import pytest
+
+from barnabas.base.errors import Malformed
+from barnabas.protocol.schema.codec import decode, encode
+from barnabas.protocol.schema.layout import message_layout
+from barnabas.protocol.schema.struct import schema_of
+from support.fuzz import Sample, big_lies, lie, sample
+from support.messages import all_versions
+from support.mutations import attempts, mutate
+
+pytestmark = pytest.mark.kernel
+
+ATTEMPTS = 8000
+# Random strings are now and then very long; such a sample would only make the run slow.
+SAMPLE_BYTES_MAX = 4096
+SAMPLES_EACH = 4
+
+# Decoding allocates objects for what is there, whatever a length says: so much per byte of the frame,
+# and so much to begin with. Three bytes can be a struct with an empty list in it: 180 bytes of Python.
+BYTES_PER_BYTE_MAX = 70
+BYTES_AT_LEAST = 16 * 1024
+
+WHERE = re.compile(r"(\w+ v\d+), [a-z0-9_\[\]. -]+, byte \d+")
+
+
+@cache
+def samples() -> list[Sample]:
+    found = []
+    for cls, version in all_versions():
+        rng = random.Random(f"{cls.__name__} {version}")
+        for _ in range(SAMPLES_EACH):
+            one = sample(cls, version, rng)
+            while len(one.data) > SAMPLE_BYTES_MAX:
+                one = sample(cls, version, rng)
+            found.append(one)
+    return found
+
+
+def damaged(count: int, seed: int) -> Iterator[tuple[Sample, bytes, str]]:
+    pool = samples()
+    rng = random.Random()
+    # A stride that shares no factor with the pool visits every sample before any twice.
+    for attempt in range(count):
+        rng.seed(seed * 1_000_000_007 + attempt)
+        of = pool[attempt * 7919 % len(pool)]
+        data = lie(rng, of) if attempt & 1 else mutate(rng, of.data)
+        yield of, data, f"seed {seed}, attempt {attempt}"
+
+
+def test_the_run_visits_every_message() -> None:
+    visited = {id(of) for of, _, _ in damaged(len(samples()), 0)}
+
+    assert len(visited) == len(samples())
+
+
+def check_refusal(found: Malformed, of: Sample, about: str) -> None:
+    place = WHERE.fullmatch(found.where)
+    assert place is not None, f"{found.where!r} for {about}"
+    assert place[1] == of.name, f"{found.where!r} for {about}"
+    assert found.what not in ("", "does not decode"), about
+
+
+def test_a_damaged_message_is_decoded_or_refused_with_what_and_where() -> None:
+    decoded = refused = 0
+    for of, data, how in damaged(attempts(ATTEMPTS), 1):
+        try:
+            _, end = decode(of.cls, of.version, data)
+        except Malformed as found:
+            check_refusal(found, of, f"{how}, {of.name}: {data.hex()}")
+            refused += 1
+        except BaseException as wrong:
+            raise AssertionError(f"{wrong!r} for {how}, {of.name}: {data.hex()}") from wrong
+        else:
+            assert 0 <= end <= len(data), f"{how}, {of.name}: {data.hex()}"
+            decoded += 1
+
+    assert decoded > 0
+    assert refused > 0
+
+
+def test_every_cut_of_a_message_is_refused() -> None:
+    """A message ends where its last field ends, so no part of it is a message as well."""
+    for of in samples()[:: SAMPLES_EACH * 3]:
+        for size in range(min(len(of.data), 200)):
+            with pytest.raises(Malformed):
+                decode(of.cls, of.version, of.data[:size])
+
+
+def memory_to_decode(of: Sample, data: bytes) -> int:
+    """The most that was allocated at once, result included."""
+    tracemalloc.reset_peak()
+    before, _ = tracemalloc.get_traced_memory()
+    with suppress(Malformed):
+        decode(of.cls, of.version, data)
+    return tracemalloc.get_traced_memory()[1] - before
+
+
+@pytest.fixture
+def traced() -> Iterator[None]:
+    for of in samples():
+        decode(of.cls, of.version, of.data)  # makes the decoder, which is kept
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("traced")
+def test_memory_is_bounded_by_the_frame_and_not_by_what_lengths_claim() -> None:
+    for of in samples()[::SAMPLES_EACH]:
+        # Old versions differ little in this, and there are many of them.
+        if of.version not in (schema_of(of.cls).versions.first, schema_of(of.cls).versions.last):
+            continue
+        for data in big_lies(of):
+            used = memory_to_decode(of, data)
+
+            assert used <= BYTES_AT_LEAST + BYTES_PER_BYTE_MAX * len(data), f"{of.name}: {data.hex()}"
+
+
+@pytest.mark.usefixtures("traced")
+def test_memory_is_bounded_by_the_frame_when_it_is_full_of_the_smallest_items() -> None:
+    for of in samples()[::SAMPLES_EACH]:
+        for field in message_layout(of.cls, of.version).plain:
+            if field.item is None or field.item.struct is None:
+                continue
+            message = of.cls(**{field.name: [field.item.struct()] * 200})
+            data = encode(message, of.version)
+
+            used = memory_to_decode(of, data)
+
+            assert used <= BYTES_AT_LEAST + BYTES_PER_BYTE_MAX * len(data), f"{of.name}, {field.name}"
