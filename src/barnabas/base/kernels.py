@@ -9,6 +9,7 @@ KERNELS = (
     "barnabas.protocol.tuned.fetch_request",
     "barnabas.protocol.tuned.produce_request",
     "barnabas.records.varint",
+    "barnabas.records.lz4_blocks",
     "barnabas.records.record",
     "barnabas.records.decode",
     "barnabas.records.walk",

@@ -15,6 +15,7 @@ from barnabas.records.crc import ByteSource
 from barnabas.records.errors import DecompressedTooLarge, DecompressionFailed
 from barnabas.records.frames import BadFrame, Bound, lz4_bound, zstd_bound
 from barnabas.records.header import Codec
+from barnabas.records.lz4_blocks import Scratch, unpack_lz4
 from barnabas.records.xerial import BadXerial, is_xerial, xerial_blocks
 
 MAX_DECOMPRESSED: Final = 128 * 1024 * 1024
@@ -71,6 +72,9 @@ def decompress(codec: Codec, data: ByteSource, *, limit: int = MAX_DECOMPRESSED)
             case Codec.SNAPPY:
                 return _unsnappy(view, limit)
             case Codec.LZ4:
+                area = unpack_lz4(bytes(view), 0, view.nbytes, limit, Scratch())
+                if area is not None:
+                    return area
                 if _fits(lz4_bound(view), limit, codec):
                     return bytes(cramjam.lz4.decompress(view))
                 return _step_by_step(lambda room: cramjam.lz4.decompress_into(view, room), limit, codec)

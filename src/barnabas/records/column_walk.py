@@ -10,7 +10,7 @@ the key of a control record.
 from typing import Final
 
 from crc32c import crc32c
-from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from librt.strings import read_i16_be, read_i32_be, read_i32_le, read_i64_be
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
@@ -22,7 +22,9 @@ from barnabas.records.errors import (
     UnsupportedMagic,
     batch_at,
 )
+from barnabas.records.fresh_bytes import fresh_bytes
 from barnabas.records.header import Codec
+from barnabas.records.lz4_blocks import BLOCK_MAX, Scratch, only_block, unpack_block, unpack_lz4
 from barnabas.records.varint import BAD, read_varint
 
 # Where the fields of a batch header are; header.py has the same under the same names. They are repeated
@@ -56,6 +58,7 @@ ABORT_MARKER: Final = 0
 
 # Indexed by the codec bits: several times cheaper than calling the enum.
 CODECS: Final = tuple(Codec)
+LZ4: Final = 3
 
 # A span of records is this many words: the source it lies in, start and end there, how many records,
 # base offset, base timestamp, and the time of all of them if the log's clock gave it.
@@ -72,7 +75,9 @@ SPAN_HAS_LOG_TIME: Final = 7
 # Unpacked areas below this are laid end to end in one source: an Arrow buffer under four columns costs as
 # much as copying this many bytes (240 ns), and a topic of one-record batches would make thousands.
 SMALL_AREA: Final = 16 * 1024
-SMALL_SOURCE: Final = 0
+# How large such a source is made: for what is left of the fetch, within these bounds.
+ARENA_MAX: Final = 1024 * 1024
+ARENA_GROWTH: Final = 8
 
 
 class Walk:
@@ -95,9 +100,12 @@ class Walk:
         # (first offset, producer id), the earliest last so that it can be popped.
         self.aborted = sorted(aborted, reverse=True)
         self.aborting: set[int] = set()
-        self.sources: list[bytes] = [b""]
-        self.small: list[bytes] = []
-        self.small_size: i64 = 0
+        self.sources: list[bytes] = []
+        self.scratch: Scratch | None = None
+        self.arena: memoryview | None = None
+        self.arena_source: i64 = 0
+        self.arena_at: i64 = 0
+        self.arena_left: i64 = 0
         self.spans = vec[i64]()
         self.rows: i64 = 0
         self.next_offset: i64 = -1
@@ -140,7 +148,7 @@ class Walk:
         if last_offset < self.from_offset or (count == 0 and start == end):
             return
         if attributes & CODEC_BITS != 0:
-            source, start, end = self.unpack(view, at, end, attributes & CODEC_BITS)
+            source, start, end = self.unpack(data, view, at, end, attributes & CODEC_BITS)
         if count * MIN_RECORD > end - start:
             raise CorruptBatch(f"{count} records do not fit in {end - start} bytes", where=batch_at(at))
         self.rows += count
@@ -179,35 +187,70 @@ class Walk:
         """Whether the first record of a control batch says that its transaction was aborted."""
         codec: i64 = attributes & CODEC_BITS
         if codec != 0:
-            return control_type(self.unpacked(view, at, end, codec), at) == ABORT_MARKER
+            return control_type(self.unpacked(data, view, at, end, codec), at) == ABORT_MARKER
         return control_type(data[at + RECORDS_AT : end], at) == ABORT_MARKER
 
-    def unpack(self, view: memoryview, at: i64, end: i64, codec: i64) -> tuple[i64, i64, i64]:
+    def unpack(self, data: bytes, view: memoryview, at: i64, end: i64, codec: i64) -> tuple[i64, i64, i64]:
         """Unpack the record area of the batch; return the source it went to, and where it lies there."""
-        area = self.unpacked(view, at, end, codec)
+        if codec == LZ4 and self.left >= BLOCK_MAX:
+            block: i64 = only_block(data, at + RECORDS_AT, end)
+            if block > 0:
+                # Straight to where it stays: nothing else of a small batch is copied less.
+                packed: i64 = i64(read_i32_le(data, block - 4))
+                room = self.arena_room(BLOCK_MAX, len(data) - at)
+                return self.keep(unpack_block(data, block, packed, room))
+        area = self.unpacked(data, view, at, end, codec)
         size: i64 = len(area)
         if size >= SMALL_AREA:
+            self.left -= size
             self.sources.append(area)
             return len(self.sources) - 1, 0, size
-        self.small.append(area)
-        start: i64 = self.small_size
-        self.small_size = start + size
-        return SMALL_SOURCE, start, start + size
+        self.arena_room(size, len(data) - at)[:size] = area
+        return self.keep(size)
 
-    def unpacked(self, view: memoryview, at: i64, end: i64, codec: i64) -> bytes:
+    def arena_room(self, size: i64, rest: i64) -> memoryview:
+        """Room for `size` bytes in the source for small areas; a new one if it is full.
+
+        `rest` is how much of the fetch is still to come.
+        """
+        arena = self.arena
+        if arena is None or self.arena_left < size:
+            whole: i64 = BLOCK_MAX + min(ARENA_GROWTH * rest, ARENA_MAX)
+            fresh, arena = fresh_bytes(whole)
+            self.arena = arena
+            self.arena_at = 0
+            self.arena_left = whole
+            self.arena_source = len(self.sources)
+            self.sources.append(fresh)
+        return arena[self.arena_at : self.arena_at + size]
+
+    def keep(self, size: i64) -> tuple[i64, i64, i64]:
+        """Count `size` bytes that were put into arena_room(), and say where they are."""
+        start: i64 = self.arena_at
+        self.arena_at = start + size
+        self.arena_left -= size
+        self.left -= size
+        return self.arena_source, start, start + size
+
+    def unpacked(self, data: bytes, view: memoryview, at: i64, end: i64, codec: i64) -> bytes:
         if codec >= len(CODECS):
             raise UnknownCodec(f"compression codec {codec} does not exist", where=batch_at(at))
         if self.left <= 0:
             raise DecompressedTooLarge("nothing is left of the limit for this read", where=batch_at(at))
         room: i64 = min(self.left, MAX_DECOMPRESSED)
-        area = decompress(CODECS[codec], view[at + RECORDS_AT : end], limit=room)
-        self.left -= len(area)
+        area: bytes | None = None
+        if codec == LZ4:
+            scratch = self.scratch
+            if scratch is None:
+                scratch = self.scratch = Scratch()
+            area = unpack_lz4(data, at + RECORDS_AT, end, room, scratch)
+        if area is None:
+            area = decompress(CODECS[codec], view[at + RECORDS_AT : end], limit=room)
         return area
 
     def finish(self) -> None:
-        """Lay the small areas end to end. Call it once, after the last feed()."""
-        self.sources[SMALL_SOURCE] = b"".join(self.small)
-        self.small = []
+        """Let go of the arena: its bytes are whole now. Call it once, after the last feed()."""
+        self.arena = None
 
 
 def check_crc(data: bytes, view: memoryview, at: i64, end: i64) -> None:

@@ -1,0 +1,33 @@
+"""Bytes that can be written once, before anybody sees them.
+
+The kernels read `bytes` and nothing else at full speed, but decompressors and Arrow write into buffers;
+going from a buffer to bytes would copy every unpacked record once more. CPython's C API allows a bytes
+object to be filled in by whoever has just made it (PyBytes_FromStringAndSize), and that is all that
+happens here: the view must be done with before the bytes are handed on.
+"""
+
+import ctypes
+import sys
+from typing import Final
+
+_WRITABLE: Final = 0x200  # PyBUF_WRITE
+
+# Shorter ones may be shared by the interpreter, and a copy of less than this costs less than the calls.
+FRESH_BYTES_MIN: Final = 4096
+
+_address_of = ctypes.pythonapi.PyBytes_AsString
+_address_of.argtypes = [ctypes.py_object]
+_address_of.restype = ctypes.c_void_p
+_view_of = ctypes.pythonapi.PyMemoryView_FromMemory
+_view_of.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
+_view_of.restype = ctypes.py_object
+
+
+def fresh_bytes(size: int) -> tuple[bytes, memoryview]:
+    """Return zeroed bytes that nobody else has, and a view to fill them with. Keep the bytes while you do."""
+    assert size >= FRESH_BYTES_MIN, f"{size} bytes may be shared"
+    fresh = bytes(size)
+    # This frame's name and the argument of the call are the only references.
+    assert sys.getrefcount(fresh) == 2, "somebody else has these bytes"
+    view: memoryview = _view_of(_address_of(fresh), size, _WRITABLE)
+    return fresh, view
