@@ -81,11 +81,13 @@ def peer_reader(records_of: Callable[[bytes], object], data: bytes) -> Callable[
 
 def peer_writer(new_builder: Callable[[], object], case: Case) -> Callable[[], None]:
     def write() -> None:
+        # All batches are kept to the end, as we return all of them.
+        built = []
         for start in range(0, RECORDS, case.per_batch):
             builder = new_builder()
             for index, (timestamp, key, value) in enumerate(case.tuples[start : start + case.per_batch]):
                 builder.append(index, timestamp, key, value, [])  # type: ignore[attr-defined]
-            builder.build()  # type: ignore[attr-defined]
+            built.append(builder.build())  # type: ignore[attr-defined]
 
     return write
 

@@ -9,6 +9,7 @@ KERNELS = (
     "barnabas.protocol.tuned.fetch_request",
     "barnabas.protocol.tuned.produce_request",
     "barnabas.records.varint",
+    "barnabas.records.timestamp",
     "barnabas.records.lz4_blocks",
     "barnabas.records.record",
     "barnabas.records.decode",
@@ -18,6 +19,8 @@ KERNELS = (
     "barnabas.records.rebuild",
     "barnabas.records.column_walk",
     "barnabas.records.column_scan",
+    "barnabas.records.column_cells",
+    "barnabas.records.column_seal",
     "barnabas.records.column_pack",
 )
 

@@ -27,6 +27,7 @@ from barnabas.records.header import (
 )
 from barnabas.records.record import Header
 from barnabas.records.seal import attributes_of, seal
+from barnabas.records.timestamp import is_out_of_range
 from barnabas.records.varint import varint_size
 
 # What is built can also be read: more than this would not be unpacked again.
@@ -83,10 +84,9 @@ class BatchBuilder:
         """Add a record, or return False if the batch would grow past max_bytes.
 
         The first record is always taken, because a batch can not be split further; RecordTooLarge if no
-        batch may be that large. A timestamp before 1970 is refused, as Kafka's own builder does: with all of
-        them on one side of zero no difference is too large for its varint.
+        batch may be that large. A timestamp before 1970 is refused, as Kafka's own builder does.
         """
-        if timestamp < NO_TIMESTAMP:
+        if is_out_of_range(timestamp):
             raise TimestampOutOfRange(timestamp)
         base = timestamp if self._count == 0 else self._base_timestamp
         packed = b"" if not headers else pack_headers(headers)

@@ -1,8 +1,10 @@
 """Arrow columns as record batches.
 
 encode_columns() is the way back of columns_read.py: a table with a value column, and if wanted key,
-timestamp and headers, becomes batches that are ready to be produced. The framing is written by
-column_pack.py and the bytes are moved by Arrow; no Python runs per record.
+timestamp and headers, becomes batches that are ready to be produced. column_pack.py writes them; where
+rows and batches are large it writes only what is short, and Arrow gathers the rest from where it is. No
+interpreted Python runs per record. Measured, in batches of 100: 73 ns a record of 100 bytes and 250 of 1 kB,
+for which the kernel alone would take 305.
 """
 
 from collections.abc import Iterator
@@ -12,16 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.base.errors import BarnabasError
-from barnabas.records.column_pack import (
-    Column,
-    Framing,
-    Stamp,
-    frame_headers,
-    frame_records,
-    new_words,
-    seal_batches,
-    weave,
-)
+from barnabas.records.column_cells import Area, Column
+from barnabas.records.column_pack import Headers, pack_records
+from barnabas.records.column_seal import Stamp
 from barnabas.records.header import (
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -40,16 +35,15 @@ BATCH_RECORDS: Final = 100_000
 # Tables are worked through in slices of at most so much: Arrow counts list entries and bytes in 31 bits.
 SLICE_ROWS: Final = 1_000_000
 SLICE_BYTES: Final = 256 * 1024 * 1024
+# Arrow gathers when rows and batches are at least so large on average: below, the kernel is faster alone.
+GATHERED_ROW: Final = 256
+GATHERED_BATCH: Final = 16_384
+VIEW_SIZE: Final = 16
 
-_BYTES: Final = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_fixed_size_binary,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_null,
-)
+_EMPTY: Final = pa.py_buffer(b"")
+_BYTES: Final = (pa.types.is_string, pa.types.is_fixed_size_binary, pa.types.is_null)
+# Views may overlap, and so may be more bytes than 31 bits can count though their buffers are few.
+_LARGE: Final = (pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary_view)
 
 
 class UnfitColumns(BarnabasError):
@@ -91,8 +85,7 @@ def encode_columns(
     )
     batches: list[bytes] = []
     for part in _slices(_wanted(table)):
-        framing, area = _records(part, timestamp_ms, batch_records, batch_bytes)
-        batches += seal_batches(framing, memoryview(area), stamp)
+        batches += _encode(part, timestamp_ms, stamp, batch_records, batch_bytes)
     return batches
 
 
@@ -116,41 +109,66 @@ def _slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
         yield from table.combine_chunks().to_batches()
 
 
-def _records(
-    part: pa.RecordBatch, timestamp_ms: int, batch_records: int, batch_bytes: int
-) -> tuple[Framing, pa.Buffer]:
-    """Frame the records of `part` and gather them: the framing and the bytes of all batches, end to end."""
+def _encode(
+    part: pa.RecordBatch, timestamp_ms: int, stamp: Stamp, batch_records: int, batch_bytes: int
+) -> list[bytes]:
     rows = part.num_rows
-    values = _Source(_views(part.column("value"), "value"))
+    names = part.schema.names
+    source = _Source()
     keys = None
-    if "key" in part.schema.names and part.column("key").null_count < rows:
-        keys = _Source(_views(part.column("key"), "key"))
-    headers = _encoded_headers(part)
-    framing = frame_records(
+    if "key" in names and part.column("key").null_count < rows:
+        keys = source.column(part.column("key"), "key")
+    values = source.column(part.column("value"), "value")
+    headers = _headers(source, part.column("headers")) if "headers" in names else None
+    return pack_records(
         rows,
-        None if keys is None else keys.column,
-        values.column,
-        None if headers is None else headers.column,
+        keys,
+        values,
+        headers,
         _times(part, timestamp_ms),
+        Area(_gathers(source.size // rows, batch_records, batch_bytes)),
+        source.gather,
+        stamp,
         batch_records,
         batch_bytes,
     )
-    framed = [values] if keys is None else [keys, values]
-    return framing, _gather(framing, rows, framed, headers)
+
+
+def _gathers(row_bytes: int, batch_records: int, batch_bytes: int) -> bool:
+    """Whether Arrow or the kernel puts the batches together."""
+    return row_bytes >= GATHERED_ROW and min(batch_records * row_bytes, batch_bytes) >= GATHERED_BATCH
 
 
 class _Source:
-    """A column of views, for the kernel and for Arrow."""
+    """The columns of one slice: as the kernel reads them, and as Arrow gathers what the kernel refers to."""
 
-    def __init__(self, array: Array) -> None:
-        bits, views, *self.buffers = array.buffers()
-        rows = len(array)
-        first = array.offset
-        self.column = Column(
-            _part(views, 16 * first, 16 * rows),
+    def __init__(self) -> None:
+        self.buffers: list[pa.Buffer] = []
+        self.size = 0
+
+    def column(self, array: Array, name: str) -> Column:
+        array = _binary(array, name)
+        bits, offsets, data = array.buffers()
+        rows, first = len(array), array.offset
+        wide = pa.types.is_large_binary(array.type)
+        width = 8 if wide else 4
+        self.buffers.append(_EMPTY if data is None else data)
+        self.size += array.nbytes
+        return Column(
+            len(self.buffers),
+            _part(offsets, width * first, width * (rows + 1)),
+            wide,
+            memoryview(self.buffers[-1]),
             _part(bits, first >> 3, ((first & 7) + rows + 7) >> 3) if array.null_count else b"",
             first & 7,
         )
+
+    def gather(self, text: bytes, views: bytes) -> memoryview:
+        """Copy together what the views point at: in the text, and in the columns."""
+        buffers = [None, pa.py_buffer(views), pa.py_buffer(text), *self.buffers]
+        pieces = pa.Array.from_buffers(pa.binary_view(), len(views) // VIEW_SIZE, buffers)
+        # Large, because the sum can pass 31 bits when a single row is near that.
+        return memoryview(pieces.cast(pa.large_binary()).buffers()[2])
 
 
 def _part(buffer: pa.Buffer | None, start: int, size: int) -> bytes:
@@ -158,39 +176,20 @@ def _part(buffer: pa.Buffer | None, start: int, size: int) -> bytes:
     return b"" if buffer is None or size == 0 else bytes(buffer.slice(start, size))
 
 
-def _gather(framing: Framing, rows: int, framed: list[_Source], tail: _Source | None) -> pa.Buffer:
-    """Put the pieces of all rows together: for each of `framed` a frame and its data, then the tail."""
-    count = len(framing.ends) - 1
-    ends, data = pa.py_buffer(framing.ends), pa.py_buffer(framing.out.getvalue())
-    frames = _Source(pa.Array.from_buffers(pa.binary(), count, [None, ends, data]).cast(pa.binary_view()))
-    stride = 2 * len(framed) + (tail is not None)
-    words = new_words(rows * stride + 1)
-    buffers = [*frames.buffers]
-    for index, source in enumerate(framed):
-        weave(words, 2 * index, stride, frames.column, index, len(framed), rows, 0)
-        weave(words, 2 * index + 1, stride, source.column, 0, 1, rows, len(buffers))
-        buffers += source.buffers
-    if tail is not None:
-        weave(words, stride - 1, stride, tail.column, 0, 1, rows, len(buffers))
-        buffers += tail.buffers
-    weave(words, rows * stride, 1, frames.column, count - 1, 1, 1, 0)
-    pieces = pa.Array.from_buffers(pa.binary_view(), rows * stride + 1, [None, pa.py_buffer(words), *buffers])
-    # Large, because the sum can pass 31 bits when a single row is near that.
-    area = pieces.cast(pa.large_binary()).buffers()[2]
-    assert area is not None, "a record has at least its framing"
-    return area
-
-
-def _views(array: Array, name: str) -> Array:
-    """The column as binary views, if its type means bytes."""
+def _binary(array: Array, name: str) -> Array:
+    """The column as binary or large binary, if its type means bytes."""
     kind = array.type
     try:
+        # Whether the buffers are there and large enough; each cell is checked when the kernel comes to it.
+        array.validate()
         if pa.types.is_dictionary(kind):
             array, kind = array.cast(kind.value_type), kind.value_type
-        if pa.types.is_binary_view(kind):
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             return array
+        if any(is_kind(kind) for is_kind in _LARGE):
+            return array.cast(pa.large_binary())
         if any(is_kind(kind) for is_kind in _BYTES):
-            return array.cast(pa.binary()).cast(pa.binary_view())
+            return array.cast(pa.binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnfitColumns(f"column {name} is {kind}: {error}") from error
     raise UnfitColumns(f"column {name} is {kind}, which is neither binary nor text")
@@ -211,7 +210,7 @@ def _times(part: pa.RecordBatch, timestamp_ms: int) -> bytes:
         times = times.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise UnfitColumns(f"column timestamp is {kind}: {error}") from error
-    return _words(times.fill_null(timestamp_ms))
+    return _words(times.fill_null(timestamp_ms) if times.null_count else times)
 
 
 def _words(array: Array) -> bytes:
@@ -219,11 +218,8 @@ def _words(array: Array) -> bytes:
     return _part(array.buffers()[1], 8 * array.offset, 8 * len(array))
 
 
-def _encoded_headers(part: pa.RecordBatch) -> _Source | None:
-    """The headers of each record as they stand in a batch; None if there are none at all."""
-    if "headers" not in part.schema.names:
-        return None
-    lists: Any = part.column("headers")
+def _headers(source: _Source, lists: Any) -> Headers | None:
+    """The headers of each record; None if there are none at all."""
     entry = getattr(lists.type, "value_type", None)
     if entry is None or not pa.types.is_struct(entry) or not {"key", "value"} <= {f.name for f in entry}:
         raise UnfitColumns(f"column headers is {lists.type}, not a list of structs of key and value")
@@ -232,17 +228,14 @@ def _encoded_headers(part: pa.RecordBatch) -> _Source | None:
         return None
     # Not field(): only flatten() passes a null of the struct on to its fields.
     flat = dict(zip((field.name for field in entry), entries.flatten(), strict=True))
-    names, values = _Source(_names(flat["key"])), _Source(_views(flat["value"], "headers.value"))
     counts = pc.list_value_length(lists).cast(pa.int64()).fill_null(0)
-    framing, ends = frame_headers(part.num_rows, _words(counts), names.column, values.column)
-    data = _gather(framing, len(entries), [names, values], None)
-    encoded = pa.Array.from_buffers(pa.binary(), part.num_rows, [None, pa.py_buffer(ends), data])
-    return _Source(encoded.cast(pa.binary_view()))
+    names = source.column(_text(flat["key"]), "headers.key")
+    return Headers(_words(counts), names, source.column(flat["value"], "headers.value"))
 
 
-def _names(array: Array) -> Array:
-    """Header names as views; they must be text."""
+def _text(array: Array) -> Array:
+    """Header names, which must be text."""
     try:
-        return array.cast(pa.string()).cast(pa.binary()).cast(pa.binary_view())
+        return array.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnfitColumns(f"column headers.key is {array.type}: {error}") from error

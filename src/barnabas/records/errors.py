@@ -42,7 +42,7 @@ class TimestampOutOfRange(BarnabasError):
     """A record's time is milliseconds since 1970, or -1 for none."""
 
     def __init__(self, timestamp: int) -> None:
-        super().__init__(f"timestamp {timestamp} is negative; -1 means that there is none")
+        super().__init__(f"timestamp {timestamp} is out of range; -1 means that there is none")
 
 
 def batch_at(at: int) -> str:

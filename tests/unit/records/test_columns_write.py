@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from barnabas.records import columns_write
+from barnabas.records.builder import build_batch
+from barnabas.records.column_seal import GATHER_BYTES
 from barnabas.records.columns_read import decode_columns
 from barnabas.records.columns_write import UnfitColumns, encode_columns
 from barnabas.records.decode import decode_batch
@@ -103,6 +105,94 @@ def test_any_column_that_means_bytes_will_do(kind: pa.DataType) -> None:
 
     wanted = [word if word is None else word.encode() for word in words]
     assert [(record.key, record.value) for record in decode_batch(batch)] == [(w, w) for w in wanted]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        # Around one and two bytes of length, around what is copied by words, and past many pages.
+        pytest.param([1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 400] * 200, id="short"),
+        pytest.param([0, 20_000, 3, 70_000, 129] * 2, id="long"),
+        pytest.param([600, 0, 12, 129, 8_191, 8_192, 2_000] * 100, id="gathered"),
+    ],
+)
+def test_cells_of_every_size_get_the_bytes_that_the_builder_gives_them(
+    sizes: list[int], codec: Codec, kind: pa.DataType
+) -> None:
+    values = [bytes([n % 251]) * size if n % 17 else None for n, size in enumerate(sizes)]
+    keys = [b"%d" % n * (n % 40) if n % 5 else None for n in range(len(sizes))]
+    headers = [[("name", value)] if n % 7 == 0 else [] for n, value in enumerate(values)]
+    times = [NOON + n * n for n in range(len(sizes))]
+    rows = pa.table(
+        {
+            "key": pa.array(keys, pa.binary()),
+            "value": pa.array(values, kind),
+            "timestamp": pa.array(times, pa.timestamp("ms")),
+            "headers": pa.array([[{"key": k, "value": v} for k, v in some] for some in headers], HEADERS),
+        }
+    )
+
+    (batch,) = encode_columns(rows, codec=codec, batch_bytes=1 << 30)
+
+    assert batch == build_batch(list(zip(times, keys, values, headers, strict=True)), codec=codec)
+
+
+def test_a_batch_is_the_same_whoever_puts_it_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [bytes([n % 251]) * (n % 3_000) for n in range(3_000)]
+    rows = table(*values)
+
+    gathered = encode_columns(rows, batch_records=70, base_offset=9, producer_id=1, base_sequence=5)
+    monkeypatch.setattr(columns_write, "GATHERED_ROW", 1 << 40)
+    written = encode_columns(rows, batch_records=70, base_offset=9, producer_id=1, base_sequence=5)
+
+    assert gathered == written
+    assert [record.value for batch in gathered for record in decode_batch(batch)] == values
+    assert [read_header(batch).base_offset for batch in gathered] == list(range(9, 3_009, 70))
+
+
+def test_a_record_without_a_key_is_gathered_too() -> None:
+    # What stands between two values is then so short that Arrow wants it inside the view.
+    values = [bytes([n]) * 2_000 for n in range(40)]
+
+    (batch,) = encode_columns(table(*values))
+
+    assert batch == build_batch([(-1, None, value, ()) for value in values])
+
+
+@pytest.mark.parametrize("step_ms", [0, 5])
+def test_more_than_8191_records_fit_in_a_batch(step_ms: int) -> None:
+    times = [NOON + step_ms * n for n in range(10_000)]
+
+    (batch,) = encode_columns(table(*[b"v"] * 10_000, timestamp=pa.array(times)))
+
+    assert batch == build_batch([(time, None, b"v", ()) for time in times])
+
+
+def test_the_length_of_a_record_grows_by_a_byte_where_it_must() -> None:
+    values = [bytes(size) for size in [*range(50, 70), *range(8_170, 8_200)]]
+
+    (batch,) = encode_columns(table(*values))
+
+    assert batch == build_batch([(-1, None, value, ()) for value in values])
+
+
+def test_not_more_is_gathered_at_a_time_than_batches_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    gather = columns_write._Source.gather
+    sizes = []
+
+    def watched(source: Any, text: bytes, views: bytes) -> memoryview:
+        gathered = gather(source, text, views)
+        sizes.append(len(gathered))
+        return gathered
+
+    monkeypatch.setattr(columns_write._Source, "gather", watched)
+    batches = encode_columns(table(*[bytes(1_000)] * 5_000), batch_records=100)
+
+    assert len(batches) == 50
+    assert len(sizes) == 5
+    assert max(sizes) < GATHER_BYTES + len(batches[0])
 
 
 def test_dictionaries_and_fixed_sizes_and_nulls_will_do_too() -> None:
@@ -204,11 +294,40 @@ def test_a_table_that_cannot_be_records_is_refused(columns: dict[str, list[Any]]
         encode_columns(pa.table(columns))
 
 
-def test_a_time_before_1970_is_refused() -> None:
-    with pytest.raises(InvalidBatch, match="row 1: timestamp -2 is before 1970"):
-        encode_columns(table(b"a", b"b", timestamp=pa.array([-1, -2])))
+@pytest.mark.parametrize("time", [-2, -(2**63), 2**63 - 2, 2**63 - 1])
+def test_a_time_out_of_range_is_refused(time: int) -> None:
+    with pytest.raises(InvalidBatch, match=f"row 1: timestamp {time} is out of range"):
+        encode_columns(table(b"a", b"b", timestamp=pa.array([-1, time], pa.int64())))
 
 
 def test_a_header_without_a_name_is_refused() -> None:
     with pytest.raises(InvalidBatch, match="row 1: a header has no name"):
         encode_columns(table(b"a", b"b", headers=pa.array([[], [{"key": None, "value": b""}]], HEADERS)))
+
+
+@pytest.mark.parametrize("size", [10, 1_000, 20_000])
+@pytest.mark.parametrize(
+    ("end", "what"),
+    [(-1, "row 1: the cell is at"), (99, "row 1: the cell is at"), (900, "outside the data")],
+)
+def test_offsets_that_lie_are_refused(end: int, what: str, size: int) -> None:
+    # The second of three cells ends at so many per cent of a cell.
+    ends = [0, size, end * size // 100, 3 * size]
+    offsets = b"".join(number.to_bytes(4, "little", signed=True) for number in ends)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(bytes(3 * size))]
+    column = pa.Array.from_buffers(pa.binary(), 3, buffers)
+
+    with pytest.raises(InvalidBatch, match=what):
+        encode_columns(pa.table({"value": column}))
+
+
+def test_a_column_that_came_with_too_little_data_is_refused() -> None:
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table().schema) as writer:
+        writer.write_table(table(b"abc", b"defg"))
+    # The last offset; what reads a stream does not check it.
+    bad = stream.getvalue().to_pybytes().replace(b"\3\0\0\0\7\0\0\0", b"\3\0\0\0\7\1\0\0")
+    rows = pa.ipc.open_stream(bad).read_all()
+
+    with pytest.raises(UnfitColumns, match="column value is binary: Length spanned by binary offsets"):
+        encode_columns(rows)
