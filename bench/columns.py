@@ -19,10 +19,10 @@ from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPytho
 from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
 
 from barnabas.base.kernels import compiled_kernels
-from barnabas.records.codecs import decompress
 from barnabas.records.columns_read import decode_columns
 from barnabas.records.columns_write import encode_columns
 from barnabas.records.header import RECORDS_AT, Codec, batch_headers
+from barnabas.records.lz4_blocks import Scratch, unpack_lz4
 from report import Options, Row, Timing, interleave, machine, parse_options, report
 
 RECORDS = 10_000
@@ -104,6 +104,18 @@ def unpacker(case: Case, unpack: Callable[[memoryview], object]) -> Callable[[],
     return run
 
 
+def our_unpacker(case: Case) -> Callable[[], None]:
+    """The same with our decompressor, from where the batches lie, as the columns use it."""
+    areas = [(at + RECORDS_AT, at + header.size) for at, header in batch_headers(case.data)]
+    scratch = Scratch()
+
+    def run() -> None:
+        for start, end in areas:
+            assert unpack_lz4(case.data, start, end, UNBOUNDED, scratch) is not None
+
+    return run
+
+
 def decode_rows(case: Case, options: Options) -> list[Row]:
     runs: dict[str, Callable[[], object]] = {
         "binary": lambda: decode_columns(case.data),
@@ -112,7 +124,7 @@ def decode_rows(case: Case, options: Options) -> list[Row]:
         "kafka-python": peer_reader(KafkaPythonRecords, case.data),
     }
     if case.codec is Codec.LZ4:
-        runs["our lz4"] = unpacker(case, lambda area: decompress(Codec.LZ4, area, limit=UNBOUNDED))
+        runs["our lz4"] = our_unpacker(case)
         runs["their lz4"] = unpacker(case, aiokafka.codec.lz4_decode)
     timings = interleave(runs, options.rounds)
     if case.codec is Codec.LZ4:
@@ -127,11 +139,7 @@ def decode_rows(case: Case, options: Options) -> list[Row]:
 def lz4_share(case: Case, timings: dict[str, Timing]) -> str:
     ours = timings["our lz4"].median / timings["binary"].median
     theirs = timings["their lz4"].median / timings["aiokafka"].median
-    most = timings["aiokafka"].median / timings["our lz4"].median
-    return (
-        f"decompression alone, {case.name}: {ours:.0%} of our time, {theirs:.0%} of aiokafka's; "
-        f"no decoder on our decompressor could be more than {most:.1f} times as fast as aiokafka"
-    )
+    return f"decompression alone, {case.name}: {ours:.0%} of our time, {theirs:.0%} of aiokafka's"
 
 
 def encode_rows(case: Case, options: Options) -> list[Row]:
