@@ -101,6 +101,8 @@ class Walk:
         self.aborted = sorted(aborted, reverse=True)
         self.aborting: set[int] = set()
         self.sources: list[bytes] = []
+        # How much of each source may be handed on: the rest of an arena is not ours to show.
+        self.ends: list[int] = []
         self.scratch: Scratch | None = None
         self.arena: memoryview | None = None
         self.arena_source: i64 = 0
@@ -114,6 +116,7 @@ class Walk:
         """Walk the batches in data[start:end] and return where the first incomplete one begins."""
         source: i64 = len(self.sources)
         self.sources.append(data)
+        self.ends.append(len(data))
         view = memoryview(data)
         at: i64 = start
         while at < end:
@@ -204,6 +207,7 @@ class Walk:
         if size >= SMALL_AREA:
             self.left -= size
             self.sources.append(area)
+            self.ends.append(size)
             return len(self.sources) - 1, 0, size
         self.arena_room(size, len(data) - at)[:size] = area
         return self.keep(size)
@@ -222,12 +226,14 @@ class Walk:
             self.arena_left = whole
             self.arena_source = len(self.sources)
             self.sources.append(fresh)
+            self.ends.append(0)
         return arena[self.arena_at : self.arena_at + size]
 
     def keep(self, size: i64) -> tuple[i64, i64, i64]:
         """Count `size` bytes that were put into arena_room(), and say where they are."""
         start: i64 = self.arena_at
         self.arena_at = start + size
+        self.ends[self.arena_source] = start + size
         self.arena_left -= size
         self.left -= size
         return self.arena_source, start, start + size

@@ -114,11 +114,12 @@ def decode_fetched(
         data, start, end = _as_bytes(buffer)
         consumed += walk.feed(data, start, end, partial_tail) - start
     walk.finish()
-    if sum(map(len, walk.sources)) > MAX_COLUMN_BYTES:
+    if sum(walk.ends) > MAX_COLUMN_BYTES:
         raise DecompressedTooLarge(
             f"one result can point at {MAX_COLUMN_BYTES} bytes", where=f"fetch of {consumed} bytes"
         )
-    rows = _to_arrow(scan(walk), walk.sources, views)
+    under = [pa.py_buffer(data).slice(0, end) for data, end in zip(walk.sources, walk.ends, strict=True)]
+    rows = _to_arrow(scan(walk), under, views)
     return Fetched(rows=rows, next_offset=walk.next_offset if consumed else None, consumed=consumed)
 
 
@@ -134,9 +135,8 @@ def _as_bytes(buffer: ByteSource) -> tuple[bytes, int, int]:
     return data, 0, len(data)
 
 
-def _to_arrow(columns: Columns, sources: list[bytes], views: bool) -> pa.RecordBatch:
+def _to_arrow(columns: Columns, under: list[pa.Buffer], views: bool) -> pa.RecordBatch:
     rows = columns.used
-    under = [pa.py_buffer(source) for source in sources]
     key_bits = columns.key_bits if columns.key_nulls else None
     value_bits = columns.value_bits if columns.value_nulls else None
     arrays = [

@@ -15,6 +15,9 @@ _WRITABLE: Final = 0x200  # PyBUF_WRITE
 # Shorter ones may be shared by the interpreter, and a copy of less than this costs less than the calls.
 FRESH_BYTES_MIN: Final = 4096
 
+_new = ctypes.pythonapi.PyBytes_FromStringAndSize
+_new.argtypes = [ctypes.c_char_p, ctypes.c_ssize_t]
+_new.restype = ctypes.py_object
 _address_of = ctypes.pythonapi.PyBytes_AsString
 _address_of.argtypes = [ctypes.py_object]
 _address_of.restype = ctypes.c_void_p
@@ -24,9 +27,13 @@ _view_of.restype = ctypes.py_object
 
 
 def fresh_bytes(size: int) -> tuple[bytes, memoryview]:
-    """Return zeroed bytes that nobody else has, and a view to fill them with. Keep the bytes while you do."""
+    """Return bytes that nobody else has, and a view to fill them with. Keep the bytes while you do.
+
+    They hold what the memory held before: clearing it would cost as much as the copy that is saved. Fill
+    all of them, or hand on only the part that you filled.
+    """
     assert size >= FRESH_BYTES_MIN, f"{size} bytes may be shared"
-    fresh = bytes(size)
+    fresh: bytes = _new(None, size)
     # This frame's name and the argument of the call; later Pythons do not count both.
     assert sys.getrefcount(fresh) <= 2, "somebody else has these bytes"
     view: memoryview = _view_of(_address_of(fresh), size, _WRITABLE)

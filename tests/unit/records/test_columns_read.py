@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from barnabas.records.area import record_area
 from barnabas.records.builder import build_batch
 from barnabas.records.column_walk import SMALL_AREA
 from barnabas.records.columns_read import column_schema, decode_columns, decode_fetched
@@ -28,6 +29,7 @@ from barnabas.records.header import (
     MAGIC_AT,
     Codec,
     TimestampType,
+    read_header,
 )
 
 pytestmark = pytest.mark.kernel
@@ -358,3 +360,16 @@ def test_a_lying_count_allocates_nothing() -> None:
     tracemalloc.stop()
 
     assert peak < 100_000
+
+
+def test_memory_behind_unpacked_records_is_not_shown() -> None:
+    batch = build_batch([(0, None, b"v" * 100, ())], codec=Codec.LZ4)
+
+    rows = decode_columns([batch], views=True)
+
+    # What lies beneath: the fetch itself, and the one unpacked record, to the byte.
+    _, _, *beneath = rows.column("value").buffers()
+    assert [buffer.size for buffer in beneath] == [
+        len(batch),
+        len(record_area(batch, 0, read_header(batch))[0]),
+    ]

@@ -1,5 +1,7 @@
 """Bytes that are filled in once."""
 
+import tracemalloc
+
 import pytest
 
 from barnabas.records.fresh_bytes import FRESH_BYTES_MIN, fresh_bytes
@@ -7,23 +9,37 @@ from barnabas.records.fresh_bytes import FRESH_BYTES_MIN, fresh_bytes
 
 def test_what_is_written_is_in_the_bytes() -> None:
     fresh, view = fresh_bytes(FRESH_BYTES_MIN)
-    assert fresh == bytes(FRESH_BYTES_MIN)
+    assert len(fresh) == len(view) == FRESH_BYTES_MIN
 
-    view[1:4] = b"abc"
-    view[-1:] = b"z"
+    view[:] = b"abc" + bytes(FRESH_BYTES_MIN - 4) + b"z"
 
-    assert fresh == b"\0abc" + bytes(FRESH_BYTES_MIN - 5) + b"z"
+    assert fresh == b"abc" + bytes(FRESH_BYTES_MIN - 4) + b"z"
 
 
 def test_nobody_else_has_the_bytes() -> None:
     first, view = fresh_bytes(FRESH_BYTES_MIN)
-    second, _ = fresh_bytes(FRESH_BYTES_MIN)
+    second, other = fresh_bytes(FRESH_BYTES_MIN)
+    other[:] = bytes(FRESH_BYTES_MIN)
 
-    view[:1] = b"x"
+    view[:] = b"x" * FRESH_BYTES_MIN
 
     assert second == bytes(FRESH_BYTES_MIN)
-    assert bytes(FRESH_BYTES_MIN) == second
-    assert first != second
+    assert first == b"x" * FRESH_BYTES_MIN
+
+
+def test_the_bytes_outlive_the_view_and_are_freed_like_others() -> None:
+    tracemalloc.start()
+    for _ in range(100):
+        fresh, view = fresh_bytes(1_000_000)
+        view[:1] = b"x"
+        del view
+        assert fresh[:1] == b"x"
+        del fresh
+
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert held < 1_000_000
 
 
 def test_bytes_that_may_be_shared_are_not_given_out() -> None:
