@@ -7,17 +7,20 @@ made per record; columns_read.py turns the words into Arrow arrays.
 
 from typing import Final
 
-from librt.strings import read_i32_le, read_i64_le
+from librt.strings import read_i16_be, read_i32_be, read_i32_le, read_i64_be, read_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i32, i64, u8
 
 from barnabas.records.column_walk import (
-    SPAN_BASE_OFFSET,
-    SPAN_BASE_TIMESTAMP,
-    SPAN_COUNT,
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    HEADER_AT_BITS,
+    HEADER_SOURCE_SHIFT,
+    LOG_APPEND_TIME_BIT,
+    MAX_TIMESTAMP_AT,
     SPAN_END,
-    SPAN_HAS_LOG_TIME,
-    SPAN_LOG_TIME,
+    SPAN_HEADER,
     SPAN_SOURCE,
     SPAN_START,
     SPAN_WORDS,
@@ -67,23 +70,26 @@ def scan(walk: Walk) -> Columns:
     size: i64 = len(spans)
     at: i64 = 0
     while at < size:
+        place: i64 = spans[at + SPAN_HEADER]
+        header = walk.sources[place >> HEADER_SOURCE_SHIFT]
         source: i64 = spans[at + SPAN_SOURCE]
-        data = walk.sources[source]
-        scan_span(data, spans, at, columns, walk.from_offset)
+        scan_span(header, place & HEADER_AT_BITS, walk.sources[source], spans, at, columns, walk.from_offset)
         at += SPAN_WORDS
     return columns
 
 
-def scan_span(data: bytes, spans: vec[i64], span: i64, columns: Columns, from_offset: i64) -> None:
-    """Read the records of one batch. They must fill the span exactly, as Kafka demands."""
+def scan_span(
+    header: bytes, batch: i64, data: bytes, spans: vec[i64], span: i64, columns: Columns, from_offset: i64
+) -> None:
+    """Read the records of one batch, whose header is at `batch`. They must fill the span exactly."""
     source: i64 = spans[span + SPAN_SOURCE]
     at: i64 = spans[span + SPAN_START]
     end: i64 = spans[span + SPAN_END]
-    count: i64 = spans[span + SPAN_COUNT]
-    base_offset: i64 = spans[span + SPAN_BASE_OFFSET]
-    base_time: i64 = spans[span + SPAN_BASE_TIMESTAMP]
-    log_time: i64 = spans[span + SPAN_LOG_TIME]
-    has_log_time: i64 = spans[span + SPAN_HAS_LOG_TIME]
+    count: i64 = i64(read_i32_be(header, batch + COUNT_AT))
+    base_offset: i64 = read_i64_be(header, batch)
+    base_time: i64 = read_i64_be(header, batch + BASE_TIMESTAMP_AT)
+    log_time: i64 = read_i64_be(header, batch + MAX_TIMESTAMP_AT)
+    has_log_time: i64 = i64(read_i16_be(header, batch + ATTRIBUTES_AT)) & LOG_APPEND_TIME_BIT
     # Spelled so because a literal of more than 62 bits is a Python object to mypyc, converted every time.
     half: i64 = 0x3FFFFFFFFFFFFFFF
     most: i64 = half * 2 + 1
