@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from barnabas.base.allocator import keep_freed_memory
+
 ROUNDS = 31
 QUICK_ROUNDS = 5
 TURN_S = 0.02
-# The largest block whose release makes glibc keep freed memory (DEFAULT_MMAP_THRESHOLD_MAX).
-LARGE_BLOCK = 32 * 1024 * 1024 - 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,10 @@ def interleave(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
     """Time the runs in turns, so that a slow moment of the machine hits all of them alike.
 
     A short run is repeated until its turn has lasted TURN_S, and the mean of the turn counts: else the
-    short ones would be measured with the caches full of what the long ones before them left.
+    short ones would be measured with the caches full of what the long ones before them left. Freed memory
+    is kept, as in every process of ours, for all runs alike.
     """
-    settle_allocator()
+    keep_freed_memory()
     repeats = {name: max(1, round(TURN_S / _seconds(run, 2))) for name, run in runs.items()}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     gc.collect()
@@ -71,16 +72,6 @@ def interleave(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
     finally:
         gc.enable()
     return {name: Timing(median(took), _p99(took)) for name, took in seconds.items()}
-
-
-def settle_allocator() -> None:
-    """Make the allocator behave as in a process that has been running for a while.
-
-    A fresh one gives every block of 128 kB and more back to the kernel and pays for its pages again, 2 us
-    each on a virtual machine, until a larger block has been freed once. It is the same for all runs.
-    """
-    block = bytes(LARGE_BLOCK)
-    del block
 
 
 def _seconds(run: Callable[[], object], repeats: int) -> float:

@@ -15,8 +15,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from barnabas import __version__
+    from barnabas.base.allocator import keep_freed_memory
     from barnabas.base.kernels import compiled_kernels
 
+    keep_freed_memory()
     print(f"barnabas {__version__}, kernels: {describe_kernels(compiled_kernels())}")
     show_protocol()
     show_batches(options.records)
