@@ -1,4 +1,4 @@
-"""Says, and checks, whether the kernels under test are compiled.
+"""Says, and checks, whether the kernels under test are compiled; and settles hypothesis.
 
 BARNABAS_KERNELS=compiled|interpreted is what the Makefile asks for: a run that silently tested the
 other kind would prove nothing.
@@ -7,8 +7,16 @@ other kind would prove nothing.
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from barnabas.base.kernels import compiled_kernels
+
+# How long one example takes says more about the machine than about the code. A failure prints the line that
+# replays it.
+settings.register_profile(
+    "barnabas", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("barnabas")
 
 
 def pytest_report_header() -> str:
