@@ -94,6 +94,8 @@ class _EncoderSource(Source):
             self._field(layout, field, f"{var}.{field.name}")
         if layout.flexible:
             self._tags(layout, var)
+        else:
+            self.add(f"if {var}.unknown_tags: raise Unwritable")
 
     def _tags(self, layout: Layout, var: str) -> None:
         """Usually no tagged field is set: then the section is one zero byte in the open run."""

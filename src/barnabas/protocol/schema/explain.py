@@ -152,6 +152,8 @@ def _first_fault(layout: Layout, value: object, path: str) -> tuple[str, str] | 
         default = field.default() if isinstance(field.default, type) else field.default
         if not field.ignorable and getattr(value, field.name, default) != default:
             return f"is set, but version {layout.version} does not have it", f"{path}.{field.name}"
+    if not layout.flexible and getattr(value, "unknown_tags", None):
+        return f"are set, but version {layout.version} has no tagged fields", f"{path}.unknown_tags"
     for field in (*layout.plain, *layout.tagged):
         fault = _field_fault(layout, field, getattr(value, field.name, None), f"{path}.{field.name}")
         if fault is not None:

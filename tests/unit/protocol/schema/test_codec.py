@@ -188,3 +188,11 @@ def test_a_version_that_does_not_exist_is_refused() -> None:
         encode(NUMBERS, 2)
     with pytest.raises(UnsupportedVersion, match="Numbers has versions 0-1, not -1"):
         decode(Numbers, -1, b"")
+
+
+def test_tagged_fields_do_not_vanish_in_a_version_that_has_none() -> None:
+    tagged = Sized(unknown_tags=((7, b"x"),))  # type: ignore[call-arg]
+
+    assert decode(Sized, 1, encode(tagged, 1))[0] == tagged
+    with pytest.raises(NotEncodable, match="Sized v0, unknown_tags: are set, but version 0 has no tagged"):
+        encode(tagged, 0)
