@@ -22,6 +22,7 @@ from barnabas.records.header import (
     TimestampType,
     read_header,
 )
+from barnabas.records.timestamp import is_out_of_range
 from barnabas.records.walk import Walk, walk
 
 
@@ -56,7 +57,9 @@ def check_batch(data: ByteSource, at: int = 0) -> BatchHeader:
 def check_produced(data: ByteSource, at: int = 0, *, end: int | None = None) -> BatchHeader:
     """Check what a producer sent for one partition: one batch that fills data[at:end] and obeys the rules.
 
-    The rules are those of Kafka's broker for what clients append, read from the header alone.
+    The rules are those of Kafka's broker for what clients append, read from the header alone. That the
+    maximum timestamp is the records' own is the producer's word: some clients leave it out, so it may be
+    before the first. check_records() finds the real one.
     """
     end = len(data) if end is None else end
     if at == end:
@@ -86,6 +89,8 @@ def _broken_rule(header: BatchHeader) -> str | None:
         return "only the broker may set the timestamp type to LogAppendTime"
     if header.has_delete_horizon:
         return "only compaction may set a delete horizon"
+    if is_out_of_range(header.base_timestamp) or is_out_of_range(header.max_timestamp):
+        return f"timestamps {header.base_timestamp} to {header.max_timestamp} are out of range"
     return _broken_producer_rule(header)
 
 
