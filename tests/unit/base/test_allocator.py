@@ -28,5 +28,7 @@ def pages_taken(call: str) -> int:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has the setting")
 def test_blocks_of_a_megabyte_are_paid_for_once() -> None:
-    assert pages_taken("assert keep_freed_memory()") < 1000
-    assert pages_taken("") > 10_000
+    given_back, kept = pages_taken(""), pages_taken("assert keep_freed_memory()")
+
+    # A ratio, because the size of a page is the machine's.
+    assert kept < given_back / 10, (kept, given_back)
