@@ -136,7 +136,7 @@ class Walk:
     def make_room(self, data: bytes, start: i64, end: i64) -> None:
         """Guess from the first batch how many there are: a list that grows step by step is copied as often.
 
-        No batch is shorter than its header, so the room is never more than half of the bytes there.
+        No batch is shorter than its header, so the room is little more than half of the bytes there.
         """
         size: i64 = max(batch_size(data, start, end), HEADER_SIZE)
         self.spans = vec[i64](capacity=SPAN_WORDS * ((end - start) // size + 1))
@@ -206,14 +206,15 @@ class Walk:
         if codec == LZ4 and self.left >= BLOCK_MAX:
             block: i64 = only_block(data, at + RECORDS_AT, end)
             if block > 0:
-                # Straight to where it stays: nothing else of a small batch is copied less.
+                # Straight to where it stays, without a copy.
                 packed: i64 = i64(read_i32_le(data, block - 4))
                 room = self.arena_room(BLOCK_MAX, len(data) - at)
-                return self.keep(unpack_block(data, block, packed, room))
+                found: i64 = unpack_block(data, block, packed, room)
+                self.left -= found
+                return self.keep(found)
         area = self.unpacked(data, view, at, end, codec)
         size: i64 = len(area)
         if size >= SMALL_AREA:
-            self.left -= size
             self.sources.append(area)
             self.ends.append(size)
             return len(self.sources) - 1, 0, size
@@ -238,12 +239,11 @@ class Walk:
         return arena[self.arena_at : self.arena_at + size]
 
     def keep(self, size: i64) -> tuple[i64, i64, i64]:
-        """Count `size` bytes that were put into arena_room(), and say where they are."""
+        """Keep `size` bytes that were put into arena_room(), and say where they are."""
         start: i64 = self.arena_at
         self.arena_at = start + size
         self.ends[self.arena_source] = start + size
         self.arena_left -= size
-        self.left -= size
         return self.arena_source, start, start + size
 
     def unpacked(self, data: bytes, view: memoryview, at: i64, end: i64, codec: i64) -> bytes:
@@ -260,6 +260,7 @@ class Walk:
             area = unpack_lz4(data, at + RECORDS_AT, end, room, scratch)
         if area is None:
             area = decompress(CODECS[codec], view[at + RECORDS_AT : end], limit=room)
+        self.left -= len(area)
         return area
 
     def finish(self) -> None:

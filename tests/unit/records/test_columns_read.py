@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from barnabas.records import column_seal, column_walk, header
 from barnabas.records.area import record_area
 from barnabas.records.builder import build_batch
-from barnabas.records.column_walk import SMALL_AREA
+from barnabas.records.column_walk import ARENA_MAX, SMALL_AREA
 from barnabas.records.columns_read import column_schema, decode_columns, decode_fetched
 from barnabas.records.control import ControlType, build_control_batch
 from barnabas.records.crc import crc32c_of
@@ -373,3 +374,58 @@ def test_memory_behind_unpacked_records_is_not_shown() -> None:
         len(batch),
         len(record_area(batch, 0, read_header(batch))[0]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("codec", "value_size"),
+    [(Codec.LZ4, 50_000), (Codec.LZ4, 1_000), (Codec.GZIP, 10_000), (Codec.ZSTD, 1_000)],
+)
+def test_many_small_areas_fill_one_source_after_the_other(codec: Codec, value_size: int) -> None:
+    # Three times what a source for small areas holds at the most.
+    values = [b"%08d" % i * (value_size // 8) for i in range(3 * ARENA_MAX // value_size)]
+    batches = [
+        build_batch([(i, None, value, ())], base_offset=i, codec=codec) for i, value in enumerate(values)
+    ]
+
+    for views in (False, True):
+        rows = decode_columns(b"".join(batches), views=views)
+
+        assert rows.column("value").to_pylist() == values
+
+
+def test_what_lz4_unpacks_to_counts_towards_the_limit() -> None:
+    batch = build_batch([(0, None, bytes(50_000), ())], codec=Codec.LZ4)
+
+    assert decode_columns(batch * 3, limit=160_000).num_rows == 3
+    with pytest.raises(DecompressedTooLarge):
+        decode_columns(batch * 3, limit=140_000)
+
+
+def test_what_markers_of_aborted_transactions_unpack_to_counts_towards_the_limit() -> None:
+    seven, eight = (
+        build_batch(
+            [(0, bytes(4), bytes(50_000), ())],
+            codec=Codec.GZIP,
+            producer_id=producer,
+            producer_epoch=0,
+            transactional=True,
+            control=True,
+        )
+        for producer in (7, 8)
+    )
+
+    assert decode_columns(seven, aborted=[(7, 0), (8, 0)], limit=60_000).num_rows == 0
+    with pytest.raises(DecompressedTooLarge):
+        decode_columns(seven + eight, aborted=[(7, 0), (8, 0)], limit=60_000)
+
+
+@pytest.mark.parametrize("kernel", [column_walk, column_seal])
+def test_the_kernels_constants_are_those_of_the_header(kernel: Any) -> None:
+    shared = {name for name in vars(kernel) if name.isupper() and hasattr(header, name)}
+    # column_seal counts from where the CRC begins.
+    shared -= {"LAST_OFFSET_DELTA_AT", "MAX_TIMESTAMP_AT", "COUNT_AT"} if kernel is column_seal else set()
+
+    assert len(shared) >= 4
+    assert {name: getattr(kernel, name) for name in shared} == {
+        name: getattr(header, name) for name in shared
+    }

@@ -119,3 +119,12 @@ def test_the_library_does_not_write_past_the_room_it_is_given() -> None:
         cramjam.lz4.decompress_block_into(packed, memoryview(room)[:999], BLOCK_MAX)
 
     assert room[999:] == b"\xaa" * 1001
+
+
+def test_a_frame_whose_end_mark_is_not_one_is_not_taken_for_one_block() -> None:
+    frame = bytearray(lz4.frame.compress(content(1000, noisy=False), block_linked=False, store_size=False))
+    assert only_block(bytes(frame), 0, len(frame)) > 0
+    frame[-4] = 1
+
+    assert only_block(bytes(frame), 0, len(frame)) == 0
+    assert unpack(bytes(frame)) is None
