@@ -218,7 +218,7 @@ def encode_rows(case: Case, options: Options) -> list[Row]:
 
 def main() -> None:
     options = parse_options(__doc__)
-    machine()
+    machine(options)
     plain = [name for name, compiled in compiled_kernels().items() if "protocol" in name and not compiled]
     assert not plain, f"interpreted: {', '.join(plain)}; build first: python setup.py build_ext --inplace"
     print("kernels: all compiled")

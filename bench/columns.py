@@ -160,7 +160,7 @@ def encode_rows(case: Case, options: Options) -> list[Row]:
 
 def main() -> None:
     options = parse_options(__doc__)
-    machine()
+    machine(options)
     plain = [name for name, compiled in compiled_kernels().items() if "records" in name and not compiled]
     print(f"kernels: {'interpreted: ' + ', '.join(plain) if plain else 'all compiled'}")
     assert AioBatch.__module__ == "aiokafka.record._crecords.default_records", (

@@ -1,7 +1,7 @@
 """What every benchmark shares: the command line, fair timing, and the report.
 
     options = parse_options(__doc__)
-    machine()                                           # prints where and on what this ran
+    machine(options)                                    # prints where and on what this ran
     timings = interleave({"ours": f, "theirs": g}, rounds=options.rounds)
     row = Row.of_times("decode 100 B", "ours", "aiokafka", timings, work=10_000, unit="M records/s")
     report([row], options)                              # the table, and the JSON file if asked for
@@ -34,15 +34,21 @@ class Options:
     quick: bool
     json: Path | None
     rounds: int
+    fresh: bool
 
 
 def parse_options(about: str | None) -> Options:
-    """Parse [--quick] [--json FILE], the arguments of every benchmark."""
+    """Parse [--quick] [--json FILE] [--fresh], the arguments of every benchmark."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few rounds: shows that it runs, not how fast")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
+    parser.add_argument(
+        "--fresh", action="store_true", help="leave the allocator as a process has it that sets nothing up"
+    )
     found = parser.parse_args()
-    return Options(found.quick, found.json, QUICK_ROUNDS if found.quick else ROUNDS)
+    if not found.fresh:
+        keep_freed_memory()
+    return Options(found.quick, found.json, QUICK_ROUNDS if found.quick else ROUNDS, found.fresh)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +63,9 @@ def interleave(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
     """Time the runs in turns, so that a slow moment of the machine hits all of them alike.
 
     A short run is repeated until its turn has lasted TURN_S, and the mean of the turn counts: else the
-    short ones would be measured with the caches full of what the long ones before them left. Freed memory
-    is kept, as in every process of ours, for all runs alike.
+    short ones would be measured with the caches full of what the long ones before them left. So these are
+    the figures of steady work; whoever decodes once in a while sees less.
     """
-    keep_freed_memory()
     repeats = {name: max(1, round(TURN_S / _seconds(run, 2))) for name, run in runs.items()}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     gc.collect()
@@ -112,11 +117,12 @@ class Row:
         return {name: getattr(self, name) for name in names}
 
 
-def machine() -> None:
-    """Print what this ran on: processor, kernel, Python, commit."""
+def machine(options: Options) -> None:
+    """Print what this ran on: processor, kernel, Python, commit, and how memory was treated."""
     print(f"machine: {_processor()}, {platform.system()} {platform.release()}")
     print(f"python:  {platform.python_version()}")
     print(f"commit:  {_commit()}")
+    print(f"memory:  {'given back' if options.fresh else 'kept'} when freed, for all runs alike")
 
 
 def _processor() -> str:
