@@ -1,7 +1,7 @@
 """Names for numbers and bytes that must not be mixed up."""
 
 import binascii
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from barnabas.base.errors import Malformed
 
@@ -30,3 +30,13 @@ def parse_uuid(text: str) -> Uuid:
     if len(raw) != 16:
         raise Malformed(f"has {len(raw)} bytes, not 16", where=f"uuid {text!r}")
     return Uuid(raw)
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic: the unit of order, of replication and of storage."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"

@@ -1,0 +1,27 @@
+"""What time it is, for code that must not ask the machine.
+
+Whoever needs the time is handed a Clock. The simulator hands in one that it moves itself.
+"""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Two kinds of time, both in milliseconds."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, for what is written down. It may jump."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since some start, for waiting and measuring. It never goes back."""
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
