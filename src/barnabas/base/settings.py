@@ -1,0 +1,214 @@
+"""How a setting is declared, read from text, checked and shown, by Kafka's rules.
+
+A room declares its settings as fields of a frozen dataclass, one setting() each: Kafka's name, its type, its
+default, what is allowed, what it is for. settings_of() gives the declarations back, by name: parsing,
+DescribeConfigs and the reference are made from them, so there is no second list. Nothing here knows a topic
+or a broker. What a value may be is in setting_rules.py.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any, Final
+
+from barnabas.base.errors import Malformed
+from barnabas.base.setting_rules import Rule, Value
+
+# Longer than any number that fits; what is longer is refused before it is converted.
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,64}")
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,64}(\.[0-9]{0,64})?|\.[0-9]{1,64})([eE][+-]?[0-9]{1,4})?[dDfF]?")
+_COMMA: Final = re.compile(r"\s*,\s*", re.ASCII)
+# Java's trim(): the blank and everything below it.
+_TRIMMED: Final = "".join(map(chr, range(0x21)))
+_BITS: Final = {"INT": 32, "SHORT": 16, "LONG": 64}
+_SHOWN_MAX: Final = 100
+# So many digits tell every double from its neighbours.
+_DOUBLE_DIGITS: Final = 17
+_KEY: Final = "setting"
+
+
+class SettingType(Enum):
+    """Kafka's types; the numbers are those of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+class InvalidSetting(Malformed):
+    """A setting that does not exist, or a value that it cannot have."""
+
+    def __init__(self, name: str, value: str, what: str) -> None:
+        shown = value if len(value) <= _SHOWN_MAX else value[:_SHOWN_MAX] + "..."
+        super().__init__(what, where=f"{name}={shown}")
+        self.name = name
+        self.value = value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synonym:
+    """Another name under which a setting can be given one level up, perhaps in a larger unit."""
+
+    name: str
+    type: SettingType
+    times: int = 1
+    # Everything below it means the same as it.
+    floor: int | None = None
+    rule: Rule | None = None
+
+    def parse(self, text: str) -> Value:
+        value = parse_value(self.name, self.type, text)
+        if isinstance(value, int) and not isinstance(value, bool):
+            value *= self.times
+            value = value if self.floor is None else max(value, self.floor)
+        if self.rule is not None and not self.rule.allows(value):
+            raise InvalidSetting(self.name, text, f"must be {self.rule.text}")
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One declaration. `synonyms` are asked in their order."""
+
+    name: str
+    type: SettingType
+    default: Value
+    rule: Rule | None
+    synonyms: tuple[Synonym, ...]
+    doc: str
+
+    @property
+    def attribute(self) -> str:
+        return self.name.replace(".", "_")
+
+    @property
+    def sensitive(self) -> bool:
+        return self.type is SettingType.PASSWORD
+
+    def parse(self, text: str) -> Value:
+        value = parse_value(self.name, self.type, text)
+        self._check(value, self.name, text)
+        return value
+
+    def parse_synonym(self, given: Mapping[str, str]) -> Value:
+        """The value of the first synonym that is given, None if there is none."""
+        for synonym in self.synonyms:
+            text = given.get(synonym.name)
+            if text is not None:
+                value = synonym.parse(text)
+                self._check(value, synonym.name, text)
+                return value
+        return None
+
+    def _check(self, value: Value, name: str, text: str) -> None:
+        if self.rule is not None and not self.rule.allows(value):
+            raise InvalidSetting(name, "(hidden)" if self.sensitive else text, f"must be {self.rule.text}")
+
+
+def setting(
+    name: str,
+    kind: SettingType,
+    default: Value,
+    doc: str,
+    *,
+    rule: Rule | None = None,
+    synonyms: tuple[Synonym, ...] = (),
+) -> Any:
+    """Declare a field of a dataclass as a setting. The field is called as the setting, with `_` for `.`."""
+    assert default is None or rule is None or rule.allows(default), f"{name}: its own default is refused"
+    declared = Setting(name=name, type=kind, default=default, rule=rule, synonyms=synonyms, doc=doc)
+    return field(default=default, metadata={_KEY: declared})
+
+
+def settings_of(declaring: type) -> dict[str, Setting]:
+    """The settings that a dataclass declares, by Kafka's names, in the order of declaration."""
+    found: dict[str, Setting] = {}
+    for one in fields(declaring):
+        declared: Setting = one.metadata[_KEY]
+        assert declared.attribute == one.name, f"{one.name} declares {declared.name}"
+        found[declared.name] = declared
+    return found
+
+
+def parse_settings(
+    declared: Mapping[str, Setting], given: Mapping[str, str], above: Mapping[str, str]
+) -> dict[str, Any]:
+    """Values by field name, of what is set: in `given` by its name, otherwise `above` by a synonym.
+
+    An unknown name in `given` is an error. `above` holds settings of another level, of which most have
+    nothing to do with these.
+    """
+    for name, text in given.items():
+        if name not in declared:
+            near = get_close_matches(name, declared, n=1)
+            raise InvalidSetting(name, text, "no such setting" + (f"; is {near[0]} meant?" if near else ""))
+    values: dict[str, Any] = {}
+    for name, one in declared.items():
+        own = given.get(name)
+        value = one.parse(own) if own is not None else one.parse_synonym(above) if above else None
+        if value is not None:
+            values[one.attribute] = value
+    return values
+
+
+def parse_value(name: str, kind: SettingType, text: str) -> Value:
+    """Read a text as Kafka would; InvalidSetting if it is not of that type."""
+    trimmed = text.strip(_TRIMMED)
+    match kind:
+        case SettingType.BOOLEAN:
+            if trimmed.lower() not in ("true", "false"):
+                raise InvalidSetting(name, text, "must be true or false")
+            return trimmed.lower() == "true"
+        case SettingType.INT | SettingType.SHORT | SettingType.LONG:
+            bits = _BITS[kind.name]
+            number = int(trimmed) if _WHOLE.fullmatch(trimmed) else None
+            if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+                raise InvalidSetting(name, text, f"must be a whole number of {bits} bits")
+            return number
+        case SettingType.DOUBLE:
+            decimal = float(trimmed.rstrip("dDfF")) if _DECIMAL.fullmatch(trimmed) else None
+            if decimal is None or decimal in (float("inf"), float("-inf")):
+                raise InvalidSetting(name, text, "must be a number")
+            return decimal
+        case SettingType.LIST:
+            return tuple(_COMMA.split(trimmed)) if trimmed else ()
+        case SettingType.STRING | SettingType.CLASS | SettingType.PASSWORD:
+            return trimmed
+
+
+def format_value(value: Value) -> str | None:
+    """The text that Kafka shows for a value."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return _format_double(value)
+        case tuple():
+            return ",".join(value)
+
+
+def _format_double(value: float) -> str:
+    """Java's Double.toString(): with a point always, with an exponent outside of 0.001 to 10 million."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    for precision in range(1, _DOUBLE_DIGITS):
+        digits, _, exponent = f"{value:.{precision}e}".partition("e")
+        if float(f"{digits}e{exponent}") == value:
+            break
+    return f"{digits}E{int(exponent)}"
