@@ -22,6 +22,16 @@ KERNELS = (
     "barnabas.records.column_cells",
     "barnabas.records.column_seal",
     "barnabas.records.column_pack",
+    "barnabas.storage.producer_state",
+    "barnabas.storage.producer_rules",
+    "barnabas.storage.open_txns",
+    "barnabas.storage.producers",
+    "barnabas.storage.scan",
+    "barnabas.storage.index",
+    "barnabas.storage.segment",
+    "barnabas.storage.intake",
+    "barnabas.storage.log",
+    "barnabas.storage.replay",
 )
 
 

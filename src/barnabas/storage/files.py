@@ -7,6 +7,7 @@ What is promised about power loss: bytes are safe after File.sync(); a name (cre
 safe after sync_directory() of the directory it is in. Without these, anything may be left of it.
 """
 
+import errno
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -18,7 +19,11 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 class File(Protocol):
-    """An open file, read and written at positions."""
+    """An open file, read and written at positions.
+
+    It is used under its name. Once that was removed, or given to another file by somebody else, only close()
+    is left to do; ranges that were pinned before stay good. A directory takes its files along.
+    """
 
     @property
     def path(self) -> str:
@@ -124,13 +129,20 @@ class NotCached(BarnabasError):
         """Read the bytes, waiting for the disk, so that they are in memory. For the executor."""
         at, end = self.at, self.at + self.size
         while at < end:
-            got = len(self.file.read(at, min(WARM_STEP, end - at)))
+            try:
+                got = len(self.file.read(at, min(WARM_STEP, end - at)))
+            except OSError as error:
+                # The file was removed or closed meanwhile. Who asks again is told so, if it still matters.
+                if error.errno in _GONE:
+                    return
+                raise
             if got == 0:
                 return
             at += got
 
 
 WARM_STEP = 1 << 20
+_GONE = (errno.ENOENT, errno.EBADF, errno.ESTALE)
 
 
 def write_atomically(fs: FileSystem, path: str, content: bytes) -> None:

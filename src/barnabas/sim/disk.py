@@ -1,0 +1,232 @@
+"""A disk in memory that loses power, tears writes, fills up, rots and forgets pages, all by a seed.
+
+SimDisk is the other side of storage/files.py. As long as no fault is asked for, it behaves as a real file
+system does; a property test compares the two. In one thing it is stricter: a file whose name was removed or
+given to another file cannot be used any more. On a real disk this comes only when its descriptor was evicted.
+
+Names are in names.py, bytes in inodes.py, and what goes wrong when in faults.py.
+"""
+
+import copy
+import errno
+from collections.abc import Collection
+from random import Random
+
+from barnabas.base.clock import Clock
+from barnabas.sim.disk_file import SimFile, SimRange
+from barnabas.sim.faults import DEFAULT_ERRNO, Faults, Kind, PowerLoss
+from barnabas.sim.inodes import FileNode
+from barnabas.sim.names import DirectoryNode, Names, Node, Place, fail
+from barnabas.storage.files import Entry, File
+
+__all__ = ["PowerLoss", "SimDisk"]
+
+# What an unlimited disk says is free.
+PLENTY = 1 << 50
+
+
+class SimDisk:
+    """A file system for tests. All chance comes from `rng`."""
+
+    def __init__(self, rng: Random, *, clock: Clock | None = None, capacity: int | None = None) -> None:
+        self.capacity = capacity
+        self.used = 0
+        self.faults = Faults(rng)
+        # Counts power losses: files that were opened before one are dead after it.
+        self.generation = 0
+        self._rng = rng
+        self._clock = clock
+        self._names = Names()
+
+    # The port.
+
+    def open(self, path: str, *, create: bool = False) -> SimFile:
+        self.faults.looking("open", path)
+        place = self._names.place(path)
+        node = place.node()
+        if node is None and create:
+            node = self._create(place)
+        if not isinstance(node, FileNode):
+            fail(errno.ENOENT if node is None else errno.EISDIR, path)
+        return SimFile(self, place, node)
+
+    def range(self, file: File, at: int, size: int) -> SimRange:
+        assert isinstance(file, SimFile), f"{file.path} belongs to another file system"
+        return file.pin(at, size)
+
+    def read(self, path: str) -> bytes:
+        self.faults.looking("read", path)
+        node = self._file(path)
+        return node.read(0, len(node.content))
+
+    def entries(self, directory: str) -> list[Entry]:
+        self.faults.looking("entries", directory)
+        found = self._names.directory(directory).names
+        return [_entry(name, node) for name, node in sorted(found.items())]
+
+    def make_directory(self, path: str) -> None:
+        directory = self._names.root
+        parts = self._names.parts(path)
+        for position, part in enumerate(parts):
+            place = Place(directory, part)
+            node = place.node() or self._make_one(place)
+            if not isinstance(node, DirectoryNode):
+                fail(errno.EEXIST if position == len(parts) - 1 else errno.ENOTDIR, path)
+            directory = node
+
+    def remove_directory(self, path: str) -> None:
+        fate = self.faults.changing("remove_directory", path)
+        directory, place = self._names.directory(path), self._names.place(path)
+        if directory.names:
+            fail(errno.ENOTEMPTY, path)
+        if fate.share:
+            self._names.remove(place)
+        fate.end()
+
+    def rename(self, old: str, new: str) -> None:
+        fate = self.faults.changing("rename", old)
+        if fate.share:
+            self.rename_place(self._names.place(old), self._names.place(new))
+        fate.end()
+
+    def remove(self, path: str) -> None:
+        fate = self.faults.changing("remove", path)
+        node = self._file(path)
+        if fate.share:
+            self._names.remove(self._names.place(path))
+            self.used -= len(node.content)
+        fate.end()
+
+    def sync_directory(self, path: str) -> None:
+        fate = self.faults.changing("sync_directory", path)
+        directory = self._names.directory(path)
+        if fate.share:
+            self._names.sync(directory)
+        fate.end()
+
+    def lock(self, path: str) -> SimFile:
+        self.faults.looking("lock", path)
+        file = self.open(path, create=True)
+        file.lock()
+        return file
+
+    def free_bytes(self, path: str) -> int:
+        self.faults.need_power()
+        self._names.find(path)
+        return PLENTY if self.capacity is None else max(0, self.capacity - self.used)
+
+    # What a test does to it.
+
+    @property
+    def operations(self) -> int:
+        """How many operations have changed something, or tried to."""
+        return self.faults.operations
+
+    def crash_after(self, operations: int) -> None:
+        """Lose power at the so-manieth further change: before it, in the middle of it or right after it."""
+        self.faults.lose_power_after(operations)
+
+    def crash(self, rng: Random | None = None) -> str:
+        """Lose power, if it is not lost yet, and come back with what was on the disk. Say what is missing."""
+        rng = rng or self._rng
+        lost = self._names.lose_power(rng)
+        for path, node in self._files():
+            said = node.lose_power(rng)
+            if said:
+                lost.append(f"{path}: {said}")
+        self.used = sum(len(node.content) for _, node in self._files())
+        self.generation += 1
+        self.faults.restore_power()
+        return "; ".join(lost) or "nothing was lost"
+
+    def fail(
+        self, path_prefix: str, kinds: Collection[Kind], *, count: int = 1, errno: int = DEFAULT_ERRNO
+    ) -> None:
+        """Let the next `count` operations of these kinds under this prefix fail."""
+        self.faults.fail(path_prefix, kinds, count, errno)
+
+    def rot(self, path: str, at: int, mask: int) -> None:
+        """Flip the bits of `mask` in one byte, in memory and on the disk."""
+        self._file(path).rot(at, mask)
+
+    def rot_randomly(self, rng: Random, suffix: str = ".log") -> tuple[str, int]:
+        """Flip one bit of some file of this kind. Return the path and the position of the byte."""
+        candidates = [(path, node) for path, node in self._files() if path.endswith(suffix) and node.content]
+        assert candidates, f"there is no byte in any {suffix} file"
+        path, node = rng.choice(candidates)
+        at = rng.randrange(len(node.content))
+        node.rot(at, 1 << rng.randrange(8))
+        return path, at
+
+    def cool(self, path: str | None = None) -> None:
+        """Drop a file, or all of them, from the page cache."""
+        for node in [self._file(path)] if path is not None else [node for _, node in self._files()]:
+            node.cool()
+
+    def tree(self) -> dict[str, int]:
+        """Every file and its size, for messages."""
+        return {path: len(node.content) for path, node in self._files()}
+
+    def branch(self, rng: Random) -> "SimDisk":
+        """Another disk in the same state, synced or not, so that both can be crashed in different ways.
+
+        Files that are open here are not open there, and faults that were asked for here are not there.
+        """
+        other = SimDisk(rng, clock=self._clock, capacity=self.capacity)
+        other.used = self.used
+        other._names = copy.deepcopy(self._names)
+        for _, node in other._files():
+            node.locked = False
+        return other
+
+    # For SimFile.
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms() if self._clock is not None else 0
+
+    def room_for(self, wanted: int) -> int:
+        """How many of so many further bytes the disk can take."""
+        return wanted if self.capacity is None else max(0, min(wanted, self.capacity - self.used))
+
+    def rename_place(self, old: Place, new: Place) -> None:
+        replaced = new.node()
+        self._names.rename(old, new)
+        if isinstance(replaced, FileNode) and replaced.place is None:
+            self.used -= len(replaced.content)
+
+    def place(self, path: str) -> Place:
+        return self._names.place(path)
+
+    def _create(self, place: Place) -> FileNode:
+        fate = self.faults.changing("create", place.path())
+        node = FileNode(modified_ms=self.now_ms())
+        self._add(place, node, fate.share)
+        fate.end()
+        return node
+
+    def _make_one(self, place: Place) -> DirectoryNode:
+        fate = self.faults.changing("make_directory", place.path())
+        node = DirectoryNode(modified_ms=self.now_ms())
+        self._add(place, node, fate.share)
+        fate.end()
+        return node
+
+    def _add(self, place: Place, node: Node, share: float) -> None:
+        if not self.room_for(1):
+            fail(errno.ENOSPC, place.path())
+        if share:
+            self._names.add(place, node)
+
+    def _file(self, path: str) -> FileNode:
+        node = self._names.find(path)
+        if not isinstance(node, FileNode):
+            fail(errno.EISDIR, path)
+        return node
+
+    def _files(self) -> list[tuple[str, FileNode]]:
+        return [(path, node) for path, node in self._names.nodes() if isinstance(node, FileNode)]
+
+
+def _entry(name: str, node: Node) -> Entry:
+    size = len(node.content) if isinstance(node, FileNode) else 0
+    return Entry(name, isinstance(node, DirectoryNode), size, node.modified_ms)

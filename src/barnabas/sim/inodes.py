@@ -1,0 +1,177 @@
+"""The content of files on a simulated disk: as programs see it, and as a power loss would leave it.
+
+A write is seen at once and is on the disk when the file is synced. After a power loss each of the other
+writes is there, or is not, or is there in some of its sectors; and the size may have grown without the bytes.
+"""
+
+import errno
+from dataclasses import dataclass, field
+from itertools import pairwise
+from random import Random
+from typing import Final
+
+from barnabas.sim.names import Node, fail
+
+SECTOR: Final = 512
+PAGE: Final = 4096
+# Longer than any segment; a mistake in a position must not cost the machine its memory.
+FILE_SIZE_MAX: Final = 1 << 31
+
+# What a write or (without bytes) a truncation did: at which position, with which bytes.
+Change = tuple[int, bytes | None]
+
+
+@dataclass(eq=False, slots=True)
+class FileNode(Node):
+    """One file."""
+
+    content: bytearray = field(default_factory=bytearray)
+    durable: bytearray = field(default_factory=bytearray)
+    unsynced: list[Change] = field(default_factory=list)
+    # Numbers of pages that are not in memory.
+    cold: set[int] = field(default_factory=set)
+    locked: bool = False
+
+    def read(self, at: int, size: int) -> bytes:
+        self._need_position(at)
+        self._warm(at, size)
+        return bytes(self.content[at : at + size])
+
+    def first_cold(self, at: int, size: int) -> int | None:
+        """Where the first byte of a range is that is not in memory."""
+        if not self.cold:
+            return None
+        for page in _pages(at, min(size, len(self.content) - at)):
+            if page in self.cold:
+                return max(at, page * PAGE)
+        return None
+
+    def cool(self) -> None:
+        self.cold = set(_pages(0, len(self.content)))
+
+    def write(self, at: int, data: bytes) -> None:
+        self._need_position(at)
+        if not data:
+            return
+        self._need_position(at + len(data))
+        self._warm(at, len(data))
+        _put(self.content, at, data)
+        self.unsynced.append((at, data))
+
+    def truncate(self, size: int) -> None:
+        self._need_position(size)
+        _resize(self.content, size)
+        self.cold = {page for page in self.cold if page * PAGE < size}
+        self.unsynced.append((size, None))
+
+    def sync(self) -> None:
+        for at, data in self.unsynced:
+            _apply(self.durable, at, data)
+        self.unsynced.clear()
+
+    def forget_unsynced(self) -> None:
+        """A sync has failed: the pages count as clean now, and no later sync writes them."""
+        self.unsynced.clear()
+
+    def rot(self, at: int, mask: int) -> None:
+        """Flip bits of one byte, wherever it is kept."""
+        assert 0 < mask < 256, mask
+        self.content[at] ^= mask
+        if at < len(self.durable):
+            self.durable[at] ^= mask
+        for position, (start, data) in enumerate(self.unsynced):
+            if data is not None and start <= at < start + len(data):
+                rotten = bytearray(data)
+                rotten[at - start] ^= mask
+                self.unsynced[position] = (start, bytes(rotten))
+
+    def lose_power(self, rng: Random) -> str:
+        """Keep some of what was not synced. Return in words what that was, or nothing if nothing was lost."""
+        waiting = len(self.unsynced)
+        mode = rng.choice(("all", "none", "first", "any", "any"))
+        if mode == "all":
+            self.sync()
+        elif mode == "first":
+            self._keep_first(rng)
+        elif mode == "any":
+            self._keep_any(rng)
+        self.unsynced.clear()
+        before, self.content = self.content, bytearray(self.durable)
+        self.locked = False
+        self.cold = set()
+        if before == self.content:
+            return ""
+        return f"{len(before)} bytes became {len(self.content)}, kept of {waiting} writes: {mode}"
+
+    def _keep_first(self, rng: Random) -> None:
+        first = rng.randint(0, len(self.unsynced))
+        for at, data in self.unsynced[:first]:
+            _apply(self.durable, at, data)
+        if first < len(self.unsynced):
+            at, data = self.unsynced[first]
+            if data is not None:
+                end, _ = rng.choice(_sectors(at, at + len(data)))
+                _apply(self.durable, at, data[: end - at])
+
+    def _keep_any(self, rng: Random) -> None:
+        for at, data in self.unsynced:
+            fate = rng.choice(("kept", "torn", "lost"))
+            if fate == "kept":
+                self._grow(rng, at)
+                _apply(self.durable, at, data)
+            elif data is not None:
+                self._tear(rng, at, data, keep=0.5 if fate == "torn" else 0.0)
+
+    def _tear(self, rng: Random, at: int, data: bytes, *, keep: float) -> None:
+        for start, end in _sectors(at, at + len(data)):
+            if rng.random() < keep:
+                self._grow(rng, start)
+                _put(self.durable, start, data[start - at : end - at])
+        if rng.random() < 0.3:
+            self._grow(rng, at + len(data))
+
+    def _grow(self, rng: Random, size: int) -> None:
+        """The size reached the disk and the bytes did not: zeros, or what another file left there."""
+        missing = size - len(self.durable)
+        if missing <= 0:
+            return
+        # Not what this file left there: a file system gives out no blocks with bytes that were not written.
+        self.durable += rng.randbytes(missing) if rng.random() < 0.25 else bytes(missing)
+
+    def _warm(self, at: int, size: int) -> None:
+        if self.cold:
+            self.cold.difference_update(_pages(at, min(size, len(self.content) - at)))
+
+    def _need_position(self, at: int) -> None:
+        if at < 0 or at > FILE_SIZE_MAX:
+            fail(errno.EINVAL if at < 0 else errno.EFBIG, self.place.path() if self.place else "")
+
+
+def _pages(at: int, size: int) -> range:
+    return range(at // PAGE, (at + size - 1) // PAGE + 1) if size > 0 else range(0)
+
+
+def _sectors(start: int, end: int) -> list[tuple[int, int]]:
+    """Cut a range of bytes where sectors begin."""
+    cuts = [start, *range((start // SECTOR + 1) * SECTOR, end, SECTOR), end]
+    return list(pairwise(cuts))
+
+
+def _apply(content: bytearray, at: int, data: bytes | None) -> None:
+    if data is None:
+        _resize(content, at)
+    elif data:
+        _put(content, at, data)
+
+
+def _put(content: bytearray, at: int, data: bytes) -> None:
+    if at > len(content):
+        content.extend(bytes(at - len(content)))
+    content[at : at + len(data)] = data
+
+
+def _resize(content: bytearray, size: int) -> None:
+    if size < len(content):
+        del content[size:]
+    else:
+        content.extend(bytes(size - len(content)))

@@ -1,0 +1,278 @@
+"""The names on a simulated disk: as programs see them, and as a power loss would leave them.
+
+A change of a name (made, renamed, removed) is seen at once and is on the disk when its directory is synced.
+After a power loss any subset of the other changes has happened: a file system may write them in any order.
+What it never does is to lose a file by renaming it; NameChange.settle() sees to that.
+
+The content of files is in inodes.py.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple, NoReturn
+
+
+class Place(NamedTuple):
+    """A name in a directory, whether something has it or not."""
+
+    directory: "DirectoryNode"
+    name: str
+
+    def path(self) -> str:
+        above = self.directory.place
+        return f"{above.path()}/{self.name}" if above is not None else self.directory.lead + self.name
+
+    def node(self) -> "Node | None":
+        return self.directory.names.get(self.name)
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """What a name leads to. There are no hard links: it has one name now, and one on the disk, or none."""
+
+    modified_ms: int = 0
+    place: Place | None = None
+    durable_place: Place | None = None
+    # Those changes of its name that are not on the disk, in order.
+    changes: "list[NameChange]" = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class DirectoryNode(Node):
+    """Names, and the changes among them that are not on the disk."""
+
+    names: dict[str, Node] = field(default_factory=dict)
+    durable_names: dict[str, Node] = field(default_factory=dict)
+    unsynced: "list[NameChange]" = field(default_factory=list)
+    # What paths begin with. Only the root has one.
+    lead: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class NameChange:
+    """Something got a name (no `old`), another name, or lost its name (no `new`)."""
+
+    number: int
+    node: Node
+    old: Place | None
+    new: Place | None
+    done: bool = False
+
+    def settle(self) -> None:
+        """Bring it to the disk, after those earlier changes without which a file would be lost.
+
+        The earlier changes of the same file are always among them: one that came to the disk later would
+        take the file back to where it was before.
+        """
+        if self.done:
+            return
+        self.done = True
+        self.node.changes.remove(self)
+        self._settle_earlier(self.node.changes)
+        if self.new is None:
+            self._settle_removal()
+        else:
+            self._settle_name(self.new)
+
+    def _settle_removal(self) -> None:
+        assert self.old is not None, "a change from nothing to nothing"
+        if isinstance(self.node, DirectoryNode):
+            # It was empty when it was removed: what was moved out of it is elsewhere first.
+            self._settle_earlier(self.node.unsynced)
+        if self.old.directory.durable_names.get(self.old.name) is self.node:
+            del self.old.directory.durable_names[self.old.name]
+            self.node.durable_place = None
+
+    def _settle_name(self, new: Place) -> None:
+        if self.old is not None:
+            self._anchor(new.directory)
+        occupant = new.directory.durable_names.get(new.name)
+        if occupant is not None:
+            # It may have been moved away before this one took its place.
+            self._settle_earlier(occupant.changes)
+            if isinstance(occupant, DirectoryNode):
+                self._settle_earlier(occupant.unsynced)
+            occupant = new.directory.durable_names.get(new.name)
+        if occupant is not None:
+            occupant.durable_place = None
+        before = self.node.durable_place
+        if before is not None:
+            del before.directory.durable_names[before.name]
+        new.directory.durable_names[new.name] = self.node
+        self.node.durable_place = new
+
+    def _anchor(self, directory: DirectoryNode) -> None:
+        """The directory that something is moved to must itself be found."""
+        if directory.durable_place is None:
+            self._settle_earlier(directory.changes)
+        if directory.durable_place is not None:
+            self._anchor(directory.durable_place.directory)
+
+    def _settle_earlier(self, changes: "list[NameChange]") -> None:
+        for change in list(changes):
+            if change.number < self.number:
+                change.settle()
+
+
+class Names:
+    """All directories, from the root. Errors are those of Linux.
+
+    With and without a slash in front is the same; paths are told with one if anybody ever asked with one.
+    """
+
+    def __init__(self) -> None:
+        self.root = DirectoryNode()
+        self._changes = 0
+        self._unsynced: list[NameChange] = []
+
+    def find(self, path: str) -> Node:
+        """What has this name."""
+        node: Node = self.root
+        for part in self.parts(path):
+            if not isinstance(node, DirectoryNode):
+                fail(errno.ENOTDIR, path)
+            if part not in node.names:
+                fail(errno.ENOENT, path)
+            node = node.names[part]
+        return node
+
+    def parts(self, path: str) -> list[str]:
+        if path.startswith("/"):
+            self.root.lead = "/"
+        return [part for part in path.split("/") if part]
+
+    def directory(self, path: str) -> DirectoryNode:
+        node = self.find(path)
+        if not isinstance(node, DirectoryNode):
+            fail(errno.ENOTDIR, path)
+        return node
+
+    def place(self, path: str) -> Place:
+        """The directory of a path, which must be there, and the name in it."""
+        above, slash, name = path.rstrip("/").rpartition("/")
+        return Place(self.directory(above + slash), name)
+
+    def add(self, place: Place, node: Node) -> None:
+        self._change(node, None, place)
+
+    def remove(self, place: Place) -> None:
+        node = place.node()
+        assert node is not None, place.path()
+        self._change(node, place, None)
+
+    def rename(self, old: Place, new: Place) -> None:
+        """Check as Linux does, in its order, and rename. What has the new name loses it."""
+        node, occupant = old.node(), new.node()
+        if node is None:
+            fail(errno.ENOENT, old.path())
+        if _is_within(new.directory, node):
+            fail(errno.EINVAL, new.path())
+        if occupant is not None and _is_within(old.directory, occupant):
+            fail(errno.ENOTEMPTY, new.path())
+        if node is occupant:
+            return
+        if occupant is not None:
+            _need_replaceable(node, occupant, new)
+        if isinstance(node, DirectoryNode) and old.directory is not new.directory:
+            # Two such moves in the wrong order could put two directories into each other.
+            self._settle_all()
+        self._change(node, old, new)
+
+    def sync(self, directory: DirectoryNode) -> None:
+        for change in directory.unsynced:
+            change.settle()
+        directory.unsynced = []
+        self._unsynced = [change for change in self._unsynced if not change.done]
+
+    def lose_power(self, rng: Random) -> list[str]:
+        """Keep some of the changes that were not synced. Return those that were lost, in words."""
+        waiting = [change for change in self._unsynced if not change.done]
+        mode = rng.choice(("all", "none", "first", "any", "any"))
+        if mode == "none":
+            kept = []
+        elif mode == "first":
+            kept = waiting[: rng.randint(0, len(waiting))]
+        else:
+            kept = [change for change in waiting if mode == "all" or rng.random() < 0.5]
+        for change in kept:
+            change.settle()
+        lost = [_in_words(change) for change in waiting if not change.done]
+        self._unsynced = []
+        _make_current(self.root)
+        return lost
+
+    def nodes(self) -> Iterator[tuple[str, Node]]:
+        """Everything that has a name now, and its path, in the order of the names."""
+        return _below(self.root.lead, self.root)
+
+    def _change(self, node: Node, old: Place | None, new: Place | None) -> None:
+        self._changes += 1
+        change = NameChange(self._changes, node, old, new)
+        if old is not None:
+            del old.directory.names[old.name]
+            old.directory.unsynced.append(change)
+        if new is not None:
+            occupant = new.node()
+            if occupant is not None:
+                occupant.place = None
+            new.directory.names[new.name] = node
+            if old is None or old.directory is not new.directory:
+                new.directory.unsynced.append(change)
+        node.place = new
+        node.changes.append(change)
+        self._unsynced.append(change)
+
+    def _settle_all(self) -> None:
+        for change in self._unsynced:
+            change.settle()
+        self._unsynced = []
+
+
+def fail(number: int, path: str) -> NoReturn:
+    """Raise as the operating system does."""
+    raise OSError(number, os.strerror(number), path)
+
+
+def _is_within(directory: DirectoryNode, node: Node) -> bool:
+    """Whether a directory is this node, or below it."""
+    above: DirectoryNode | None = directory
+    while above is not None and above is not node:
+        above = above.place.directory if above.place is not None else None
+    return above is node
+
+
+def _need_replaceable(node: Node, occupant: Node, new: Place) -> None:
+    if isinstance(node, DirectoryNode) and not isinstance(occupant, DirectoryNode):
+        fail(errno.ENOTDIR, new.path())
+    if isinstance(occupant, DirectoryNode):
+        if not isinstance(node, DirectoryNode):
+            fail(errno.EISDIR, new.path())
+        if occupant.names:
+            fail(errno.ENOTEMPTY, new.path())
+
+
+def _in_words(change: NameChange) -> str:
+    old = change.old.path() if change.old is not None else "nothing"
+    new = change.new.path() if change.new is not None else "nothing"
+    return f"{old} -> {new}"
+
+
+def _make_current(node: Node) -> None:
+    """What is on the disk is all that there is, from here on."""
+    node.place = node.durable_place
+    node.changes = []
+    if isinstance(node, DirectoryNode):
+        node.names = dict(node.durable_names)
+        node.unsynced = []
+        for below in node.names.values():
+            _make_current(below)
+
+
+def _below(lead: str, directory: DirectoryNode) -> Iterator[tuple[str, Node]]:
+    for name, node in sorted(directory.names.items()):
+        yield lead + name, node
+        if isinstance(node, DirectoryNode):
+            yield from _below(f"{lead}{name}/", node)

@@ -1,0 +1,16 @@
+"""A clock that stands still until a test moves it."""
+
+
+class ManualClock:
+    def __init__(self, now_ms: int = 0) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def monotonic_ms(self) -> int:
+        return self._now_ms
+
+    def advance(self, ms: int) -> None:
+        assert ms >= 0
+        self._now_ms += ms
