@@ -6,12 +6,15 @@ SOURCES := pyproject.toml setup.py $(shell find src -name '*.py')
 KERNELS := $(if $(shell command -v gcc || command -v cc),compiled,interpreted)
 INSTALLED := BARNABAS_KERNELS=$(KERNELS) $(BIN)/python -m pytest
 INTERPRETED := BARNABAS_KERNELS=interpreted PYTHONPATH=src $(BIN)/python -m pytest
+# All but those that need a network, or programs that pip does not bring.
+TESTS := --ignore=tests/interop tests
 
-.PHONY: demo test check lint build bench fuzz vectors clean
+.PHONY: demo test check interop lint build bench fuzz vectors clean
 
 demo: build ; $(BIN)/barnabas demo
-test: lint ; $(INSTALLED) -n 2 tests && $(INTERPRETED) -n 2 -m kernel tests
+test: lint ; $(INSTALLED) -n 2 $(TESTS) && $(INTERPRETED) -n 2 -m kernel $(TESTS)
 check: lint ; $(INSTALLED) -n 2 tests/unit tests/property tests/scenario && $(INTERPRETED) -n 2 -m kernel tests/unit
+interop: build ; $(INSTALLED) tests/interop -rs
 lint: build ; $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 bench: build ; for file in bench/codec.py bench/columns.py; do $(BIN)/python $$file || exit 1; done
 fuzz: build ; BARNABAS_FUZZ=1000000 $(INSTALLED) tests/property/test_malformed_messages.py && BARNABAS_FUZZ=100000 $(INSTALLED) -n 2 tests/property

@@ -17,6 +17,7 @@ from barnabas.base.errors import BarnabasError
 COMMANDS = {
     "version": "what is installed, and whether its kernels are compiled",
     "demo": "a tour of what exists so far",
+    "dump-log": "what is in the files of a log: kafka-dump-log.sh",
 }
 
 

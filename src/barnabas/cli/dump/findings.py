@@ -1,0 +1,65 @@
+"""What does not fit together, gathered over all files and said at the end.
+
+Each kind is kept by file. Kafka goes through its files in the order of their names' hashes; here they come
+in the order in which they were asked for.
+"""
+
+from barnabas.cli.dump.output import Output
+
+Pairs = list[tuple[int, int]]
+
+
+class Findings:
+    """Everything by the absolute path of the file it was found in."""
+
+    def __init__(self) -> None:
+        self._mismatches: dict[str, dict[int, int]] = {}
+        self._wrong_times: dict[str, Pairs] = {}
+        self._unordered_times: dict[str, Pairs] = {}
+        self._missing_offsets: dict[str, Pairs] = {}
+        self._gaps: dict[str, dict[int, int]] = {}
+
+    def mismatch(self, path: str, index_offset: int, log_offset: int) -> None:
+        """An offset index points to a batch that ends with another offset."""
+        self._mismatches.setdefault(path, {})[index_offset] = log_offset
+
+    def wrong_time(self, path: str, index_timestamp: int, log_timestamp: int) -> None:
+        """A time index has a time that is not the latest of its batch."""
+        self._wrong_times.setdefault(path, []).append((index_timestamp, log_timestamp))
+
+    def unordered_time(self, path: str, timestamp: int, previous: int) -> None:
+        """A time index goes back."""
+        self._unordered_times.setdefault(path, []).append((timestamp, previous))
+
+    def missing_offset(self, path: str, index_offset: int, log_offset: int) -> None:
+        """A time index names an offset with which no batch ends."""
+        self._missing_offsets.setdefault(path, []).append((index_offset, log_offset))
+
+    def gap(self, path: str, before: int, after: int) -> None:
+        """A record does not follow the one before it. Also said of a log's first record if that is not 0."""
+        self._gaps.setdefault(path, {})[before] = after
+
+    def report(self, output: Output) -> None:
+        for path, mismatches in self._mismatches.items():
+            output.notice(f"Mismatches in :{path}")
+            for index_offset, log_offset in sorted(mismatches.items(), reverse=True):
+                output.notice(f"  Index offset: {index_offset}, log offset: {log_offset}")
+        self._report_times(output)
+        for path, gaps in self._gaps.items():
+            output.notice(f"Non-consecutive offsets in {path}")
+            for before, after in sorted(gaps.items()):
+                output.notice(f"  {before} is followed by {after}")
+
+    def _report_times(self, output: Output) -> None:
+        for path, pairs in self._wrong_times.items():
+            output.notice(f"Found timestamp mismatch in :{path}")
+            for timestamp, other in pairs:
+                output.notice(f"  Index timestamp: {timestamp}, log timestamp: {other}")
+        for path, pairs in self._unordered_times.items():
+            output.notice(f"Found out of order timestamp in :{path}")
+            for timestamp, other in pairs:
+                output.notice(f"  Index timestamp: {timestamp}, Previously indexed timestamp: {other}")
+        for path, pairs in self._missing_offsets.items():
+            output.notice(f"The following indexed offsets are not found in :{path}")
+            for offset, other in pairs:
+                output.notice(f"Indexed offset: {offset}, found log offset: {other}")

@@ -1,0 +1,171 @@
+"""barnabas dump-log: what is in the files of a log, as kafka-dump-log.sh of Kafka 4.3 prints it.
+
+Flags, lines and the streams they go to are Kafka's. The exit code is 0 also if something was found that does
+not fit together, and 1 if a file ends the dump: Kafka's tool has an exception there and we have one line. Two
+things are not done: Java classes cannot be loaded as decoders, and records of tiered storage's own topic are
+not known here. Unlike Kafka's tool this one never changes a file.
+"""
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from barnabas.cli.dump.decoders import Decoder
+    from barnabas.cli.dump.findings import Findings
+    from barnabas.cli.dump.output import Output
+
+# The release whose tool this is, which is what its --version prints.
+KAFKA_VERSION: Final = "4.3.0"
+MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
+INT_MAX: Final = 0x7FFFFFFF
+
+_SWITCHES: Final = {
+    "print-data-log": "print keys and values when dumping logs; any decoder does that too",
+    "verify-index-only": "hold indexes against their logs without printing them",
+    "index-sanity-check": "only check whether an index must be made anew, as a broker does when it starts",
+    "deep-iteration": "print a line for each record; --print-data-log does that too",
+    "skip-record-metadata": "print keys and values only, and nothing of control records",
+    "offsets-decoder": "the records are those of __consumer_offsets",
+    "transaction-log-decoder": "the records are those of __transaction_state",
+    "cluster-metadata-decoder": "the records are those of the metadata log",
+    "share-group-state-decoder": "the records are those of __share_group_state",
+    "remote-log-metadata-decoder": "refused: the records of tiered storage are not known here",
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.allow_abbrev = False
+    parser.add_argument(
+        "--files", required=True, metavar="FILE,...", help="what to dump: logs, indexes, snapshots"
+    )
+    for name, text in _SWITCHES.items():
+        parser.add_argument(f"--{name}", action="store_true", help=text)
+    for what in ("key", "value"):
+        parser.add_argument(
+            f"--{what}-decoder-class",
+            nargs="?",
+            const="",
+            metavar="CLASS",
+            help=f"print {what}s by org.apache.kafka.tools.api.StringDecoder, IntegerDecoder, LongDecoder"
+            " or DefaultDecoder",
+        )
+    parser.add_argument(
+        "--max-message-size", type=_int32, default=MESSAGE_BYTES_MAX, metavar="SIZE", help="the largest batch"
+    )
+    parser.add_argument(
+        "--max-bytes", type=_int32, default=INT_MAX, metavar="SIZE", help="how much to read of each log"
+    )
+    parser.add_argument(
+        "--version", action="version", version=KAFKA_VERSION, help="the version of Kafka whose tool this is"
+    )
+
+
+def _int32(text: str) -> int:
+    value = int(text)
+    if not -INT_MAX - 1 <= value <= INT_MAX:
+        raise argparse.ArgumentTypeError(f"{value} has more than 32 bits")
+    return value
+
+
+def run(options: argparse.Namespace) -> int:
+    from barnabas.cli.dump.findings import Findings
+    from barnabas.cli.dump.output import Output
+    from barnabas.cli.dump.source import shown_path
+
+    output = Output()
+    findings = Findings()
+    try:
+        for argument in _files(options.files):
+            path = shown_path(argument)
+            output.line(f"Dumping {path}")
+            _dump(path, options, findings, output)
+        findings.report(output)
+    finally:
+        output.flush()
+    return 0
+
+
+def _files(text: str) -> list[str]:
+    """Between commas; empty names at the end are dropped, as Java does it."""
+    names = text.split(",")
+    while len(names) > 1 and not names[-1]:
+        names.pop()
+    return names
+
+
+def _dump(path: str, options: argparse.Namespace, findings: "Findings", output: "Output") -> None:
+    # Imported when it is known what is to be read: records and messages are the larger part of the start.
+    suffix = os.path.basename(path).rpartition(".")[2] if "." in os.path.basename(path) else ""
+    match suffix:
+        case "log" | "checkpoint":
+            _dump_log(path, options, findings, output)
+        case "index" | "timeindex":
+            from barnabas.cli.dump.indexes import dump_index, dump_time_index
+
+            sanity_only, verify_only = options.index_sanity_check, options.verify_index_only
+            if suffix == "timeindex":
+                dump_time_index(
+                    path, sanity_only=sanity_only, verify_only=verify_only, findings=findings, output=output
+                )
+                return
+            dump_index(
+                path,
+                sanity_only=sanity_only,
+                verify_only=verify_only,
+                bytes_max=options.max_message_size,
+                findings=findings,
+                output=output,
+            )
+        case "snapshot":
+            from barnabas.cli.dump.producers import dump_snapshot
+
+            dump_snapshot(path, output)
+        case "txnindex":
+            from barnabas.cli.dump.producers import dump_txn_index
+
+            dump_txn_index(path, output)
+        case _:
+            output.notice(f"Ignoring unknown file {path}")
+
+
+def _dump_log(path: str, options: argparse.Namespace, findings: "Findings", output: "Output") -> None:
+    from barnabas.cli.dump.logs import LogOptions, dump_log
+
+    decoder, asked_for = _decoder(options)
+    contents = options.print_data_log or asked_for
+    dump_log(
+        path,
+        decoder,
+        LogOptions(
+            deep=options.deep_iteration or contents,
+            contents=contents,
+            skip_metadata=options.skip_record_metadata,
+            bytes_max=options.max_bytes,
+        ),
+        findings,
+        output,
+    )
+
+
+def _decoder(options: argparse.Namespace) -> "tuple[Decoder, bool]":
+    """The decoder, and whether it was asked for. Of several the first in Kafka's order counts."""
+    from barnabas.cli.dump import decoders
+
+    by_flag: dict[str, Callable[..., decoders.Text]] = {
+        "offsets_decoder": decoders.offsets_decoder,
+        "transaction_log_decoder": decoders.transactions_decoder,
+        "cluster_metadata_decoder": decoders.metadata_decoder,
+        "remote_log_metadata_decoder": decoders.remote_decoder,
+        "share_group_state_decoder": decoders.share_state_decoder,
+    }
+    for flag, decoder in by_flag.items():
+        if getattr(options, flag):
+            return decoder, True
+    key_class, value_class = options.key_decoder_class, options.value_decoder_class
+    asked_for = key_class is not None or value_class is not None
+    decoder = decoders.class_decoder(
+        key_class=key_class or decoders.STRING_DECODER, value_class=value_class or decoders.STRING_DECODER
+    )
+    return decoder, asked_for
