@@ -1,0 +1,141 @@
+"""The aborted transactions of one log, over all of its segments.
+
+An entry belongs to the segment that has the marker. New ones stay in memory until the segment's other indexes
+are written, so that appending a marker never fails half way. A segment without any has no file.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from barnabas.storage.files import File, FileSystem
+from barnabas.storage.names import TXN_INDEX
+from barnabas.storage.segment import Segment
+from barnabas.storage.txn_index import (
+    AbortedTxn,
+    aborted_in,
+    append_entry,
+    read_entries,
+    truncate_entries,
+)
+
+# The entries of so many segments are kept in memory once they were read.
+_CACHED_SEGMENTS: Final = 4
+
+
+class AbortedIndex:
+    """What read_committed has to leave out, by segment."""
+
+    __slots__ = ("_cached", "_fs", "_pending")
+
+    def __init__(self, fs: FileSystem) -> None:
+        self._fs = fs
+        # Not yet in the file, by the segment's base offset.
+        self._pending: dict[int, list[AbortedTxn]] | None = None
+        self._cached: dict[int, list[AbortedTxn]] | None = None
+
+    def add(self, segment: Segment, txn: AbortedTxn) -> None:
+        if self._pending is None:
+            self._pending = {}
+        self._pending.setdefault(segment.base_offset, []).append(txn)
+
+    def spill(self, segment: Segment) -> None:
+        """Write what is only in memory of a segment's entries."""
+        pending = self._pending.get(segment.base_offset) if self._pending else None
+        if not pending:
+            return
+        try:
+            file = self._fs.open(segment.path(TXN_INDEX))
+        except FileNotFoundError:
+            file = self._fs.open(segment.path(TXN_INDEX), create=True)
+            segment.names_synced = False
+        try:
+            while pending:
+                append_entry(file, pending[0])
+                self._cached_entries(segment).append(pending.pop(0))
+        finally:
+            file.close()
+
+    def _cached_entries(self, segment: Segment) -> list[AbortedTxn]:
+        # A list that nobody keeps, if the segment is not cached.
+        return self._cached.get(segment.base_offset, []) if self._cached else []
+
+    def files_to_sync(self, segment: Segment) -> list[File]:
+        """The segment's file, if it has one: opened, for the executor to sync."""
+        try:
+            return [self._fs.open(segment.path(TXN_INDEX))]
+        except FileNotFoundError:
+            return []
+
+    def collect(self, segments: Sequence[Segment], offset: int, upto: int) -> list[AbortedTxn]:
+        """Those with records in [offset, upto), from the segments that hold or follow `offset`."""
+        found: list[AbortedTxn] = []
+        for segment in segments:
+            part = aborted_in(self.entries(segment), offset, upto)
+            found += part.found
+            if part.complete:
+                break
+        return found
+
+    def entries(self, segment: Segment) -> list[AbortedTxn]:
+        """All entries of one segment. It may raise NotCached."""
+        pending = self._pending.get(segment.base_offset, []) if self._pending else []
+        return self._written(segment) + pending
+
+    def _written(self, segment: Segment) -> list[AbortedTxn]:
+        if self._cached is None:
+            self._cached = {}
+        known = self._cached.get(segment.base_offset)
+        if known is not None:
+            return known
+        try:
+            file = self._fs.open(segment.path(TXN_INDEX))
+        except FileNotFoundError:
+            known = []
+        else:
+            # Not closed if this is NotCached: it is read through the same file then.
+            file.read_cached(0, file.size())
+            known = read_entries(file, segment.base_offset)
+            file.close()
+        if len(self._cached) >= _CACHED_SEGMENTS:
+            del self._cached[next(iter(self._cached))]
+        self._cached[segment.base_offset] = known
+        return known
+
+    def cut(self, segment: Segment, offset: int) -> None:
+        """The segment ends at `offset` now: forget the markers from there on."""
+        self.forget(segment, keep_pending=True)
+        if self._pending and segment.base_offset in self._pending:
+            pending = self._pending[segment.base_offset]
+            self._pending[segment.base_offset] = [txn for txn in pending if txn.last_offset < offset]
+        try:
+            file = self._fs.open(segment.path(TXN_INDEX))
+        except FileNotFoundError:
+            return
+        try:
+            truncate_entries(file, segment.base_offset, offset)
+        finally:
+            file.close()
+
+    def forget(self, segment: Segment, *, keep_pending: bool = False) -> None:
+        """The segment is gone, or its file is another one now."""
+        if self._cached is not None:
+            self._cached.pop(segment.base_offset, None)
+        if self._pending is not None and not keep_pending:
+            self._pending.pop(segment.base_offset, None)
+
+
+def write_aborted(fs: FileSystem, segment: Segment, txns: Sequence[AbortedTxn]) -> None:
+    """Write a segment's entries anew, and wait until they are on the disk. For the executor."""
+    path = segment.path(TXN_INDEX)
+    try:
+        fs.open(path).truncate(0)
+    except FileNotFoundError:
+        if not txns:
+            return
+    file = fs.open(path, create=True)
+    try:
+        for txn in txns:
+            append_entry(file, txn)
+        file.sync()
+    finally:
+        file.close()

@@ -1,0 +1,250 @@
+"""One batch of a log as compaction sees it (compiled): what its header says, and its records one by one.
+
+Both passes go through millions of records, so no object is made for any of them: a Batch is filled again for
+every batch, and a Cursor is moved from record to record.
+"""
+
+from typing import Final
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
+from barnabas.records.column_walk import batch_size, check_crc, control_type
+from barnabas.records.errors import CorruptBatch, UnknownCodec, batch_at
+from barnabas.records.header import Codec
+from barnabas.records.lz4_blocks import Scratch, unpack_lz4
+from barnabas.records.varint import BAD, read_varint
+
+# Where the fields of a batch header are. They are repeated from records/header.py because a constant of a
+# compiled module costs nothing, and one of an interpreted module is a look-up.
+ATTRIBUTES_AT: Final = 21
+LAST_OFFSET_DELTA_AT: Final = 23
+BASE_TIMESTAMP_AT: Final = 27
+MAX_TIMESTAMP_AT: Final = 35
+PRODUCER_ID_AT: Final = 43
+PRODUCER_EPOCH_AT: Final = 51
+COUNT_AT: Final = 57
+RECORDS_AT: Final = 61
+CODEC_BITS: Final = 0x07
+LOG_APPEND_TIME_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+UNKNOWN_BITS: Final = 0x80
+
+LZ4: Final = 3
+# Indexed by the codec bits: several times cheaper than calling the enum.
+CODECS: Final = tuple(Codec)
+# Length, attributes, timestamp, offset, key length, value length, number of headers: a byte each.
+MIN_RECORD: Final = 7
+# What control_type() cannot say: the batch has no record left.
+NO_CONTROL: Final = -1
+
+
+class Batch:
+    """A batch in data[at:end], and after unpack() its records in area[start:stop]."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.view = memoryview(b"")
+        self.at: i64 = 0
+        self.end: i64 = 0
+        self.base_offset: i64 = 0
+        self.last_offset: i64 = 0
+        self.attributes: i64 = 0
+        self.base_timestamp: i64 = 0
+        self.max_timestamp: i64 = 0
+        self.producer_id: i64 = 0
+        self.producer_epoch: i64 = 0
+        self.count: i64 = 0
+        self.area = b""
+        self.start: i64 = 0
+        self.stop: i64 = 0
+        self._scratch: Scratch | None = None
+        # Where the next batch may start, and before which offset it must end.
+        self._floor: i64 = 0
+        self._ceiling: i64 = 0
+
+    def begin_segment(self, base_offset: i64, next_base_offset: i64) -> None:
+        """Batches from now on are those of a segment with these offsets."""
+        self._floor = base_offset
+        self._ceiling = next_base_offset
+
+    def use(self, data: bytes) -> None:
+        """Read batches from `data` from now on."""
+        self.data = data
+        self.view = memoryview(data)
+        self.at = 0
+        self.end = 0
+
+    def load(self, at: i64) -> bool:
+        """Read and check the batch that starts at `at`; False if not all of it is there."""
+        data = self.data
+        # Set before anything is refused: it says where the damage is.
+        self.at = at
+        size: i64 = batch_size(data, at, len(data))
+        if size == 0:
+            return False
+        self.end = at + size
+        check_crc(data, self.view, at, self.end)
+        self.base_offset = read_i64_be(data, at)
+        last_delta: i64 = i64(read_i32_be(data, at + LAST_OFFSET_DELTA_AT))
+        self.last_offset = self.base_offset + last_delta
+        self.attributes = i64(read_i16_be(data, at + ATTRIBUTES_AT))
+        self.base_timestamp = read_i64_be(data, at + BASE_TIMESTAMP_AT)
+        self.max_timestamp = read_i64_be(data, at + MAX_TIMESTAMP_AT)
+        self.producer_id = read_i64_be(data, at + PRODUCER_ID_AT)
+        self.producer_epoch = i64(read_i16_be(data, at + PRODUCER_EPOCH_AT))
+        self.count = i64(read_i32_be(data, at + COUNT_AT))
+        if last_delta < 0 or self.base_offset < self._floor or self.last_offset >= self._ceiling:
+            raise CorruptBatch(
+                f"offsets {self.base_offset} to {self.last_offset}, which are not in "
+                f"[{self._floor}, {self._ceiling})",
+                where=batch_at(at),
+            )
+        self._floor = self.last_offset + 1
+        if self.count < 0 or self.count > last_delta + 1:
+            raise CorruptBatch(f"{self.count} records in {last_delta + 1} offsets", where=batch_at(at))
+        if self.attributes & ~(UNKNOWN_BITS - 1) != 0:
+            raise CorruptBatch(f"unknown attributes {self.attributes & 0xFFFF:#06x}", where=batch_at(at))
+        return True
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Whether the base timestamp says when tombstones and markers may go. (KIP-534)"""
+        return self.attributes & DELETE_HORIZON_BIT != 0
+
+    def unpack(self) -> None:
+        """Find the records: area[start:stop] holds as many as `count` says, or could."""
+        codec: i64 = self.attributes & CODEC_BITS
+        self.area = self.data
+        self.start = self.at + RECORDS_AT
+        self.stop = self.end
+        # Compaction leaves batches without records, whose area is empty whatever their codec.
+        if codec != 0 and self.start < self.stop:
+            self.area = self._unpacked(codec)
+            self.start = 0
+            self.stop = len(self.area)
+        if self.count * MIN_RECORD > self.stop - self.start:
+            raise CorruptBatch(
+                f"{self.count} records do not fit in {self.stop - self.start} bytes", where=batch_at(self.at)
+            )
+
+    def _unpacked(self, codec: i64) -> bytes:
+        if codec >= len(CODECS):
+            raise UnknownCodec(f"compression codec {codec} does not exist", where=batch_at(self.at))
+        if codec == LZ4:
+            scratch = self._scratch
+            if scratch is None:
+                scratch = self._scratch = Scratch()
+            area = unpack_lz4(self.data, self.start, self.stop, MAX_DECOMPRESSED, scratch)
+            if area is not None:
+                return area
+        return decompress(CODECS[codec], self.view[self.start : self.stop])
+
+    def control_type(self) -> i64:
+        """What the first record of an unpacked control batch announces, or NO_CONTROL."""
+        if self.count == 0:
+            return NO_CONTROL
+        return control_type(self.area[self.start : self.stop], self.at)
+
+
+class Cursor:
+    """The records of an unpacked batch, one after another; each lies in area[start:stop]."""
+
+    def __init__(self) -> None:
+        self._batch = Batch()
+        self._area = b""
+        self._left: i64 = 0
+        self._last_delta: i64 = -1
+        self.start: i64 = 0
+        self.stop: i64 = 0
+        self.time_delta: i64 = 0
+        # Where the offset delta starts: what follows the timestamp delta, which may have to be written anew.
+        self.rest: i64 = 0
+        self.offset: i64 = 0
+        self.key_at: i64 = 0
+        # -1 for a record without a key, and for one without a value: that is a tombstone.
+        self.key_size: i64 = 0
+        self.value_size: i64 = 0
+
+    def begin(self, batch: Batch) -> None:
+        self._batch = batch
+        self._area = batch.area
+        self._left = batch.count
+        self._last_delta = -1
+        self.stop = batch.start
+
+    def next(self) -> bool:
+        """Go to the next record, and check that it is one; False behind the last."""
+        batch = self._batch
+        area = self._area
+        if self._left == 0:
+            if self.stop != batch.stop:
+                raise CorruptBatch(
+                    f"{batch.stop - self.stop} bytes are left after its last record", where=batch_at(batch.at)
+                )
+            return False
+        self._left -= 1
+        self.start = self.stop
+        size, at = read_varint(area, self.start, batch.stop)
+        if at == BAD or size < MIN_RECORD - 1 or size > batch.stop - at:
+            raise self._bad(f"its length {size} does not fit")
+        stop: i64 = at + size
+        self.stop = stop
+        self.time_delta, self.rest = read_varint(area, at + 1, stop)
+        if self.rest == BAD:
+            raise self._bad("its timestamp delta is cut off")
+        delta, at = read_varint(area, self.rest, stop)
+        # They ascend, or the records after compaction would be in another order than their offsets.
+        if at == BAD or delta <= self._last_delta or delta > batch.last_offset - batch.base_offset:
+            raise self._bad(f"its offset delta {delta} is out of order or out of range")
+        self._last_delta = delta
+        self.offset = batch.base_offset + delta
+        self.key_size, at = read_varint(area, at, stop)
+        if at == BAD or self.key_size < -1 or self.key_size > stop - at:
+            raise self._bad(f"its key's length {self.key_size} is out of range")
+        self.key_at = at
+        if self.key_size > 0:
+            at += self.key_size
+        self.value_size, at = read_varint(area, at, stop)
+        if at == BAD or self.value_size < -1 or self.value_size > stop - at:
+            raise self._bad(f"its value's length {self.value_size} is out of range")
+        if self.value_size > 0:
+            at += self.value_size
+        # Most records have no headers, which is a zero and the end.
+        if at + 1 != stop or area[at] != 0:
+            self._check_headers(at, stop)
+        return True
+
+    def _check_headers(self, at: i64, stop: i64) -> None:
+        area = self._area
+        count, at = read_varint(area, at, stop)
+        # A header takes two bytes at least: an empty name and a null value.
+        if at == BAD or count < 0 or count > (stop - at) >> 1:
+            raise self._bad(f"its {count} headers do not fit")
+        while count > 0:
+            count -= 1
+            size, at = read_varint(area, at, stop)
+            if at == BAD or size < 0 or size > stop - at:
+                raise self._bad(f"a header name's length {size} is out of range")
+            size, at = read_varint(area, at + size, stop)
+            if at == BAD or size < -1 or size > stop - at:
+                raise self._bad(f"a header value's length {size} is out of range")
+            if size > 0:
+                at += size
+        if at != stop:
+            raise self._bad(f"it is {stop - at} bytes longer than its fields")
+
+    def _bad(self, what: str) -> CorruptBatch:
+        batch = self._batch
+        return CorruptBatch(what, where=f"{batch_at(batch.at)}, record {batch.count - self._left - 1}")

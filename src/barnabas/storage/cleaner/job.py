@@ -1,0 +1,204 @@
+"""One run of compaction over one log: work for the executor, from files and numbers to files and numbers.
+
+The caller settles the facts on the loop, runs fill_map(), then clean_group() for one group after another, and
+swaps each in (swap.py) before the next, so that a log never takes twice its room. If anything is raised, what
+was swapped in stays, and it is as if the rest had not been compacted yet. Sources are only read.
+
+Everything is read in pieces and nothing is believed: a batch that is damaged raises CorruptLog, and the
+segments stay as they are. Then the log is not to be compacted until somebody has looked at it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from barnabas.storage.cleaner.build import MapBuilder
+from barnabas.storage.cleaner.facts import (
+    CLEANED_BYTES_MAX,
+    CleanedGroup,
+    CleanedTooLarge,
+    CleaningFacts,
+    CleaningStats,
+)
+from barnabas.storage.cleaner.grouping import Source, group_sources
+from barnabas.storage.cleaner.key_map import KeyMap
+from barnabas.storage.cleaner.pieces import ENOUGH, read_pieces
+from barnabas.storage.cleaner.rewrite import Rewriter
+from barnabas.storage.cleaner.swap import discard_cleaned
+from barnabas.storage.cleaner.transactions import Transactions
+from barnabas.storage.files import FileSystem
+from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
+from barnabas.storage.names import CLEANED, LOG, TXN_INDEX, file_name
+from barnabas.storage.segment import Segment, SegmentWriter
+from barnabas.storage.txn_index import AbortedTxn, pack_entry
+
+# Nothing needs to be left of a source.
+LEAVE_NOTHING: Final = -1
+
+
+def _never() -> bool:
+    return False
+
+
+class Cleaning:
+    """A run over one log. `groups` and `next_dirty_offset` are there after fill_map()."""
+
+    def __init__(
+        self, fs: FileSystem, facts: CleaningFacts, should_stop: Callable[[], bool] = _never
+    ) -> None:
+        self._fs = fs
+        self._facts = facts
+        self._should_stop = should_stop
+        self.stats = CleaningStats()
+        self.groups: list[tuple[Source, ...]] = []
+        # Where the next run begins, if all groups of this one are swapped in.
+        self.next_dirty_offset = facts.dirty_start
+        self._map = KeyMap(facts.map_bytes, facts.secret, facts.map_load_factor)
+        self._transactions = Transactions(facts.aborted)
+        self._rewriter = Rewriter(
+            self._map,
+            self._transactions,
+            facts.producers,
+            upper_bound=facts.upper_bound,
+            now_ms=facts.now_ms,
+            delete_retention_ms=facts.delete_retention_ms,
+        )
+        self._cleaned = 0
+
+    def fill_map(self) -> None:
+        """Read what is dirty, as far as its keys fit, and settle the groups. KeysDoNotFit if none do."""
+        facts, stats = self._facts, self.stats
+        builder = MapBuilder(self._map, Transactions(facts.aborted), facts.dirty_start)
+
+        def take(data: bytes, /, *, is_last: bool) -> int:
+            taken = builder.feed(data)
+            return ENOUGH if builder.is_full else taken
+
+        for source, end in self._with_ends(facts.sources):
+            if end > facts.dirty_start and not builder.is_full:
+                builder.batch.begin_segment(source.base_offset, end)
+                path = self._path(source)
+                stats.map_bytes_read += read_pieces(
+                    self._fs, path, source.size, take, builder.batch, self._should_stop
+                )
+                if not builder.is_full:
+                    builder.end_segment(end)
+        builder.check_progress()
+        stats.map_records_read = builder.records_read
+        stats.map_utilization = self._map.utilization
+        stats.map_was_full = builder.is_full
+        self._settle_groups()
+
+    def _settle_groups(self) -> None:
+        facts, latest = self._facts, self._map.latest_offset
+        self.next_dirty_offset = max(facts.dirty_start, latest + 1)
+        self.groups = group_sources(
+            [source for source in facts.sources if source.base_offset <= latest],
+            segment_bytes=facts.group_bytes,
+            index_bytes=facts.index_bytes,
+            upper_bound=facts.upper_bound,
+        )
+
+    def clean_group(self, number: int) -> CleanedGroup:
+        """Write what is left of a group, and sync it. The groups have to come in their order, all of them."""
+        assert number == self._cleaned, f"group {number} instead of {self._cleaned}"
+        group = self.groups[number]
+        base_offset = group[0].base_offset
+        # Another run may have been stopped before this one.
+        discard_cleaned(self._fs, self._facts.directory, base_offset)
+        try:
+            cleaned = self._write_group(group)
+        except Exception:
+            discard_cleaned(self._fs, self._facts.directory, base_offset)
+            raise
+        self._cleaned += 1
+        return cleaned
+
+    def _write_group(self, group: Sequence[Source]) -> CleanedGroup:
+        facts = self._facts
+        base_offset = group[0].base_offset
+        writer = SegmentWriter(
+            self._fs, facts.directory, base_offset, facts.index_interval_bytes, suffix=CLEANED
+        )
+        try:
+            self._copy(group, writer.segment)
+            segment = writer.finish()
+            aborted = self._transactions.take_kept()
+            self._write_aborted(base_offset, aborted)
+            max_timestamp, max_timestamp_offset = segment.latest()
+            return CleanedGroup(
+                base_offset=base_offset,
+                size=segment.size,
+                index_size=segment.offset_index().count * OFFSET_ENTRY.size,
+                time_index_size=segment.time_index().count * TIME_ENTRY.size,
+                max_timestamp=max_timestamp,
+                max_timestamp_offset=max_timestamp_offset,
+                replaces=tuple(source.base_offset for source in group),
+                aborted=tuple(aborted),
+            )
+        finally:
+            writer.segment.close()
+
+    def _copy(self, group: Sequence[Source], into: Segment) -> None:
+        rewriter, stats, facts = self._rewriter, self.stats, self._facts
+        output = rewriter.output
+        output.begin_segment()
+        leaver = _must_leave(group)
+        leave_from = LEAVE_NOTHING
+
+        def take(data: bytes, /, *, is_last: bool) -> int:
+            taken = rewriter.feed(data, leave_from if is_last else LEAVE_NOTHING)
+            if output.size > CLEANED_BYTES_MAX:
+                raise CleanedTooLarge(facts.directory, base_offset=group[0].base_offset)
+            output.write_to(into, facts.index_interval_bytes)
+            return taken
+
+        for source, end in self._with_ends(group):
+            rewriter.batch.begin_segment(source.base_offset, end)
+            leave_from = source.base_offset if source is leaver else LEAVE_NOTHING
+            stats.bytes_read += read_pieces(
+                self._fs, self._path(source), source.size, take, rewriter.batch, self._should_stop
+            )
+        stats.bytes_kept += output.size
+        stats.records_read = rewriter.records_read
+        stats.records_kept = rewriter.records_kept
+        stats.records_without_key = rewriter.records_without_key
+
+    def _write_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
+        if not aborted:
+            return
+        path = f"{self._facts.directory}/{file_name(base_offset, TXN_INDEX)}{CLEANED}"
+        file = self._fs.open(path, create=True)
+        try:
+            file.write(0, [b"".join(pack_entry(txn) for txn in aborted)])
+            file.sync()
+        finally:
+            file.close()
+
+    def _with_ends(self, sources: Sequence[Source]) -> Iterator[tuple[Source, int]]:
+        """Each source and the offset before which it ends: where the next one begins."""
+        bases = [source.base_offset for source in self._facts.sources] + [self._facts.upper_bound]
+        ends = dict(pairwise(bases))
+        return ((source, ends[source.base_offset]) for source in sources)
+
+    def _path(self, source: Source) -> str:
+        return f"{self._facts.directory}/{file_name(source.base_offset, LOG)}"
+
+
+def _must_leave(group: Sequence[Source]) -> Source | None:
+    """The source of which something must be left, if there is one.
+
+    After a power loss, what a .swap file replaces is told by its offsets. If nothing were left of the last
+    segments of a group, they would be taken for segments that follow it, and come back. Empty ones may.
+    """
+    filled = [source for source in group if source.size > 0]
+    return filled[-1] if filled and filled[-1] is not group[0] else None
+
+
+def clean(
+    fs: FileSystem, facts: CleaningFacts, should_stop: Callable[[], bool] = _never
+) -> tuple[Cleaning, list[CleanedGroup]]:
+    """Do all of a run at once: the caller has room for the log a second time."""
+    cleaning = Cleaning(fs, facts, should_stop)
+    cleaning.fill_map()
+    return cleaning, [cleaning.clean_group(number) for number in range(len(cleaning.groups))]

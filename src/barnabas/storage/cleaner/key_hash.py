@@ -1,0 +1,90 @@
+"""Keys to 126 bits that nobody can make collide (compiled).
+
+Two keys that hash alike would be one key to compaction, and one of them would lose its value. Keys are
+chosen by clients, so the hash needs a secret: without it not even a client who wants to can find two such
+keys, and by chance it takes about 2**63 of them. This is SipHash-2-4 with 128 bits of output (Aumasson and
+Bernstein, 2012), of which the two sign bits are not used.
+
+Measured on keys of 8, 36 and 100 bytes, in nanoseconds: this 35, 57 and 101; hashlib.md5 470, 471 and 539
+(with known collisions, and no secret); keyed blake2b 663, 663 and 657; hash() and crc32c 248, 258 and 264
+(96 bits, of which 32 protect nothing).
+"""
+
+from typing import Final
+
+from librt.strings import read_i64_le
+from mypy_extensions import i64
+
+SECRET_SIZE: Final = 16
+
+# The algorithm's own constants: "somepseudorandomlygeneratedbytes".
+_START: Final = b"uespemosmodnarodarenegylsetybdet"
+
+
+class HashSecret:
+    """The secret, spread over the four words of state that every hash starts from."""
+
+    def __init__(self, secret: bytes) -> None:
+        assert len(secret) == SECRET_SIZE, f"a secret of {len(secret)} bytes"
+        k0: i64 = read_i64_le(secret, 0)
+        k1: i64 = read_i64_le(secret, 8)
+        self.v0: i64 = k0 ^ read_i64_le(_START, 0)
+        # 0xEE here and below, and 0xDD, are what tells 128 bits of output from 64.
+        self.v1: i64 = k1 ^ read_i64_le(_START, 8) ^ 0xEE
+        self.v2: i64 = k0 ^ read_i64_le(_START, 16)
+        self.v3: i64 = k1 ^ read_i64_le(_START, 24)
+
+
+def hash_key(secret: HashSecret, data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
+    """Hash data[at:end] to two numbers that are not negative."""
+    # Compiled, words wrap around and these two are -1 and the largest number. Interpreted they have to be
+    # masked, and are then never negative. Either way the same bits are in them.
+    half: i64 = 0x3FFFFFFFFFFFFFFF
+    mask: i64 = (half << 2) | 3
+    positive: i64 = (half << 1) | 1
+    v0: i64 = secret.v0 & mask
+    v1: i64 = secret.v1 & mask
+    v2: i64 = secret.v2 & mask
+    v3: i64 = secret.v3 & mask
+    size: i64 = end - at
+    while end - at >= 8:
+        word: i64 = read_i64_le(data, at) & mask
+        v0, v1, v2, v3 = rounds(2, v0, v1, v2, v3 ^ word, mask)
+        v0 ^= word
+        at += 8
+    last: i64 = last_word(data, at, end, size & 0xFF) & mask
+    v0, v1, v2, v3 = rounds(2, v0, v1, v2, v3 ^ last, mask)
+    v0, v1, v2, v3 = rounds(4, v0 ^ last, v1, v2 ^ 0xEE, v3, mask)
+    first: i64 = (v0 ^ v1 ^ v2 ^ v3) & positive
+    v0, v1, v2, v3 = rounds(4, v0, v1 ^ 0xDD, v2, v3, mask)
+    return first, (v0 ^ v1 ^ v2 ^ v3) & positive
+
+
+def last_word(data: bytes, at: i64, end: i64, size: i64) -> i64:
+    """The bytes that are left, fewer than eight, with the size of it all on top."""
+    word: i64 = size
+    shift: i64 = 7 - (end - at)
+    # The size is the highest byte; between it and the last byte of data there are zeros.
+    word <<= 8 * shift
+    while end > at:
+        end -= 1
+        byte: i64 = data[end]
+        word = (word << 8) | byte
+    return word
+
+
+def rounds(count: i64, v0: i64, v1: i64, v2: i64, v3: i64, mask: i64) -> tuple[i64, i64, i64, i64]:
+    """Stir the state. A rotation is two shifts, the second without the copies of the sign bit."""
+    while count > 0:
+        count -= 1
+        v0 = (v0 + v1) & mask
+        v2 = (v2 + v3) & mask
+        v1 = (((v1 << 13) & mask) | ((v1 >> 51) & 0x1FFF)) ^ v0
+        v3 = (((v3 << 16) & mask) | ((v3 >> 48) & 0xFFFF)) ^ v2
+        v0 = ((v0 << 32) & mask) | ((v0 >> 32) & 0xFFFFFFFF)
+        v2 = (v2 + v1) & mask
+        v0 = (v0 + v3) & mask
+        v1 = (((v1 << 17) & mask) | ((v1 >> 47) & 0x1FFFF)) ^ v2
+        v3 = (((v3 << 21) & mask) | ((v3 >> 43) & 0x1FFFFF)) ^ v0
+        v2 = ((v2 << 32) & mask) | ((v2 >> 32) & 0xFFFFFFFF)
+    return v0, v1, v2, v3

@@ -1,0 +1,77 @@
+"""A batch of which some records stay (compiled): their bytes as they were, under a header that counts them.
+
+The header keeps what it says but for the length, the CRC, the number of records and their latest timestamp.
+Base offset and last offset stay even when the first or the last record is gone: the last sequence of the
+producer follows from them.
+"""
+
+from typing import Final
+
+from crc32c import crc32c
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from librt.vecs import vec
+from mypy_extensions import i32, i64, u8
+
+from barnabas.records.codecs import compress
+from barnabas.storage.cleaner.batch import CODEC_BITS, CODECS, Batch, Cursor
+
+# Where the parts of a header that change are, and where they end.
+LENGTH_AT: Final = 8
+LENGTH_END: Final = 12
+CRC_AT: Final = 17
+CRC_END: Final = 21
+MAX_TIMESTAMP_AT: Final = 35
+MAX_TIMESTAMP_END: Final = 43
+COUNT_AT: Final = 57
+# The length of a batch without records: it does not count itself nor the base offset.
+MIN_BATCH_LENGTH: Final = 49
+
+# An imported function is looked up at every call, a constant is not.
+crc_of: Final = crc32c
+
+
+def keep_in_part(batch: Batch, cursor: Cursor, stays: vec[u8], count: i64, max_timestamp: i64) -> bytes:
+    """Make a batch of those records of `batch` that stay, which are `count`."""
+    area = b"".join(runs(batch, cursor, stays))
+    codec: i64 = batch.attributes & CODEC_BITS
+    if codec != 0:
+        area = compress(CODECS[codec], area)
+    data = batch.data
+    at: i64 = batch.at
+    signed = BytesWriter()
+    signed.write(data[at + CRC_END : at + MAX_TIMESTAMP_AT])
+    write_i64_be(signed, max_timestamp)
+    signed.write(data[at + MAX_TIMESTAMP_END : at + COUNT_AT])
+    write_i32_be(signed, i32(count))
+    tail = signed.getvalue()
+    crc: i64 = crc_of(area, crc_of(tail))
+    # The same 32 bits as a signed number.
+    if crc >= 0x80000000:
+        crc -= 0x100000000
+    head = BytesWriter()
+    head.write(data[at : at + LENGTH_AT])
+    write_i32_be(head, i32(MIN_BATCH_LENGTH + len(area)))
+    head.write(data[at + LENGTH_END : at + CRC_AT])
+    write_i32_be(head, i32(crc))
+    return b"".join((head.getvalue(), tail, area))
+
+
+def runs(batch: Batch, cursor: Cursor, stays: vec[u8]) -> list[bytes]:
+    """The records that stay, neighbours together."""
+    found: list[bytes] = []
+    area = batch.area
+    start: i64 = batch.start
+    end: i64 = batch.start
+    index: i64 = 0
+    cursor.begin(batch)
+    while cursor.next():
+        if stays[index] != 0:
+            if cursor.start != end:
+                if start < end:
+                    found.append(area[start:end])
+                start = cursor.start
+            end = cursor.stop
+        index += 1
+    if start < end:
+        found.append(area[start:end])
+    return found

@@ -1,0 +1,220 @@
+"""The offset index and the time index of one segment (compiled).
+
+An index is sparse: one entry for about every `index.interval.bytes` of log. Entries of a fixed size lie in
+the file in ascending order. New ones are gathered in memory and written a page at a time, because a lost
+entry costs nothing: recovery makes indexes anew. So the memory of an index is a page, however long it gets.
+
+Nothing here is believed blindly. A lookup answers with a hint where to start; the reader checks that a batch
+is there which lies before what it seeks, and calls for a new index if not.
+"""
+
+from struct import Struct
+from typing import Final
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from barnabas.storage.files import File, FileSystem, NotCached
+
+OFFSET_ENTRY: Final = Struct(">ii")
+TIME_ENTRY: Final = Struct(">qi")
+
+# Entries are gathered in memory up to this many bytes.
+SPILL_BYTES: Final[i64] = 4092
+# A search reads single entries until no more than this many are left, and then all of them at once.
+_READ_AT_ONCE: Final[i64] = 512
+
+
+class IndexDamaged(Exception):
+    """A segment's indexes do not fit its log. They have to be made anew, and then it can be asked again."""
+
+    def __init__(self, base_offset: int, what: str) -> None:
+        super().__init__(what)
+        self.base_offset = base_offset
+
+
+class EntryFile:
+    """Entries on file, the newest still in memory, in ascending order of the key in front of each."""
+
+    def __init__(self, fs: FileSystem, path: str, base_offset: i64, entry_size: i64, size: i64) -> None:
+        self.fs: Final = fs
+        self.path = path
+        self.base_offset: Final = base_offset
+        self.entry_size: Final = entry_size
+        # How many entries are in the file, and in all.
+        self.written: i64 = size // entry_size
+        self.count: i64 = self.written
+        self.tail = b""
+        self.file: File | None = None
+
+    def open(self) -> File:
+        file = self.file
+        if file is None:
+            file = self.file = self.fs.open(self.path, create=True)
+        return file
+
+    def add(self, entry: bytes) -> None:
+        """Take an entry in. This never fails: make_room() was called before the batch was written."""
+        self.tail += entry
+        self.count += 1
+
+    def make_room(self) -> None:
+        if len(self.tail) >= SPILL_BYTES:
+            self.spill()
+
+    def spill(self) -> None:
+        """Write what is only in memory. The file is in the page cache then, not yet on the disk."""
+        if not self.tail:
+            return
+        self.open().write(self.written * self.entry_size, [self.tail])
+        self.written = self.count
+        self.tail = b""
+
+    def keep(self, count: i64) -> None:
+        """Forget all entries but the first `count`."""
+        if count >= self.count:
+            return
+        if count < self.written:
+            self.open().truncate(count * self.entry_size)
+            self.written = count
+        self.tail = self.tail[: (count - self.written) * self.entry_size]
+        self.count = count
+
+    def entry(self, slot: i64) -> bytes:
+        """One entry. NotCached if it would have to be waited for."""
+        return self.entries(slot, slot + 1)
+
+    def entries(self, first: i64, end: i64) -> bytes:
+        size = self.entry_size
+        if first >= self.written:
+            at = (first - self.written) * size
+            return self.tail[at : at + (end - first) * size]
+        assert end <= self.written, "entries from the file and from memory are asked for apart"
+        try:
+            found = self.open().read_cached(first * size, (end - first) * size)
+        except NotCached as cold:
+            # The whole of it, at most segment.index.bytes: a search would miss at every other step.
+            raise NotCached(cold.file, at=0, size=self.written * size) from None
+        if len(found) != (end - first) * size:
+            raise IndexDamaged(self.base_offset, f"{self.path} is shorter than its {self.written} entries")
+        return found
+
+    def key(self, data: bytes, at: i64) -> i64:
+        raise NotImplementedError
+
+    def search(self, key: i64) -> i64:
+        """The slot of the last entry whose key is at most `key`; -1 if there is none."""
+        low: i64 = 0
+        high = self.written
+        if self.tail and self.key(self.tail, 0) <= key:
+            low = self.written
+            high = self.count
+        while high - low > _READ_AT_ONCE:
+            middle = (low + high) // 2
+            if self.key(self.entry(middle), 0) <= key:
+                low = middle
+            else:
+                high = middle
+        if low == high:
+            return low - 1
+        return low + self._last_at_most(self.entries(low, high), key)
+
+    def _last_at_most(self, data: bytes, key: i64) -> i64:
+        low: i64 = 0
+        high: i64 = len(data) // self.entry_size
+        while low < high:
+            middle = (low + high) // 2
+            if self.key(data, middle * self.entry_size) <= key:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def sync(self) -> None:
+        """Wait until what was spilled is on the disk. For the executor."""
+        if self.file is not None:
+            self.file.sync()
+
+    def moved(self, path: str) -> None:
+        """The file has another name now."""
+        self.path = path
+        self.file = None
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+
+class OffsetIndex(EntryFile):
+    """From an offset to the position of a batch that lies at or before it."""
+
+    def __init__(self, fs: FileSystem, path: str, base_offset: i64, size: i64) -> None:
+        super().__init__(fs, path, base_offset, OFFSET_ENTRY.size, size)
+
+    def key(self, data: bytes, at: i64) -> i64:
+        return i64(read_i32_be(data, at))
+
+    def append(self, offset: i64, position: i64) -> None:
+        """The batch at `position` ends with `offset`."""
+        self.add(OFFSET_ENTRY.pack(offset - self.base_offset, position))
+
+    def lookup(self, offset: i64) -> i64:
+        """A position from which to look for `offset`."""
+        slot = self.search(offset - self.base_offset)
+        if slot < 0:
+            return 0
+        return i64(read_i32_be(self.entry(slot), 4))
+
+    def last(self) -> tuple[int, int]:
+        """Offset and position of the newest entry; the start of the segment if there is none."""
+        if self.count == 0:
+            return self.base_offset, 0
+        relative, position = OFFSET_ENTRY.unpack(self.entry(self.count - 1))
+        return self.base_offset + relative, position
+
+    def keep_below(self, offset: i64) -> None:
+        """Forget the entries of `offset` and later."""
+        self.keep(self.search(offset - 1 - self.base_offset) + 1)
+
+
+class TimeIndex(EntryFile):
+    """Up to which offset all records are no later than a timestamp."""
+
+    def __init__(self, fs: FileSystem, path: str, base_offset: i64, size: i64) -> None:
+        super().__init__(fs, path, base_offset, TIME_ENTRY.size, size)
+
+    def key(self, data: bytes, at: i64) -> i64:
+        return read_i64_be(data, at)
+
+    def append(self, timestamp: i64, offset: i64) -> None:
+        """The batch that ends with `offset` holds the latest timestamp so far."""
+        self.add(TIME_ENTRY.pack(timestamp, offset - self.base_offset))
+
+    def lookup(self, timestamp: i64) -> tuple[i64, i64]:
+        """The last entry before `timestamp`; -1 and the base offset if there is none."""
+        slot = self.search(timestamp - 1)
+        if slot < 0:
+            return -1, self.base_offset
+        entry = self.entry(slot)
+        return read_i64_be(entry, 0), self.base_offset + i64(read_i32_be(entry, 8))
+
+    def last(self) -> tuple[int, int]:
+        """The latest timestamp and the offset it is at; -1 and the base offset if there is none."""
+        if self.count == 0:
+            return -1, self.base_offset
+        timestamp, relative = TIME_ENTRY.unpack(self.entry(self.count - 1))
+        return timestamp, self.base_offset + relative
+
+    def keep_below(self, offset: i64) -> None:
+        """Forget the entries that are about `offset` and later."""
+        # Offsets ascend as timestamps do, so the entries are in order by either.
+        low: i64 = 0
+        high = self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.base_offset + i64(read_i32_be(self.entry(middle), 8)) < offset:
+                low = middle + 1
+            else:
+                high = middle
+        self.keep(low)

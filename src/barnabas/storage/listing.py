@@ -1,0 +1,86 @@
+"""What lies in a log's directory, sorted by what the names say."""
+
+from dataclasses import dataclass, field
+
+from barnabas.storage.files import FileSystem
+from barnabas.storage.names import (
+    CLEANED,
+    DELETED,
+    LOG,
+    OFFSET_INDEX,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    split_name,
+)
+
+_UNFINISHED = (CLEANED, SWAP, DELETED)
+
+
+@dataclass(slots=True)
+class SegmentFiles:
+    """The files of one segment, by their sizes; -1 for a file that is not there."""
+
+    log_size: int = -1
+    index_size: int = -1
+    time_index_size: int = -1
+    modified_ms: int = 0
+    has_txn_index: bool = False
+
+    @property
+    def has_plausible_indexes(self) -> bool:
+        """Both are there, hold whole entries, and the time index is not empty for nothing."""
+        if self.index_size < 0 or self.time_index_size < 0:
+            return False
+        if self.index_size % 8 or self.time_index_size % 12:
+            return False
+        return self.log_size == 0 or self.time_index_size > 0
+
+
+@dataclass(slots=True)
+class Listing:
+    """A log's directory. Segments are in the order of their base offsets."""
+
+    segments: dict[int, SegmentFiles] = field(default_factory=dict)
+    snapshots: list[int] = field(default_factory=list)
+    # Index files without a log.
+    orphans: list[str] = field(default_factory=list)
+    # There are files that a swap or a deletion was about.
+    unfinished: bool = False
+    # Names that say nothing to us; they are left alone.
+    others: list[str] = field(default_factory=list)
+
+
+def list_log(fs: FileSystem, directory: str) -> Listing:
+    found = Listing()
+    indexes: list[tuple[int, str]] = []
+    files: dict[int, SegmentFiles] = found.segments
+    for entry in fs.entries(directory):
+        parts = split_name(entry.name)
+        if parts is None or entry.is_directory:
+            found.others.append(entry.name)
+            continue
+        offset, kind = parts
+        if kind == LOG:
+            of = files.setdefault(offset, SegmentFiles())
+            of.log_size, of.modified_ms = entry.size, entry.modified_ms
+        elif kind == OFFSET_INDEX:
+            files.setdefault(offset, SegmentFiles()).index_size = entry.size
+            indexes.append((offset, entry.name))
+        elif kind == TIME_INDEX:
+            files.setdefault(offset, SegmentFiles()).time_index_size = entry.size
+            indexes.append((offset, entry.name))
+        elif kind == TXN_INDEX:
+            files.setdefault(offset, SegmentFiles()).has_txn_index = True
+            indexes.append((offset, entry.name))
+        elif kind == SNAPSHOT:
+            found.snapshots.append(offset)
+        elif kind.endswith(_UNFINISHED):
+            found.unfinished = True
+        else:
+            found.others.append(entry.name)
+    found.orphans = [name for offset, name in indexes if offset not in files or files[offset].log_size < 0]
+    # Names come in order, so offsets do: they have the same number of digits.
+    found.segments = {offset: of for offset, of in files.items() if of.log_size >= 0}
+    return found

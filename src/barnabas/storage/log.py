@@ -1,0 +1,459 @@
+"""One partition's log (compiled): append, read, roll, and the offsets that say what counts.
+
+The state of a log is touched on the event loop only, and nothing here waits for a disk: reads raise NotCached
+instead. What takes longer has files of its own (flush.py, truncation.py, removal.py, cleaner/), recovery.py
+opens a log, lookup.py finds offsets by time. OSErrors go to the caller; after one the log is as it was.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from struct import Struct
+from typing import Final
+
+from mypy_extensions import i64
+
+from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.records.header import BatchHeader, stamp
+from barnabas.storage.aborted import AbortedIndex
+from barnabas.storage.append_errors import BatchTooLarge
+from barnabas.storage.config import LogConfig
+from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.errors import LogClosed, OffsetOutOfRange, UnexpectedOffset
+from barnabas.storage.files import Buffer, FileRange, FileSystem, NotCached
+from barnabas.storage.intake import Batch, take_produced, take_written, whole_header
+from barnabas.storage.marker import Marker, read_marker
+from barnabas.storage.names import SNAPSHOT, file_name
+from barnabas.storage.producer_snapshot import write_snapshot
+from barnabas.storage.producers import Origin, Producers
+from barnabas.storage.segment import Found, Segment
+from barnabas.storage.txn_index import AbortedTxn
+
+# Base offset, length and leader epoch: what the leader writes anew in front of a batch.
+_PREFIX: Final = Struct(">qii")
+_PREFIX_SIZE: Final = 16
+OFFSET_SPAN_MAX: Final[i64] = 0x7FFFFFFF
+# A read goes on into the next segment at most this often.
+_RANGES_MAX: Final = 16
+
+
+class Appended:
+    """Where a leader put a batch, or where it was already."""
+
+    def __init__(
+        self, base_offset: i64, last_offset: i64, log_append_time_ms: i64 = -1, duplicate: bool = False
+    ) -> None:
+        self.base_offset: Final = base_offset
+        self.last_offset: Final = last_offset
+        self.log_append_time_ms: Final = log_append_time_ms
+        self.duplicate: Final = duplicate
+
+
+class LogRead:
+    """Ranges of files that hold the batches asked for, in order. The last batch may be cut off."""
+
+    def __init__(self, ranges: list[FileRange], size: i64) -> None:
+        self.ranges: Final = ranges
+        self.size: Final = size
+
+    def read(self) -> bytes:
+        """The bytes themselves, for those who do not send them on."""
+        return b"".join([part.read() for part in self.ranges])
+
+
+def complete_transaction(
+    producers: Producers, batch: Batch, marker: Marker, offset: i64
+) -> AbortedTxn | None:
+    """End the transaction that the marker at `offset` is for; what the aborted index is to say of it."""
+    completed = producers.marker_appended(
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        coordinator_epoch=marker.coordinator_epoch,
+        aborted=marker.aborted,
+        offset=offset,
+        timestamp=batch.max_timestamp,
+    )
+    if completed is None or not completed.aborted:
+        return None
+    stable = producers.last_stable_after(completed)
+    return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+
+
+class Log:
+    """A partition on a disk. Offsets in [start_offset, end_offset) can be read."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        tp: TopicPartition,
+        directory: str,
+        config: LogConfig,
+        *,
+        segments: list[Segment],
+        start_offset: i64,
+        end_offset: i64,
+        recovery_point: i64,
+        producers: Producers,
+        epochs: LeaderEpochs,
+    ) -> None:
+        assert segments, "a log has at least one segment"
+        self.fs: Final = fs
+        self.tp: Final = tp
+        self.directory = directory
+        self.config = config
+        self.segments = segments
+        self.bases = [segment.base_offset for segment in segments]
+        self.active = segments[-1]
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        # Everything before it is on the disk itself.
+        self.recovery_point = recovery_point
+        self.high_watermark = start_offset
+        self.producers = producers
+        self.epochs = epochs
+        self.last_epoch: i64 = -1 if epochs.latest is None else epochs.latest
+        self.epochs_changed = False
+        # How often it was cut: a flush that began before says nothing about what came after.
+        self.truncations: i64 = 0
+        # The topic that the directory says it is of; None in directories of older brokers.
+        self.topic_id: Uuid | None = None
+        self.aborted = AbortedIndex(fs)
+        # Where the names of the producer snapshots that exist say they were taken; and which of them are
+        # not known to be on the disk.
+        self.snapshots: list[int] = []
+        self.unsynced_snapshots: list[int] = []
+        # Called when there is more to flush than the settings allow, and when a segment is finished.
+        self.on_flush_due: Callable[[Log], None] | None = None
+        self.closed = False
+
+    # What counts
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Transactions before it are decided, and replicated: read_committed goes no further."""
+        first_open = self.producers.first_open_offset()
+        if first_open is None or first_open > self.high_watermark:
+            return self.high_watermark
+        return max(first_open, self.start_offset)
+
+    def advance_high_watermark(self, to: i64) -> None:
+        assert self.high_watermark <= to <= self.end_offset, f"{self.tp}: {self.high_watermark} -> {to}"
+        self.high_watermark = to
+        self.producers.high_watermark_moved(to)
+
+    def set_high_watermark(self, to: i64) -> None:
+        """Set it where a checkpoint or a truncation says, as far as the log allows. It may go back."""
+        self.high_watermark = max(self.start_offset, min(to, self.end_offset))
+        self.producers.high_watermark_moved(self.high_watermark)
+
+    def advance_start(self, to: i64) -> bool:
+        """Delete the records before `to`: they cannot be read any more. The files go later."""
+        if to > self.high_watermark:
+            raise OffsetOutOfRange(requested=to, start=self.start_offset, end=self.high_watermark)
+        if to <= self.start_offset:
+            return False
+        self.start_offset = to
+        if self.epochs.truncate_from_start(to):
+            self.epochs_changed = True
+        return True
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments' batches."""
+        total: i64 = 0
+        for segment in self.segments:
+            total += segment.size
+        return total
+
+    # Append
+
+    def append_as_leader(
+        self, data: Buffer, *, leader_epoch: i64, now_ms: i64, origin: Origin = Origin.CLIENT
+    ) -> Appended:
+        """Check, stamp and write what a producer sent, or what a coordinator or the quorum's leader says.
+
+        A client sends one batch. The others may write several at once; the answer spans all of them.
+        """
+        if self.closed:
+            raise LogClosed(str(self.tp))
+        if origin == Origin.CLIENT:
+            return self._append_one(
+                data, take_produced(data, self.config, now_ms), leader_epoch, now_ms, origin
+            )
+        batches = []
+        at: i64 = 0
+        while at < len(data):
+            batch = take_written(data, at)
+            batches.append(batch)
+            at += batch.size
+        first = self.end_offset
+        for batch in batches:
+            part = memoryview(data)[batch.at : batch.at + batch.size]
+            self._append_one(part, batch, leader_epoch, now_ms, origin)
+        return Appended(first, self.end_offset - 1)
+
+    def _append_one(
+        self, data: Buffer, batch: Batch, leader_epoch: i64, now_ms: i64, origin: Origin
+    ) -> Appended:
+        header: BatchHeader | None = None
+        marker: Marker | None = None
+        if batch.producer_id >= 0:
+            if batch.is_control():
+                marker = read_marker(data)
+                if marker is not None:
+                    self.producers.check_marker(
+                        batch.producer_id, batch.producer_epoch, marker.coordinator_epoch, origin
+                    )
+            else:
+                header = whole_header(data, 0)
+                duplicate = self.producers.check(header, origin)
+                if duplicate is not None:
+                    return Appended(duplicate.base_offset, duplicate.last_offset, duplicate.timestamp, True)
+        base = self.end_offset
+        last = base + batch.last_delta
+        append_time: i64 = -1
+        view = memoryview(data)
+        if self.config.log_append_time and not batch.is_control():
+            append_time = now_ms
+            copy = bytearray(view)
+            stamp(copy, 0, base_offset=base, leader_epoch=leader_epoch, log_append_time_ms=now_ms)
+            view = memoryview(copy)
+            batch.max_timestamp = now_ms
+        prefix = _PREFIX.pack(base, batch.size - 12, leader_epoch)
+        segment = self._segment_for(batch.size, last, batch.max_timestamp, now_ms)
+        segment.append(
+            [prefix, view[_PREFIX_SIZE:]],
+            batch.size,
+            last,
+            batch.max_timestamp,
+            self.config.index_interval_bytes,
+        )
+        self._appended(batch, header, marker, base, leader_epoch)
+        return Appended(base, last, append_time)
+
+    def append_as_follower(self, data: Buffer, now_ms: i64) -> None:
+        """Write batches as a leader has them: offsets and epochs are theirs, and must go on from our end.
+
+        Compacted leaders leave holes, so a batch may start later than our end, but never before it.
+        """
+        if self.closed:
+            raise LogClosed(str(self.tp))
+        at: i64 = 0
+        while at < len(data):
+            batch = take_written(data, at)
+            if batch.base_offset < self.end_offset:
+                raise UnexpectedOffset(expected=self.end_offset, found=batch.base_offset)
+            part = memoryview(data)[at : at + batch.size]
+            last = batch.base_offset + batch.last_delta
+            header: BatchHeader | None = None
+            marker: Marker | None = None
+            if batch.producer_id >= 0:
+                if batch.is_control():
+                    marker = read_marker(part)
+                else:
+                    header = whole_header(part, 0)
+            segment = self._segment_for(batch.size, last, batch.max_timestamp, now_ms)
+            segment.append([part], batch.size, last, batch.max_timestamp, self.config.index_interval_bytes)
+            self._appended(batch, header, marker, batch.base_offset, batch.leader_epoch)
+            at += batch.size
+
+    def _appended(
+        self, batch: Batch, header: BatchHeader | None, marker: Marker | None, base: i64, leader_epoch: i64
+    ) -> None:
+        """Take a batch that was written into account. This cannot fail."""
+        self.end_offset = base + batch.last_delta + 1
+        if leader_epoch != self.last_epoch and leader_epoch >= 0:
+            if self.epochs.assign(leader_epoch, base):
+                self.epochs_changed = True
+            self.last_epoch = leader_epoch
+        if header is not None:
+            self.producers.appended(header, base, batch.max_timestamp)
+        elif marker is not None:
+            ended = complete_transaction(self.producers, batch, marker, base)
+            if ended is not None:
+                self.aborted.add(self.active, ended)
+        self.producers.end_offset = self.end_offset
+        if self.on_flush_due is not None:
+            limit: i64 = self.config.flush_messages
+            if self.end_offset - self.recovery_point >= limit:
+                self.on_flush_due(self)
+
+    # Roll
+
+    def _segment_for(self, size: i64, last_offset: i64, max_timestamp: i64, now_ms: i64) -> Segment:
+        """The segment that takes the next batch: the active one, or a new one in its place."""
+        segment = self.active
+        config = self.config
+        segment_bytes: i64 = config.segment_bytes
+        if size > segment_bytes:
+            raise BatchTooLarge(size=size, limit=segment_bytes, setting="segment.bytes")
+        if (
+            segment.size + size <= segment_bytes
+            and last_offset - segment.base_offset <= OFFSET_SPAN_MAX
+            and not segment.is_full(config.segment_index_bytes)
+            and not self._is_too_old(segment, max_timestamp, now_ms)
+        ):
+            return segment
+        self.roll(now_ms)
+        return self.active
+
+    def _is_too_old(self, segment: Segment, timestamp: i64, now_ms: i64) -> bool:
+        if segment.size == 0:
+            return False
+        limit: i64 = self.config.segment_ms
+        first: i64 = segment.first_timestamp
+        if first < -1:
+            first = segment.earliest()
+        if first >= 0:
+            # By the records' own time, so that replaying old data rolls segments as the first time.
+            return timestamp - first > limit
+        return now_ms - segment.created_ms > limit
+
+    def roll(self, now_ms: i64) -> None:
+        """Finish the active segment and start another at the end of the log."""
+        old = self.active
+        if old.size == 0 and old.base_offset == self.end_offset:
+            return
+        old.finish()
+        self.aborted.spill(old)
+        self.take_snapshot()
+        new = Segment(self.fs, self.directory, self.end_offset, created_ms=now_ms)
+        new.make_files()
+        # Lists are replaced, not changed, because jobs in the executor hold the ones they were given.
+        self.segments = [*self.segments, new]
+        self.bases = [*self.bases, new.base_offset]
+        self.active = new
+        if self.on_flush_due is not None:
+            self.on_flush_due(self)
+
+    def take_snapshot(self) -> None:
+        """Write down what is known of the producers, as of the end of the log."""
+        end = self.end_offset
+        if self.snapshots and self.snapshots[-1] == end:
+            return
+        file = self.fs.open(f"{self.directory}/{file_name(end, SNAPSHOT)}", create=True)
+        try:
+            file.truncate(0)
+            file.write(0, [write_snapshot(self.producers)])
+        finally:
+            file.close()
+        self.snapshots = [*self.snapshots, end]
+        self.unsynced_snapshots = [*self.unsynced_snapshots, end]
+
+    # What leaves the log. The files are left to those who call these.
+
+    def drop_first(self, count: i64) -> list[Segment]:
+        """Take the first segments out. The log must start behind them, or be about to."""
+        assert count < len(self.segments), "the active segment stays"
+        gone = self.segments[:count]
+        self._replace_segments(self.segments[count:])
+        for segment in gone:
+            self.aborted.forget(segment)
+        self.snapshots = [at for at in self.snapshots if at >= self.bases[0]]
+        return gone
+
+    def cut(self, keep: i64, position: i64, end_offset: i64, producers: Producers) -> list[Segment]:
+        """End the log in the middle: `keep` segments stay, and the last of them is cut at `position`.
+
+        It may raise NotCached or IndexDamaged, and may then be called again.
+        """
+        last = self.segments[keep - 1]
+        # Appending must not have to ask for what may not be in memory.
+        last.earliest()
+        last.cut(position, end_offset)
+        self.aborted.cut(last, end_offset)
+        gone = self.segments[keep:]
+        for segment in gone:
+            self.aborted.forget(segment)
+        self._replace_segments(self.segments[:keep])
+        self._ends_at(end_offset, producers)
+        return gone
+
+    def drop_all(self, offset: i64) -> list[Segment]:
+        """Throw everything away: an empty log at `offset`, whose files have still to be made."""
+        gone = self.segments
+        for segment in gone:
+            self.aborted.forget(segment)
+        fresh = Segment(self.fs, self.directory, offset)
+        self._replace_segments([fresh])
+        nobody = Producers()
+        nobody.end_offset = offset
+        self.start_offset = offset
+        self.snapshots = []
+        self._ends_at(offset, nobody)
+        return gone
+
+    def _replace_segments(self, segments: list[Segment]) -> None:
+        self.segments = segments
+        self.bases = [segment.base_offset for segment in segments]
+        self.active = segments[-1]
+
+    def _ends_at(self, offset: i64, producers: Producers) -> None:
+        self.end_offset = offset
+        self.producers = producers
+        self.truncations += 1
+        self.recovery_point = min(self.recovery_point, offset)
+        self.epochs.truncate_from_end(offset)
+        self.epochs_changed = True
+        latest = self.epochs.latest
+        self.last_epoch = -1 if latest is None else latest
+        self.snapshots = [at for at in self.snapshots if at <= offset]
+        self.unsynced_snapshots = [at for at in self.unsynced_snapshots if at <= offset]
+        self.set_high_watermark(self.high_watermark)
+
+    # Read
+
+    def read(self, offset: i64, *, upto: i64, bytes_max: i64, whole_batch: bool = True) -> LogRead:
+        """Ranges of files from the batch that holds `offset`, up to the offset `upto`, bounded in bytes.
+
+        With `whole_batch` the first batch comes whole even when it is larger than `bytes_max`; without, and
+        with too little room for it, nothing comes. NotCached: warm it up and call again.
+        """
+        if self.closed:
+            raise LogClosed(str(self.tp))
+        if offset < self.start_offset or offset > self.end_offset:
+            raise OffsetOutOfRange(requested=offset, start=self.start_offset, end=self.end_offset)
+        upto = min(upto, self.end_offset)
+        ranges: list[FileRange] = []
+        total: i64 = 0
+        slot: i64 = bisect_right(self.bases, offset) - 1
+        while slot < len(self.segments) and offset < upto and len(ranges) < _RANGES_MAX:
+            segment = self.segments[slot]
+            slot += 1
+            next_base: i64 = self.end_offset if slot == len(self.segments) else self.bases[slot]
+            try:
+                found = segment.find(offset)
+                if found is not None:
+                    size = self._readable(segment, found, upto, next_base)
+                    if size > bytes_max - total:
+                        size = bytes_max - total
+                        if size < found.size:
+                            size = found.size if whole_batch and not ranges else 0
+                    if size == 0:
+                        break
+                    segment.need_cached(found.position, size)
+                    ranges.append(self.fs.range(segment.open(), found.position, size))
+                    total += size
+                    if found.position + size < segment.size:
+                        break
+            except NotCached:
+                if ranges:
+                    break
+                raise
+            # Either all of the segment was taken, or it ends in a hole that compaction left.
+            offset = next_base
+        return LogRead(ranges, total)
+
+    def _readable(self, segment: Segment, found: Found, upto: i64, next_base: i64) -> i64:
+        """How many bytes from a batch on lie before the offset `upto`."""
+        if found.last_offset >= upto:
+            return 0
+        if upto < next_base:
+            stop = segment.find(upto)
+            if stop is not None:
+                return stop.position - found.position
+        return segment.size - found.position
+
+    def aborted_in(self, offset: i64, upto: i64) -> list[AbortedTxn]:
+        """The aborted transactions that have records in [offset, upto). It may raise NotCached."""
+        slot = max(0, bisect_right(self.bases, offset) - 1)
+        return self.aborted.collect(self.segments[slot:], offset, upto)

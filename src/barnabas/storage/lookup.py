@@ -1,0 +1,81 @@
+"""Offsets by time: which record is the first of a timestamp or later, and which one is the latest.
+
+Indexes and headers lead to one batch; its records are looked at one by one. Each of these may raise NotCached
+or IndexDamaged, and may then be called again.
+"""
+
+from typing import NamedTuple
+
+from barnabas.records.decode import decode_batch
+from barnabas.records.header import read_header
+from barnabas.records.record import Record
+from barnabas.storage.log import Log
+from barnabas.storage.segment import Found, Segment
+
+
+class TimedOffset(NamedTuple):
+    """A record: where it is, of when it is, and under which leader epoch it was written."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+def offset_for_time(log: Log, timestamp: int) -> TimedOffset | None:
+    """The first record of `timestamp` or later; None if all are earlier."""
+    start = log.start_offset
+    for segment, next_base in _segments_with_ends(log):
+        if next_base <= start or (segment is not log.active and segment.latest()[0] < timestamp):
+            continue
+        floor = start
+        while (found := segment.find_time(timestamp, floor)) is not None:
+            epoch, records = _records(segment, found)
+            for record in records:
+                if record.timestamp >= timestamp and record.offset >= start:
+                    return TimedOffset(record.offset, record.timestamp, epoch)
+            # The records that its maximum was of may be gone by compaction, or lie before the start.
+            floor = found.last_offset + 1
+    return None
+
+
+def latest_record(log: Log) -> TimedOffset | None:
+    """The record of the latest timestamp, the first if there are several; None for a log without any."""
+    best: Found | None = None
+    where = log.active
+    for segment, next_base in _segments_with_ends(log):
+        if next_base <= log.start_offset or segment.size == 0:
+            continue
+        found = _latest_batch(segment, log.start_offset)
+        if found is not None and (best is None or found.max_timestamp > best.max_timestamp):
+            best, where = found, segment
+    if best is None or best.max_timestamp < 0:
+        return None
+    epoch, records = _records(where, best)
+    readable = [record for record in records if record.offset >= log.start_offset]
+    if not readable:
+        return None
+    latest = max(readable, key=lambda record: record.timestamp)
+    return TimedOffset(latest.offset, latest.timestamp, epoch)
+
+
+def _latest_batch(segment: Segment, start: int) -> Found | None:
+    """The first batch that has the segment's latest timestamp, of those that can still be read."""
+    if segment.base_offset >= start:
+        return segment.find(segment.latest()[1])
+    # Records were deleted in the middle of it, perhaps the latest ones: look at all that are left.
+    best = found = segment.find(start)
+    while found is not None:
+        if best is None or found.max_timestamp > best.max_timestamp:
+            best = found
+        found = segment.find(found.last_offset + 1)
+    return best
+
+
+def _segments_with_ends(log: Log) -> list[tuple[Segment, int]]:
+    ends = [*log.bases[1:], log.end_offset]
+    return list(zip(log.segments, ends, strict=True))
+
+
+def _records(segment: Segment, found: Found) -> tuple[int, list[Record]]:
+    batch = segment.open().read_cached(found.position, found.size)
+    return read_header(batch).leader_epoch, decode_batch(batch)

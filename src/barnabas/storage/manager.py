@@ -1,0 +1,412 @@
+"""All logs of a broker, in all of its log directories: open, create, find, delete, close.
+
+Logs are loaded in parallel. A log that is damaged stays out of service and says why; a directory whose disk
+fails takes its logs with it; the others go on. What has to be done now and then (flush, retention,
+checkpoints, compaction) is in upkeep.py.
+"""
+
+import errno
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from barnabas.base.clock import Clock
+from barnabas.base.coalesce import Coalesced
+from barnabas.base.executor import Executor
+from barnabas.base.ids import TopicPartition, Uuid, format_uuid
+from barnabas.base.tasks import together
+from barnabas.storage.config import LogConfig
+from barnabas.storage.directory import LogDirectory, open_directory
+from barnabas.storage.errors import DirectoryOffline, StorageError
+from barnabas.storage.files import FileSystem
+from barnabas.storage.flush import close
+from barnabas.storage.log import Log
+from barnabas.storage.meta_properties import check_together
+from barnabas.storage.names import DELETE_DIRECTORY, directory_name
+from barnabas.storage.partition_directories import DirectoryKind, PartitionDirectory
+from barnabas.storage.partition_metadata import read_partition_metadata, write_partition_metadata
+from barnabas.storage.recovery import Opened, open_log
+from barnabas.storage.truncation import truncate
+
+logger = logging.getLogger(__name__)
+
+# The name of a directory on its way out: topic-partition.id-delete, and no file system takes more.
+_NAME_MAX: Final = 255
+
+Configs = Callable[[TopicPartition], LogConfig]
+
+
+class DiskFull(StorageError):
+    """There is no room for what was to be written. Nothing was; what is there can be read."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(f"the disk of log directory {directory} is full")
+        self.directory = directory
+
+
+class LogExists(StorageError):
+    """Two directories for one partition."""
+
+    def __init__(self, tp: TopicPartition, first: str, second: str) -> None:
+        super().__init__(f"there is a log of {tp} in {first} and another in {second}")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the loading of one directory is."""
+
+    directory: str
+    loaded: int
+    total: int
+
+
+@dataclass(slots=True)
+class OpenReport:
+    """What opening found: for the log, and for an operator who asks."""
+
+    loaded: int = 0
+    findings: list[str] = field(default_factory=list)
+    # Logs that stay out of service, and why.
+    broken: dict[TopicPartition, StorageError] = field(default_factory=dict)
+    # Directories that could not be had, and why.
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class LogManager:
+    """The logs of one broker."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        executor: Executor,
+        *,
+        paths: Sequence[str],
+        cluster_id: str,
+        node_id: int,
+        configs: Configs,
+        new_id: Callable[[], Uuid],
+        loads_at_once: int = 4,
+    ) -> None:
+        assert paths, "a broker has at least one log directory"
+        self.fs: Final = fs
+        self.clock: Final = clock
+        self.executor: Final = executor
+        self.paths: Final = tuple(paths)
+        self.directories: list[LogDirectory] = []
+        self.logs: dict[TopicPartition, Log] = {}
+        self.broken: dict[TopicPartition, StorageError] = {}
+        self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._cluster_id = cluster_id
+        self._node_id = node_id
+        self._configs = configs
+        self._new_id = new_id
+        self._loads_at_once = loads_at_once
+        self._recovery_writers: dict[str, Coalesced] = {}
+        # Called for every log that is opened or created, before anybody else sees it.
+        self.on_log: list[Callable[[Log], None]] = []
+        # Directories of deleted partitions, to be removed when their time has come.
+        self.doomed: list[tuple[int, str]] = []
+        self._doom_delay_ms: Final = 60_000
+
+    # Opening
+
+    async def open(self, on_progress: Callable[[Progress], None] | None = None) -> OpenReport:
+        """Open every directory and load every log in it. Fails only if no directory can be had."""
+        report = OpenReport()
+        for path in self.paths:
+            try:
+                directory = await self.executor.run(partial(self._open_directory, path))
+            except OSError as error:
+                logger.error("log directory failed path=%s error=%s", path, error)
+                report.failed[path] = str(error)
+                continue
+            self.directories.append(directory)
+            write = partial(self._write_recovery_points, directory)
+            self._recovery_writers[directory.path] = Coalesced(write)
+        if not self.directories:
+            raise DirectoryOffline(", ".join(self.paths), "no log directory could be opened")
+        check_together({directory.path: directory.meta for directory in self.directories})
+        for directory in list(self.directories):
+            try:
+                await self._load(directory, report, on_progress)
+                # Only now: as long as nothing was changed, what a clean stop left is still clean.
+                await self.executor.run(directory.mark_in_use)
+            except OSError as error:
+                self.fail_directory(directory, error)
+                report.failed[directory.path] = str(error)
+        if not any(directory.offline is None for directory in self.directories):
+            raise DirectoryOffline(", ".join(self.paths), "no log directory could be loaded")
+        report.loaded = len(self.logs)
+        report.broken = dict(self.broken)
+        for finding in report.findings:
+            logger.warning("log recovery: %s", finding)
+        return report
+
+    def _open_directory(self, path: str) -> LogDirectory:
+        return open_directory(
+            self.fs,
+            path,
+            cluster_id=self._cluster_id,
+            node_id=self._node_id,
+            new_id=self._new_id(),
+            now_ms=self.clock.now_ms(),
+        )
+
+    async def _load(
+        self, directory: LogDirectory, report: OpenReport, on_progress: Callable[[Progress], None] | None
+    ) -> None:
+        contents = await self.executor.run(directory.contents)
+        report.findings += [f"{directory.path}/{name} is not ours: left alone" for name in contents.strangers]
+        report.findings += [str(problem) for problem in directory.checkpoints.problems]
+        todo: list[PartitionDirectory] = []
+        for found in contents.partitions:
+            if found.kind is DirectoryKind.LOG:
+                todo.append(found)
+            elif found.kind is DirectoryKind.DELETE:
+                self.doomed.append((self.clock.monotonic_ms(), f"{directory.path}/{found.name}"))
+        total, queue = len(todo), iter(todo)
+
+        async def load_some() -> None:
+            # Some at a time go to the executor together: passing each one on would cost more than to open it.
+            while some := [found for _, found in zip(range(_LOAD_CHUNK), queue, strict=False)]:
+                for tp, opened in await self.executor.run(partial(self._open_logs, directory, some)):
+                    self._loaded(directory, tp, opened, report)
+                if on_progress is not None:
+                    on_progress(Progress(directory.path, self._count(directory), total))
+
+        await together(*(load_some() for _ in range(self._loads_at_once)))
+
+    def _open_logs(
+        self, directory: LogDirectory, some: Iterable[PartitionDirectory]
+    ) -> list[tuple[TopicPartition, Opened | StorageError]]:
+        opened: list[tuple[TopicPartition, Opened | StorageError]] = []
+        for found in some:
+            try:
+                opened.append((found.tp, self._open_log(directory, found)))
+            except StorageError as error:
+                opened.append((found.tp, error))
+        return opened
+
+    def _open_log(self, directory: LogDirectory, found: PartitionDirectory) -> Opened:
+        known = directory.checkpoints
+        tp = found.tp
+        opened = open_log(
+            self.fs,
+            tp,
+            f"{directory.path}/{found.name}",
+            self._configs(tp),
+            clean=directory.clean is not None,
+            recovery_point=known.recovery_points.get(tp, 0),
+            start_offset=known.start_offsets.get(tp, 0),
+            now_ms=self.clock.now_ms(),
+        )
+        opened.log.set_high_watermark(known.high_watermarks.get(tp, 0))
+        opened.log.topic_id = read_partition_metadata(self.fs, opened.log.directory)
+        return opened
+
+    def _loaded(
+        self, directory: LogDirectory, tp: TopicPartition, opened: Opened | StorageError, report: OpenReport
+    ) -> None:
+        if isinstance(opened, StorageError):
+            logger.error("log out of service tp=%s error=%s", tp, opened)
+            self.broken[tp] = opened
+            self._homes[tp] = directory
+            return
+        if tp in self._homes:
+            raise LogExists(tp, self._homes[tp].path, directory.path)
+        report.findings += opened.findings
+        self._add(directory, opened.log)
+
+    def _add(self, directory: LogDirectory, log: Log) -> None:
+        self.logs[log.tp] = log
+        self._homes[log.tp] = directory
+        for callback in self.on_log:
+            callback(log)
+
+    def _count(self, directory: LogDirectory) -> int:
+        return sum(1 for home in self._homes.values() if home is directory)
+
+    # Finding
+
+    def get(self, tp: TopicPartition) -> Log | None:
+        """The log of a partition; None if there is none here. Raises why, if it is out of service."""
+        home = self._homes.get(tp)
+        if home is None:
+            return None
+        home.check()
+        if tp in self.broken:
+            raise self.broken[tp]
+        return self.logs[tp]
+
+    def home(self, log: Log) -> LogDirectory:
+        return self._homes[log.tp]
+
+    def logs_in(self, directory: LogDirectory) -> list[Log]:
+        return [log for tp, log in self.logs.items() if self._homes[tp] is directory]
+
+    # Failing
+
+    def failed(self, log: Log, error: OSError) -> StorageError:
+        """What an OSError in a log's files means: a full disk, or the end of the directory."""
+        directory = self.home(log)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return DiskFull(directory.path)
+        self.fail_directory(directory, error)
+        return DirectoryOffline(directory.path, directory.offline or str(error))
+
+    def fail_directory(self, directory: LogDirectory, error: OSError) -> None:
+        """Take a directory out of service, with all the logs in it."""
+        if directory.offline is None:
+            logger.error("log directory failed path=%s error=%s", directory.path, error)
+        directory.fail(error)
+        for log in self.logs_in(directory):
+            log.closed = True
+
+    # Creating and deleting
+
+    async def create(
+        self, tp: TopicPartition, topic_id: Uuid, config: LogConfig, *, path: str | None = None
+    ) -> Log:
+        """A new, empty log, in the directory that has the fewest or in the one that was asked for."""
+        if tp in self._homes:
+            raise LogExists(tp, self._homes[tp].path, path or "another directory")
+        directory = self._choose(path)
+        # Taken before the first await, so that nobody else creates it meanwhile.
+        self._homes[tp] = directory
+        try:
+            log = await self.executor.run(partial(self._create, directory, tp, topic_id, config))
+        except BaseException as error:
+            del self._homes[tp]
+            if isinstance(error, OSError):
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise DiskFull(directory.path) from error
+                self.fail_directory(directory, error)
+                raise DirectoryOffline(directory.path, str(error)) from error
+            raise
+        self._add(directory, log)
+        return log
+
+    def _choose(self, path: str | None) -> LogDirectory:
+        online = [directory for directory in self.directories if directory.offline is None]
+        if path is not None:
+            online = [directory for directory in online if directory.path == path]
+        if not online:
+            raise DirectoryOffline(path or ", ".join(self.paths), "no log directory is in service")
+        return min(online, key=self._count)
+
+    def _create(self, directory: LogDirectory, tp: TopicPartition, topic_id: Uuid, config: LogConfig) -> Log:
+        path = f"{directory.path}/{directory_name(tp)}"
+        self.fs.make_directory(path)
+        write_partition_metadata(self.fs, path, topic_id)
+        opened = open_log(
+            self.fs,
+            tp,
+            path,
+            config,
+            clean=False,
+            recovery_point=0,
+            start_offset=0,
+            now_ms=self.clock.now_ms(),
+        )
+        self.fs.sync_directory(path)
+        self.fs.sync_directory(directory.path)
+        opened.log.topic_id = topic_id
+        return opened.log
+
+    async def delete(self, tp: TopicPartition) -> None:
+        """Forget a log at once; its files go when nobody can be reading them any more."""
+        directory = self._homes.pop(tp)
+        log = self.logs.pop(tp, None)
+        self.broken.pop(tp, None)
+        if log is not None:
+            log.closed = True
+        old = f"{directory.path}/{directory_name(tp)}"
+        unique = format_uuid(self._new_id()).replace("-", "_")
+        tail = f"-{tp.partition}.{unique}{DELETE_DIRECTORY}"
+        new = f"{directory.path}/{tp.topic[: _NAME_MAX - len(tail)]}{tail}"
+        try:
+            await self.executor.run(partial(self._rename_directory, old, new, directory.path))
+        except OSError as error:
+            self.fail_directory(directory, error)
+            raise DirectoryOffline(directory.path, str(error)) from error
+        self.doomed.append((self.clock.monotonic_ms() + self._doom_delay_ms, new))
+
+    def _rename_directory(self, old: str, new: str, above: str) -> None:
+        self.fs.rename(old, new)
+        self.fs.sync_directory(above)
+
+    # Checkpoints
+
+    async def _write_recovery_points(self, directory: LogDirectory) -> None:
+        points = {log.tp: log.recovery_point for log in self.logs_in(directory)}
+        await self._write(
+            directory, partial(directory.write_recovery_points, self._with_broken(directory, points))
+        )
+
+    def _with_broken(
+        self, directory: LogDirectory, points: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """What is known of logs out of service stays known: whoever mends them will want it."""
+        old = directory.checkpoints.recovery_points
+        kept = {tp: old[tp] for tp in self.broken if self._homes[tp] is directory and tp in old}
+        return {**kept, **points}
+
+    async def write_checkpoints(self, directory: LogDirectory) -> None:
+        """Write down recovery points, start offsets and high watermarks of a directory's logs."""
+        await self._recovery_writers[directory.path].run()
+        logs = self.logs_in(directory)
+        starts = {log.tp: log.start_offset for log in logs if log.start_offset > log.bases[0]}
+        await self._write(directory, partial(directory.write_start_offsets, starts))
+        marks = {log.tp: log.high_watermark for log in logs}
+        await self._write(directory, partial(directory.write_high_watermarks, marks))
+
+    async def _write(self, directory: LogDirectory, write: Callable[[], None]) -> None:
+        directory.check()
+        try:
+            await self.executor.run(write)
+        except OSError as error:
+            self.fail_directory(directory, error)
+            raise DirectoryOffline(directory.path, str(error)) from error
+
+    async def truncate(self, log: Log, offset: int) -> list[str]:
+        """Cut a log, with its recovery point written down first. Return the files that are to go."""
+        directory = self.home(log)
+
+        async def lower(_: int) -> None:
+            await self._recovery_writers[directory.path].run()
+
+        try:
+            return await truncate(log, self.executor, offset, lower)
+        except OSError as error:
+            raise self.failed(log, error) from error
+
+    # Closing
+
+    async def close(self, broker_epoch: int = -1) -> None:
+        """Stop cleanly: flush and close every log, write every checkpoint, and say that it is done."""
+        for directory in self.directories:
+            if directory.offline is None:
+                try:
+                    await self._close_logs(directory)
+                    await self.write_checkpoints(directory)
+                    await self.executor.run(partial(directory.mark_clean, broker_epoch))
+                except (OSError, DirectoryOffline) as error:
+                    # No marker: the next start looks at everything again.
+                    logger.error("unclean stop path=%s error=%s", directory.path, error)
+            directory.close()
+        self.logs.clear()
+
+    async def _close_logs(self, directory: LogDirectory) -> None:
+        queue = iter(self.logs_in(directory))
+
+        async def close_some() -> None:
+            for log in queue:
+                await close(log, self.executor)
+
+        await together(*(close_some() for _ in range(self._loads_at_once)))
+
+
+_LOAD_CHUNK: Final = 64

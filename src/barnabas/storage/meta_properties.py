@@ -1,0 +1,118 @@
+"""meta.properties: whose a log directory is. Cluster, node and the directory's own id, written once.
+
+A directory that was mounted in the wrong place is found out here, before anything in it is touched.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.base import properties
+from barnabas.base.errors import Malformed
+from barnabas.base.ids import Uuid, format_uuid, parse_uuid
+from barnabas.storage.errors import CorruptFile, StorageError
+from barnabas.storage.files import FileSystem, write_atomically
+
+META_PROPERTIES: Final = "meta.properties"
+
+_VERSION: Final = "1"
+# Kafka never gives these ids to a directory: they stand for "not known yet", "none" and "lost".
+_RESERVED_IDS: Final = 100
+_NODE_ID_MAX: Final = 2**31 - 1
+
+
+class WrongDirectory(StorageError):
+    """A log directory that is not this node's, or not readable by this version."""
+
+    def __init__(self, directory: str, what: str) -> None:
+        super().__init__(f"log directory {directory} {what}")
+        self.directory = directory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaProperties:
+    """What the file says. Directories that were made before Kafka 3.7 may lack an id."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid | None
+    unknown: tuple[tuple[str, str], ...] = ()
+
+
+def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | None:
+    """None if the directory was never formatted."""
+    path = f"{directory}/{META_PROPERTIES}"
+    try:
+        content = fs.read(path)
+    except FileNotFoundError:
+        return None
+    try:
+        return _parse(properties.parse(content), directory, path)
+    except Malformed as error:
+        raise CorruptFile(path, str(error)) from None
+
+
+def write_meta_properties(fs: FileSystem, directory: str, meta: MetaProperties, *, now_ms: int) -> None:
+    """Replace the file, with the keys in the order in which Kafka happens to write them."""
+    entries = [("node.id", str(meta.node_id))]
+    if meta.directory_id is not None:
+        entries.append(("directory.id", format_uuid(meta.directory_id)))
+    entries += [("version", _VERSION), ("cluster.id", meta.cluster_id), *meta.unknown]
+    write_atomically(fs, f"{directory}/{META_PROPERTIES}", properties.render(entries, now_ms=now_ms))
+
+
+def check_owner(directory: str, meta: MetaProperties, *, cluster_id: str, node_id: int) -> None:
+    """WrongDirectory unless this node of this cluster formatted the directory."""
+    if meta.cluster_id != cluster_id:
+        raise WrongDirectory(directory, f"belongs to cluster {meta.cluster_id}, not to {cluster_id}")
+    if meta.node_id != node_id:
+        raise WrongDirectory(directory, f"belongs to node {meta.node_id}, not to node {node_id}")
+
+
+def check_together(found: Mapping[str, MetaProperties]) -> None:
+    """WrongDirectory if these directories, by their paths, cannot be one node's."""
+    first: tuple[str, MetaProperties] | None = None
+    seen: dict[Uuid, str] = {}
+    for directory, meta in found.items():
+        if first is None:
+            first = directory, meta
+        if (meta.cluster_id, meta.node_id) != (first[1].cluster_id, first[1].node_id):
+            raise WrongDirectory(directory, f"is of {_owner(meta)}, but {first[0]} is of {_owner(first[1])}")
+        if meta.directory_id is None:
+            continue
+        if meta.directory_id in seen:
+            same = f"has the id {format_uuid(meta.directory_id)}, but so has {seen[meta.directory_id]}"
+            raise WrongDirectory(directory, f"{same}: one is a copy of the other")
+        seen[meta.directory_id] = directory
+
+
+def _owner(meta: MetaProperties) -> str:
+    return f"node {meta.node_id} in cluster {meta.cluster_id}"
+
+
+def is_reserved(directory_id: Uuid) -> bool:
+    high, low = directory_id[:8], directory_id[8:]
+    return not any(high) and int.from_bytes(low, "big", signed=True) < _RESERVED_IDS
+
+
+def _parse(fields: dict[str, str], directory: str, path: str) -> MetaProperties:
+    version = fields.pop("version", "0").strip()
+    if version == "0":
+        raise WrongDirectory(directory, f"has {META_PROPERTIES} of version 0, from the time of ZooKeeper")
+    if version != _VERSION:
+        raise CorruptFile(path, f"version is {version!r}, and only {_VERSION} is known")
+    cluster_id, node_id = fields.pop("cluster.id", ""), fields.pop("node.id", "")
+    if not cluster_id:
+        raise CorruptFile(path, "cluster.id is missing")
+    if not (node_id.isascii() and node_id.isdigit() and len(node_id) <= 10 and int(node_id) <= _NODE_ID_MAX):
+        raise CorruptFile(path, f"node.id is {node_id[:80]!r}, not a number of a node")
+    text = fields.pop("directory.id", None)
+    directory_id = None if text is None else parse_uuid(text)
+    if directory_id is not None and is_reserved(directory_id):
+        raise CorruptFile(path, f"directory.id {text} is reserved")
+    return MetaProperties(
+        cluster_id=cluster_id,
+        node_id=int(node_id),
+        directory_id=directory_id,
+        unknown=tuple(fields.items()),
+    )

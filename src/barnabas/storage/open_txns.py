@@ -1,0 +1,85 @@
+"""The transactions of one log that readers of committed records must wait for (compiled, pure).
+
+A transaction is here from its first batch until its marker is below the high watermark. The first offset of
+the earliest one bounds the last stable offset. One producer has at most one open; how many wait for the high
+watermark depends on how far the followers lag.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from mypy_extensions import i64
+
+_NONE: Final[i64] = -1
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction whose marker was appended at last_offset."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class OpenTxns:
+    """Open transactions, and completed ones that are not stable yet."""
+
+    __slots__ = ("_completed", "_first", "_open")
+
+    def __init__(self) -> None:
+        # Producer ids by the first offset of what they have open. It is in the order of the offsets, because
+        # a transaction begins where the log ends.
+        self._open: dict[int, int] = {}
+        # In the order of the markers.
+        self._completed: list[CompletedTxn] = []
+        # The least first offset of both: asked after every append. Ending a transaction does not change it.
+        self._first: i64 = _NONE
+
+    def begin(self, producer_id: int, first_offset: i64) -> None:
+        self._open[first_offset] = producer_id
+        if self._first < 0:
+            self._first = first_offset
+
+    def load(self, begun: Iterable[tuple[int, int]]) -> None:
+        """Begin what a snapshot tells of: first offsets and producer ids, in any order."""
+        for first_offset, producer_id in sorted(begun):
+            self.begin(producer_id, first_offset)
+
+    def complete(self, completed: CompletedTxn) -> None:
+        del self._open[completed.first_offset]
+        self._completed.append(completed)
+
+    def stable_below(self, offset: i64) -> None:
+        """Transactions whose markers are below `offset` are waited for no longer."""
+        completed = self._completed
+        done = 0
+        first_is_done = False
+        while done < len(completed) and completed[done].last_offset < offset:
+            if completed[done].first_offset == self._first:
+                first_is_done = True
+            done += 1
+        if done:
+            del completed[:done]
+        if first_is_done:
+            self._first = self._find_first()
+
+    def _find_first(self) -> i64:
+        first: i64 = next(iter(self._open)) if self._open else -1
+        for txn in self._completed:
+            if first < 0 or txn.first_offset < first:
+                first = txn.first_offset
+        return first
+
+    def first_offset(self) -> int | None:
+        return None if self._first < 0 else self._first
+
+    def last_stable_after(self, completed: CompletedTxn) -> int:
+        return next(iter(self._open)) if self._open else completed.last_offset + 1
+
+    def open_producers(self) -> list[int]:
+        """Who has a transaction open, the oldest first."""
+        return list(self._open.values())
+
+    def none_completed(self) -> bool:
+        return not self._completed

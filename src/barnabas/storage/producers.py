@@ -1,0 +1,300 @@
+"""Who wrote what into one log, for idempotence and transactions (compiled, pure).
+
+The log asks check() before it appends and tells appended() after; markers have a pair of their own. Asking
+changes nothing, and telling has no opinion, so a log is replayed by telling alone. producer_rules.py says
+what is refused, producer_state.py is one producer, open_txns.py knows what is not stable yet.
+
+Five batches are remembered of a producer. How many producers there are is not limited, as with Kafka:
+expire() forgets those that have been silent for long, except while they have a transaction open.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final
+
+from mypy_extensions import i64
+
+from barnabas.records.header import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
+from barnabas.storage import producer_rules as rules
+from barnabas.storage.open_txns import CompletedTxn, OpenTxns
+from barnabas.storage.producer_state import (
+    SEQUENCE_MASK,
+    Duplicate,
+    LastRecord,
+    ProducerEntry,
+    ProducerState,
+    Verification,
+    restore,
+)
+
+__all__ = ["CompletedTxn", "Duplicate", "LastRecord", "Origin", "ProducerEntry", "Producers", "Verification"]
+
+
+class Origin(IntEnum):
+    """Whose append it is, which says how much of it is checked."""
+
+    CLIENT = 0
+    COORDINATOR = 1
+    REPLICATION = 2
+    RAFT_LEADER = 3
+
+
+_CLIENT: Final = Origin.CLIENT
+_REPLICATION: Final = Origin.REPLICATION
+_CONTROL: Final[i64] = CONTROL_BIT
+_TRANSACTIONAL: Final[i64] = TRANSACTIONAL_BIT
+_NO_SEQUENCE: Final[i64] = NO_SEQUENCE
+_NONE: Final[i64] = -1
+
+# Stands for every producer that is not in the table, and is never changed.
+_UNKNOWN: Final = ProducerState()
+
+
+class Producers:
+    """All producers of one log, and its transactions. Most logs have none, so the tables are made late."""
+
+    __slots__ = ("_table", "_txns", "_verifying", "end_offset")
+
+    def __init__(self) -> None:
+        # The log up to here is what this state tells of.
+        self.end_offset: i64 = 0
+        self._table: dict[int, ProducerState] | None = None
+        self._txns: OpenTxns | None = None
+        self._verifying: dict[int, Verification] | None = None
+
+    def __len__(self) -> int:
+        return 0 if self._table is None else len(self._table)
+
+    @property
+    def is_empty(self) -> bool:
+        """No producer is known, and no transaction waits for the high watermark."""
+        return self._table is None and (self._txns is None or self._txns.none_completed())
+
+    def check(
+        self,
+        header: BatchHeader,
+        origin: Origin,
+        verification: Verification | None = None,
+        must_verify: bool = False,
+    ) -> Duplicate | None:
+        """May this batch be appended? None: it may. Duplicate: it has been, so answer with these offsets.
+
+        What may not is raised as a ProducerRefused. Control batches are for check_marker(). `must_verify` is
+        the setting that a leader's transactions begin only with what start_verification() gave.
+        """
+        attributes: i64 = header.attributes
+        producer_id: int = header.producer_id
+        if producer_id < 0 or attributes & _CONTROL:
+            return None
+        producer = self._find(producer_id)
+        transactional = attributes & _TRANSACTIONAL != 0
+        # What is replicated was checked by the leader.
+        if origin is not _REPLICATION:
+            epoch: i64 = header.producer_epoch
+            sequence: i64 = header.base_sequence
+            if origin is _CLIENT and epoch == producer.epoch:
+                last = (sequence + i64(header.last_offset_delta)) & SEQUENCE_MASK
+                duplicate = producer.find(sequence, last)
+                if duplicate is not None:
+                    return duplicate
+            rules.check_epoch(producer_id, producer, epoch)
+            waiting = self._verification(producer_id)
+            if must_verify and transactional:
+                rules.check_verified(producer_id, producer, epoch, waiting, verification)
+            if origin is _CLIENT:
+                rules.check_sequence(producer_id, producer, epoch, sequence, waiting)
+        rules.check_transactional(producer_id, producer, transactional)
+        return None
+
+    def appended(self, header: BatchHeader, base_offset: i64, timestamp: i64) -> None:
+        """A batch is in the log at `base_offset`; `timestamp` is the largest in it.
+
+        The header may still have the producer's own base offset. Of a control batch only its end is noted:
+        the quorum's have no producer, markers that say something are for marker_appended(), and one that
+        compaction has emptied says nothing any more.
+        """
+        delta: i64 = header.last_offset_delta
+        last_offset = base_offset + delta
+        assert last_offset >= self.end_offset, f"batch up to {last_offset}, state up to {self.end_offset}"
+        self.end_offset = last_offset + 1
+        attributes: i64 = header.attributes
+        producer_id: int = header.producer_id
+        if producer_id < 0 or attributes & _CONTROL:
+            return
+        producer = self._find_or_add(producer_id)
+        sequence: i64 = header.base_sequence
+        # Coordinators write without sequences.
+        if sequence != _NO_SEQUENCE:
+            sequence = (sequence + delta) & SEQUENCE_MASK
+        producer.set_epoch(header.producer_epoch)
+        producer.add(sequence, last_offset, delta, timestamp)
+        if attributes & _TRANSACTIONAL:
+            if producer.txn_first_offset < 0:
+                producer.txn_first_offset = base_offset
+                self._transactions().begin(producer_id, base_offset)
+            self._verification_is_over(producer_id)
+
+    def check_marker(
+        self,
+        producer_id: int,
+        producer_epoch: i64,
+        coordinator_epoch: i64,
+        origin: Origin,
+        transaction_version: i64 = 0,
+    ) -> None:
+        """May this transaction be ended? The version is that of WriteTxnMarkers."""
+        if origin is not _REPLICATION:
+            rules.check_marker(
+                producer_id, self._find(producer_id), producer_epoch, coordinator_epoch, transaction_version
+            )
+
+    def marker_appended(
+        self,
+        *,
+        producer_id: int,
+        producer_epoch: i64,
+        coordinator_epoch: i64,
+        aborted: bool,
+        offset: i64,
+        timestamp: i64,
+    ) -> CompletedTxn | None:
+        """A marker is in the log at `offset`. None: nothing had been written in its transaction."""
+        assert offset >= self.end_offset, f"marker at {offset}, state up to {self.end_offset}"
+        self.end_offset = offset + 1
+        producer = self._find_or_add(producer_id)
+        producer.set_epoch(producer_epoch)
+        producer.coordinator_epoch = coordinator_epoch
+        producer.timestamp = timestamp
+        self._verification_is_over(producer_id)
+        if producer.txn_first_offset < 0:
+            return None
+        completed = CompletedTxn(producer_id, producer.txn_first_offset, offset, aborted)
+        producer.txn_first_offset = _NONE
+        self._transactions().complete(completed)
+        return completed
+
+    def last_stable_after(self, completed: CompletedTxn) -> int:
+        """The last stable offset with this transaction done, as the index of aborted ones keeps it.
+
+        To be asked before anything else is appended.
+        """
+        return self._transactions().last_stable_after(completed)
+
+    def first_open_offset(self) -> int | None:
+        """The first unstable offset: where the earliest transaction begins that is open, or not yet below
+        the high watermark."""
+        return None if self._txns is None else self._txns.first_offset()
+
+    def high_watermark_moved(self, to: i64) -> None:
+        """Transactions whose markers are below `to` are stable now."""
+        if self._txns is not None:
+            self._txns.stable_below(to)
+
+    def log_start_moved(self, to: i64) -> None:
+        """Records below `to` were deleted. Their producers stay known until they expire."""
+        self.high_watermark_moved(to)
+        if self.end_offset < to:
+            self.end_offset = to
+
+    def has_open_transaction(self, producer_id: int, epoch: i64) -> bool:
+        producer = self._find(producer_id)
+        return producer.txn_first_offset >= 0 and producer.epoch == epoch
+
+    def start_verification(
+        self, producer_id: int, *, sequence: i64, epoch: i64, now_ms: i64, epoch_bump: bool
+    ) -> Verification | None:
+        """What check() wants to see with a transaction's first batch, once the coordinator has agreed.
+
+        None: the transaction is open already. `epoch_bump`: the producer gets an epoch per transaction.
+        """
+        rules.check_epoch(producer_id, self._find(producer_id), epoch)
+        if self.has_open_transaction(producer_id, epoch):
+            return None
+        if self._verifying is None:
+            self._verifying = {}
+        waiting = self._verifying.get(producer_id)
+        if waiting is None:
+            waiting = Verification(sequence, epoch, now_ms, epoch_bump)
+            self._verifying[producer_id] = waiting
+        waiting.again(sequence, epoch)
+        return waiting
+
+    def expire(self, now_ms: i64, *, after_ms: i64) -> int:
+        """Forget producers that have written nothing for `after_ms`. Returns how many went."""
+        # Compared like this because a timestamp may be any number, and the difference could wrap.
+        before = now_ms - after_ms
+        if self._verifying is not None:
+            waiting = self._verifying
+            for producer_id in [key for key, one in waiting.items() if one.started_ms <= before]:
+                del waiting[producer_id]
+        table = self._table
+        if table is None:
+            return 0
+        gone = [key for key, one in table.items() if one.txn_first_offset < 0 and one.timestamp <= before]
+        for producer_id in gone:
+            del table[producer_id]
+        if not table:
+            self._table = None
+        return len(gone)
+
+    def entries(self) -> list[ProducerEntry]:
+        """Every producer, in the order in which they came."""
+        return [] if self._table is None else [one.entry(key) for key, one in self._table.items()]
+
+    def last_written(self) -> dict[int, LastRecord]:
+        """Which batches compaction must keep, even emptied, so that sequences survive it."""
+        return {entry.producer_id: entry.last_record() for entry in self.entries()}
+
+    def late_transactions(self, now_ms: i64, *, longer_than_ms: i64) -> list[ProducerEntry]:
+        """Open transactions, oldest first, whose producers have written nothing for longer than that."""
+        before = now_ms - longer_than_ms
+        late = []
+        for producer_id in [] if self._txns is None else self._txns.open_producers():
+            producer = self._find(producer_id)
+            if 0 < producer.timestamp < before:
+                late.append(producer.entry(producer_id))
+        return late
+
+    def load(self, entries: Sequence[ProducerEntry], end_offset: i64) -> None:
+        """Take over what a snapshot at `end_offset` tells. An id or an open offset is in it once only."""
+        self.start_at(end_offset)
+        if entries:
+            self._table = {entry.producer_id: restore(entry) for entry in entries}
+            self._transactions().load(
+                [(e.txn_first_offset, e.producer_id) for e in entries if e.txn_first_offset >= 0]
+            )
+
+    def drop_all(self) -> None:
+        """Know nothing about anyone; the end offset stays."""
+        self._table = None
+        self._txns = None
+        self._verifying = None
+
+    def start_at(self, offset: i64) -> None:
+        """The log was emptied and goes on at `offset`."""
+        self.drop_all()
+        self.end_offset = offset
+
+    def _find(self, producer_id: int) -> ProducerState:
+        return _UNKNOWN if self._table is None else self._table.get(producer_id, _UNKNOWN)
+
+    def _find_or_add(self, producer_id: int) -> ProducerState:
+        if self._table is None:
+            self._table = {}
+        producer = self._table.get(producer_id)
+        if producer is None:
+            producer = ProducerState()
+            self._table[producer_id] = producer
+        return producer
+
+    def _transactions(self) -> OpenTxns:
+        if self._txns is None:
+            self._txns = OpenTxns()
+        return self._txns
+
+    def _verification(self, producer_id: int) -> Verification | None:
+        return None if self._verifying is None else self._verifying.get(producer_id)
+
+    def _verification_is_over(self, producer_id: int) -> None:
+        if self._verifying is not None:
+            self._verifying.pop(producer_id, None)

@@ -1,0 +1,143 @@
+"""Batch after batch through a .log file, waiting for the disk (compiled): for recovery, off the loop.
+
+BatchReader reads; Replay makes of the batches what is kept beside them: producers, epochs, aborted
+transactions. The same rules as in Log, because it is the same log that is being written again.
+"""
+
+from typing import Final
+
+from crc32c import crc32c
+from mypy_extensions import i64
+
+from barnabas.base.errors import Malformed
+from barnabas.records.area import MIN_RECORD_SIZE
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    HEADER_SIZE,
+    KNOWN_ATTRIBUTES,
+    LENGTH_EXCLUDES,
+    MAGIC,
+    MIN_BATCH_LENGTH,
+)
+from barnabas.records.validate import check_batch
+from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.files import File
+from barnabas.storage.intake import Batch, whole_header
+from barnabas.storage.log import complete_transaction
+from barnabas.storage.marker import read_marker
+from barnabas.storage.producers import Producers
+from barnabas.storage.txn_index import AbortedTxn
+
+# Read at once: whole batches, or headers that may be far apart.
+_WHOLE_BYTES: Final[i64] = 1 << 20
+_HEADERS_BYTES: Final[i64] = 1 << 16
+
+
+class BadBatch(Exception):
+    """What is at this position is no batch, or not one that belongs there."""
+
+    def __init__(self, position: int, what: str) -> None:
+        super().__init__(f"byte {position}: {what}")
+        self.position = position
+        self.what = what
+
+
+class BatchReader:
+    """Goes from batch to batch in [start, end) of a file; `data[at:]` is where the current one begins."""
+
+    def __init__(self, file: File, start: i64, end: i64) -> None:
+        self.file: Final = file
+        self.next_position = start
+        self.end: Final = end
+        self.position = start
+        self.data = b""
+        self.data_at = start
+        self.at: i64 = 0
+
+    def next(self, whole: bool) -> Batch | None:
+        """The next batch, with all its bytes in `data` if it is to be whole; None at the end."""
+        position = self.next_position
+        if position >= self.end:
+            return None
+        if position + HEADER_SIZE > self.end:
+            raise BadBatch(position, f"{self.end - position} bytes are too few for a header")
+        self._have(position, HEADER_SIZE, _WHOLE_BYTES if whole else _HEADERS_BYTES)
+        batch = Batch(self.data, self.at)
+        if batch.magic != MAGIC or batch.size < LENGTH_EXCLUDES + MIN_BATCH_LENGTH or batch.last_delta < 0:
+            raise BadBatch(position, "no record batch starts here")
+        if batch.size > self.end - position:
+            raise BadBatch(position, f"a batch of {batch.size} bytes, and {self.end - position} are there")
+        if whole:
+            self._have(position, batch.size, _WHOLE_BYTES)
+        self.position = position
+        self.next_position = position + batch.size
+        return batch
+
+    def _have(self, position: i64, size: i64, at_once: i64) -> None:
+        at = position - self.data_at
+        if at + size > len(self.data):
+            self.data = self.file.read(position, min(max(size, at_once), self.end - position))
+            self.data_at = position
+            at = 0
+            if len(self.data) < size:
+                raise BadBatch(position, f"{len(self.data)} bytes are there, of {size}")
+        self.at = at
+
+    def bytes_of(self, batch: Batch) -> memoryview:
+        """The batch itself, which must have been read whole."""
+        return memoryview(self.data)[self.at : self.at + batch.size]
+
+    def verify(self, batch: Batch) -> None:
+        """Check the CRC and the header of the current batch, which must have been read whole."""
+        view = self.bytes_of(batch)
+        # The short form of check_batch(), which is asked about everything that is not quite ordinary.
+        if (
+            batch.crc == crc32c(view[ATTRIBUTES_AT:])
+            and 0 < batch.count <= batch.last_delta + 1
+            and 0 <= batch.attributes <= KNOWN_ATTRIBUTES
+            and (batch.attributes & CODEC_BITS) == 0
+            and batch.count * MIN_RECORD_SIZE <= batch.size - HEADER_SIZE
+        ):
+            return
+        try:
+            check_batch(view)
+        except Malformed as wrong:
+            raise BadBatch(self.position, wrong.what) from None
+
+
+class Replay:
+    """Producers, epochs and aborted transactions, as they become batch by batch."""
+
+    def __init__(self, producers: Producers, epochs: LeaderEpochs) -> None:
+        self.producers: Final = producers
+        self.epochs: Final = epochs
+        self.epochs_changed = False
+        self.aborted: list[AbortedTxn] = []
+
+    def take(self, reader: BatchReader, batch: Batch) -> None:
+        """Take the reader's current batch into account, unless the producers' snapshot did already."""
+        if batch.leader_epoch >= 0 and self.epochs.assign(batch.leader_epoch, batch.base_offset):
+            self.epochs_changed = True
+        end = batch.base_offset + batch.last_delta + 1
+        if end <= self.producers.end_offset:
+            return
+        if batch.producer_id >= 0:
+            if batch.is_control():
+                self._end_transaction(reader, batch)
+            else:
+                header = whole_header(reader.data, reader.at)
+                self.producers.appended(header, batch.base_offset, batch.max_timestamp)
+        self.producers.end_offset = end
+
+    def _end_transaction(self, reader: BatchReader, batch: Batch) -> None:
+        reader._have(reader.position, batch.size, _HEADERS_BYTES)
+        try:
+            marker = read_marker(reader.bytes_of(batch))
+        except Malformed as wrong:
+            raise BadBatch(reader.position, str(wrong)) from None
+        if marker is None:
+            return
+        ended = complete_transaction(self.producers, batch, marker, batch.base_offset)
+        if ended is not None:
+            self.aborted.append(ended)

@@ -1,0 +1,375 @@
+"""One segment of a log (compiled): a .log file, and the two indexes that say where to look in it.
+
+The log appends to its last segment and reads from all of them. Nothing here decides when to roll, what may be
+read or what is kept. Transactions that were aborted are in txn_index.py.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from barnabas.records.header import (
+    BATCH_LENGTH_AT,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_AT,
+    LENGTH_EXCLUDES,
+    MAX_TIMESTAMP_AT,
+)
+from barnabas.storage.files import Buffer, File, FileSystem
+from barnabas.storage.index import IndexDamaged, OffsetIndex, TimeIndex
+from barnabas.storage.names import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, file_name
+from barnabas.storage.scan import FOUND, MORE, seek, seek_time
+
+# How much is read at once to find a batch. Indexes have an entry for about every 4 kB.
+LOOK_BYTES: Final[i64] = 8192
+# What was written this lately is taken to be in memory without asking.
+HOT_BYTES: Final[i64] = 32 * 1024 * 1024
+
+_UNKNOWN: Final[i64] = -2
+
+
+class Found:
+    """A batch in a segment."""
+
+    def __init__(self, position: i64, data: bytes, at: i64) -> None:
+        self.position: Final = position
+        self.size: Final = LENGTH_EXCLUDES + i64(read_i32_be(data, at + BATCH_LENGTH_AT))
+        self.base_offset: Final = read_i64_be(data, at)
+        self.last_offset: Final = self.base_offset + i64(read_i32_be(data, at + LAST_OFFSET_DELTA_AT))
+        self.max_timestamp: Final = read_i64_be(data, at + MAX_TIMESTAMP_AT)
+
+
+class Segment:
+    """Batches from `base_offset` on. `size` is how much of the file counts."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        base_offset: i64,
+        *,
+        size: i64 = 0,
+        index_size: i64 = 0,
+        time_index_size: i64 = 0,
+        created_ms: i64 = 0,
+        suffix: str = "",
+    ) -> None:
+        self.fs: Final = fs
+        self.directory = directory
+        self.base_offset: Final = base_offset
+        self.suffix = suffix
+        self.size = size
+        # When it was made, or last written if it was made before the log was opened.
+        self.created_ms = created_ms
+        self.index_size = index_size
+        self.time_index_size = time_index_size
+        self.file: File | None = None
+        self.offsets: OffsetIndex | None = None
+        self.times: TimeIndex | None = None
+        # The latest timestamp in it and the last offset of the batch that has it, once known.
+        self.max_timestamp = _UNKNOWN
+        self.max_timestamp_offset = base_offset
+        # The newest timestamp that the time index has.
+        self.indexed_timestamp: i64 = -1
+        # The first batch's latest timestamp: how old the segment is, for rolling by age.
+        self.first_timestamp = _UNKNOWN
+        self.bytes_since_entry: i64 = 0
+        # From here on the file was written since it was opened, so it is in memory.
+        self.written_from = size
+        # Its names are known to be on the disk: a flush of a new segment has to sync the directory once.
+        self.names_synced = False
+        # Counts what was written to its files, and how much of that a flush has synced.
+        self.changes: i64 = 0
+        self.changes_synced: i64 = 0
+
+    def path(self, kind: str) -> str:
+        return f"{self.directory}/{file_name(self.base_offset, kind)}{self.suffix}"
+
+    def open(self) -> File:
+        file = self.file
+        if file is None:
+            file = self.file = self.fs.open(self.path(LOG))
+        return file
+
+    def offset_index(self) -> OffsetIndex:
+        found = self.offsets
+        if found is None:
+            found = OffsetIndex(self.fs, self.path(OFFSET_INDEX), self.base_offset, self.index_size)
+            self.offsets = found
+        return found
+
+    def time_index(self) -> TimeIndex:
+        found = self.times
+        if found is None:
+            found = TimeIndex(self.fs, self.path(TIME_INDEX), self.base_offset, self.time_index_size)
+            self.times = found
+        return found
+
+    def make_files(self) -> None:
+        """Make the files of a new, empty segment."""
+        self.max_timestamp = -1
+        self.names_synced = False
+        self.file = self.fs.open(self.path(LOG), create=True)
+        for kind in (OFFSET_INDEX, TIME_INDEX):
+            self.fs.open(self.path(kind), create=True).close()
+
+    # Writing
+
+    def append(
+        self, parts: Sequence[Buffer], size: i64, last_offset: i64, max_timestamp: i64, interval: i64
+    ) -> None:
+        """Write one batch, which is `parts` put together, behind the others.
+
+        After an OSError nothing has changed: what was written of it lies behind the end, and is overwritten.
+        """
+        at = self.size
+        self.make_room(max_timestamp)
+        self.open().write(at, parts)
+        self.changes += 1
+        self.size = at + size
+        self.note(at, size, last_offset, max_timestamp, interval)
+
+    def make_room(self, max_timestamp: i64) -> None:
+        """Do beforehand whatever note() would need a file for."""
+        if self.max_timestamp == _UNKNOWN and max_timestamp >= 0:
+            self.latest()
+        self.spill_some()
+
+    def note(self, at: i64, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
+        """Take a batch that is written at `at` into the indexes, if it is time for an entry."""
+        if at == 0:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self.bytes_since_entry > interval:
+            self.offset_index().append(last_offset, at)
+            self.note_time()
+            self.bytes_since_entry = 0
+        self.bytes_since_entry += size
+
+    def note_time(self) -> None:
+        """Take the latest timestamp into the time index, unless it is there."""
+        times = self.time_index()
+        if self.max_timestamp > self.indexed_timestamp:
+            times.append(self.max_timestamp, self.max_timestamp_offset)
+            self.indexed_timestamp = self.max_timestamp
+
+    def finish(self) -> None:
+        """Nothing more will be appended, for now: leave complete indexes behind."""
+        if self.max_timestamp != _UNKNOWN:
+            self.note_time()
+        self.changes += 1
+        self.spill()
+
+    def spill(self) -> None:
+        """Write what the indexes still have in memory."""
+        if self.offsets is not None:
+            self.offsets.spill()
+        if self.times is not None:
+            self.times.spill()
+
+    def spill_some(self) -> None:
+        """Write what the indexes have in memory if it is worth it, while they are made anew."""
+        if self.offsets is not None:
+            self.offsets.make_room()
+        if self.times is not None:
+            self.times.make_room()
+
+    def is_full(self, index_bytes_max: i64) -> bool:
+        """An index has no more room. One entry of the time index is kept for finish()."""
+        offsets, times = self.offsets, self.times
+        if offsets is not None and (offsets.count + 1) * 8 > index_bytes_max:
+            return True
+        return times is not None and (times.count + 2) * 12 > index_bytes_max
+
+    # Reading: each of these may raise NotCached, or IndexDamaged, and may then be called again.
+
+    def find(self, offset: i64) -> Found | None:
+        """The first batch that ends at or after `offset`; None if they all end before it."""
+        start = self.offset_index().lookup(offset)
+        position = start
+        while position < self.size:
+            data = self._look(position)
+            state, at = seek(data, offset)
+            if state == FOUND:
+                found = Found(position + at, data, at)
+                self._check(found, start, offset)
+                return found
+            position = self._next(state, position, at)
+        if position > self.size:
+            raise self._damaged(f"{self.path(LOG)}: the batches from byte {start} do not end where it does")
+        return None
+
+    def find_time(self, timestamp: i64, floor: i64) -> Found | None:
+        """The first batch from offset `floor` on that has a record of `timestamp` or later."""
+        earlier, at = self.time_index().lookup(timestamp)
+        self._check_time(earlier, at)
+        offset = max(at, floor)
+        position = self.offset_index().lookup(offset)
+        while position < self.size:
+            data = self._look(position)
+            state, at = seek_time(data, timestamp, MAX_TIMESTAMP_AT, floor)
+            if state == FOUND:
+                return Found(position + at, data, at)
+            position = self._next(state, position, at)
+        return None
+
+    def _damaged(self, what: str) -> IndexDamaged:
+        return IndexDamaged(self.base_offset, what)
+
+    def _check_time(self, timestamp: i64, offset: i64) -> None:
+        # A wrong time would have retention delete what is young, so the batch itself is asked.
+        if timestamp < 0:
+            return
+        found = self.find(offset)
+        if found is None or found.max_timestamp != timestamp:
+            raise self._damaged(f"{self.path(TIME_INDEX)}: offset {offset} is not of time {timestamp}")
+
+    def _look(self, position: i64) -> bytes:
+        return self.open().read_cached(position, min(LOOK_BYTES, self.size - position))
+
+    def _next(self, state: i64, position: i64, at: i64) -> i64:
+        if state != MORE or at == 0:
+            raise self._damaged(f"{self.path(LOG)}: no batch at byte {position + at}")
+        return position + at
+
+    def _check(self, found: Found, start: i64, offset: i64) -> None:
+        # An index entry that is wrong could start the walk after the batch that is sought, or in the middle
+        # of one. The walk must have started at a batch that lies before `offset`.
+        if found.position == start and start > 0 and found.base_offset > offset:
+            raise self._damaged(f"{self.path(OFFSET_INDEX)}: offset {offset} lies before byte {start}")
+        if found.base_offset < self.base_offset or found.position + found.size > self.size:
+            raise self._damaged(f"{self.path(LOG)}: no batch of this segment at byte {found.position}")
+
+    def need_cached(self, at: i64, size: i64) -> None:
+        """NotCached if sending these bytes could wait for the disk."""
+        if at >= self.written_from and at >= self.size - HOT_BYTES:
+            return
+        self.open().need_cached(at, size)
+
+    def latest(self) -> tuple[int, int]:
+        """The latest timestamp in it, and the last offset of the batch that has it."""
+        if self.max_timestamp == _UNKNOWN:
+            timestamp, offset = self.time_index().last()
+            self._check_time(timestamp, offset)
+            self.max_timestamp, self.max_timestamp_offset = timestamp, offset
+            self.indexed_timestamp = timestamp
+        return self.max_timestamp, self.max_timestamp_offset
+
+    def earliest(self) -> int:
+        """The latest timestamp of the first batch; -1 without one."""
+        if self.first_timestamp == _UNKNOWN:
+            if self.size < HEADER_SIZE:
+                return -1
+            data = self.open().read_cached(0, HEADER_SIZE)
+            if len(data) < HEADER_SIZE:
+                raise self._damaged(f"{self.path(LOG)} is shorter than its {self.size} bytes")
+            self.first_timestamp = read_i64_be(data, MAX_TIMESTAMP_AT)
+        return self.first_timestamp
+
+    # The rest
+
+    def cut(self, position: i64, offset: i64) -> None:
+        """Cut the file at `position`, where the batches of `offset` and later begin."""
+        self.offset_index().keep_below(offset)
+        self.time_index().keep_below(offset)
+        latest = self._latest_below(position)
+        self.open().truncate(position)
+        self.changes += 1
+        self.size = position
+        self.written_from = min(self.written_from, position)
+        self.bytes_since_entry = 0
+        if position == 0:
+            self.first_timestamp = _UNKNOWN
+        self.max_timestamp, self.max_timestamp_offset = latest
+        self.indexed_timestamp = self.time_index().last()[0]
+
+    def _latest_below(self, end: i64) -> tuple[i64, i64]:
+        """What latest() will be when the file ends at `end` and the indexes were cut already."""
+        latest, offset = self.time_index().last()
+        # The index is sparse: a later timestamp may be in the batches behind its last entry.
+        position = self.offset_index().lookup(offset)
+        while position < end:
+            data = self._look(position)
+            if len(data) < HEADER_SIZE:
+                raise self._damaged(f"{self.path(LOG)}: no batch at byte {position}")
+            batch = Found(position, data, 0)
+            if batch.max_timestamp > latest:
+                latest, offset = batch.max_timestamp, batch.last_offset
+            position += batch.size
+        return latest, offset
+
+    def knows_latest(self, timestamp: i64, offset: i64) -> None:
+        """All batches were looked at, and this is what latest() would have to find."""
+        self.max_timestamp, self.max_timestamp_offset = timestamp, offset
+        self.indexed_timestamp = timestamp if self.time_index_size > 0 else -1
+
+    def forget_indexes(self) -> None:
+        """Start with empty indexes, to be made anew."""
+        for kind in (OFFSET_INDEX, TIME_INDEX):
+            file = self.fs.open(self.path(kind), create=True)
+            file.truncate(0)
+            file.close()
+        self.close_indexes()
+        self.index_size = self.time_index_size = 0
+        self.max_timestamp = self.indexed_timestamp = -1
+        self.max_timestamp_offset = self.base_offset
+        self.bytes_since_entry = 0
+
+    def files_to_sync(self) -> list[File]:
+        """What a flush has to sync: settle it on the loop, sync in the executor."""
+        self.spill()
+        files = [self.open()]
+        if self.offsets is not None and self.offsets.file is not None:
+            files.append(self.offsets.file)
+        if self.times is not None and self.times.file is not None:
+            files.append(self.times.file)
+        return files
+
+    def close_indexes(self) -> None:
+        if self.offsets is not None:
+            self.index_size = self.offsets.written * 8
+            self.offsets.close()
+        if self.times is not None:
+            self.time_index_size = self.times.written * 12
+            self.times.close()
+        self.offsets = None
+        self.times = None
+
+    def remove_files(self) -> None:
+        """Remove all its files at once, the log first: without it the others mean nothing."""
+        self.close()
+        for kind in SEGMENT_FILES:
+            try:
+                self.fs.remove(self.path(kind))
+            except FileNotFoundError:
+                continue
+
+    def close(self) -> None:
+        self.close_indexes()
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+
+class SegmentWriter:
+    """Writes a whole new segment, batch by batch, under a suffix. For the cleaner, in the executor."""
+
+    def __init__(self, fs: FileSystem, directory: str, base_offset: i64, interval: i64, suffix: str) -> None:
+        self.segment: Final = Segment(fs, directory, base_offset, suffix=suffix)
+        self.interval: Final = interval
+        self.segment.make_files()
+
+    def append(self, batch: Buffer, last_offset: i64, max_timestamp: i64) -> None:
+        """Write one whole batch behind the others."""
+        self.segment.append([batch], len(batch), last_offset, max_timestamp, self.interval)
+
+    def finish(self) -> Segment:
+        """Complete the indexes and wait until everything is on the disk, but for the names."""
+        self.segment.finish()
+        for file in self.segment.files_to_sync():
+            file.sync()
+        return self.segment

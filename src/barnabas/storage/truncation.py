@@ -1,0 +1,154 @@
+"""Cut a log at an offset: what a follower does when its leader never had what it has.
+
+The recovery point is lowered on the disk before anything is cut, because batches below it are not checked
+again after a power loss. Then the cut is found in the executor, made on the loop, and synced before it
+counts: otherwise old batches could come back behind new ones.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from barnabas.base.executor import Executor
+from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.errors import CorruptFile, CorruptLog, StorageError
+from barnabas.storage.files import FileSystem, write_atomically
+from barnabas.storage.log import Log
+from barnabas.storage.names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name
+from barnabas.storage.producer_snapshot import read_snapshot
+from barnabas.storage.producers import Producers
+from barnabas.storage.removal import rename_deleted
+from barnabas.storage.replay import BadBatch, BatchReader, Replay
+from barnabas.storage.segment import Segment
+from barnabas.storage.warming import warmed
+
+LowerRecoveryPoint = Callable[[int], Awaitable[None]]
+
+
+class ChangedMeanwhile(StorageError):
+    """Somebody appended to a log while it was being truncated."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(f"log {log.tp} was appended to while it was truncated")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where to cut: the first byte to go in the last segment that stays, and what is known then."""
+
+    keep: int
+    position: int
+    end_offset: int
+    producers: Producers
+
+
+async def truncate(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
+    """Cut off everything from `offset` on, and the whole batch if it lies within one.
+
+    The log ends with a batch then, as it will when it is opened again: in a compacted one, and before a hole,
+    that may be earlier than `offset`.
+    `lower` writes the recovery point down. Nobody may append meanwhile. Return the files that were marked
+    for deletion.
+    """
+    if offset >= log.end_offset:
+        return []
+    if offset < log.bases[0] or offset < log.start_offset:
+        return await restart_at(log, executor, offset, lower)
+    end = log.end_offset
+    cut = await executor.run(partial(find_cut, log.fs, log.directory, log.segments, log.snapshots, offset))
+    if cut.end_offset < log.start_offset:
+        # The log starts within the batch that has to go.
+        return await restart_at(log, executor, log.start_offset, lower)
+    if log.recovery_point > cut.end_offset:
+        log.recovery_point = cut.end_offset
+        await lower(cut.end_offset)
+    if log.end_offset != end:
+        raise ChangedMeanwhile(log)
+    stale = [at for at in log.snapshots if at > cut.end_offset]
+    gone = await warmed(
+        log, executor, partial(log.cut, cut.keep, cut.position, cut.end_offset, cut.producers)
+    )
+    return await executor.run(partial(_settle, log, gone, stale, log.epochs.to_text()))
+
+
+async def restart_at(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
+    """Throw everything away and go on with an empty log at `offset`."""
+    log.recovery_point = min(log.recovery_point, log.bases[0], offset)
+    await lower(log.recovery_point)
+    stale = log.snapshots
+    gone = log.drop_all(offset)
+    return await executor.run(partial(_restart, log, gone, stale, log.epochs.to_text()))
+
+
+def find_cut(
+    fs: FileSystem, directory: str, segments: Sequence[Segment], snapshots: Sequence[int], offset: int
+) -> Cut:
+    """Find the byte to cut at, and who the producers are up to there. For the executor."""
+    keep = max(slot for slot, segment in enumerate(segments) if segment.base_offset <= offset)
+    replay = Replay(_producers_before(fs, directory, snapshots, segments, offset), LeaderEpochs())
+    end = segments[keep].base_offset
+    for slot in range(keep + 1):
+        if slot < keep and segments[slot + 1].base_offset <= replay.producers.end_offset:
+            continue
+        segment = segments[slot]
+        reader = BatchReader(segment.open(), 0, segment.size)
+        end = segment.base_offset
+        try:
+            while (batch := reader.next(False)) is not None:
+                if batch.base_offset + batch.last_delta >= offset:
+                    return _cut(keep, reader.position, end, replay.producers)
+                replay.take(reader, batch)
+                end = batch.base_offset + batch.last_delta + 1
+        except BadBatch as wrong:
+            raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
+    # The offset lies in a hole behind the last batch of its segment.
+    return _cut(keep, segments[keep].size, end, replay.producers)
+
+
+def _cut(keep: int, position: int, end: int, producers: Producers) -> Cut:
+    producers.end_offset = end
+    return Cut(keep + 1, position, end, producers)
+
+
+def _producers_before(
+    fs: FileSystem, directory: str, snapshots: Sequence[int], segments: Sequence[Segment], offset: int
+) -> Producers:
+    for at in reversed(snapshots):
+        if at <= offset:
+            path = f"{directory}/{file_name(at, SNAPSHOT)}"
+            try:
+                return read_snapshot(fs.read(path), path, at)
+            except (CorruptFile, FileNotFoundError):
+                # An older one will do: more batches are looked at then.
+                continue
+    nobody = Producers()
+    nobody.end_offset = segments[0].base_offset
+    return nobody
+
+
+def _settle(log: Log, gone: list[Segment], stale: list[int], epochs: bytes) -> list[str]:
+    paths = rename_deleted(log.fs, log.directory, gone)
+    _remove_snapshots(log, stale)
+    for file in [*log.active.files_to_sync(), *log.aborted.files_to_sync(log.active)]:
+        file.sync()
+    write_atomically(log.fs, f"{log.directory}/{LEADER_EPOCHS}", epochs)
+    return paths
+
+
+def _remove_snapshots(log: Log, stale: list[int]) -> None:
+    # They tell of batches that are gone. When the log has grown again they would be believed.
+    for at in stale:
+        try:
+            log.fs.remove(f"{log.directory}/{file_name(at, SNAPSHOT)}")
+        except FileNotFoundError:
+            continue
+    log.fs.sync_directory(log.directory)
+
+
+def _restart(log: Log, gone: list[Segment], stale: list[int], epochs: bytes) -> list[str]:
+    paths = rename_deleted(log.fs, log.directory, gone)
+    _remove_snapshots(log, stale)
+    log.active.make_files()
+    log.fs.sync_directory(log.directory)
+    write_atomically(log.fs, f"{log.directory}/{LEADER_EPOCHS}", epochs)
+    return paths

@@ -1,0 +1,99 @@
+"""Reads that wait for the disk without the loop waiting: warm up what was missed, and start again."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
+
+from barnabas.base.executor import Executor
+from barnabas.storage.errors import CorruptLog
+from barnabas.storage.files import FileSystem, NotCached
+from barnabas.storage.index import IndexDamaged
+from barnabas.storage.log import Log
+from barnabas.storage.names import LOG, OFFSET_INDEX, TIME_INDEX
+from barnabas.storage.replay import BadBatch, BatchReader
+from barnabas.storage.segment import Segment
+
+T = TypeVar("T")
+
+# A read touches a few pages of index and one range of data. More misses than this mean that memory is so
+# short that pages go as fast as they come.
+_WARM_UPS_MAX: Final = 16
+
+_REBUILT: Final = ".rebuilt"
+
+
+def waiting(read: Callable[[], T]) -> T:
+    """Call what reads only what is in memory, and wait for the disk where that is not enough."""
+    while True:
+        try:
+            return read()
+        except NotCached as cold:
+            cold.warm()
+
+
+async def warmed(log: Log, executor: Executor, read: Callable[[], T]) -> T:
+    """Call `read` on the loop, as often as it takes, with the disk waited for in the executor in between."""
+    mended = False
+    for _ in range(_WARM_UPS_MAX):
+        try:
+            return read()
+        except NotCached as cold:
+            await executor.run(cold.warm)
+        except IndexDamaged as damage:
+            if mended:
+                raise _corrupt(log, damage) from None
+            await mend_indexes(log, executor, damage.base_offset)
+            mended = True
+    return waiting(read)
+
+
+async def mend_indexes(log: Log, executor: Executor, base_offset: int) -> None:
+    """Make the indexes of one segment anew while the log goes on."""
+    segment = _find(log, base_offset)
+    if segment is log.active:
+        # Its indexes are being written to. A finished segment has nobody that does.
+        log.roll(segment.created_ms)
+        if segment is log.active:
+            return
+    interval = log.config.index_interval_bytes
+    try:
+        fresh = await executor.run(partial(rebuild_indexes, log.fs, segment, interval))
+    except BadBatch as wrong:
+        raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
+    # What may have changed meanwhile: the segment can be gone, or cut.
+    if segment not in log.segments or segment.size != fresh.size:
+        return
+    segment.close_indexes()
+    for kind in (OFFSET_INDEX, TIME_INDEX):
+        log.fs.rename(fresh.path(kind), segment.path(kind))
+    segment.index_size, segment.time_index_size = fresh.index_size, fresh.time_index_size
+    segment.max_timestamp, segment.max_timestamp_offset = fresh.max_timestamp, fresh.max_timestamp_offset
+    segment.indexed_timestamp = fresh.indexed_timestamp
+
+
+def rebuild_indexes(fs: FileSystem, segment: Segment, interval: int) -> Segment:
+    """Write indexes for a finished segment beside the ones it has. For the executor."""
+    fresh = Segment(fs, segment.directory, segment.base_offset, suffix=_REBUILT)
+    fresh.forget_indexes()
+    reader = BatchReader(segment.open(), 0, segment.size)
+    while (batch := reader.next(False)) is not None:
+        last = batch.base_offset + batch.last_delta
+        fresh.note(reader.position, batch.size, last, batch.max_timestamp, interval)
+        fresh.spill_some()
+    fresh.size = segment.size
+    fresh.finish()
+    for index in (fresh.offset_index(), fresh.time_index()):
+        index.sync()
+    fresh.close_indexes()
+    return fresh
+
+
+def _find(log: Log, base_offset: int) -> Segment:
+    for segment in log.segments:
+        if segment.base_offset == base_offset:
+            return segment
+    raise AssertionError(f"{log.tp} has no segment {base_offset}")
+
+
+def _corrupt(log: Log, damage: IndexDamaged) -> CorruptLog:
+    return CorruptLog(_find(log, damage.base_offset).path(LOG), position=0, what=str(damage))

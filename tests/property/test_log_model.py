@@ -1,0 +1,27 @@
+"""A log against a dictionary, thousands of steps on a disk that loses power, and every failure replayable.
+
+BARNABAS_SEED=17 pytest tests/property/test_log_model.py             replays one seed
+BARNABAS_SEEDS=1000 pytest -n 2 tests/property/test_log_model.py     tries more of them
+"""
+
+import os
+
+import pytest
+
+from support.log_world import World
+
+pytestmark = pytest.mark.kernel
+
+STEPS = 500
+HERE = "tests/property/test_log_model.py"
+
+
+def seeds() -> list[int]:
+    if "BARNABAS_SEED" in os.environ:
+        return [int(os.environ["BARNABAS_SEED"])]
+    return list(range(int(os.environ.get("BARNABAS_SEEDS", "20"))))
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_a_log_agrees_with_a_dictionary_whatever_the_disk_does(seed: int) -> None:
+    World(seed).run(STEPS, replay=f"BARNABAS_SEED={seed} pytest {HERE}")
