@@ -25,3 +25,8 @@ def seeds() -> list[int]:
 @pytest.mark.parametrize("seed", seeds())
 def test_a_log_agrees_with_a_dictionary_whatever_the_disk_does(seed: int) -> None:
     World(seed).run(STEPS, replay=f"BARNABAS_SEED={seed} pytest {HERE}")
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_compaction_keeps_the_last_committed_value_of_every_key_and_invents_none(seed: int) -> None:
+    World(seed, compacted=True).run(STEPS, replay=f"BARNABAS_SEED={seed} pytest {HERE}")

@@ -65,6 +65,9 @@ class LogModel:
         self.flushed = min(self.flushed, offset)
         self.start = min(self.start, offset)
         self.durable_start = min(self.durable_start, offset)
+        # Offsets are given out again.
+        self.compacted = {at for at in self.compacted if at < offset}
+        self.tombstones_since = {at: since for at, since in self.tombstones_since.items() if at < offset}
 
     def batches(self, start: int | None = None) -> list[ModelBatch]:
         start = self.start if start is None else start

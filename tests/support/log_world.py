@@ -18,6 +18,9 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.header import Codec, read_header, whole_batches
 from barnabas.records.validate import check_batch
 from barnabas.sim.disk import PowerLoss, SimDisk
+from barnabas.storage.cleaner.build import KeysDoNotFit
+from barnabas.storage.cleaner.clean import clean, dirty_log
+from barnabas.storage.cleaner.pick import weigh
 from barnabas.storage.config import LogConfig
 from barnabas.storage.errors import OffsetOutOfRange, UnexpectedOffset
 from barnabas.storage.flush import flush
@@ -26,13 +29,15 @@ from barnabas.storage.lookup import latest_record, offset_for_time
 from barnabas.storage.manager import LogManager
 from barnabas.storage.producer_errors import ProducerRefused
 from barnabas.storage.producers import Origin
-from barnabas.storage.removal import apply_retention, decide_retention, mark_deleted
+from barnabas.storage.removal import retain
 from barnabas.storage.warming import warmed
 from support.clocks import ManualClock
 from support.log_model import LogModel, ModelBatch, Rec
 
 TP = TopicPartition("t", 0)
 TOPIC_ID = Uuid(b"t" * 16)
+DELETE_RETENTION_MS = 10_000
+POLICIES = {False: [("delete",)], True: [("compact",), ("compact", "delete")]}
 KEYS = [None, b"a", b"b", b"c", b"d", b"e"]
 MARKER_VALUE = b"\0\0" + b"\0\0\0\7"
 
@@ -53,6 +58,10 @@ class World:
         self.maybe: ModelBatch | None = None
         self.next_sequence: dict[int, int] = {}
         self.open_txns: set[int] = set()
+        # What the cleaner's checkpoint says, and the offset from which nothing was compacted.
+        self.clean_offset: int | None = None
+        self.compacted_upto = 0
+        self.high_when_compacted = 0
         self.story: list[str] = []
         self.manager = self._new_manager()
 
@@ -65,10 +74,11 @@ class World:
             index_interval_bytes=rng.choice([0, 100, 1000]),
             segment_index_bytes=rng.choice([10_485_760, 64, 240]),
             segment_ms=rng.choice([604_800_000, 5_000]),
-            retention_ms=-1 if self.compacted else rng.choice([-1, 20_000]),
-            retention_bytes=-1 if self.compacted else rng.choice([-1, 10_000]),
-            cleanup_policy=("compact",) if self.compacted else ("delete",),
-            delete_retention_ms=10_000,
+            retention_ms=rng.choice([-1, 20_000]),
+            retention_bytes=rng.choice([-1, 10_000]),
+            cleanup_policy=rng.choice(POLICIES[self.compacted]),
+            delete_retention_ms=DELETE_RETENTION_MS,
+            min_compaction_lag_ms=rng.choice([0, 0, 3000]),
             min_cleanable_dirty_ratio=0.0,
             max_message_bytes=4000,
         )
@@ -102,7 +112,7 @@ class World:
     async def _run(self, steps: int) -> None:
         await self.manager.open()
         await self.manager.create(TP, TOPIC_ID, self.config)
-        weights = {name: weight for name, weight in STEPS.items() if weight}
+        weights = {name: weight for name, weight in STEPS.items() if self.compacted or name != "compact"}
         names, chances = list(weights), list(weights.values())
         for _ in range(steps):
             name = self.rng.choices(names, chances)[0]
@@ -284,21 +294,26 @@ class World:
         upto = rng.choice([end, rng.randint(offset, end)])
         bytes_max = rng.choice([1, 100, 5000, 1 << 20])
         self.tell(f"{offset} upto {upto}, {bytes_max} bytes")
-        got = await self._batches(offset, upto, bytes_max)
+        got, is_empty = await self._batches(offset, upto, bytes_max)
+        # The first batch may begin before the log does.
+        got = [record for record in got if record.offset >= start]
         wanted = self.model.records(start, upto)
         if got:
             first, last = got[0].offset, got[-1].offset
-            assert got == [record for record in self.model.records(0, upto) if first <= record.offset <= last]
+            assert got == [
+                record for record in self.model.records(start, upto) if first <= record.offset <= last
+            ]
             assert all(record.offset < upto for record in got)
             skipped = [record for record in wanted if offset <= record.offset < first]
             assert not skipped, f"{skipped} are missing in front of {got}"
-        else:
+        elif is_empty:
             # Nothing may be missing but what shares a batch with something at or behind `upto`.
             whole = [b for b in self.model.batches() if b.next_offset > offset and b.next_offset <= upto]
-            kept = [b for b in whole if self.model.records(b.base_offset, b.next_offset)]
+            kept = [b for b in whole if self.model.records(max(b.base_offset, start), b.next_offset)]
             assert not kept, f"nothing was read, but {kept} are there"
 
-    async def _batches(self, offset: int, upto: int, bytes_max: int) -> list[Rec]:
+    async def _batches(self, offset: int, upto: int, bytes_max: int) -> tuple[list[Rec], bool]:
+        """The records of one read, and whether there was not even a batch: compaction empties some."""
         log = self.log
         read = await warmed(
             log, self.manager.executor, lambda: log.read(offset, upto=upto, bytes_max=bytes_max)
@@ -310,7 +325,7 @@ class World:
             assert whole.batches >= 1, "not even one whole batch"
             first = read_header(data).size
             assert len(data) <= max(bytes_max, first)
-        return self._decode(data[: whole.size])
+        return self._decode(data[: whole.size]), not data
 
     def _decode(self, data: bytes) -> list[Rec]:
         records: list[Rec] = []
@@ -459,17 +474,17 @@ class World:
         log.advance_start(to)
         model.start = to
         self.tell(f"to {to}")
+        if self.compacted:
+            # A start that went back would show records that were compacted while nobody looked.
+            await self.do_checkpoint()
 
     async def do_retain(self) -> None:
         log, model = self.log, self.model
         log.advance_high_watermark(model.end)
-        decision = await warmed(
-            log, self.manager.executor, lambda: decide_retention(log, self.clock.now_ms())
-        )
-        gone = apply_retention(log, decision, self.clock.now_ms())
+        gone = await retain(log, self.manager.executor, self.clock.now_ms())
         model.start = max(model.start, log.start_offset)
-        self.tell(f"{len(gone)} segments go, start {model.start}")
-        for path in await mark_deleted(log, self.manager.executor, gone):
+        self.tell(f"{gone} go, start {model.start}")
+        for path in gone:
             self.disk.remove(path)
         if gone:
             model.durable_start = max(model.durable_start, log.bases[0])
@@ -479,7 +494,10 @@ class World:
         model = self.model
         if model.end == model.start:
             return
-        offset = self.rng.randint(max(model.start, model.end - 8), model.end)
+        # Compaction relies on it that nothing below the high watermark is ever truncated: it keeps what
+        # producers had written last.
+        lowest = max(model.start, model.end - 8, self.high_when_compacted)
+        offset = self.rng.randint(min(lowest, model.end), model.end)
         self.tell(f"to {offset} of {model.end}")
         # Cutting within a batch cuts all of it.
         stays = [batch.next_offset for batch in model.history.values() if batch.next_offset <= offset]
@@ -490,12 +508,48 @@ class World:
             self.disk.remove(path)
         assert last <= self.log.end_offset <= max(offset, model.start)
         self.tell(f"is {self.log.end_offset}")
-        model.cut(self.log.end_offset)
+        self._cut_model(self.log.end_offset)
         model.start = self.log.start_offset
         if self.log.segments[0] is not first:
             # Nothing is left, and nobody is remembered.
             model.history.clear()
         self._know_producers()
+
+    async def do_compact(self) -> None:
+        log, model = self.log, self.model
+        log.advance_high_watermark(model.end)
+        await self.do_flush()
+        await self.do_checkpoint()
+        checkpoint, flushed = self.clean_offset, log.recovery_point
+        dirty = await warmed(
+            log,
+            self.manager.executor,
+            lambda: dirty_log(log, checkpoint=checkpoint, flushed=flushed),
+        )
+        candidate = weigh(dirty, self.clock.now_ms())
+        self.tell(f"[{candidate.dirty_start}, {candidate.upper_bound})")
+        if not candidate.is_worth_it:
+            return
+        self.compacted_upto = max(self.compacted_upto, candidate.upper_bound)
+        self.high_when_compacted = log.high_watermark
+        map_bytes = self.rng.choice([100, 1 << 16])
+        try:
+            result = await clean(
+                log,
+                self.manager.executor,
+                candidate,
+                map_bytes=map_bytes,
+                secret=bytes(16),
+                now_ms=self.clock.now_ms(),
+            )
+        except KeysDoNotFit:
+            assert map_bytes == 100
+            return
+        self.clean_offset = result.next_dirty_offset
+        self.tell(f"kept {result.stats.records_kept} of {result.stats.records_read}")
+        for path in result.to_remove:
+            self.disk.remove(path)
+        self.take_compacted(await self.read_all(model.start, model.end))
 
     # Stopping and starting
 
@@ -538,7 +592,7 @@ class World:
         assert model.flushed <= log.end_offset <= model.end, (
             f"flushed up to {model.flushed}, appended up to {model.end}, and the log ends at {log.end_offset}"
         )
-        model.cut(log.end_offset)
+        self._cut_model(log.end_offset)
         assert log.start_offset >= min(model.durable_start, log.end_offset)
         assert log.start_offset <= max(model.start, log.bases[0])
         model.start = log.start_offset
@@ -558,10 +612,19 @@ class World:
         known = {record.offset: record for record in model.records(model.start, model.end)}
         for offset, record in there.items():
             assert known.get(offset) == record, f"{record} was never written, or is back"
-        keep = model.must_survive(self.clock.now_ms(), 10_000, self.model.end)
+        keep = model.must_survive(self.clock.now_ms(), DELETE_RETENTION_MS, self.compacted_upto)
         lost = keep - set(there)
         assert not lost, f"{[known.get(offset) for offset in sorted(lost)]} are lost"
         model.forget(set(known) - set(there))
+        for offset, record in there.items():
+            if record.value is None and offset < self.compacted_upto:
+                model.tombstones_since.setdefault(offset, self.clock.now_ms())
+
+    def _cut_model(self, end: int) -> None:
+        self.model.cut(end)
+        self.compacted_upto = min(self.compacted_upto, end)
+        if self.clean_offset is not None:
+            self.clean_offset = min(self.clean_offset, end)
 
     def _know_producers(self) -> None:
         """Sequences and open transactions follow from what is in the log."""
@@ -596,6 +659,7 @@ STEPS = {
     "checkpoint": 2,
     "delete_records": 1,
     "retain": 2,
+    "compact": 4,
     "truncate": 2,
     "reopen": 1,
     "crash": 2,

@@ -93,9 +93,10 @@ def finish_flush(log: Log, job: FlushJob) -> None:
 
 async def flush(log: Log, executor: Executor) -> None:
     """Everything that is in the log now is on the disk when this returns."""
-    job = begin_flush(log)
-    await executor.run(job.run)
-    finish_flush(log, job)
+    async with log.turn():
+        job = begin_flush(log)
+        await executor.run(job.run)
+        finish_flush(log, job)
 
 
 async def close(log: Log, executor: Executor) -> None:

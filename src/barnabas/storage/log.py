@@ -5,8 +5,9 @@ instead. What takes longer has files of its own (flush.py, truncation.py, remova
 opens a log, lookup.py finds offsets by time. OSErrors go to the caller; after one the log is as it was.
 """
 
+import asyncio
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final
 
@@ -124,6 +125,17 @@ class Log:
         # Called when there is more to flush than the settings allow, and when a segment is finished.
         self.on_flush_due: Callable[[Log], None] | None = None
         self.closed = False
+        self._turn: asyncio.Lock | None = None
+
+    def turn(self) -> asyncio.Lock:
+        """To be held by what changes the files of more than one call: flush, truncation, removal, swap.
+
+        They wait for the disk in between, and each must find the files as it left them. Appends and reads
+        never take it.
+        """
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        return self._turn
 
     # What counts
 
@@ -349,6 +361,17 @@ class Log:
         for segment in gone:
             self.aborted.forget(segment)
         self.snapshots = [at for at in self.snapshots if at >= self.bases[0]]
+        return gone
+
+    def replace(self, bases: Sequence[int], new: Segment) -> list[Segment]:
+        """Put one segment in the place of some neighbours, which have the same records or more."""
+        first = self.bases.index(bases[0])
+        gone = self.segments[first : first + len(bases)]
+        assert [segment.base_offset for segment in gone] == list(bases), f"{self.tp} has no {bases}"
+        self._replace_segments([*self.segments[:first], new, *self.segments[first + len(bases) :]])
+        for segment in gone:
+            self.aborted.forget(segment)
+        self.snapshots = [at for at in self.snapshots if at not in bases or at == bases[0]]
         return gone
 
     def cut(self, keep: i64, position: i64, end_offset: i64, producers: Producers) -> list[Segment]:

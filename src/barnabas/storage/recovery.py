@@ -230,12 +230,15 @@ class _Opening:
         return end, producers
 
     def _first_to_rebuild(self, listing: Listing, flushed: int) -> int:
-        """The segment that holds the recovery point, or an earlier one that has lost its indexes."""
+        """The segment that holds the recovery point or ends there, or an earlier one without indexes.
+
+        One that ends there may have been finished after the flush: then its indexes lack the last entry.
+        """
         for slot, segment in enumerate(self.segments):
             last = slot + 1 == len(self.segments)
             if not listing.segments[segment.base_offset].has_plausible_indexes:
                 return slot
-            if last or self.segments[slot + 1].base_offset > flushed:
+            if last or self.segments[slot + 1].base_offset >= flushed:
                 return slot
         return len(self.segments)
 

@@ -4,6 +4,7 @@ Readers may hold ranges of them, so there is a delay. A segment's files first ge
 names: whatever happens then, opening the log finishes it.
 """
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 
@@ -14,6 +15,9 @@ from barnabas.storage.log import Log
 from barnabas.storage.names import DELETED, SEGMENT_FILES, SNAPSHOT, file_name
 from barnabas.storage.retention import Decision, SegmentFacts, decide
 from barnabas.storage.segment import Segment
+from barnabas.storage.warming import warmed
+
+logger = logging.getLogger(__name__)
 
 
 def retention_facts(log: Log) -> list[SegmentFacts]:
@@ -52,18 +56,25 @@ def apply_retention(log: Log, decision: Decision, now_ms: int) -> list[Segment]:
     return gone
 
 
-async def mark_deleted(log: Log, executor: Executor, gone: Sequence[Segment]) -> list[str]:
-    """Put `.deleted` behind the names of segments that are out of the log; return the new paths."""
-    # What the segments said of producers is in the snapshots behind them: those must be there first.
-    return await executor.run(
-        partial(rename_deleted, log.fs, log.directory, gone, needs=log.unsynced_snapshots)
-    )
+async def retain(log: Log, executor: Executor, now_ms: int) -> list[str]:
+    """Let go what retention does not keep. Return the files that were marked for deletion."""
+    async with log.turn():
+        decision = await warmed(log, executor, partial(decide_retention, log, now_ms))
+        for departure in decision.departures:
+            logger.info("segment goes tp=%s base=%d why=%s", log.tp, departure.base_offset, departure.why)
+        gone = apply_retention(log, decision, now_ms)
+        # What the segments said of producers is in the snapshots behind them: those must be there first.
+        mark = partial(rename_deleted, log.fs, log.directory, gone, needs=log.unsynced_snapshots)
+        return await executor.run(mark)
 
 
 def rename_deleted(
     fs: FileSystem, directory: str, gone: Sequence[Segment], *, needs: Sequence[int] = ()
 ) -> list[str]:
-    """Do that, with the snapshots at `needs` synced before. For the executor."""
+    """Put `.deleted` behind the names of segments that are out of the log; return the new paths.
+
+    The snapshots at `needs` are synced before. For the executor.
+    """
     paths = []
     if gone and needs:
         sync_snapshots(fs, directory, needs)

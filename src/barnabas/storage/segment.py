@@ -19,7 +19,7 @@ from barnabas.records.header import (
 )
 from barnabas.storage.files import Buffer, File, FileSystem
 from barnabas.storage.index import IndexDamaged, OffsetIndex, TimeIndex
-from barnabas.storage.names import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, file_name
+from barnabas.storage.names import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
 from barnabas.storage.scan import FOUND, MORE, seek, seek_time
 
 # How much is read at once to find a batch. Indexes have an entry for about every 4 kB.
@@ -59,7 +59,9 @@ class Segment:
         self.fs: Final = fs
         self.directory = directory
         self.base_offset: Final = base_offset
+        # Behind the names of its files: the log gets its final name before the indexes do.
         self.suffix = suffix
+        self.index_suffix = suffix
         self.size = size
         # When it was made, or last written if it was made before the log was opened.
         self.created_ms = created_ms
@@ -85,7 +87,8 @@ class Segment:
         self.changes_synced: i64 = 0
 
     def path(self, kind: str) -> str:
-        return f"{self.directory}/{file_name(self.base_offset, kind)}{self.suffix}"
+        suffix = self.suffix if kind == LOG else self.index_suffix
+        return f"{self.directory}/{file_name(self.base_offset, kind)}{suffix}"
 
     def open(self) -> File:
         file = self.file
@@ -318,6 +321,27 @@ class Segment:
         self.max_timestamp = self.indexed_timestamp = -1
         self.max_timestamp_offset = self.base_offset
         self.bytes_since_entry = 0
+
+    def settle_log(self) -> None:
+        """Give the .log its final name, while it is in use."""
+        file = self.open()
+        self.suffix = ""
+        file.rename(self.path(LOG))
+
+    def settle_indexes(self) -> None:
+        """Give the indexes their final names, while they are in use."""
+        offsets, times = self.offset_index(), self.time_index()
+        files = offsets.open(), times.open()
+        aborted = self.path(TXN_INDEX)
+        self.index_suffix = ""
+        for file, index, kind in zip(files, (offsets, times), (OFFSET_INDEX, TIME_INDEX), strict=True):
+            file.rename(self.path(kind))
+            index.path = file.path
+        try:
+            self.fs.rename(aborted, self.path(TXN_INDEX))
+        except FileNotFoundError:
+            # Nothing was aborted in it.
+            return
 
     def files_to_sync(self) -> list[File]:
         """What a flush has to sync: settle it on the loop, sync in the executor."""

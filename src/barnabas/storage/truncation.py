@@ -50,15 +50,26 @@ async def truncate(log: Log, executor: Executor, offset: int, lower: LowerRecove
     `lower` writes the recovery point down. Nobody may append meanwhile. Return the files that were marked
     for deletion.
     """
+    async with log.turn():
+        return await _truncate(log, executor, offset, lower)
+
+
+async def restart_at(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
+    """Throw everything away and go on with an empty log at `offset`."""
+    async with log.turn():
+        return await _restart_at(log, executor, offset, lower)
+
+
+async def _truncate(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
     if offset >= log.end_offset:
         return []
     if offset < log.bases[0] or offset < log.start_offset:
-        return await restart_at(log, executor, offset, lower)
+        return await _restart_at(log, executor, offset, lower)
     end = log.end_offset
     cut = await executor.run(partial(find_cut, log.fs, log.directory, log.segments, log.snapshots, offset))
     if cut.end_offset < log.start_offset:
         # The log starts within the batch that has to go.
-        return await restart_at(log, executor, log.start_offset, lower)
+        return await _restart_at(log, executor, log.start_offset, lower)
     if log.recovery_point > cut.end_offset:
         log.recovery_point = cut.end_offset
         await lower(cut.end_offset)
@@ -71,8 +82,7 @@ async def truncate(log: Log, executor: Executor, offset: int, lower: LowerRecove
     return await executor.run(partial(_settle, log, gone, stale, log.epochs.to_text()))
 
 
-async def restart_at(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
-    """Throw everything away and go on with an empty log at `offset`."""
+async def _restart_at(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
     log.recovery_point = min(log.recovery_point, log.bases[0], offset)
     await lower(log.recovery_point)
     stale = log.snapshots

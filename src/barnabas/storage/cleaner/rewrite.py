@@ -184,11 +184,8 @@ class Rewriter:
         self.output.add_new(made, batch.last_offset, choice.max_timestamp)
 
     def _keep_empty(self, batch: Batch) -> None:
-        if batch.count == 0:
-            self.output.add_same(batch)
-        else:
-            made = empty_batch(read_header(batch.data, batch.at))
-            self.output.add_new(made, batch.last_offset, batch.max_timestamp)
+        made = empty_batch(read_header(batch.data, batch.at))
+        self.output.add_new(made, batch.last_offset, batch.max_timestamp)
 
 
 def record_time(batch: Batch, cursor: Cursor) -> i64:

@@ -113,6 +113,14 @@ def test_control_batches_that_are_no_markers_stay() -> None:
     assert not feed(Transactions([]), leader_change)
 
 
+def test_a_transaction_that_lost_its_data_ends_with_its_marker_all_the_same() -> None:
+    transactions = Transactions([aborted(7, 10, 14)])
+
+    feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
+
+    assert not feed(transactions, data(15, 7))
+
+
 def test_a_producer_may_abort_again_and_again() -> None:
     transactions = Transactions([aborted(7, 20, 22), aborted(7, 10, 12)])
 

@@ -88,9 +88,10 @@ def test_nothing_from_the_upper_bound_on_is_touched() -> None:
 def test_groups_are_bounded_by_the_size_of_a_segment() -> None:
     disk = three_segments()
 
-    clean_and_swap(disk, Setup(upper_bound=6, group_bytes=200))
+    cleaning = clean_and_swap(disk, Setup(upper_bound=6, group_bytes=200))
 
     assert bases(disk) == [0, 2, 4]
+    assert cleaning.stats.bytes_kept == sum(len(disk.read(path(base))) for base in (0, 2, 4))
     assert pairs(disk) == [(2, b"a", b"2"), (3, b"c", b"3"), (4, b"b", b"4"), (5, b"d", b"5")]
 
 
@@ -122,6 +123,26 @@ def test_something_is_left_of_the_last_segment_of_a_group() -> None:
     assert group.replaces == (0, 1, 2, 4)
     left = disk.read(path(0) + CLEANED)
     assert left == disk.read(path(0)) + left[-61:]
+
+
+def test_nothing_is_left_for_the_end_of_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = new_disk()
+    batches = [simple_batch(at, (b"a", b"%d" % at)) for at in range(1, 5)]
+    write_segment(disk, 0, [simple_batch(0, (b"z", b"0"))])
+    write_segment(disk, 1, batches)
+    monkeypatch.setattr("barnabas.storage.cleaner.pieces.PIECE_BYTES", len(batches[0]))
+
+    clean_and_swap(disk, Setup(upper_bound=5))
+
+    assert [header.base_offset for header in read_headers(disk)] == [0, 4]
+
+
+def test_what_is_missing_at_the_end_of_a_segment_is_clean_too() -> None:
+    disk = new_disk()
+    write_segment(disk, 0, [simple_batch(0, (b"a", b"0"))])
+    write_segment(disk, 5, [simple_batch(5, (b"b", b"5"))])
+
+    assert clean_and_swap(disk, Setup(upper_bound=9)).next_dirty_offset == 9
 
 
 def test_clean_segments_lose_what_the_dirty_ones_overwrite() -> None:

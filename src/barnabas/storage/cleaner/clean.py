@@ -1,0 +1,147 @@
+"""Compact one log while it is in use: the loop settles, the executor works, and group by group is swapped in.
+
+Truncation, retention and deletion go on meanwhile. A group whose sources were touched by them is thrown away,
+and with it the rest of the run: the next one starts where this one was sure.
+"""
+
+from functools import partial
+
+from barnabas.base.executor import Executor
+from barnabas.storage.cleaner.facts import CleanedGroup, CleaningFacts, CleaningStats
+from barnabas.storage.cleaner.grouping import Source
+from barnabas.storage.cleaner.job import Cleaning
+from barnabas.storage.cleaner.pick import Candidate, DirtyLog, DirtySegment
+from barnabas.storage.cleaner.swap import discard_cleaned, publish, retire
+from barnabas.storage.log import Log
+from barnabas.storage.names import SWAP
+from barnabas.storage.segment import Segment
+from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.warming import warmed
+
+
+class CleanResult:
+    """How far a run came."""
+
+    def __init__(self, next_dirty_offset: int, stats: CleaningStats, to_remove: list[str]) -> None:
+        self.next_dirty_offset = next_dirty_offset
+        self.stats = stats
+        # Files that were marked for deletion, for the caller to remove after a while.
+        self.to_remove = to_remove
+
+
+def dirty_log(log: Log, *, checkpoint: int | None, flushed: int) -> DirtyLog:
+    """What pick.py asks about a log. It may raise NotCached or IndexDamaged.
+
+    Only what is known to be flushed after a power loss is compacted: recovery takes holes behind the
+    recovery point for segments that are missing.
+    """
+    lagging = log.config.max_compaction_lag_ms < _FOREVER
+    segments = []
+    for segment in log.segments:
+        latest = segment.latest()[0]
+        first = segment.earliest() if lagging and segment is not log.active else 0
+        segments.append(
+            DirtySegment(
+                base_offset=segment.base_offset,
+                size=segment.size,
+                largest_timestamp=latest if latest >= 0 else segment.created_ms,
+                first_timestamp=first,
+            )
+        )
+    return DirtyLog(
+        name=str(log.tp),
+        segments=segments,
+        start_offset=log.start_offset,
+        end_offset=log.end_offset,
+        last_stable_offset=min(log.last_stable_offset, flushed),
+        checkpoint=checkpoint,
+        config=log.config,
+    )
+
+
+async def clean(
+    log: Log, executor: Executor, candidate: Candidate, *, map_bytes: int, secret: bytes, now_ms: int
+) -> CleanResult:
+    """Compact what the candidate says of this log."""
+    sources = [segment for segment in log.segments if segment.base_offset < candidate.upper_bound]
+    truncations = log.truncations
+    facts = CleaningFacts(
+        directory=log.directory,
+        sources=[_source(segment) for segment in sources],
+        dirty_start=candidate.dirty_start,
+        upper_bound=candidate.upper_bound,
+        aborted=await warmed(log, executor, partial(_aborted, log)),
+        producers=log.producers.last_written(),
+        group_bytes=log.config.segment_bytes,
+        index_bytes=log.config.segment_index_bytes,
+        index_interval_bytes=log.config.index_interval_bytes,
+        delete_retention_ms=log.config.delete_retention_ms,
+        map_bytes=map_bytes,
+        secret=secret,
+        now_ms=now_ms,
+    )
+
+    def is_outdated() -> bool:
+        return log.closed or log.truncations != truncations
+
+    cleaning = Cleaning(log.fs, facts, is_outdated)
+    to_remove: list[str] = []
+    await executor.run(cleaning.fill_map)
+    for number, group in enumerate(cleaning.groups):
+        cleaned = await executor.run(partial(cleaning.clean_group, number))
+        async with log.turn():
+            if is_outdated() or not _all_there(log, sources, group):
+                await executor.run(partial(discard_cleaned, log.fs, log.directory, cleaned.base_offset))
+                return CleanResult(candidate.dirty_start, cleaning.stats, to_remove)
+            to_remove += await _swap_in(log, executor, cleaned, sources)
+    return CleanResult(cleaning.next_dirty_offset, cleaning.stats, to_remove)
+
+
+def _source(segment: Segment) -> Source:
+    return Source(
+        base_offset=segment.base_offset,
+        size=segment.size,
+        index_size=segment.offset_index().count * 8,
+        time_index_size=segment.time_index().count * 12,
+    )
+
+
+def _aborted(log: Log) -> list[AbortedTxn]:
+    return [txn for segment in log.segments for txn in log.aborted.entries(segment)]
+
+
+def _all_there(log: Log, sources: list[Segment], group: tuple[Source, ...]) -> bool:
+    """Whether the log still has the very segments that the group was made from."""
+    wanted = {source.base_offset for source in group}
+    there = set(map(id, log.segments))
+    return all(id(segment) in there for segment in sources if segment.base_offset in wanted)
+
+
+async def _swap_in(log: Log, executor: Executor, cleaned: CleanedGroup, sources: list[Segment]) -> list[str]:
+    fs, directory = log.fs, log.directory
+    await executor.run(partial(publish, fs, directory, cleaned.base_offset))
+    new = Segment(
+        fs,
+        directory,
+        cleaned.base_offset,
+        size=cleaned.size,
+        index_size=cleaned.index_size,
+        time_index_size=cleaned.time_index_size,
+        created_ms=max(s.created_ms for s in sources if s.base_offset in cleaned.replaces),
+        suffix=SWAP,
+    )
+    new.knows_latest(cleaned.max_timestamp, cleaned.max_timestamp_offset)
+    new.names_synced = True
+    # From here on readers get the new one. Those that have ranges of the old ones keep them.
+    gone = log.replace(cleaned.replaces, new)
+    paths = await executor.run(partial(retire, fs, directory, cleaned.base_offset, cleaned.replaces))
+    for segment in gone:
+        segment.close()
+    new.settle_log()
+    await executor.run(partial(fs.sync_directory, directory))
+    new.settle_indexes()
+    await executor.run(partial(fs.sync_directory, directory))
+    return paths
+
+
+_FOREVER = 0x7FFFFFFFFFFFFFFF
