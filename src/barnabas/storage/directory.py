@@ -79,6 +79,8 @@ class Checkpoints:
     """
 
     recovery_points: dict[TopicPartition, int]
+    # Without them nobody can tell what was flushed: then nothing may be cut that could have been.
+    recovery_points_known: bool
     start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
     cleaner_offsets: dict[TopicPartition, int]
@@ -214,6 +216,8 @@ def _format(
             raise WrongDirectory(path, f"holds {entry.name}, but no {META_PROPERTIES}")
     _sync_above(fs, path)
     meta = MetaProperties(cluster_id=cluster_id, node_id=node_id, directory_id=new_id)
+    # From the start, so that later its absence means that it was lost.
+    write_offsets(fs, f"{path}/{RECOVERY_POINTS}", {})
     write_meta_properties(fs, path, meta, now_ms=now_ms)
     return meta
 
@@ -231,17 +235,19 @@ def _sync_above(fs: FileSystem, path: str) -> None:
 def _read_checkpoints(fs: FileSystem, path: str) -> Checkpoints:
     problems: list[CorruptFile] = []
 
-    def read(name: str) -> dict[TopicPartition, int]:
+    def read(name: str) -> dict[TopicPartition, int] | None:
         try:
-            return read_offsets(fs, f"{path}/{name}") or {}
+            return read_offsets(fs, f"{path}/{name}")
         except CorruptFile as problem:
             problems.append(problem)
-            return {}
+            return None
 
+    recovery_points = read(RECOVERY_POINTS)
     return Checkpoints(
-        recovery_points=read(RECOVERY_POINTS),
-        start_offsets=read(START_OFFSETS),
-        high_watermarks=read(HIGH_WATERMARKS),
-        cleaner_offsets=read(CLEANER_OFFSETS),
+        recovery_points=recovery_points or {},
+        recovery_points_known=recovery_points is not None,
+        start_offsets=read(START_OFFSETS) or {},
+        high_watermarks=read(HIGH_WATERMARKS) or {},
+        cleaner_offsets=read(CLEANER_OFFSETS) or {},
         problems=tuple(problems),
     )

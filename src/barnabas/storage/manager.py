@@ -15,25 +15,24 @@ from typing import Final
 from barnabas.base.clock import Clock
 from barnabas.base.coalesce import Coalesced
 from barnabas.base.executor import Executor
-from barnabas.base.ids import TopicPartition, Uuid, format_uuid
+from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import together
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory import LogDirectory, open_directory
 from barnabas.storage.errors import DirectoryOffline, StorageError
 from barnabas.storage.files import FileSystem
-from barnabas.storage.flush import close
+from barnabas.storage.flush import close, flush
 from barnabas.storage.log import Log
 from barnabas.storage.meta_properties import check_together
-from barnabas.storage.names import DELETE_DIRECTORY, directory_name
-from barnabas.storage.partition_directories import DirectoryKind, PartitionDirectory
+from barnabas.storage.names import directory_name
+from barnabas.storage.partition_directories import DirectoryKind, PartitionDirectory, aside_name
 from barnabas.storage.partition_metadata import read_partition_metadata, write_partition_metadata
 from barnabas.storage.recovery import Opened, open_log
 from barnabas.storage.truncation import truncate
 
 logger = logging.getLogger(__name__)
 
-# The name of a directory on its way out: topic-partition.id-delete, and no file system takes more.
-_NAME_MAX: Final = 255
+CLUSTER_METADATA: Final = TopicPartition("__cluster_metadata", 0)
 
 Configs = Callable[[TopicPartition], LogConfig]
 
@@ -104,6 +103,10 @@ class LogManager:
         self._configs = configs
         self._new_id = new_id
         self._loads_at_once = loads_at_once
+        # How far each log is compacted, by the cleaner's checkpoints.
+        self.clean_offsets: dict[TopicPartition, int] = {}
+        # What a power loss would leave of the recovery points: those that were written down last.
+        self.written_points: dict[TopicPartition, int] = {}
         self._recovery_writers: dict[str, Coalesced] = {}
         # Called for every log that is opened or created, before anybody else sees it.
         self.on_log: list[Callable[[Log], None]] = []
@@ -163,6 +166,9 @@ class LogManager:
         report.findings += [str(problem) for problem in directory.checkpoints.problems]
         todo: list[PartitionDirectory] = []
         for found in contents.partitions:
+            if found.tp == CLUSTER_METADATA:
+                # The quorum opens its log itself: it knows other things of it than we do.
+                continue
             if found.kind is DirectoryKind.LOG:
                 todo.append(found)
             elif found.kind is DirectoryKind.DELETE:
@@ -199,7 +205,7 @@ class LogManager:
             f"{directory.path}/{found.name}",
             self._configs(tp),
             clean=directory.clean is not None,
-            recovery_point=known.recovery_points.get(tp, 0),
+            recovery_point=known.recovery_points.get(tp, 0) if known.recovery_points_known else None,
             start_offset=known.start_offsets.get(tp, 0),
             now_ms=self.clock.now_ms(),
         )
@@ -218,6 +224,10 @@ class LogManager:
         if tp in self._homes:
             raise LogExists(tp, self._homes[tp].path, directory.path)
         report.findings += opened.findings
+        known = directory.checkpoints
+        self.written_points[tp] = known.recovery_points.get(tp, 0)
+        if tp in known.cleaner_offsets:
+            self.clean_offsets[tp] = known.cleaner_offsets[tp]
         self._add(directory, opened.log)
 
     def _add(self, directory: LogDirectory, log: Log) -> None:
@@ -321,12 +331,13 @@ class LogManager:
         directory = self._homes.pop(tp)
         log = self.logs.pop(tp, None)
         self.broken.pop(tp, None)
+        self.clean_offsets.pop(tp, None)
+        self.written_points.pop(tp, None)
         if log is not None:
             log.closed = True
         old = f"{directory.path}/{directory_name(tp)}"
-        unique = format_uuid(self._new_id()).replace("-", "_")
-        tail = f"-{tp.partition}.{unique}{DELETE_DIRECTORY}"
-        new = f"{directory.path}/{tp.topic[: _NAME_MAX - len(tail)]}{tail}"
+        unique = self._new_id().hex()
+        new = f"{directory.path}/{aside_name(tp, DirectoryKind.DELETE, unique)}"
         try:
             await self.executor.run(partial(self._rename_directory, old, new, directory.path))
         except OSError as error:
@@ -338,13 +349,29 @@ class LogManager:
         self.fs.rename(old, new)
         self.fs.sync_directory(above)
 
+    async def remove_doomed(self) -> None:
+        """Remove the directories of deleted partitions whose time has come."""
+        now_ms = self.clock.monotonic_ms()
+        ripe = [path for at, path in self.doomed if at <= now_ms]
+        self.doomed = [(at, path) for at, path in self.doomed if at > now_ms]
+        for path in ripe:
+            try:
+                await self.executor.run(partial(remove_directory, self.fs, path))
+            except OSError as error:
+                # It is out of the way; the next start tries again.
+                logger.error("directory not removed path=%s error=%s", path, error)
+
     # Checkpoints
 
     async def _write_recovery_points(self, directory: LogDirectory) -> None:
         points = {log.tp: log.recovery_point for log in self.logs_in(directory)}
+        # Until they are written, the lower of old and new is all that can be relied on.
+        for tp, point in points.items():
+            self.written_points[tp] = min(point, self.written_points.get(tp, 0))
         await self._write(
             directory, partial(directory.write_recovery_points, self._with_broken(directory, points))
         )
+        self.written_points.update({tp: point for tp, point in points.items() if tp in self.logs})
 
     def _with_broken(
         self, directory: LogDirectory, points: Mapping[TopicPartition, int]
@@ -354,14 +381,31 @@ class LogManager:
         kept = {tp: old[tp] for tp in self.broken if self._homes[tp] is directory and tp in old}
         return {**kept, **points}
 
+    async def write_recovery_points(self, directory: LogDirectory) -> None:
+        """Write down what is flushed of a directory's logs."""
+        await self._recovery_writers[directory.path].run()
+
     async def write_checkpoints(self, directory: LogDirectory) -> None:
         """Write down recovery points, start offsets and high watermarks of a directory's logs."""
-        await self._recovery_writers[directory.path].run()
+        await self.write_recovery_points(directory)
         logs = self.logs_in(directory)
         starts = {log.tp: log.start_offset for log in logs if log.start_offset > log.bases[0]}
         await self._write(directory, partial(directory.write_start_offsets, starts))
         marks = {log.tp: log.high_watermark for log in logs}
         await self._write(directory, partial(directory.write_high_watermarks, marks))
+
+    async def write_clean_offsets(self, directory: LogDirectory) -> None:
+        """Write down how far the logs of a directory are compacted."""
+        here = [log.tp for log in self.logs_in(directory)]
+        offsets = {tp: self.clean_offsets[tp] for tp in here if tp in self.clean_offsets}
+        await self._write(directory, partial(directory.write_cleaner_offsets, offsets))
+
+    async def flush(self, log: Log) -> None:
+        """Everything that is in the log now is on the disk when this returns."""
+        try:
+            await flush(log, self.executor)
+        except OSError as error:
+            raise self.failed(log, error) from error
 
     async def _write(self, directory: LogDirectory, write: Callable[[], None]) -> None:
         directory.check()
@@ -375,7 +419,11 @@ class LogManager:
         """Cut a log, with its recovery point written down first. Return the files that are to go."""
         directory = self.home(log)
 
-        async def lower(_: int) -> None:
+        async def lower(to: int) -> None:
+            if self.clean_offsets.get(log.tp, 0) > to:
+                # Other records will have these offsets. They were not compacted.
+                self.clean_offsets[log.tp] = to
+                await self.write_clean_offsets(directory)
             await self._recovery_writers[directory.path].run()
 
         try:
@@ -407,6 +455,17 @@ class LogManager:
                 await close(log, self.executor)
 
         await together(*(close_some() for _ in range(self._loads_at_once)))
+
+
+def remove_directory(fs: FileSystem, path: str) -> None:
+    """Remove a directory and what is in it. For the executor."""
+    for entry in fs.entries(path):
+        below = f"{path}/{entry.name}"
+        if entry.is_directory:
+            remove_directory(fs, below)
+        else:
+            fs.remove(below)
+    fs.remove_directory(path)
 
 
 _LOAD_CHUNK: Final = 64

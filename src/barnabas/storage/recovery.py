@@ -9,6 +9,7 @@ cut: damage there is a CorruptLog, and the log stays out of service.
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
+from barnabas.records.header import HEADER_SIZE
 from barnabas.storage.aborted import write_aborted
 from barnabas.storage.cleaner.swap import finish_swaps
 from barnabas.storage.config import LogConfig
@@ -305,7 +306,7 @@ class _Opening:
                 segment.note(reader.position, batch.size, end - 1, batch.max_timestamp, interval)
                 segment.spill_some()
         except BadBatch as wrong:
-            if end < flushed:
+            if end < flushed or (self.recovery_point is None and not self._looks_torn(segment, wrong)):
                 raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
             self._cut(segment, wrong)
             cut = True
@@ -329,6 +330,25 @@ class _Opening:
         epoch = replay.epochs.epoch_for(expected)
         if epoch is not None and 0 <= batch.leader_epoch < epoch:
             raise BadBatch(reader.position, f"leader epoch {batch.leader_epoch} comes after {epoch}")
+
+    def _looks_torn(self, segment: Segment, wrong: BadBatch) -> bool:
+        """Without a recovery point: whether nothing good follows, so that it is the end of all."""
+        if segment is not self.segments[-1]:
+            return False
+        header = segment.open().read(wrong.position, HEADER_SIZE)
+        if len(header) < HEADER_SIZE:
+            return True
+        after = wrong.position + Batch(header, 0).size
+        if not wrong.position < after < segment.size:
+            return True
+        reader = BatchReader(segment.open(), after, segment.size)
+        try:
+            batch = reader.next(True)
+            if batch is not None:
+                reader.verify(batch)
+        except BadBatch:
+            return True
+        return batch is None
 
     def _cut(self, segment: Segment, wrong: BadBatch) -> None:
         gone = segment.size - wrong.position

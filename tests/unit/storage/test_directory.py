@@ -39,7 +39,11 @@ def test_a_new_directory_is_made_and_gets_its_id(tmp_path: Path) -> None:
     assert directory.meta == MetaProperties(cluster_id="cluster", node_id=1, directory_id=ID)
     assert directory.clean is None
     assert directory.checkpoints.recovery_points == {}
-    assert sorted(entry.name for entry in Path(path).iterdir()) == [".lock", "meta.properties"]
+    assert sorted(entry.name for entry in Path(path).iterdir()) == [
+        ".lock",
+        "meta.properties",
+        "recovery-point-offset-checkpoint",
+    ]
     directory.close()
 
 
@@ -124,12 +128,14 @@ def test_a_rotten_identity_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_rotten_checkpoint_is_reported_and_done_without(tmp_path: Path) -> None:
+    opened(DiskFileSystem(), str(tmp_path)).close()
     (tmp_path / "recovery-point-offset-checkpoint").write_bytes(b"rotten")
     (tmp_path / "log-start-offset-checkpoint").write_bytes(b"0\n1\norders 0 5\n")
 
     directory = opened(DiskFileSystem(), str(tmp_path))
 
     assert directory.checkpoints.recovery_points == {}
+    assert not directory.checkpoints.recovery_points_known
     assert directory.checkpoints.start_offsets == {TopicPartition("orders", 0): 5}
     assert [problem.path for problem in directory.checkpoints.problems] == [
         f"{tmp_path}/recovery-point-offset-checkpoint"
@@ -251,7 +257,7 @@ def test_every_directory_above_a_new_one_is_synced_before_it_counts_as_formatted
 
     opened(disk).close()
 
-    assert disk.synced == [("/mnt/disk", False), ("/mnt", False), ("/", False), (PATH, True)]
+    assert disk.synced == [("/mnt/disk", False), ("/mnt", False), ("/", False), (PATH, False), (PATH, True)]
 
 
 def test_a_directory_above_that_may_not_be_read_is_passed_over() -> None:

@@ -99,8 +99,9 @@ def _rename(fs: FileSystem, directory: str, old: str, new: str) -> bool:
 
 def finish_swaps(fs: FileSystem, directory: str) -> list[str]:
     """End or undo what was begun with the files of a log's directory; say what was done."""
-    said = _remove(fs, directory, _found(fs, directory, DELETED), "was on its way out")
-    said += _undo_unpublished(fs, directory)
+    # Nothing to tell of: their time had not come when the broker stopped.
+    _remove(fs, directory, _found(fs, directory, DELETED), "was on its way out")
+    said = _undo_unpublished(fs, directory)
     swaps = _found(fs, directory, SWAP)
     logs = [offset for offset, kind in swaps if kind == LOG + SWAP]
     for base_offset in logs:

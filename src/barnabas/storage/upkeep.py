@@ -1,0 +1,274 @@
+"""What has to be done to logs now and then: flush, checkpoints, retention, compaction, expiry, removal.
+
+One task for each, all owned by run(). A failing disk takes its directory out of service and nothing else; a
+log that cannot be compacted is left alone until the next start, and says so.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from barnabas.base.tasks import together
+from barnabas.storage.cleaner.build import KeysDoNotFit
+from barnabas.storage.cleaner.clean import clean, dirty_log
+from barnabas.storage.cleaner.facts import CleanedTooLarge, CleaningStopped
+from barnabas.storage.cleaner.pick import Candidate, weigh
+from barnabas.storage.errors import CorruptLog, DirectoryOffline, LogClosed, StorageError
+from barnabas.storage.log import Log
+from barnabas.storage.manager import LogManager
+from barnabas.storage.removal import remove_all, retain
+from barnabas.storage.warming import warmed
+
+logger = logging.getLogger(__name__)
+
+_FOREVER: Final = 0x7FFFFFFFFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepSettings:
+    """How often, and how much. The names and defaults are those of Kafka's broker settings."""
+
+    # log.flush.scheduler.interval.ms is Kafka's; here flush.ms is looked at as often as this.
+    flush_check_ms: int = 1_000
+    # log.flush.offset.checkpoint.interval.ms and log.flush.start.offset.checkpoint.interval.ms
+    checkpoint_ms: int = 60_000
+    # log.retention.check.interval.ms
+    retention_check_ms: int = 300_000
+    # log.cleaner.enable, log.cleaner.backoff.ms, log.cleaner.dedupe.buffer.size
+    cleaner_enable: bool = True
+    cleaner_backoff_ms: int = 15_000
+    cleaner_map_bytes: int = 128 * 1024 * 1024
+    # producer.id.expiration.check.interval.ms and producer.id.expiration.ms
+    producer_check_ms: int = 600_000
+    producer_expiration_ms: int = 86_400_000
+    # How often files that were marked for deletion are looked at.
+    removal_check_ms: int = 1_000
+
+
+class Upkeep:
+    """The chores of one log manager. Each method does one round; run() does them at their times."""
+
+    def __init__(self, manager: LogManager, settings: UpkeepSettings, *, secret: bytes) -> None:
+        self.manager: Final = manager
+        self.settings: Final = settings
+        # For the hashes of keys, so that nobody can choose keys that collide.
+        self._secret = secret
+        # Logs that will not be compacted before the next start, and why.
+        self.uncleanable: dict[Log, str] = {}
+        # Files that were marked for deletion, and when they may go.
+        self._marked: list[tuple[int, list[str]]] = []
+        self._flushed_ms: dict[Log, int] = {}
+        self._due: dict[Log, None] = {}
+        self._wake = asyncio.Event()
+        manager.on_log.append(self._watch)
+        for log in manager.logs.values():
+            self._watch(log)
+
+    def _watch(self, log: Log) -> None:
+        log.on_flush_due = self._flush_is_due
+
+    def _flush_is_due(self, log: Log) -> None:
+        self._due[log] = None
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Do everything at its time, until cancelled."""
+        settings = self.settings
+        chores = [
+            self._flush_when_due(),
+            self._every(settings.flush_check_ms, self.flush_old),
+            self._every(settings.checkpoint_ms, self.write_checkpoints),
+            self._every(settings.retention_check_ms, self.enforce_retention),
+            self._every(settings.producer_check_ms, self.expire_producers),
+            self._every(settings.removal_check_ms, self.remove_marked),
+        ]
+        if settings.cleaner_enable:
+            chores.append(self._every(settings.cleaner_backoff_ms, self.clean_all))
+        await together(*chores)
+
+    async def _every(self, interval_ms: int, chore: Callable[[], Awaitable[object]]) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            await chore()
+
+    # Flush
+
+    async def _flush_when_due(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self.flush_due()
+
+    async def flush_due(self) -> None:
+        """Flush the logs that asked for it: a segment is finished, or flush.messages are waiting."""
+        due, self._due = self._due, {}
+        for log in due:
+            await self._flush(log)
+
+    async def flush_old(self) -> None:
+        """Flush the logs in which something has waited for flush.ms."""
+        now_ms = self.manager.clock.monotonic_ms()
+        for log in self._logs():
+            limit = log.config.flush_ms
+            if limit == _FOREVER or log.end_offset == log.recovery_point:
+                continue
+            if now_ms - self._flushed_ms.setdefault(log, now_ms) >= limit:
+                await self._flush(log)
+
+    async def _flush(self, log: Log) -> None:
+        if log.closed:
+            return
+        try:
+            await self.manager.flush(log)
+        except StorageError as error:
+            logger.error("flush failed tp=%s error=%s", log.tp, error)
+            return
+        self._flushed_ms[log] = self.manager.clock.monotonic_ms()
+
+    # Checkpoints and expiry
+
+    async def write_checkpoints(self) -> None:
+        for directory in self.manager.directories:
+            if directory.offline is None:
+                try:
+                    await self.manager.write_checkpoints(directory)
+                except DirectoryOffline as error:
+                    logger.error("checkpoints not written: %s", error)
+
+    async def expire_producers(self) -> None:
+        """Forget producers that have written nothing for long."""
+        for log in self._logs():
+            log.producers.expire(self.manager.clock.now_ms(), after_ms=self.settings.producer_expiration_ms)
+        self._flushed_ms = {log: at for log, at in self._flushed_ms.items() if not log.closed}
+
+    # Retention and removal
+
+    async def enforce_retention(self) -> None:
+        """Let go what retention does not keep."""
+        for log in self._logs():
+            # Compacted logs too: what lies before their start may go.
+            await self._guarded(log, self._retain(log))
+
+    async def _retain(self, log: Log) -> None:
+        self._mark(log, await retain(log, self.manager.executor, self.manager.clock.now_ms()))
+
+    def _mark(self, log: Log, paths: list[str]) -> None:
+        if paths:
+            at = self.manager.clock.monotonic_ms() + log.config.file_delete_delay_ms
+            self._marked.append((at, paths))
+
+    async def truncate(self, log: Log, offset: int) -> None:
+        """Cut a log; its files go with the others."""
+        self._mark(log, await self.manager.truncate(log, offset))
+
+    async def remove_marked(self) -> None:
+        """Remove the files and directories whose time has come."""
+        now_ms = self.manager.clock.monotonic_ms()
+        ripe = [path for at, paths in self._marked if at <= now_ms for path in paths]
+        self._marked = [(at, paths) for at, paths in self._marked if at > now_ms]
+        if ripe:
+            await self.manager.executor.run(partial(remove_all, self.manager.fs, ripe))
+        await self.manager.remove_doomed()
+
+    # Compaction
+
+    async def clean_all(self) -> None:
+        """Compact whatever is worth it, the dirtiest log first, until nothing is."""
+        await self._write_points_of_compacted()
+        # Logs that a run brought nowhere, because something else changed them, wait for the next round.
+        waiting: set[Log] = set()
+        while True:
+            found = await self._dirtiest(waiting)
+            if found is None:
+                return
+            log, candidate = found
+            await self._guarded(log, self._clean(log, candidate))
+            if self.manager.clean_offsets.get(log.tp, -1) <= candidate.dirty_start:
+                waiting.add(log)
+
+    async def _write_points_of_compacted(self) -> None:
+        """Only what is known to be flushed after a power loss is compacted."""
+        manager, points = self.manager, self.manager.written_points
+        compacted = [log for log in self._logs() if log.config.compacts]
+        behind = [log for log in compacted if points.get(log.tp, 0) < log.recovery_point]
+        for directory in {manager.home(log).path: manager.home(log) for log in behind}.values():
+            try:
+                await self.manager.write_recovery_points(directory)
+            except DirectoryOffline as error:
+                logger.error("checkpoints not written: %s", error)
+
+    async def _dirtiest(self, waiting: set[Log]) -> tuple[Log, Candidate] | None:
+        now_ms = self.manager.clock.now_ms()
+        best: tuple[Log, Candidate] | None = None
+        for log in self._logs():
+            if not log.config.compacts or len(log.segments) < 2 or log in self.uncleanable or log in waiting:
+                continue
+            candidate = await self._weigh(log, now_ms)
+            if candidate is None or not candidate.is_worth_it:
+                continue
+            if best is None or candidate.dirty_ratio > best[1].dirty_ratio:
+                best = (log, candidate)
+        return best
+
+    async def _weigh(self, log: Log, now_ms: int) -> Candidate | None:
+        manager = self.manager
+        facts = partial(
+            dirty_log,
+            log,
+            checkpoint=manager.clean_offsets.get(log.tp),
+            flushed=manager.written_points.get(log.tp, 0),
+        )
+        try:
+            return weigh(await warmed(log, manager.executor, facts), now_ms)
+        except (CorruptLog, LogClosed) as error:
+            self._give_up(log, error)
+            return None
+
+    async def _clean(self, log: Log, candidate: Candidate) -> None:
+        manager = self.manager
+        try:
+            result = await clean(
+                log,
+                manager.executor,
+                candidate,
+                map_bytes=self.settings.cleaner_map_bytes,
+                secret=self._secret,
+                now_ms=manager.clock.now_ms(),
+            )
+        except (CorruptLog, KeysDoNotFit, CleanedTooLarge) as error:
+            self._give_up(log, error)
+            return
+        except CleaningStopped:
+            return
+        self._mark(log, result.to_remove)
+        stats = result.stats
+        logger.info(
+            "compacted tp=%s upto=%d bytes=%d->%d records=%d->%d",
+            log.tp,
+            result.next_dirty_offset,
+            stats.bytes_read,
+            stats.bytes_kept,
+            stats.records_read,
+            stats.records_kept,
+        )
+        manager.clean_offsets[log.tp] = result.next_dirty_offset
+        await manager.write_clean_offsets(manager.home(log))
+
+    def _give_up(self, log: Log, error: StorageError) -> None:
+        logger.error("log will not be compacted tp=%s error=%s", log.tp, error)
+        self.uncleanable[log] = str(error)
+
+    async def _guarded(self, log: Log, work: Awaitable[None]) -> None:
+        """Do something with one log. What is wrong with it, or with its disk, does not stop the others."""
+        try:
+            await work
+        except OSError as error:
+            self.manager.failed(log, error)
+        except StorageError as error:
+            logger.error("upkeep failed tp=%s error=%s", log.tp, error)
+
+    def _logs(self) -> Iterable[Log]:
+        return [log for log in self.manager.logs.values() if not log.closed]
