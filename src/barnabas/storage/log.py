@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final
 
+from crc32c import crc32c
 from mypy_extensions import i64
 
 from barnabas.base.ids import TopicPartition, Uuid
@@ -23,7 +24,7 @@ from barnabas.storage.errors import LogClosed, OffsetOutOfRange, UnexpectedOffse
 from barnabas.storage.files import Buffer, FileRange, FileSystem, NotCached
 from barnabas.storage.intake import Batch, take_produced, take_written, whole_header
 from barnabas.storage.marker import Marker, read_marker
-from barnabas.storage.names import SNAPSHOT, file_name
+from barnabas.storage.names import LOG, SNAPSHOT, file_name
 from barnabas.storage.producer_snapshot import write_snapshot
 from barnabas.storage.producers import Origin, Producers
 from barnabas.storage.segment import Found, Segment
@@ -100,7 +101,7 @@ class Log:
         self.fs: Final = fs
         self.tp: Final = tp
         self.directory = directory
-        self.config = config
+        self.configure(config)
         self.segments = segments
         self.bases = [segment.base_offset for segment in segments]
         self.active = segments[-1]
@@ -126,6 +127,17 @@ class Log:
         self.on_flush_due: Callable[[Log], None] | None = None
         self.closed = False
         self._turn: asyncio.Lock | None = None
+
+    def configure(self, config: LogConfig) -> None:
+        """Take other settings. What every append asks for is kept at hand."""
+        self.config = config
+        self.segment_bytes: i64 = config.segment_bytes
+        self.index_bytes: i64 = config.segment_index_bytes
+        self.interval: i64 = config.index_interval_bytes
+        self.flush_messages: i64 = config.flush_messages
+        self.segment_ms: i64 = config.max_segment_ms
+        self.jitter_ms: i64 = min(config.segment_jitter_ms, config.max_segment_ms)
+        self.log_append_time: bool = config.log_append_time
 
     def turn(self) -> asyncio.Lock:
         """To be held by what changes the files of more than one call: flush, truncation, removal, swap.
@@ -224,7 +236,7 @@ class Log:
         last = base + batch.last_delta
         append_time: i64 = -1
         view = memoryview(data)
-        if self.config.log_append_time and not batch.is_control():
+        if self.log_append_time and not batch.is_control():
             append_time = now_ms
             copy = bytearray(view)
             stamp(copy, 0, base_offset=base, leader_epoch=leader_epoch, log_append_time_ms=now_ms)
@@ -237,7 +249,7 @@ class Log:
             batch.size,
             last,
             batch.max_timestamp,
-            self.config.index_interval_bytes,
+            self.interval,
         )
         self._appended(batch, header, marker, base, leader_epoch)
         return Appended(base, last, append_time)
@@ -264,7 +276,7 @@ class Log:
                 else:
                     header = whole_header(part, 0)
             segment = self._segment_for(batch.size, last, batch.max_timestamp, now_ms)
-            segment.append([part], batch.size, last, batch.max_timestamp, self.config.index_interval_bytes)
+            segment.append([part], batch.size, last, batch.max_timestamp, self.interval)
             self._appended(batch, header, marker, batch.base_offset, batch.leader_epoch)
             at += batch.size
 
@@ -284,24 +296,20 @@ class Log:
             if ended is not None:
                 self.aborted.add(self.active, ended)
         self.producers.end_offset = self.end_offset
-        if self.on_flush_due is not None:
-            limit: i64 = self.config.flush_messages
-            if self.end_offset - self.recovery_point >= limit:
-                self.on_flush_due(self)
+        if self.end_offset - self.recovery_point >= self.flush_messages and self.on_flush_due is not None:
+            self.on_flush_due(self)
 
     # Roll
 
     def _segment_for(self, size: i64, last_offset: i64, max_timestamp: i64, now_ms: i64) -> Segment:
         """The segment that takes the next batch: the active one, or a new one in its place."""
         segment = self.active
-        config = self.config
-        segment_bytes: i64 = config.segment_bytes
-        if size > segment_bytes:
-            raise BatchTooLarge(size=size, limit=segment_bytes, setting="segment.bytes")
+        if size > self.segment_bytes:
+            raise BatchTooLarge(size=size, limit=self.segment_bytes, setting="segment.bytes")
         if (
-            segment.size + size <= segment_bytes
+            segment.size + size <= self.segment_bytes
             and last_offset - segment.base_offset <= OFFSET_SPAN_MAX
-            and not segment.is_full(config.segment_index_bytes)
+            and not segment.is_full(self.index_bytes)
             and not self._is_too_old(segment, max_timestamp, now_ms)
         ):
             return segment
@@ -311,7 +319,10 @@ class Log:
     def _is_too_old(self, segment: Segment, timestamp: i64, now_ms: i64) -> bool:
         if segment.size == 0:
             return False
-        limit: i64 = self.config.segment_ms
+        limit = self.segment_ms
+        if self.jitter_ms > 0:
+            # So that logs that were made together do not all roll together. By the name, not by chance.
+            limit -= crc32c(segment.path(LOG).encode()) % self.jitter_ms
         first: i64 = segment.first_timestamp
         if first < -1:
             first = segment.earliest()
@@ -329,7 +340,7 @@ class Log:
         self.aborted.spill(old)
         self.take_snapshot()
         new = Segment(self.fs, self.directory, self.end_offset, created_ms=now_ms)
-        new.make_files()
+        new.make_files(self.segment_bytes if self.config.preallocate else 0)
         # Lists are replaced, not changed, because jobs in the executor hold the ones they were given.
         self.segments = [*self.segments, new]
         self.bases = [*self.bases, new.base_offset]

@@ -41,34 +41,46 @@ def offset_for_time(log: Log, timestamp: int) -> TimedOffset | None:
 def latest_record(log: Log) -> TimedOffset | None:
     """The record of the latest timestamp, the first if there are several; None for a log without any."""
     best: Found | None = None
-    where = log.active
+    time, where = -1, log.active
     for segment, next_base in _segments_with_ends(log):
         if next_base <= log.start_offset or segment.size == 0:
             continue
-        found = _latest_batch(segment, log.start_offset)
-        if found is not None and (best is None or found.max_timestamp > best.max_timestamp):
-            best, where = found, segment
-    if best is None or best.max_timestamp < 0:
+        latest, found = _latest_batch(segment, log.start_offset)
+        if found is not None and latest > time:
+            best, time, where = found, latest, segment
+    if best is None:
         return None
     epoch, records = _records(where, best)
-    readable = [record for record in records if record.offset >= log.start_offset]
+    readable = _readable(records, log.start_offset)
     if not readable:
+        # Compaction has emptied the batch and left it its time. Kafka does not look further either.
         return None
-    latest = max(readable, key=lambda record: record.timestamp)
-    return TimedOffset(latest.offset, latest.timestamp, epoch)
+    record = max(readable, key=lambda record: record.timestamp)
+    return TimedOffset(record.offset, record.timestamp, epoch)
 
 
-def _latest_batch(segment: Segment, start: int) -> Found | None:
-    """The first batch that has the segment's latest timestamp, of those that can still be read."""
+def _latest_batch(segment: Segment, start: int) -> tuple[int, Found | None]:
+    """The latest timestamp of a segment and the first batch that has it, of what can still be read."""
     if segment.base_offset >= start:
-        return segment.find(segment.latest()[1])
+        timestamp, offset = segment.latest()
+        return timestamp, segment.find(offset)
     # Records were deleted in the middle of it, perhaps the latest ones: look at all that are left.
-    best = found = segment.find(start)
+    latest, best = -1, None
+    found = segment.find(start)
     while found is not None:
-        if best is None or found.max_timestamp > best.max_timestamp:
-            best = found
+        timestamp = found.max_timestamp
+        if found.base_offset < start:
+            # Also in the middle of this batch, and its own maximum may be of what was deleted.
+            left = _readable(_records(segment, found)[1], start)
+            timestamp = max([record.timestamp for record in left], default=-1)
+        if timestamp > latest:
+            latest, best = timestamp, found
         found = segment.find(found.last_offset + 1)
-    return best
+    return latest, best
+
+
+def _readable(records: list[Record], start: int) -> list[Record]:
+    return [record for record in records if record.offset >= start]
 
 
 def _segments_with_ends(log: Log) -> list[tuple[Segment, int]]:

@@ -366,7 +366,7 @@ class _Opening:
 
     def _new_log(self, producers: Producers | None = None) -> Opened:
         segment = Segment(self.fs, self.directory, self.start_offset, created_ms=self.now_ms)
-        segment.make_files()
+        segment.make_files(self.config.segment_bytes if self.config.preallocate else 0)
         self.segments = [segment]
         known = producers or Producers()
         known.end_offset = self.start_offset

@@ -82,6 +82,8 @@ class Segment:
         self.written_from = size
         # Its names are known to be on the disk: a flush of a new segment has to sync the directory once.
         self.names_synced = False
+        # The file is larger than what counts of it.
+        self.has_room = False
         # Counts what was written to its files, and how much of that a flush has synced.
         self.changes: i64 = 0
         self.changes_synced: i64 = 0
@@ -110,11 +112,14 @@ class Segment:
             self.times = found
         return found
 
-    def make_files(self) -> None:
-        """Make the files of a new, empty segment."""
+    def make_files(self, room: i64 = 0) -> None:
+        """Make the files of a new, empty segment. With `room` the log file gets that size beforehand."""
         self.max_timestamp = -1
         self.names_synced = False
         self.file = self.fs.open(self.path(LOG), create=True)
+        if room > 0:
+            self.file.truncate(room)
+            self.has_room = True
         for kind in (OFFSET_INDEX, TIME_INDEX):
             self.fs.open(self.path(kind), create=True).close()
 
@@ -164,6 +169,9 @@ class Segment:
         """Nothing more will be appended, for now: leave complete indexes behind."""
         if self.max_timestamp != _UNKNOWN:
             self.note_time()
+        if self.has_room:
+            self.open().truncate(self.size)
+            self.has_room = False
         self.changes += 1
         self.spill()
 
