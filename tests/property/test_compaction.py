@@ -315,7 +315,7 @@ ENDS = st.builds(End, st.sampled_from(PRODUCERS), st.booleans())
 # One slot more than the keys of the largest batch and the load factor need.
 SLOTS = st.one_of(st.integers(BATCH_RECORDS_MAX + 2, 12), st.just(1000))
 CLEANS = st.builds(Clean, st.sampled_from([0, 1, 600, 2000]), st.sampled_from([1, 400, 1500, 1 << 20]), SLOTS)
-EVENTS = st.lists(st.one_of(WRITES, WRITES, WRITES, ENDS, st.builds(Roll), CLEANS), max_size=40)
+EVENTS = st.lists(st.one_of(WRITES, WRITES, WRITES, ENDS, st.builds(Roll), CLEANS), min_size=12, max_size=60)
 
 
 @settings(max_examples=150)

@@ -31,7 +31,17 @@ KERNELS = (
     "barnabas.storage.segment",
     "barnabas.storage.intake",
     "barnabas.storage.log",
+    "barnabas.storage.epochs",
     "barnabas.storage.replay",
+    "barnabas.storage.recovery",
+    "barnabas.storage.cleaner.key_hash",
+    "barnabas.storage.cleaner.key_map",
+    "barnabas.storage.cleaner.batch",
+    "barnabas.storage.cleaner.transactions",
+    "barnabas.storage.cleaner.output",
+    "barnabas.storage.cleaner.partial",
+    "barnabas.storage.cleaner.rewrite",
+    "barnabas.storage.cleaner.build",
 )
 
 

@@ -8,6 +8,7 @@ checkpoints, compaction) is in upkeep.py.
 import errno
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -19,7 +20,7 @@ from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import together
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory import LogDirectory, open_directory
-from barnabas.storage.errors import DirectoryOffline, StorageError
+from barnabas.storage.errors import CorruptFile, DirectoryOffline, LogClosed, StorageError
 from barnabas.storage.files import FileSystem
 from barnabas.storage.flush import close, flush
 from barnabas.storage.log import Log
@@ -117,12 +118,23 @@ class LogManager:
     # Opening
 
     async def open(self, on_progress: Callable[[Progress], None] | None = None) -> OpenReport:
-        """Open every directory and load every log in it. Fails only if no directory can be had."""
+        """Open every directory and load every log in it.
+
+        Fails only if no directory can be had, or if one is not this node's: that is for a person to decide.
+        """
+        try:
+            return await self._open(on_progress)
+        except BaseException:
+            for directory in self.directories:
+                directory.close()
+            raise
+
+    async def _open(self, on_progress: Callable[[Progress], None] | None) -> OpenReport:
         report = OpenReport()
         for path in self.paths:
             try:
                 directory = await self.executor.run(partial(self._open_directory, path))
-            except OSError as error:
+            except (OSError, CorruptFile) as error:
                 logger.error("log directory failed path=%s error=%s", path, error)
                 report.failed[path] = str(error)
                 continue
@@ -183,7 +195,13 @@ class LogManager:
                 if on_progress is not None:
                     on_progress(Progress(directory.path, self._count(directory), total))
 
-        await together(*(load_some() for _ in range(self._loads_at_once)))
+        try:
+            await together(*(load_some() for _ in range(self._loads_at_once)))
+        except OSError:
+            # Also those that nobody got to are here, and out of reach. None may be made in their place.
+            for found in todo:
+                self._homes.setdefault(found.tp, directory)
+            raise
 
     def _open_logs(
         self, directory: LogDirectory, some: Iterable[PartitionDirectory]
@@ -194,6 +212,9 @@ class LogManager:
                 opened.append((found.tp, self._open_log(directory, found)))
             except StorageError as error:
                 opened.append((found.tp, error))
+            except (IsADirectoryError, NotADirectoryError) as error:
+                # That is not the disk's doing: somebody has put it there.
+                opened.append((found.tp, CorruptFile(str(error.filename), str(error.strerror))))
         return opened
 
     def _open_log(self, directory: LogDirectory, found: PartitionDirectory) -> Opened:
@@ -216,13 +237,13 @@ class LogManager:
     def _loaded(
         self, directory: LogDirectory, tp: TopicPartition, opened: Opened | StorageError, report: OpenReport
     ) -> None:
+        if tp in self._homes:
+            raise LogExists(tp, self._homes[tp].path, directory.path)
         if isinstance(opened, StorageError):
             logger.error("log out of service tp=%s error=%s", tp, opened)
             self.broken[tp] = opened
             self._homes[tp] = directory
             return
-        if tp in self._homes:
-            raise LogExists(tp, self._homes[tp].path, directory.path)
         report.findings += opened.findings
         known = directory.checkpoints
         self.written_points[tp] = known.recovery_points.get(tp, 0)
@@ -249,7 +270,8 @@ class LogManager:
         home.check()
         if tp in self.broken:
             raise self.broken[tp]
-        return self.logs[tp]
+        # None also while it is being made.
+        return self.logs.get(tp)
 
     def home(self, log: Log) -> LogDirectory:
         return self._homes[log.tp]
@@ -261,7 +283,12 @@ class LogManager:
 
     def failed(self, log: Log, error: OSError) -> StorageError:
         """What an OSError in a log's files means: a full disk, or the end of the directory."""
-        directory = self.home(log)
+        if self.logs.get(log.tp) is not log:
+            # It was deleted meanwhile, and its files are not where they were.
+            return LogClosed(str(log.tp))
+        return self._failed_in(self.home(log), error)
+
+    def _failed_in(self, directory: LogDirectory, error: OSError) -> StorageError:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return DiskFull(directory.path)
         self.fail_directory(directory, error)
@@ -291,10 +318,7 @@ class LogManager:
         except BaseException as error:
             del self._homes[tp]
             if isinstance(error, OSError):
-                if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                    raise DiskFull(directory.path) from error
-                self.fail_directory(directory, error)
-                raise DirectoryOffline(directory.path, str(error)) from error
+                raise self._failed_in(directory, error) from error
             raise
         self._add(directory, log)
         return log
@@ -309,6 +333,18 @@ class LogManager:
 
     def _create(self, directory: LogDirectory, tp: TopicPartition, topic_id: Uuid, config: LogConfig) -> Log:
         path = f"{directory.path}/{directory_name(tp)}"
+        try:
+            return self._create_at(path, directory, tp, topic_id, config)
+        except OSError:
+            # Nothing else has this name, or the partition would be known. A rest of it would be taken for a
+            # log by the next start, beside the one that is made in another directory now.
+            with suppress(OSError):
+                remove_directory(self.fs, path)
+            raise
+
+    def _create_at(
+        self, path: str, directory: LogDirectory, tp: TopicPartition, topic_id: Uuid, config: LogConfig
+    ) -> Log:
         self.fs.make_directory(path)
         write_partition_metadata(self.fs, path, topic_id)
         opened = open_log(
@@ -328,7 +364,7 @@ class LogManager:
 
     async def delete(self, tp: TopicPartition) -> None:
         """Forget a log at once; its files go when nobody can be reading them any more."""
-        directory = self._homes.pop(tp)
+        directory = self._homes[tp]
         log = self.logs.pop(tp, None)
         self.broken.pop(tp, None)
         self.clean_offsets.pop(tp, None)
@@ -339,10 +375,14 @@ class LogManager:
         unique = self._new_id().hex()
         new = f"{directory.path}/{aside_name(tp, DirectoryKind.DELETE, unique)}"
         try:
-            await self.executor.run(partial(self._rename_directory, old, new, directory.path))
+            # A flush that has begun finds its files by their names: it comes first.
+            async with log.turn() if log is not None else nullcontext():
+                await self.executor.run(partial(self._rename_directory, old, new, directory.path))
         except OSError as error:
             self.fail_directory(directory, error)
             raise DirectoryOffline(directory.path, str(error)) from error
+        # Not before: until now a new log of this partition would have found the old files.
+        del self._homes[tp]
         self.doomed.append((self.clock.monotonic_ms() + self._doom_delay_ms, new))
 
     def _rename_directory(self, old: str, new: str, above: str) -> None:
@@ -368,18 +408,19 @@ class LogManager:
         # Until they are written, the lower of old and new is all that can be relied on.
         for tp, point in points.items():
             self.written_points[tp] = min(point, self.written_points.get(tp, 0))
-        await self._write(
-            directory, partial(directory.write_recovery_points, self._with_broken(directory, points))
-        )
+        kept = self._with_broken(directory, points, directory.checkpoints.recovery_points)
+        await self._write(directory, partial(directory.write_recovery_points, kept))
         self.written_points.update({tp: point for tp, point in points.items() if tp in self.logs})
 
     def _with_broken(
-        self, directory: LogDirectory, points: Mapping[TopicPartition, int]
+        self,
+        directory: LogDirectory,
+        offsets: Mapping[TopicPartition, int],
+        old: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, int]:
         """What is known of logs out of service stays known: whoever mends them will want it."""
-        old = directory.checkpoints.recovery_points
         kept = {tp: old[tp] for tp in self.broken if self._homes[tp] is directory and tp in old}
-        return {**kept, **points}
+        return {**kept, **offsets}
 
     async def write_recovery_points(self, directory: LogDirectory) -> None:
         """Write down what is flushed of a directory's logs."""
@@ -388,20 +429,25 @@ class LogManager:
     async def write_checkpoints(self, directory: LogDirectory) -> None:
         """Write down recovery points, start offsets and high watermarks of a directory's logs."""
         await self.write_recovery_points(directory)
-        logs = self.logs_in(directory)
+        logs, known = self.logs_in(directory), directory.checkpoints
         starts = {log.tp: log.start_offset for log in logs if log.start_offset > log.bases[0]}
+        starts = self._with_broken(directory, starts, known.start_offsets)
         await self._write(directory, partial(directory.write_start_offsets, starts))
         marks = {log.tp: log.high_watermark for log in logs}
+        marks = self._with_broken(directory, marks, known.high_watermarks)
         await self._write(directory, partial(directory.write_high_watermarks, marks))
 
     async def write_clean_offsets(self, directory: LogDirectory) -> None:
         """Write down how far the logs of a directory are compacted."""
         here = [log.tp for log in self.logs_in(directory)]
         offsets = {tp: self.clean_offsets[tp] for tp in here if tp in self.clean_offsets}
+        offsets = self._with_broken(directory, offsets, directory.checkpoints.cleaner_offsets)
         await self._write(directory, partial(directory.write_cleaner_offsets, offsets))
 
     async def flush(self, log: Log) -> None:
         """Everything that is in the log now is on the disk when this returns."""
+        if log.closed:
+            raise LogClosed(str(log.tp))
         try:
             await flush(log, self.executor)
         except OSError as error:
@@ -412,8 +458,7 @@ class LogManager:
         try:
             await self.executor.run(write)
         except OSError as error:
-            self.fail_directory(directory, error)
-            raise DirectoryOffline(directory.path, str(error)) from error
+            raise self._failed_in(directory, error) from error
 
     async def truncate(self, log: Log, offset: int) -> list[str]:
         """Cut a log, with its recovery point written down first. Return the files that are to go."""
@@ -429,7 +474,9 @@ class LogManager:
         try:
             return await truncate(log, self.executor, offset, lower)
         except OSError as error:
-            raise self.failed(log, error) from error
+            # Whatever the reason: a cut that is not synced must not be appended to.
+            self.fail_directory(directory, error)
+            raise DirectoryOffline(directory.path, directory.offline or str(error)) from error
 
     # Closing
 
@@ -441,7 +488,7 @@ class LogManager:
                     await self._close_logs(directory)
                     await self.write_checkpoints(directory)
                     await self.executor.run(partial(directory.mark_clean, broker_epoch))
-                except (OSError, DirectoryOffline) as error:
+                except (OSError, StorageError) as error:
                     # No marker: the next start looks at everything again.
                     logger.error("unclean stop path=%s error=%s", directory.path, error)
             directory.close()

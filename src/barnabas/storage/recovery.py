@@ -1,4 +1,4 @@
-"""From a directory to a Log: what is there, what is torn, and what has to be made anew.
+"""From a directory to a Log (compiled): what is there, what is torn, and what has to be made anew.
 
 Everything here waits for the disk, so it runs in the executor. After a clean stop the files are believed and
 only the last few batches are looked at. After any other, batches are checked from the recovery point on; what

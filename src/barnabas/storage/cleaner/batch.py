@@ -104,8 +104,8 @@ class Batch:
                 where=batch_at(at),
             )
         self._floor = self.last_offset + 1
-        if self.count < 0 or self.count > last_delta + 1:
-            raise CorruptBatch(f"{self.count} records in {last_delta + 1} offsets", where=batch_at(at))
+        if self.count < 0:
+            raise CorruptBatch(f"{self.count} records", where=batch_at(at))
         if self.attributes & ~(UNKNOWN_BITS - 1) != 0:
             raise CorruptBatch(f"unknown attributes {self.attributes & 0xFFFF:#06x}", where=batch_at(at))
         return True

@@ -7,7 +7,7 @@ and with it the rest of the run: the next one starts where this one was sure.
 from functools import partial
 
 from barnabas.base.executor import Executor
-from barnabas.storage.cleaner.facts import CleanedGroup, CleaningFacts, CleaningStats
+from barnabas.storage.cleaner.facts import CleanedGroup, CleanedTooLarge, CleaningFacts, CleaningStats
 from barnabas.storage.cleaner.grouping import Source
 from barnabas.storage.cleaner.job import Cleaning
 from barnabas.storage.cleaner.pick import Candidate, DirtyLog, DirtySegment
@@ -63,6 +63,24 @@ async def clean(
     log: Log, executor: Executor, candidate: Candidate, *, map_bytes: int, secret: bytes, now_ms: int
 ) -> CleanResult:
     """Compact what the candidate says of this log."""
+    run = partial(_clean, log, executor, candidate, map_bytes=map_bytes, secret=secret, now_ms=now_ms)
+    try:
+        return await run(group_bytes=log.config.segment_bytes)
+    except CleanedTooLarge:
+        # Batches may be compressed less well than before. Each segment by itself, then.
+        return await run(group_bytes=1)
+
+
+async def _clean(
+    log: Log,
+    executor: Executor,
+    candidate: Candidate,
+    *,
+    group_bytes: int,
+    map_bytes: int,
+    secret: bytes,
+    now_ms: int,
+) -> CleanResult:
     sources = [segment for segment in log.segments if segment.base_offset < candidate.upper_bound]
     truncations = log.truncations
     facts = CleaningFacts(
@@ -72,7 +90,7 @@ async def clean(
         upper_bound=candidate.upper_bound,
         aborted=await warmed(log, executor, partial(_aborted, log)),
         producers=log.producers.last_written(),
-        group_bytes=log.config.segment_bytes,
+        group_bytes=group_bytes,
         index_bytes=log.config.segment_index_bytes,
         index_interval_bytes=log.config.index_interval_bytes,
         delete_retention_ms=log.config.delete_retention_ms,

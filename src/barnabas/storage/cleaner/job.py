@@ -54,7 +54,7 @@ class Cleaning:
         # Where the next run begins, if all groups of this one are swapped in.
         self.next_dirty_offset = facts.dirty_start
         self._map = KeyMap(facts.map_bytes, facts.secret, facts.map_load_factor)
-        self._transactions = Transactions(facts.aborted)
+        self._transactions = Transactions(facts.aborted, facts.sources[0].base_offset if facts.sources else 0)
         self._rewriter = Rewriter(
             self._map,
             self._transactions,
@@ -68,14 +68,16 @@ class Cleaning:
     def fill_map(self) -> None:
         """Read what is dirty, as far as its keys fit, and settle the groups. KeysDoNotFit if none do."""
         facts, stats = self._facts, self.stats
-        builder = MapBuilder(self._map, Transactions(facts.aborted), facts.dirty_start)
+        dirty = [(source, end) for source, end in self._with_ends(facts.sources) if end > facts.dirty_start]
+        read_from = dirty[0][0].base_offset if dirty else facts.dirty_start
+        builder = MapBuilder(self._map, Transactions(facts.aborted, read_from), facts.dirty_start)
 
         def take(data: bytes, /, *, is_last: bool) -> int:
             taken = builder.feed(data)
             return ENOUGH if builder.is_full else taken
 
-        for source, end in self._with_ends(facts.sources):
-            if end > facts.dirty_start and not builder.is_full:
+        for source, end in dirty:
+            if not builder.is_full:
                 builder.batch.begin_segment(source.base_offset, end)
                 path = self._path(source)
                 stats.map_bytes_read += read_pieces(

@@ -5,9 +5,9 @@ chosen by clients, so the hash needs a secret: without it not even a client who 
 keys, and by chance it takes about 2**63 of them. This is SipHash-2-4 with 128 bits of output (Aumasson and
 Bernstein, 2012), of which the two sign bits are not used.
 
-Measured on keys of 8, 36 and 100 bytes, in nanoseconds: this 35, 57 and 101; hashlib.md5 470, 471 and 539
-(with known collisions, and no secret); keyed blake2b 663, 663 and 657; hash() and crc32c 248, 258 and 264
-(96 bits, of which 32 protect nothing).
+Measured on keys of 8, 36 and 100 bytes, in nanoseconds: this, with finding the slot, 51, 77 and 147;
+hashlib.md5 394, 394 and 463, with collisions that anybody can make; keyed blake2b 587, 586 and 581; hash()
+and crc32c together 172, 181 and 188, of which the crc32c protects nothing.
 """
 
 from typing import Final

@@ -1,9 +1,9 @@
 """Which data was aborted, and which markers nobody needs any more (compiled).
 
-A log is fed batch by batch, in the order of offsets and from its start. A producer's batches are aborted from
-the first offset of its aborted transaction on, until its marker comes by. A marker may go when no batch of
-its transaction was met: compaction took the data away in an earlier run, and a reader who has to know how the
-transaction ended cannot be anywhere in it any more, once the delete horizon has passed too.
+A log is fed batch by batch, in the order of offsets. A producer's batches are aborted from the first offset
+of its aborted transaction on, until its marker comes by. A marker may go when no batch of its transaction was
+met: compaction took the data away in an earlier run, and a reader who has to know how the transaction ended
+cannot be anywhere in it any more, once the delete horizon has passed too.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,16 @@ from barnabas.storage.txn_index import AbortedTxn
 
 
 class Transactions:
-    """The transactions that are open at the batch that was fed last."""
+    """The transactions that are open at the batch that was fed last.
 
-    def __init__(self, aborted: Sequence[AbortedTxn]) -> None:
+    No batch before the offset `read_from` will be fed: a transaction whose marker lies there is over.
+    """
+
+    def __init__(self, aborted: Sequence[AbortedTxn], read_from: int) -> None:
         # Those that begin later; the earliest is the last, so that it can be popped.
-        self._coming = sorted(aborted, key=first_offset, reverse=True)
+        self._coming = sorted(
+            (txn for txn in aborted if txn.last_offset >= read_from), key=first_offset, reverse=True
+        )
         self._aborting: dict[int, AbortedTxn] = {}
         # Producers with an open transaction of which a batch was met.
         self._has_data: set[int] = set()

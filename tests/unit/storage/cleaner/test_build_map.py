@@ -17,7 +17,7 @@ def builder(
     *, dirty_start: int = 0, aborted: AbortedTxn | None = None, keys: int = 1000
 ) -> tuple[MapBuilder, KeyMap]:
     key_map = KeyMap((keys + 1) * SLOT_SIZE, SECRET, load_factor=1.0)
-    made = MapBuilder(key_map, Transactions([aborted] if aborted else []), dirty_start)
+    made = MapBuilder(key_map, Transactions([aborted] if aborted else [], 0), dirty_start)
     made.batch.begin_segment(0, 1 << 40)
     return made, key_map
 

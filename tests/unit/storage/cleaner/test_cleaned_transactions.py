@@ -42,7 +42,7 @@ def feed(transactions: Transactions, raw: bytes) -> bool:
 
 
 def test_data_is_aborted_from_the_first_offset_to_the_marker() -> None:
-    transactions = Transactions([aborted(7, 10, 14)])
+    transactions = Transactions([aborted(7, 10, 14)], 0)
 
     assert not feed(transactions, data(8, 7))
     assert feed(transactions, data(10, 7))
@@ -52,7 +52,7 @@ def test_data_is_aborted_from_the_first_offset_to_the_marker() -> None:
 
 
 def test_other_producers_and_other_batches_are_not_aborted() -> None:
-    transactions = Transactions([aborted(7, 10, 20)])
+    transactions = Transactions([aborted(7, 10, 20)], 0)
 
     assert not feed(transactions, data(10, 8))
     assert not feed(transactions, data(12, 7, transactional=False))
@@ -60,7 +60,7 @@ def test_other_producers_and_other_batches_are_not_aborted() -> None:
 
 
 def test_markers_stay_while_data_of_their_transaction_is_there() -> None:
-    transactions = Transactions([aborted(7, 10, 14)])
+    transactions = Transactions([aborted(7, 10, 14)], 0)
     feed(transactions, data(10, 7))
     feed(transactions, data(12, 8))
 
@@ -69,14 +69,14 @@ def test_markers_stay_while_data_of_their_transaction_is_there() -> None:
 
 
 def test_markers_without_data_may_go() -> None:
-    transactions = Transactions([aborted(7, 10, 14)])
+    transactions = Transactions([aborted(7, 10, 14)], 0)
 
     assert feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
     assert feed(transactions, marker(COMMIT, base_offset=15, producer_id=8))
 
 
 def test_a_marker_ends_only_its_own_transaction() -> None:
-    transactions = Transactions([])
+    transactions = Transactions([], 0)
     feed(transactions, data(10, 8))
 
     assert not feed(transactions, marker(COMMIT, base_offset=12, producer_id=8))
@@ -85,7 +85,7 @@ def test_a_marker_ends_only_its_own_transaction() -> None:
 
 def test_aborted_transactions_are_remembered_as_long_as_their_markers_stay() -> None:
     with_data, without = aborted(7, 10, 14), aborted(8, 11, 15)
-    transactions = Transactions([with_data, without])
+    transactions = Transactions([with_data, without], 0)
     feed(transactions, data(10, 7))
     feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
     feed(transactions, marker(ABORT, base_offset=15, producer_id=8))
@@ -95,7 +95,7 @@ def test_aborted_transactions_are_remembered_as_long_as_their_markers_stay() -> 
 
 
 def test_an_empty_batch_is_still_data_of_its_transaction() -> None:
-    transactions = Transactions([aborted(7, 10, 14)])
+    transactions = Transactions([aborted(7, 10, 14)], 0)
 
     assert feed(transactions, empty_batch(read_header(data(10, 7))))
     assert not feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
@@ -103,26 +103,34 @@ def test_an_empty_batch_is_still_data_of_its_transaction() -> None:
 
 def test_an_empty_control_batch_may_go() -> None:
     emptied = empty_batch(read_header(marker(COMMIT, base_offset=3, producer_id=7)))
-    assert feed(Transactions([]), emptied)
+    assert feed(Transactions([], 0), emptied)
 
 
 def test_control_batches_that_are_no_markers_stay() -> None:
     leader_change = build_control_batch(
         ControlType.LEADER_CHANGE, b"", timestamp=5, base_offset=3, leader_epoch=1
     )
-    assert not feed(Transactions([]), leader_change)
+    assert not feed(Transactions([], 0), leader_change)
 
 
 def test_a_transaction_that_lost_its_data_ends_with_its_marker_all_the_same() -> None:
-    transactions = Transactions([aborted(7, 10, 14)])
+    transactions = Transactions([aborted(7, 10, 14)], 0)
 
     feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
 
     assert not feed(transactions, data(15, 7))
 
 
+def test_a_transaction_whose_marker_is_not_read_is_over() -> None:
+    over, goes_on = aborted(7, 10, 14), aborted(8, 10, 15)
+    transactions = Transactions([over, goes_on], 15)
+
+    assert not feed(transactions, data(20, 7))
+    assert feed(transactions, data(22, 8))
+
+
 def test_a_producer_may_abort_again_and_again() -> None:
-    transactions = Transactions([aborted(7, 20, 22), aborted(7, 10, 12)])
+    transactions = Transactions([aborted(7, 20, 22), aborted(7, 10, 12)], 0)
 
     assert feed(transactions, data(10, 7))
     feed(transactions, marker(ABORT, base_offset=12, producer_id=7))

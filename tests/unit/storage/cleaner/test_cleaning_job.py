@@ -207,6 +207,19 @@ def test_an_aborted_transaction_without_data_leaves_the_index() -> None:
     assert [one.delete_horizon_ms is None for one in read_headers(disk)] == [False, True]
 
 
+def test_an_aborted_transaction_of_the_clean_part_does_not_hide_later_ones() -> None:
+    disk = new_disk()
+    txn = AbortedTxn(7, 0, 2, 3)
+    write_segment(disk, 0, [transactional(0, (b"a", b"0"), (b"b", b"1"))])
+    write_segment(disk, 2, [marker(ControlType.ABORT, base_offset=2, producer_id=7)], [txn])
+    commit = marker(ControlType.COMMIT, base_offset=5, producer_id=7)
+    write_segment(disk, 3, [simple_batch(3, (b"a", b"3")), transactional(4, (b"a", b"4")), commit])
+
+    clean_and_swap(disk, Setup(upper_bound=6, dirty_start=3, aborted=[txn]))
+
+    assert pairs(disk) == [(4, b"a", b"4")]
+
+
 def transactional(base_offset: int, *new: tuple[bytes, bytes]) -> bytes:
     return build_batch(
         records(*new),

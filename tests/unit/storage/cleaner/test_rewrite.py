@@ -46,7 +46,7 @@ class Rewriting:
         key_map.latest_offset = latest_offset
         self.rewriter = Rewriter(
             key_map,
-            Transactions(aborted),
+            Transactions(aborted, 0),
             producers or {},
             upper_bound=upper_bound,
             now_ms=now_ms,
@@ -366,6 +366,16 @@ def test_records_that_do_not_parse_are_refused(what: str) -> None:
     area, count = GARBAGE[what]
     with pytest.raises(CorruptBatch, match=what):
         left_of(sealed(area, count), {})
+
+
+def test_a_number_of_records_below_zero_is_refused() -> None:
+    with pytest.raises(CorruptBatch, match="-1 records"):
+        left_of(sealed(RECORD, -1), {})
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_batch_without_records_is_sound_whatever_its_codec(codec: Codec) -> None:
+    assert left_of(sealed(b"", 0, attributes=int(codec)), {}) == b""
 
 
 def test_a_sound_record_is_not_refused() -> None:
