@@ -464,7 +464,7 @@ class World:
 
     async def do_checkpoint(self) -> None:
         await self.manager.write_checkpoints(self.manager.directories[0])
-        self.model.durable_start = self.model.start
+        self.model.durable_start = min(self.model.start, self.log.recovery_point)
 
     async def do_delete_records(self) -> None:
         log, model = self.log, self.model

@@ -5,12 +5,14 @@ are written, so that appending a marker never fails half way. A segment without 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from barnabas.storage.files import File, FileSystem
 from barnabas.storage.names import TXN_INDEX
 from barnabas.storage.segment import Segment
 from barnabas.storage.txn_index import (
+    ENTRY_SIZE,
     AbortedTxn,
     aborted_in,
     append_entry,
@@ -52,6 +54,11 @@ class AbortedIndex:
             while pending:
                 append_entry(file, pending[0])
                 self._cached_entries(segment).append(pending.pop(0))
+        except OSError:
+            # What was written of an entry must not be taken for one.
+            with suppress(OSError):
+                file.truncate(file.size() // ENTRY_SIZE * ENTRY_SIZE)
+            raise
         finally:
             file.close()
 

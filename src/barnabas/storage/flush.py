@@ -7,6 +7,7 @@ any more, and the directory's owner takes it out of service.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from errno import EBADF, EDQUOT, EIO, ENOENT, ENOSPC, ESTALE
 
 from barnabas.base.executor import Executor
 from barnabas.storage.files import File, FileSystem, write_atomically
@@ -26,19 +27,38 @@ class FlushJob:
     # With how much of each is synced then.
     segments: list[tuple[Segment, int]]
     files: list[File]
+    indexes: list[File]
     new_names: bool
     epochs: bytes | None
     snapshots: list[int]
 
     def run(self) -> None:
         """Sync everything. For the executor."""
-        for file in self.files:
-            file.sync()
-        sync_snapshots(self.fs, self.directory, self.snapshots)
-        if self.new_names:
-            self.fs.sync_directory(self.directory)
+        try:
+            for file in self.files:
+                file.sync()
+            for file in self.indexes:
+                _sync_index(file)
+            sync_snapshots(self.fs, self.directory, self.snapshots)
+            if self.new_names:
+                self.fs.sync_directory(self.directory)
+        except OSError as error:
+            # Also for lack of room, which is nothing serious elsewhere: pages that could not be written count
+            # as clean now, and the next sync would say that all is well.
+            if error.errno in (ENOSPC, EDQUOT):
+                raise OSError(EIO, f"sync failed: {error}") from error
+            raise
         if self.epochs is not None:
             write_atomically(self.fs, f"{self.directory}/{LEADER_EPOCHS}", self.epochs)
+
+
+def _sync_index(file: File) -> None:
+    try:
+        file.sync()
+    except OSError as error:
+        # An index that was found to be damaged is made anew meanwhile, and the new one is synced by then.
+        if error.errno not in (EBADF, ENOENT, ESTALE):
+            raise
 
 
 def sync_snapshots(fs: FileSystem, directory: str, offsets: Sequence[int]) -> None:
@@ -61,10 +81,12 @@ def begin_flush(log: Log) -> FlushJob:
         if segment.changes > segment.changes_synced or not segment.names_synced
     ]
     files: list[File] = []
+    indexes: list[File] = []
     for segment in segments:
         log.aborted.spill(segment)
-        files += segment.files_to_sync()
-        files += log.aborted.files_to_sync(segment)
+        data, *others = segment.files_to_sync()
+        files += [data, *log.aborted.files_to_sync(segment)]
+        indexes += others
     return FlushJob(
         fs=log.fs,
         directory=log.directory,
@@ -72,6 +94,7 @@ def begin_flush(log: Log) -> FlushJob:
         truncations=log.truncations,
         segments=[(segment, segment.changes) for segment in segments],
         files=files,
+        indexes=indexes,
         new_names=any(not segment.names_synced for segment in segments) or bool(log.unsynced_snapshots),
         epochs=log.epochs.to_text() if log.epochs_changed else None,
         snapshots=log.unsynced_snapshots,
@@ -94,19 +117,23 @@ def finish_flush(log: Log, job: FlushJob) -> None:
 async def flush(log: Log, executor: Executor) -> None:
     """Everything that is in the log now is on the disk when this returns."""
     async with log.turn():
-        job = begin_flush(log)
-        await executor.run(job.run)
-        finish_flush(log, job)
+        log.check_open()
+        await _flush(log, executor)
+
+
+async def _flush(log: Log, executor: Executor) -> None:
+    job = begin_flush(log)
+    await executor.run(job.run)
+    finish_flush(log, job)
 
 
 async def close(log: Log, executor: Executor) -> None:
     """Leave the log so that it can be opened without a look at it: indexes, a snapshot, all synced."""
-    log.closed = True
-    log.active.finish()
-    # A write that failed may have left bytes behind the end.
-    if log.active.open().size() > log.active.size:
-        log.active.open().truncate(log.active.size)
-    log.take_snapshot()
-    await flush(log, executor)
-    for segment in log.segments:
-        segment.close()
+    async with log.turn():
+        log.check_open()
+        log.closed = True
+        log.active.finish()
+        log.take_snapshot()
+        await _flush(log, executor)
+        for segment in log.segments:
+            segment.close()

@@ -45,6 +45,9 @@ class EntryFile:
         self.written: i64 = size // entry_size
         self.count: i64 = self.written
         self.tail = b""
+        # What a search has read last of the file. Entries there do not change.
+        self.block = b""
+        self.block_first: i64 = 0
         self.file: File | None = None
 
     def open(self) -> File:
@@ -77,6 +80,7 @@ class EntryFile:
         if count < self.written:
             self.open().truncate(count * self.entry_size)
             self.written = count
+            self.block = b""
         self.tail = self.tail[: (count - self.written) * self.entry_size]
         self.count = count
 
@@ -89,6 +93,9 @@ class EntryFile:
         if first >= self.written:
             at = (first - self.written) * size
             return self.tail[at : at + (end - first) * size]
+        at = (first - self.block_first) * size
+        if at >= 0 and at + (end - first) * size <= len(self.block):
+            return self.block[at : at + (end - first) * size]
         assert end <= self.written, "entries from the file and from memory are asked for apart"
         try:
             found = self.open().read_cached(first * size, (end - first) * size)
@@ -103,12 +110,19 @@ class EntryFile:
         raise NotImplementedError
 
     def search(self, key: i64) -> i64:
-        """The slot of the last entry whose key is at most `key`; -1 if there is none."""
+        """The slot of the last entry whose key is at most `key`; -1 if there is none.
+
+        The entries around it stay in `block`, from `block_first` on: whoever reads on asks for those next.
+        """
         low: i64 = 0
         high = self.written
         if self.tail and self.key(self.tail, 0) <= key:
-            low = self.written
-            high = self.count
+            return self.written + self._last_at_most(self.tail, key)
+        if self.block:
+            count: i64 = len(self.block) // self.entry_size
+            last = self.key(self.block, (count - 1) * self.entry_size)
+            if self.key(self.block, 0) <= key and (key < last or self.block_first + count == high):
+                return self.block_first + self._last_at_most(self.block, key)
         while high - low > _READ_AT_ONCE:
             middle = (low + high) // 2
             if self.key(self.entry(middle), 0) <= key:
@@ -117,7 +131,9 @@ class EntryFile:
                 high = middle
         if low == high:
             return low - 1
-        return low + self._last_at_most(self.entries(low, high), key)
+        self.block = self.entries(low, high)
+        self.block_first = low
+        return low + self._last_at_most(self.block, key)
 
     def _last_at_most(self, data: bytes, key: i64) -> i64:
         low: i64 = 0
@@ -134,11 +150,6 @@ class EntryFile:
         """Wait until what was spilled is on the disk. For the executor."""
         if self.file is not None:
             self.file.sync()
-
-    def moved(self, path: str) -> None:
-        """The file has another name now."""
-        self.path = path
-        self.file = None
 
     def close(self) -> None:
         if self.file is not None:

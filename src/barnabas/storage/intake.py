@@ -4,7 +4,6 @@ A produced batch is checked from its header and its CRC. Only topics whose setti
 (compacted ones need keys, an oldest allowed timestamp) have the records walked.
 """
 
-from struct import Struct
 from typing import Final
 
 from crc32c import crc32c
@@ -14,54 +13,35 @@ from barnabas.records.area import MIN_RECORD_SIZE
 from barnabas.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
-    CONTROL_BIT,
     HEADER_SIZE,
-    LENGTH_EXCLUDES,
     MAGIC,
     TRANSACTIONAL_BIT,
-    BatchHeader,
-    read_header,
 )
 from barnabas.records.timestamp import is_out_of_range
 from barnabas.records.validate import check_batch, check_produced, check_records
 from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
+from barnabas.storage.batch import Batch
 from barnabas.storage.config import LogConfig
 from barnabas.storage.files import Buffer
 
-# The same fields as BatchHeader, which is read only where somebody needs the whole of it.
-_HEADER: Final = Struct(">qiibIhiqqqhii")
 _LAST_CODEC: Final[i64] = 4
 _NO_LIMIT: Final[i64] = 0x7FFFFFFFFFFFFFFF
 # What a client may set: codec and "transactional".
 _CLIENT_ATTRIBUTES: Final[i64] = CODEC_BITS | TRANSACTIONAL_BIT
 
 
-class Batch:
-    """The facts of one checked batch that appending it needs."""
+class Rules:
+    """What a topic's settings say about batches that come in, at hand for every one of them."""
 
-    def __init__(self, data: Buffer, at: i64) -> None:
-        fields = _HEADER.unpack_from(data, at)
-        self.at: Final = at
-        self.base_offset: Final[i64] = fields[0]
-        length: i64 = fields[1]
-        self.size: Final[i64] = LENGTH_EXCLUDES + length
-        self.leader_epoch: Final[i64] = fields[2]
-        self.attributes: Final[i64] = fields[5]
-        self.last_delta: Final[i64] = fields[6]
-        self.base_timestamp: Final[i64] = fields[7]
-        self.max_timestamp: i64 = fields[8]
-        self.producer_id: Final[i64] = fields[9]
-        self.producer_epoch: Final[i64] = fields[10]
-        self.base_sequence: Final[i64] = fields[11]
-        self.count: Final[i64] = fields[12]
-        self.magic: Final[i64] = fields[3]
-        self.crc: Final[i64] = fields[4]
-
-    def is_control(self) -> bool:
-        return (self.attributes & CONTROL_BIT) != 0
+    def __init__(self, config: LogConfig) -> None:
+        self.max_bytes: Final[i64] = config.max_message_bytes
+        self.after_ms: Final[i64] = config.message_timestamp_after_max_ms
+        self.before_ms: Final[i64] = config.message_timestamp_before_max_ms
+        self.log_append_time: Final[bool] = config.log_append_time
+        self.needs_keys: Final[bool] = config.compacts
 
 
-def take_produced(data: Buffer, config: LogConfig, now_ms: i64) -> Batch:
+def take_produced(data: Buffer, rules: Rules, now_ms: i64) -> Batch:
     """Check what a producer sent for one partition: one batch that obeys the protocol and the topic."""
     size: i64 = len(data)
     if size < HEADER_SIZE:
@@ -70,10 +50,10 @@ def take_produced(data: Buffer, config: LogConfig, now_ms: i64) -> Batch:
     if not _is_sound(batch, data, size):
         check_produced(data)
         raise AssertionError("a batch that check_produced() takes was refused")
-    if size > config.max_message_bytes:
-        raise BatchTooLarge(size=size, limit=config.max_message_bytes, setting="max.message.bytes")
-    _check_times(batch, data, config, now_ms)
-    if config.compacts:
+    if size > rules.max_bytes:
+        raise BatchTooLarge(size=size, limit=rules.max_bytes, setting="max.message.bytes")
+    _check_times(batch, data, rules, now_ms)
+    if rules.needs_keys:
         null_key = check_records(data).first_null_key
         if null_key is not None:
             raise MissingKey(record=null_key)
@@ -101,10 +81,10 @@ def _is_sound(batch: Batch, data: Buffer, size: i64) -> bool:
     )
 
 
-def _check_times(batch: Batch, data: Buffer, config: LogConfig, now_ms: i64) -> None:
-    if config.log_append_time:
+def _check_times(batch: Batch, data: Buffer, rules: Rules, now_ms: i64) -> None:
+    if rules.log_append_time:
         return
-    after: i64 = config.message_timestamp_after_max_ms
+    after = rules.after_ms
     if after != _NO_LIMIT and batch.max_timestamp - now_ms > after:
         raise InvalidTimestamp(
             timestamp=batch.max_timestamp,
@@ -112,7 +92,7 @@ def _check_times(batch: Batch, data: Buffer, config: LogConfig, now_ms: i64) -> 
             setting="message.timestamp.after.max.ms",
             limit=after,
         )
-    before: i64 = config.message_timestamp_before_max_ms
+    before = rules.before_ms
     if before != _NO_LIMIT:
         earliest = check_records(data).min_timestamp
         if earliest >= 0 and now_ms - earliest > before:
@@ -125,7 +105,3 @@ def take_written(data: Buffer, at: i64) -> Batch:
     """Check one batch of our own (a coordinator, the quorum's leader) or of a leader that we follow."""
     check_batch(data, at)
     return Batch(data, at)
-
-
-def whole_header(data: Buffer, at: i64) -> BatchHeader:
-    return read_header(data, at)

@@ -15,14 +15,15 @@ from crc32c import crc32c
 from mypy_extensions import i64
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.records.header import BatchHeader, stamp
+from barnabas.records.header import stamp
 from barnabas.storage.aborted import AbortedIndex
 from barnabas.storage.append_errors import BatchTooLarge
+from barnabas.storage.batch import Batch
 from barnabas.storage.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs
-from barnabas.storage.errors import LogClosed, OffsetOutOfRange, UnexpectedOffset
+from barnabas.storage.errors import CorruptLog, LogClosed, OffsetOutOfRange, StorageError, UnexpectedOffset
 from barnabas.storage.files import Buffer, FileRange, FileSystem, NotCached
-from barnabas.storage.intake import Batch, take_produced, take_written, whole_header
+from barnabas.storage.intake import Rules, take_produced, take_written
 from barnabas.storage.marker import Marker, read_marker
 from barnabas.storage.names import LOG, SNAPSHOT, file_name
 from barnabas.storage.producer_snapshot import write_snapshot
@@ -126,7 +127,18 @@ class Log:
         # Called when there is more to flush than the settings allow, and when a segment is finished.
         self.on_flush_due: Callable[[Log], None] | None = None
         self.closed = False
+        # Why, if it was not closed in good order.
+        self.closed_by: StorageError | None = None
         self._turn: asyncio.Lock | None = None
+
+    def check_open(self) -> None:
+        if self.closed:
+            raise self.closed_by or LogClosed(str(self.tp))
+
+    def take_out_of_service(self, why: StorageError) -> None:
+        """From here on everything that is asked of it raises `why`."""
+        self.closed = True
+        self.closed_by = why
 
     def configure(self, config: LogConfig) -> None:
         """Take other settings. What every append asks for is kept at hand."""
@@ -137,7 +149,7 @@ class Log:
         self.flush_messages: i64 = config.flush_messages
         self.segment_ms: i64 = config.max_segment_ms
         self.jitter_ms: i64 = min(config.segment_jitter_ms, config.max_segment_ms)
-        self.log_append_time: bool = config.log_append_time
+        self.rules = Rules(config)
 
     def turn(self) -> asyncio.Lock:
         """To be held by what changes the files of more than one call: flush, truncation, removal, swap.
@@ -197,11 +209,10 @@ class Log:
 
         A client sends one batch. The others may write several at once; the answer spans all of them.
         """
-        if self.closed:
-            raise LogClosed(str(self.tp))
+        self.check_open()
         if origin == Origin.CLIENT:
             return self._append_one(
-                data, take_produced(data, self.config, now_ms), leader_epoch, now_ms, origin
+                data, take_produced(data, self.rules, now_ms), leader_epoch, now_ms, origin
             )
         batches = []
         at: i64 = 0
@@ -218,7 +229,6 @@ class Log:
     def _append_one(
         self, data: Buffer, batch: Batch, leader_epoch: i64, now_ms: i64, origin: Origin
     ) -> Appended:
-        header: BatchHeader | None = None
         marker: Marker | None = None
         if batch.producer_id >= 0:
             if batch.is_control():
@@ -228,15 +238,14 @@ class Log:
                         batch.producer_id, batch.producer_epoch, marker.coordinator_epoch, origin
                     )
             else:
-                header = whole_header(data, 0)
-                duplicate = self.producers.check(header, origin)
+                duplicate = self.producers.check_batch(batch, origin)
                 if duplicate is not None:
                     return Appended(duplicate.base_offset, duplicate.last_offset, duplicate.timestamp, True)
         base = self.end_offset
         last = base + batch.last_delta
         append_time: i64 = -1
         view = memoryview(data)
-        if self.log_append_time and not batch.is_control():
+        if self.rules.log_append_time and not batch.is_control():
             append_time = now_ms
             copy = bytearray(view)
             stamp(copy, 0, base_offset=base, leader_epoch=leader_epoch, log_append_time_ms=now_ms)
@@ -251,7 +260,9 @@ class Log:
             batch.max_timestamp,
             self.interval,
         )
-        self._appended(batch, header, marker, base, leader_epoch)
+        if batch.max_timestamp < 0:
+            segment.modified_ms = now_ms
+        self._appended(batch, marker, base, leader_epoch)
         return Appended(base, last, append_time)
 
     def append_as_follower(self, data: Buffer, now_ms: i64) -> None:
@@ -259,8 +270,7 @@ class Log:
 
         Compacted leaders leave holes, so a batch may start later than our end, but never before it.
         """
-        if self.closed:
-            raise LogClosed(str(self.tp))
+        self.check_open()
         at: i64 = 0
         while at < len(data):
             batch = take_written(data, at)
@@ -268,30 +278,26 @@ class Log:
                 raise UnexpectedOffset(expected=self.end_offset, found=batch.base_offset)
             part = memoryview(data)[at : at + batch.size]
             last = batch.base_offset + batch.last_delta
-            header: BatchHeader | None = None
             marker: Marker | None = None
-            if batch.producer_id >= 0:
-                if batch.is_control():
-                    marker = read_marker(part)
-                else:
-                    header = whole_header(part, 0)
+            if batch.producer_id >= 0 and batch.is_control():
+                marker = read_marker(part)
             segment = self._segment_for(batch.size, last, batch.max_timestamp, now_ms)
             segment.append([part], batch.size, last, batch.max_timestamp, self.interval)
-            self._appended(batch, header, marker, batch.base_offset, batch.leader_epoch)
+            if batch.max_timestamp < 0:
+                segment.modified_ms = now_ms
+            self._appended(batch, marker, batch.base_offset, batch.leader_epoch)
             at += batch.size
 
-    def _appended(
-        self, batch: Batch, header: BatchHeader | None, marker: Marker | None, base: i64, leader_epoch: i64
-    ) -> None:
+    def _appended(self, batch: Batch, marker: Marker | None, base: i64, leader_epoch: i64) -> None:
         """Take a batch that was written into account. This cannot fail."""
         self.end_offset = base + batch.last_delta + 1
         if leader_epoch != self.last_epoch and leader_epoch >= 0:
             if self.epochs.assign(leader_epoch, base):
                 self.epochs_changed = True
             self.last_epoch = leader_epoch
-        if header is not None:
-            self.producers.appended(header, base, batch.max_timestamp)
-        elif marker is not None:
+        if marker is None:
+            self.producers.batch_appended(batch, base)
+        else:
             ended = complete_transaction(self.producers, batch, marker, base)
             if ended is not None:
                 self.aborted.add(self.active, ended)
@@ -402,16 +408,17 @@ class Log:
         self._ends_at(end_offset, producers)
         return gone
 
-    def drop_all(self, offset: i64) -> list[Segment]:
+    def drop_all(self, offset: i64, now_ms: i64) -> list[Segment]:
         """Throw everything away: an empty log at `offset`, whose files have still to be made."""
         gone = self.segments
         for segment in gone:
             self.aborted.forget(segment)
-        fresh = Segment(self.fs, self.directory, offset)
+        fresh = Segment(self.fs, self.directory, offset, created_ms=now_ms)
         self._replace_segments([fresh])
         nobody = Producers()
         nobody.end_offset = offset
         self.start_offset = offset
+        self.epochs.clear()
         self.snapshots = []
         self._ends_at(offset, nobody)
         return gone
@@ -442,8 +449,7 @@ class Log:
         With `whole_batch` the first batch comes whole even when it is larger than `bytes_max`; without, and
         with too little room for it, nothing comes. NotCached: warm it up and call again.
         """
-        if self.closed:
-            raise LogClosed(str(self.tp))
+        self.check_open()
         if offset < self.start_offset or offset > self.end_offset:
             raise OffsetOutOfRange(requested=offset, start=self.start_offset, end=self.end_offset)
         upto = min(upto, self.end_offset)
@@ -479,6 +485,12 @@ class Log:
 
     def _readable(self, segment: Segment, found: Found, upto: i64, next_base: i64) -> i64:
         """How many bytes from a batch on lie before the offset `upto`."""
+        if found.last_offset >= next_base:
+            raise CorruptLog(
+                segment.path(LOG),
+                position=found.position,
+                what=f"a batch up to offset {found.last_offset}, and the segment ends at {next_base}",
+            )
         if found.last_offset >= upto:
             return 0
         if upto < next_base:

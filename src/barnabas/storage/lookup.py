@@ -1,14 +1,14 @@
 """Offsets by time: which record is the first of a timestamp or later, and which one is the latest.
 
-Indexes and headers lead to one batch; its records are looked at one by one. Each of these may raise NotCached
-or IndexDamaged, and may then be called again.
+Indexes and headers lead to one batch; its CRC is checked and its records are looked at one by one. Each of
+these may raise NotCached or IndexDamaged, and may then be called again; or Malformed, for a rotten batch.
 """
 
 from typing import NamedTuple
 
 from barnabas.records.decode import decode_batch
-from barnabas.records.header import read_header
 from barnabas.records.record import Record
+from barnabas.records.validate import check_batch
 from barnabas.storage.log import Log
 from barnabas.storage.segment import Found, Segment
 
@@ -90,4 +90,4 @@ def _segments_with_ends(log: Log) -> list[tuple[Segment, int]]:
 
 def _records(segment: Segment, found: Found) -> tuple[int, list[Record]]:
     batch = segment.open().read_cached(found.position, found.size)
-    return read_header(batch).leader_epoch, decode_batch(batch)
+    return check_batch(batch).leader_epoch, decode_batch(batch)

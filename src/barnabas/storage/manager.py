@@ -108,6 +108,8 @@ class LogManager:
         self.clean_offsets: dict[TopicPartition, int] = {}
         # What a power loss would leave of the recovery points: those that were written down last.
         self.written_points: dict[TopicPartition, int] = {}
+        # Directories that could not be opened: nobody knows what is in them.
+        self._unread: list[str] = []
         self._recovery_writers: dict[str, Coalesced] = {}
         # Called for every log that is opened or created, before anybody else sees it.
         self.on_log: list[Callable[[Log], None]] = []
@@ -137,6 +139,7 @@ class LogManager:
             except (OSError, CorruptFile) as error:
                 logger.error("log directory failed path=%s error=%s", path, error)
                 report.failed[path] = str(error)
+                self._unread.append(path)
                 continue
             self.directories.append(directory)
             write = partial(self._write_recovery_points, directory)
@@ -217,6 +220,14 @@ class LogManager:
                 opened.append((found.tp, CorruptFile(str(error.filename), str(error.strerror))))
         return opened
 
+    def _recovery_point(self, directory: LogDirectory, tp: TopicPartition) -> int | None:
+        """Up to where the log was flushed, as far as that was written down; None if it cannot be told."""
+        known = directory.checkpoints
+        if tp in known.recovery_points or not known.recovery_points_known:
+            return known.recovery_points.get(tp)
+        # It was made after the last checkpoint. But a clean stop writes one: then somebody has put it here.
+        return None if directory.clean is not None else 0
+
     def _open_log(self, directory: LogDirectory, found: PartitionDirectory) -> Opened:
         known = directory.checkpoints
         tp = found.tp
@@ -226,7 +237,7 @@ class LogManager:
             f"{directory.path}/{found.name}",
             self._configs(tp),
             clean=directory.clean is not None,
-            recovery_point=known.recovery_points.get(tp, 0) if known.recovery_points_known else None,
+            recovery_point=self._recovery_point(directory, tp),
             start_offset=known.start_offsets.get(tp, 0),
             now_ms=self.clock.now_ms(),
         )
@@ -299,17 +310,31 @@ class LogManager:
         if directory.offline is None:
             logger.error("log directory failed path=%s error=%s", directory.path, error)
         directory.fail(error)
+        why = DirectoryOffline(directory.path, directory.offline or str(error))
         for log in self.logs_in(directory):
-            log.closed = True
+            log.take_out_of_service(why)
 
     # Creating and deleting
 
     async def create(
-        self, tp: TopicPartition, topic_id: Uuid, config: LogConfig, *, path: str | None = None
+        self,
+        tp: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        *,
+        path: str | None = None,
+        is_new: bool = True,
     ) -> Log:
-        """A new, empty log, in the directory that has the fewest or in the one that was asked for."""
+        """An empty log, in the directory that has the fewest or in the one that was asked for.
+
+        `is_new` says that this broker never had the partition. If it may have had it, and a directory could
+        not be read, the log may be in there: then none is made in another.
+        """
         if tp in self._homes:
             raise LogExists(tp, self._homes[tp].path, path or "another directory")
+        hidden = [*self._unread, *(one.path for one in self.directories if one.offline is not None)]
+        if hidden and not is_new:
+            raise DirectoryOffline(", ".join(hidden), f"the log of {tp} may be there")
         directory = self._choose(path)
         # Taken before the first await, so that nobody else creates it meanwhile.
         self._homes[tp] = directory
@@ -329,7 +354,7 @@ class LogManager:
             online = [directory for directory in online if directory.path == path]
         if not online:
             raise DirectoryOffline(path or ", ".join(self.paths), "no log directory is in service")
-        return min(online, key=self._count)
+        return online[0] if len(online) == 1 else min(online, key=self._count)
 
     def _create(self, directory: LogDirectory, tp: TopicPartition, topic_id: Uuid, config: LogConfig) -> Log:
         path = f"{directory.path}/{directory_name(tp)}"
@@ -370,7 +395,7 @@ class LogManager:
         self.clean_offsets.pop(tp, None)
         self.written_points.pop(tp, None)
         if log is not None:
-            log.closed = True
+            log.take_out_of_service(LogClosed(str(tp)))
         old = f"{directory.path}/{directory_name(tp)}"
         unique = self._new_id().hex()
         new = f"{directory.path}/{aside_name(tp, DirectoryKind.DELETE, unique)}"
@@ -430,7 +455,9 @@ class LogManager:
         """Write down recovery points, start offsets and high watermarks of a directory's logs."""
         await self.write_recovery_points(directory)
         logs, known = self.logs_in(directory), directory.checkpoints
-        starts = {log.tp: log.start_offset for log in logs if log.start_offset > log.bases[0]}
+        # No further than the log is flushed: else a power loss could leave a log that ends before it starts.
+        starts = {log.tp: min(log.start_offset, log.recovery_point) for log in logs}
+        starts = {log.tp: starts[log.tp] for log in logs if starts[log.tp] > log.bases[0]}
         starts = self._with_broken(directory, starts, known.start_offsets)
         await self._write(directory, partial(directory.write_start_offsets, starts))
         marks = {log.tp: log.high_watermark for log in logs}
@@ -472,7 +499,7 @@ class LogManager:
             await self._recovery_writers[directory.path].run()
 
         try:
-            return await truncate(log, self.executor, offset, lower)
+            return await truncate(log, self.executor, offset, lower, self.clock.now_ms())
         except OSError as error:
             # Whatever the reason: a cut that is not synced must not be appended to.
             self.fail_directory(directory, error)

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 
 from barnabas.records.header import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
 from barnabas.storage import producer_rules as rules
+from barnabas.storage.batch import Batch
 from barnabas.storage.open_txns import CompletedTxn, OpenTxns
 from barnabas.storage.producer_state import (
     SEQUENCE_MASK,
@@ -82,19 +83,49 @@ class Producers:
         What may not is raised as a ProducerRefused. Control batches are for check_marker(). `must_verify` is
         the setting that a leader's transactions begin only with what start_verification() gave.
         """
-        attributes: i64 = header.attributes
-        producer_id: int = header.producer_id
+        return self._check(
+            header.producer_id,
+            header.attributes,
+            header.producer_epoch,
+            header.base_sequence,
+            header.last_offset_delta,
+            origin,
+            verification,
+            must_verify,
+        )
+
+    def check_batch(self, batch: Batch, origin: Origin) -> Duplicate | None:
+        """check() for a batch that is looked at already."""
+        return self._check(
+            batch.producer_id,
+            batch.attributes,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.last_delta,
+            origin,
+            None,
+            False,
+        )
+
+    def _check(
+        self,
+        producer_id: int,
+        attributes: i64,
+        epoch: i64,
+        sequence: i64,
+        delta: i64,
+        origin: Origin,
+        verification: Verification | None,
+        must_verify: bool,
+    ) -> Duplicate | None:
         if producer_id < 0 or attributes & _CONTROL:
             return None
         producer = self._find(producer_id)
         transactional = attributes & _TRANSACTIONAL != 0
         # What is replicated was checked by the leader.
         if origin is not _REPLICATION:
-            epoch: i64 = header.producer_epoch
-            sequence: i64 = header.base_sequence
             if origin is _CLIENT and epoch == producer.epoch:
-                last = (sequence + i64(header.last_offset_delta)) & SEQUENCE_MASK
-                duplicate = producer.find(sequence, last)
+                duplicate = producer.find(sequence, (sequence + delta) & SEQUENCE_MASK)
                 if duplicate is not None:
                     return duplicate
             rules.check_epoch(producer_id, producer, epoch)
@@ -113,20 +144,48 @@ class Producers:
         the quorum's have no producer, markers that say something are for marker_appended(), and one that
         compaction has emptied says nothing any more.
         """
-        delta: i64 = header.last_offset_delta
+        self._appended(
+            header.producer_id,
+            header.attributes,
+            header.producer_epoch,
+            header.base_sequence,
+            header.last_offset_delta,
+            base_offset,
+            timestamp,
+        )
+
+    def batch_appended(self, batch: Batch, base_offset: i64) -> None:
+        """appended() for a batch that is looked at already."""
+        self._appended(
+            batch.producer_id,
+            batch.attributes,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.last_delta,
+            base_offset,
+            batch.max_timestamp,
+        )
+
+    def _appended(
+        self,
+        producer_id: int,
+        attributes: i64,
+        epoch: i64,
+        sequence: i64,
+        delta: i64,
+        base_offset: i64,
+        timestamp: i64,
+    ) -> None:
         last_offset = base_offset + delta
         assert last_offset >= self.end_offset, f"batch up to {last_offset}, state up to {self.end_offset}"
         self.end_offset = last_offset + 1
-        attributes: i64 = header.attributes
-        producer_id: int = header.producer_id
         if producer_id < 0 or attributes & _CONTROL:
             return
         producer = self._find_or_add(producer_id)
-        sequence: i64 = header.base_sequence
         # Coordinators write without sequences.
         if sequence != _NO_SEQUENCE:
             sequence = (sequence + delta) & SEQUENCE_MASK
-        producer.set_epoch(header.producer_epoch)
+        producer.set_epoch(epoch)
         producer.add(sequence, last_offset, delta, timestamp)
         if attributes & _TRANSACTIONAL:
             if producer.txn_first_offset < 0:

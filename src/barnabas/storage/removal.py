@@ -28,7 +28,7 @@ def retention_facts(log: Log) -> list[SegmentFacts]:
             end_offset=end,
             size=segment.size,
             largest_timestamp=segment.latest()[0],
-            modified_ms=segment.created_ms,
+            modified_ms=segment.modified_ms,
         )
         for segment, end in zip(log.segments, [*log.bases[1:], log.end_offset], strict=True)
     ]
@@ -59,6 +59,7 @@ def apply_retention(log: Log, decision: Decision, now_ms: int) -> list[Segment]:
 async def retain(log: Log, executor: Executor, now_ms: int) -> list[str]:
     """Let go what retention does not keep. Return the files that were marked for deletion."""
     async with log.turn():
+        log.check_open()
         decision = await warmed(log, executor, partial(decide_retention, log, now_ms))
         for departure in decision.departures:
             logger.info("segment goes tp=%s base=%d why=%s", log.tp, departure.base_offset, departure.why)

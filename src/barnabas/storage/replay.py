@@ -21,9 +21,9 @@ from barnabas.records.header import (
     MIN_BATCH_LENGTH,
 )
 from barnabas.records.validate import check_batch
+from barnabas.storage.batch import Batch
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import File
-from barnabas.storage.intake import Batch, whole_header
 from barnabas.storage.log import complete_transaction
 from barnabas.storage.marker import read_marker
 from barnabas.storage.producers import Producers
@@ -109,16 +109,18 @@ class BatchReader:
 class Replay:
     """Producers, epochs and aborted transactions, as they become batch by batch."""
 
-    def __init__(self, producers: Producers, epochs: LeaderEpochs) -> None:
+    def __init__(self, producers: Producers, epochs: LeaderEpochs, *, epochs_from: i64 = 0) -> None:
         self.producers: Final = producers
         self.epochs: Final = epochs
+        # Only batches from this offset on have a say in the epochs.
+        self.epochs_from: Final = epochs_from
         self.epochs_changed = False
         self.aborted: list[AbortedTxn] = []
 
     def take(self, reader: BatchReader, batch: Batch) -> None:
         """Take the reader's current batch into account, unless the producers' snapshot did already."""
-        if batch.leader_epoch >= 0 and self.epochs.assign(batch.leader_epoch, batch.base_offset):
-            self.epochs_changed = True
+        if batch.base_offset >= self.epochs_from:
+            self._take_epoch(batch)
         end = batch.base_offset + batch.last_delta + 1
         if end <= self.producers.end_offset:
             return
@@ -126,9 +128,15 @@ class Replay:
             if batch.is_control():
                 self._end_transaction(reader, batch)
             else:
-                header = whole_header(reader.data, reader.at)
-                self.producers.appended(header, batch.base_offset, batch.max_timestamp)
+                self.producers.batch_appended(batch, batch.base_offset)
         self.producers.end_offset = end
+
+    def _take_epoch(self, batch: Batch) -> None:
+        # What is known stays: an epoch starts where its first batch is, or was.
+        latest = self.epochs.latest
+        known: i64 = -1 if latest is None else latest
+        if batch.leader_epoch > known and self.epochs.assign(batch.leader_epoch, batch.base_offset):
+            self.epochs_changed = True
 
     def _end_transaction(self, reader: BatchReader, batch: Batch) -> None:
         reader._have(reader.position, batch.size, _HEADERS_BYTES)

@@ -65,6 +65,8 @@ class Segment:
         self.size = size
         # When it was made, or last written if it was made before the log was opened.
         self.created_ms = created_ms
+        # When a record without a timestamp was last written: retention goes by that, for lack of better.
+        self.modified_ms = created_ms
         self.index_size = index_size
         self.time_index_size = time_index_size
         self.file: File | None = None
@@ -134,7 +136,12 @@ class Segment:
         """
         at = self.size
         self.make_room(max_timestamp)
-        self.open().write(at, parts)
+        try:
+            self.open().write(at, parts)
+        except OSError:
+            # A part of it may lie behind the end. It must not stay there when the segment is finished.
+            self.has_room = True
+            raise
         self.changes += 1
         self.size = at + size
         self.note(at, size, last_offset, max_timestamp, interval)
@@ -200,7 +207,7 @@ class Segment:
 
     def find(self, offset: i64) -> Found | None:
         """The first batch that ends at or after `offset`; None if they all end before it."""
-        start = self.offset_index().lookup(offset)
+        start = self._start(offset)
         position = start
         while position < self.size:
             data = self._look(position)
@@ -219,21 +226,30 @@ class Segment:
         earlier, at = self.time_index().lookup(timestamp)
         self._check_time(earlier, at)
         offset = max(at, floor)
-        position = self.offset_index().lookup(offset)
+        position = self._start(offset)
         while position < self.size:
             data = self._look(position)
             state, at = seek_time(data, timestamp, MAX_TIMESTAMP_AT, floor)
             if state == FOUND:
                 return Found(position + at, data, at)
             position = self._next(state, position, at)
+        if position > self.size:
+            raise self._damaged(f"{self.path(LOG)}: its batches do not end where it does")
         return None
+
+    def _start(self, offset: i64) -> i64:
+        """Where to start looking for an offset, by the index."""
+        position = self.offset_index().lookup(offset)
+        if position < 0 or (position > 0 and position >= self.size):
+            raise self._damaged(f"{self.path(OFFSET_INDEX)}: offset {offset} is not at byte {position}")
+        return position
 
     def _damaged(self, what: str) -> IndexDamaged:
         return IndexDamaged(self.base_offset, what)
 
     def _check_time(self, timestamp: i64, offset: i64) -> None:
         # A wrong time would have retention delete what is young, so the batch itself is asked.
-        if timestamp < 0:
+        if timestamp == -1 and offset == self.base_offset:
             return
         found = self.find(offset)
         if found is None or found.max_timestamp != timestamp:
@@ -302,12 +318,14 @@ class Segment:
         """What latest() will be when the file ends at `end` and the indexes were cut already."""
         latest, offset = self.time_index().last()
         # The index is sparse: a later timestamp may be in the batches behind its last entry.
-        position = self.offset_index().lookup(offset)
+        start = position = self._start(offset)
         while position < end:
             data = self._look(position)
-            if len(data) < HEADER_SIZE:
+            if seek(data, 0)[0] != FOUND:
                 raise self._damaged(f"{self.path(LOG)}: no batch at byte {position}")
             batch = Found(position, data, 0)
+            if position == start and start > 0 and batch.base_offset > offset:
+                raise self._damaged(f"{self.path(OFFSET_INDEX)}: offset {offset} lies before byte {start}")
             if batch.max_timestamp > latest:
                 latest, offset = batch.max_timestamp, batch.last_offset
             position += batch.size
@@ -352,7 +370,7 @@ class Segment:
             return
 
     def files_to_sync(self) -> list[File]:
-        """What a flush has to sync: settle it on the loop, sync in the executor."""
+        """What a flush has to sync: settle it on the loop, sync in the executor. The .log comes first."""
         self.spill()
         files = [self.open()]
         if self.offsets is not None and self.offsets.file is not None:

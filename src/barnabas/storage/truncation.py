@@ -42,7 +42,9 @@ class Cut:
     producers: Producers
 
 
-async def truncate(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
+async def truncate(
+    log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint, now_ms: int
+) -> list[str]:
     """Cut off everything from `offset` on, and the whole batch if it lies within one.
 
     The log ends with a batch then, as it will when it is opened again: in a compacted one, and before a hole,
@@ -51,25 +53,31 @@ async def truncate(log: Log, executor: Executor, offset: int, lower: LowerRecove
     for deletion.
     """
     async with log.turn():
-        return await _truncate(log, executor, offset, lower)
+        log.check_open()
+        return await _truncate(log, executor, offset, lower, now_ms)
 
 
-async def restart_at(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
+async def restart_at(
+    log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint, now_ms: int
+) -> list[str]:
     """Throw everything away and go on with an empty log at `offset`."""
     async with log.turn():
-        return await _restart_at(log, executor, offset, lower)
+        log.check_open()
+        return await _restart_at(log, executor, offset, lower, now_ms)
 
 
-async def _truncate(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
+async def _truncate(
+    log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint, now_ms: int
+) -> list[str]:
     if offset >= log.end_offset:
         return []
     if offset < log.bases[0] or offset < log.start_offset:
-        return await _restart_at(log, executor, offset, lower)
+        return await _restart_at(log, executor, offset, lower, now_ms)
     end = log.end_offset
     cut = await executor.run(partial(find_cut, log.fs, log.directory, log.segments, log.snapshots, offset))
     if cut.end_offset < log.start_offset:
         # The log starts within the batch that has to go.
-        return await _restart_at(log, executor, log.start_offset, lower)
+        return await _restart_at(log, executor, log.start_offset, lower, now_ms)
     if log.recovery_point > cut.end_offset:
         log.recovery_point = cut.end_offset
         await lower(cut.end_offset)
@@ -82,11 +90,13 @@ async def _truncate(log: Log, executor: Executor, offset: int, lower: LowerRecov
     return await executor.run(partial(_settle, log, gone, stale, log.epochs.to_text()))
 
 
-async def _restart_at(log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint) -> list[str]:
+async def _restart_at(
+    log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint, now_ms: int
+) -> list[str]:
     log.recovery_point = min(log.recovery_point, log.bases[0], offset)
     await lower(log.recovery_point)
     stale = log.snapshots
-    gone = log.drop_all(offset)
+    gone = log.drop_all(offset, now_ms)
     return await executor.run(partial(_restart, log, gone, stale, log.epochs.to_text()))
 
 

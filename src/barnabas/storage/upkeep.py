@@ -16,7 +16,7 @@ from barnabas.storage.cleaner.build import KeysDoNotFit
 from barnabas.storage.cleaner.clean import clean, dirty_log
 from barnabas.storage.cleaner.facts import CleanedTooLarge, CleaningStopped
 from barnabas.storage.cleaner.pick import Candidate, weigh
-from barnabas.storage.errors import CorruptLog, DirectoryOffline, LogClosed, StorageError
+from barnabas.storage.errors import CorruptLog, LogClosed, StorageError
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 from barnabas.storage.removal import remove_all, retain
@@ -135,7 +135,7 @@ class Upkeep:
             if directory.offline is None:
                 try:
                     await self.manager.write_checkpoints(directory)
-                except DirectoryOffline as error:
+                except StorageError as error:
                     logger.error("checkpoints not written: %s", error)
 
     async def expire_producers(self) -> None:
@@ -170,7 +170,11 @@ class Upkeep:
         ripe = [path for at, paths in self._marked if at <= now_ms for path in paths]
         self._marked = [(at, paths) for at, paths in self._marked if at > now_ms]
         if ripe:
-            await self.manager.executor.run(partial(remove_all, self.manager.fs, ripe))
+            try:
+                await self.manager.executor.run(partial(remove_all, self.manager.fs, ripe))
+            except OSError as error:
+                # They are out of the way; opening the log removes what is left.
+                logger.error("files not removed error=%s", error)
         await self.manager.remove_doomed()
 
     # Compaction
@@ -197,7 +201,7 @@ class Upkeep:
         for directory in {manager.home(log).path: manager.home(log) for log in behind}.values():
             try:
                 await self.manager.write_recovery_points(directory)
-            except DirectoryOffline as error:
+            except StorageError as error:
                 logger.error("checkpoints not written: %s", error)
 
     async def _dirtiest(self, waiting: set[Log]) -> tuple[Log, Candidate] | None:
@@ -254,6 +258,9 @@ class Upkeep:
             stats.records_read,
             stats.records_kept,
         )
+        if manager.logs.get(log.tp) is not log:
+            # It was deleted meanwhile.
+            return
         manager.clean_offsets[log.tp] = result.next_dirty_offset
         await manager.write_clean_offsets(manager.home(log))
 

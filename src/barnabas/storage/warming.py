@@ -8,7 +8,7 @@ from barnabas.base.executor import Executor
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.files import FileSystem, NotCached
 from barnabas.storage.index import IndexDamaged
-from barnabas.storage.log import Log
+from barnabas.storage.log import OFFSET_SPAN_MAX, Log
 from barnabas.storage.names import LOG, OFFSET_INDEX, TIME_INDEX
 from barnabas.storage.replay import BadBatch, BatchReader
 from barnabas.storage.segment import Segment
@@ -76,8 +76,12 @@ def rebuild_indexes(fs: FileSystem, segment: Segment, interval: int) -> Segment:
     fresh = Segment(fs, segment.directory, segment.base_offset, suffix=_REBUILT)
     fresh.forget_indexes()
     reader = BatchReader(segment.open(), 0, segment.size)
+    end = segment.base_offset
     while (batch := reader.next(False)) is not None:
         last = batch.base_offset + batch.last_delta
+        if batch.base_offset < end or last - segment.base_offset > OFFSET_SPAN_MAX:
+            raise BadBatch(reader.position, f"offset {batch.base_offset}, and {end} was expected")
+        end = last + 1
         fresh.note(reader.position, batch.size, last, batch.max_timestamp, interval)
         fresh.spill_some()
     fresh.size = segment.size

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.clocks import ManualClock
 
 from barnabas.base.executor import InlineExecutor
 from barnabas.base.ids import TopicPartition, Uuid
@@ -20,6 +19,7 @@ from barnabas.storage.config import LogConfig
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 from barnabas.storage.upkeep import Upkeep, UpkeepSettings
+from support.clocks import ManualClock
 
 pytestmark = pytest.mark.kernel
 
@@ -222,9 +222,7 @@ def test_producers_that_have_long_been_silent_are_forgotten() -> None:
     async def story() -> None:
         house = House()
         log = await house.open()
-        data = build_batch(
-            [(START_MS, b"k", b"v", ())], producer_id=5, producer_epoch=0, base_sequence=0
-        )
+        data = build_batch([(START_MS, b"k", b"v", ())], producer_id=5, producer_epoch=0, base_sequence=0)
         log.append_as_leader(data, leader_epoch=0, now_ms=START_MS)
         house.clock.advance(86_400_000 - 1)
         await house.upkeep.expire_producers()

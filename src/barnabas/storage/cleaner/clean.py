@@ -44,7 +44,7 @@ def dirty_log(log: Log, *, checkpoint: int | None, flushed: int) -> DirtyLog:
             DirtySegment(
                 base_offset=segment.base_offset,
                 size=segment.size,
-                largest_timestamp=latest if latest >= 0 else segment.created_ms,
+                largest_timestamp=latest if latest >= 0 else segment.modified_ms,
                 first_timestamp=first,
             )
         )
@@ -108,6 +108,7 @@ async def _clean(
     for number, group in enumerate(cleaning.groups):
         cleaned = await executor.run(partial(cleaning.clean_group, number))
         async with log.turn():
+            # Closed, cut or compacted by somebody else: what was made is of no use.
             if is_outdated() or not _all_there(log, sources, group):
                 await executor.run(partial(discard_cleaned, log.fs, log.directory, cleaned.base_offset))
                 return CleanResult(candidate.dirty_start, cleaning.stats, to_remove)
@@ -149,6 +150,7 @@ async def _swap_in(log: Log, executor: Executor, cleaned: CleanedGroup, sources:
         suffix=SWAP,
     )
     new.knows_latest(cleaned.max_timestamp, cleaned.max_timestamp_offset)
+    new.modified_ms = max(s.modified_ms for s in sources if s.base_offset in cleaned.replaces)
     new.names_synced = True
     # From here on readers get the new one. Those that have ranges of the old ones keep them.
     gone = log.replace(cleaned.replaces, new)

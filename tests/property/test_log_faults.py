@@ -1,0 +1,268 @@
+"""A broker whose disks fill up and fail: what was flushed is there, and what fails takes nothing with it.
+
+BARNABAS_SEED=17 pytest tests/property/test_log_faults.py             replays one seed
+BARNABAS_SEEDS=1000 pytest -n 2 tests/property/test_log_faults.py     tries more of them
+"""
+
+import errno
+from collections.abc import Sequence
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.sim.faults import Kind
+from barnabas.storage.errors import DirectoryOffline, StorageError
+from barnabas.storage.manager import DiskFull
+from support.fault_world import T0, U0, V0, A, Broker, play, seeds
+
+pytestmark = pytest.mark.kernel
+
+IN_A = (T0, U0)
+STEPS = 60
+
+# What can be refused by a disk while logs are in use.
+KINDS: Sequence[Kind] = ("open", "create", "read", "write", "truncate", "sync", "rename", "sync_directory")
+
+
+async def step(broker: Broker, tp: TopicPartition) -> None:
+    """Something that a broker does to a log."""
+    part, rng = broker.parts[tp], broker.rng
+    what = rng.choices(["append", "roll", "flush", "checkpoint", "look"], [8, 1, 2, 1, 1])[0]
+    if what == "append":
+        broker.append(tp)
+    elif what == "roll":
+        broker.roll(tp)
+    elif what == "flush":
+        await broker.flush(tp)
+    elif what == "checkpoint":
+        await broker.checkpoint(part.path)
+    else:
+        errors = await broker.look(tp, committed=broker.disk.capacity is None)
+        if errors:
+            raise errors[0]
+
+
+# A full disk
+
+
+async def fill_the_disk(broker: Broker) -> None:
+    """Work until there is no room, and some more. Reads are right all the time."""
+    await broker.start()
+    await broker.fill(steps=20)
+    refused = 0
+    broker.disk.capacity = broker.disk.used + broker.rng.randrange(3000)
+    for _ in range(STEPS):
+        tp = broker.rng.choice(sorted(broker.parts))
+        try:
+            await step(broker, tp)
+        except DiskFull as full:
+            refused += 1
+            broker.tell(f"{tp}: {full}")
+            broker.parts[tp].maybe = None
+            # What aborted is not asked here: see test_what_was_aborted_can_be_asked_on_a_full_disk.
+            assert await broker.look(tp, committed=False) == []
+    assert refused, "the disk was never full"
+
+
+@pytest.mark.parametrize("seed", seeds(25))
+def test_a_full_disk_refuses_what_is_new_and_goes_on_when_there_is_room(seed: int) -> None:
+    async def story(broker: Broker) -> None:
+        await fill_the_disk(broker)
+
+        broker.disk.capacity = None
+
+        for tp in broker.parts:
+            await broker.flush(tp)
+        await broker.is_well()
+        await broker.stop()
+        report = await broker.open()
+        assert (report.broken, report.failed) == ({}, {})
+        await broker.is_well()
+
+    play(seed, story)
+
+
+@pytest.mark.parametrize("seed", seeds(25))
+def test_what_was_flushed_survives_a_power_loss_while_the_disk_is_full(seed: int) -> None:
+    async def story(broker: Broker) -> None:
+        await fill_the_disk(broker)
+
+        broker.crash()
+        broker.disk.capacity = None
+
+        report = await broker.open()
+        assert (report.broken, report.failed) == ({}, {})
+        for tp in broker.parts:
+            broker.settle(tp)
+        await broker.is_well()
+
+    play(seed, story)
+
+
+@pytest.mark.parametrize("seed", seeds(25))
+def test_a_stop_on_a_full_disk_loses_nothing(seed: int) -> None:
+    async def story(broker: Broker) -> None:
+        await fill_the_disk(broker)
+
+        await broker.manager.close()
+        if broker.rng.random() < 0.5:
+            # The disk is still full: it cannot be opened, and says so, or it can.
+            with suppress(DirectoryOffline):
+                await broker.open()
+                await broker.manager.close()
+        broker.disk.capacity = None
+
+        report = await broker.open()
+        assert (report.broken, report.failed) == ({}, {})
+        for tp, part in broker.parts.items():
+            # The process did not die: everything is in the files.
+            broker.settle(tp, floor=part.model.end)
+        await broker.is_well()
+
+    play(seed, story)
+
+
+# Input and output errors
+
+
+async def break_a_disk(broker: Broker) -> None:
+    """Work until the first disk refuses something, and with the second one after that."""
+    await broker.start()
+    await broker.fill(steps=20)
+    kinds = broker.rng.sample(KINDS, broker.rng.randint(1, 3))
+    for _ in range(broker.rng.randrange(20)):
+        await step(broker, broker.rng.choice(sorted(broker.parts)))
+    broker.tell(f"{kinds} fail in {A}")
+    broker.disk.fail(A, kinds, count=broker.rng.choice([1, 10**9]))
+    points = {tp: broker.log(tp).recovery_point for tp in IN_A}
+    for _ in range(STEPS):
+        tp = broker.rng.choice(sorted(broker.parts))
+        try:
+            if tp == V0 or broker.directory(A).offline is None:
+                await step(broker, tp)
+                points[tp] = broker.log(tp).recovery_point
+        except DirectoryOffline as offline:
+            broker.tell(f"{tp}: {offline}")
+            assert tp in IN_A, "the other directory failed"
+            check_offline(broker, points)
+    await broker.is_well(V0)
+
+
+def check_offline(broker: Broker, points: dict[TopicPartition, int]) -> None:
+    why = broker.directory(A).offline
+    assert why is not None
+    assert why.startswith("[Errno 5] Input/output error: '/a"), why
+    for tp in IN_A:
+        with pytest.raises(DirectoryOffline) as refused:
+            broker.manager.get(tp)
+        assert str(refused.value) == f"log directory /a is offline: {why}"
+        # What could not be synced must not be promised later.
+        assert broker.manager.logs[tp].recovery_point == points[tp]
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_a_disk_that_fails_is_taken_out_of_service_and_the_other_one_goes_on(seed: int) -> None:
+    async def story(broker: Broker) -> None:
+        await break_a_disk(broker)
+
+        await broker.manager.close()
+        # The machine is mended, and started again; the disk has what it had, without the power being lost.
+        broker.disk = broker.disk.branch(Random(seed))
+        if broker.rng.random() < 0.5:
+            broker.crash()
+
+        report = await broker.open()
+        assert (report.broken, report.failed) == ({}, {})
+        for tp in broker.parts:
+            broker.settle(tp)
+        await broker.is_well()
+
+    play(seed, story)
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_a_disk_that_fails_while_it_is_opened_is_left_out_and_nothing_on_it_is_lost(seed: int) -> None:
+    async def story(broker: Broker) -> None:
+        await broker.start()
+        await broker.fill(steps=20)
+        if broker.rng.random() < 0.5:
+            await broker.stop()
+        else:
+            broker.crash()
+        mended = broker.disk.branch(Random(seed))
+        broker.disk.fail(A, broker.rng.sample([*KINDS, "entries", "lock"], 2), count=10**9)
+
+        report = await broker.open()
+
+        if report.failed:
+            assert list(report.failed) == [A]
+            assert "Input/output error" in report.failed[A]
+        broker.settle(V0)
+        await broker.is_well(V0)
+        for tp in IN_A:
+            with suppress(StorageError):
+                found = broker.manager.get(tp)
+                assert found is None or not report.failed, "it is in service on a failed disk"
+        # What happened to the other directory meanwhile is not on this copy.
+        broker.disk = mended
+        del broker.parts[V0]
+        report = await broker.open()
+        assert (report.broken, report.failed) == ({}, {})
+        for tp in broker.parts:
+            broker.settle(tp)
+        await broker.is_well()
+
+    play(seed, story)
+
+
+def test_a_sync_that_fails_is_final_whatever_the_reason() -> None:
+    async def story(broker: Broker) -> None:
+        await broker.start()
+        broker.append(T0)
+        # Some file systems find the room for what was written only when it is synced.
+        broker.disk.fail(f"{A}/t-0", ["sync"], errno=errno.ENOSPC)
+
+        with pytest.raises(StorageError):
+            await broker.flush(T0)
+
+        with pytest.raises(DirectoryOffline):
+            # The pages count as clean now: another sync would say that all is well.
+            await broker.flush(T0)
+
+    play(0, story)
+
+
+def test_what_was_aborted_can_be_asked_on_a_full_disk() -> None:
+    async def story(broker: Broker) -> None:
+        await broker.start()
+        broker.append_data(T0, 11, transactional=True)
+        broker.end_transaction(T0, 11, aborted=True)
+        broker.disk.capacity = broker.disk.used + 20
+
+        with pytest.raises(DiskFull):
+            await broker.flush(T0)
+
+        assert await broker.look(T0) == []
+
+    play(0, story)
+
+
+def test_a_write_that_failed_leaves_nothing_in_a_segment_that_is_finished_then() -> None:
+    async def story(broker: Broker) -> None:
+        await broker.start()
+        broker.append(T0)
+        broker.disk.capacity = broker.disk.used + 70
+        with pytest.raises(DiskFull):
+            broker.append_one(T0)
+
+        broker.disk.capacity = None
+        broker.roll(T0)
+        broker.append(T0)
+        await broker.stop()
+        await broker.open()
+
+        await broker.is_well(T0)
+
+    play(0, story)

@@ -1,0 +1,253 @@
+"""What a leader asks of a batch before it takes it in."""
+
+from struct import pack_into
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+
+from barnabas.base.errors import Malformed
+from barnabas.records.builder import build_batch
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    CRC_AT,
+    LAST_OFFSET_DELTA_AT,
+    MAX_TIMESTAMP_AT,
+    Codec,
+)
+from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
+from barnabas.storage.errors import StorageError
+from barnabas.storage.intake import Batch, Rules, take_produced, take_written
+from support.logs import NOW, batch, marker
+from support.logs import settings as log_settings
+
+pytestmark = pytest.mark.kernel
+
+
+def settings(**values: Any) -> Rules:
+    return Rules(log_settings(**values))
+
+
+HOUR = 3_600_000
+
+
+def records(*times: int, key: bytes | None = b"k") -> bytes:
+    return build_batch([(time, key, b"v", ()) for time in times])
+
+
+def patched(data: bytes, at: int, form: str, value: int) -> bytes:
+    """The batch with another number in its header, and the CRC that goes with it."""
+    changed = bytearray(data)
+    pack_into(form, changed, at, value)
+    pack_into(">I", changed, CRC_AT, crc32c(bytes(changed[ATTRIBUTES_AT:])))
+    return bytes(changed)
+
+
+def test_the_facts_of_a_batch_are_those_of_its_header() -> None:
+    data = build_batch(
+        [(NOW, b"k", b"v", ()), (NOW + 5, b"k", b"w", ())],
+        codec=Codec.GZIP,
+        producer_id=9,
+        producer_epoch=3,
+        base_sequence=40,
+        transactional=True,
+    )
+
+    found = take_produced(data, settings(), NOW)
+
+    assert (found.at, found.size, found.base_offset, found.last_delta) == (0, len(data), 0, 1)
+    assert (found.base_timestamp, found.max_timestamp, found.count) == (NOW, NOW + 5, 2)
+    assert (found.producer_id, found.producer_epoch, found.base_sequence) == (9, 3, 40)
+    assert not found.is_control()
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_any_buffer_will_do(kind: type) -> None:
+    assert take_produced(kind(batch(b"v")), settings(), NOW).count == 1
+
+
+@pytest.mark.parametrize("size", [0, 11, 60, 61, 69])
+def test_a_batch_that_is_cut_off_is_refused(size: int) -> None:
+    with pytest.raises(Malformed):
+        take_produced(batch(b"v")[:size], settings(), NOW)
+
+
+def test_bytes_behind_the_batch_are_refused() -> None:
+    with pytest.raises(Malformed):
+        take_produced(batch(b"v") + b"x", settings(), NOW)
+    with pytest.raises(Malformed):
+        take_produced(batch(b"v") + batch(b"w"), settings(), NOW)
+
+
+@pytest.mark.parametrize("at", [0, 8, 16, 17, 21, 23, 30, 43, 57, 61, 70])
+def test_a_flipped_bit_is_refused(at: int) -> None:
+    data = bytearray(batch(b"a value"))
+    data[at] ^= 0x10
+
+    with pytest.raises(Malformed):
+        take_produced(bytes(data), settings(), NOW)
+
+
+def test_the_leader_epoch_is_not_for_the_client_to_say() -> None:
+    data = bytearray(batch(b"a value"))
+    data[12] ^= 0x10
+
+    assert take_produced(bytes(data), settings(), NOW).count == 1
+
+
+def test_a_client_cannot_write_a_marker() -> None:
+    with pytest.raises(Malformed):
+        take_produced(marker(5, abort=True), settings(), NOW)
+
+
+@pytest.mark.parametrize(
+    "bit", [0x08, 0x20, 0x40, 0x80], ids=["append time", "control", "horizon", "unknown"]
+)
+def test_a_client_may_set_only_its_own_attributes(bit: int) -> None:
+    data = batch(b"v", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+
+    with pytest.raises(Malformed):
+        take_produced(patched(data, ATTRIBUTES_AT, ">h", 0x10 | bit), settings(), NOW)
+
+
+def test_the_last_delta_must_fit_the_number_of_records() -> None:
+    with pytest.raises(Malformed):
+        take_produced(patched(batch(b"v", b"w"), LAST_OFFSET_DELTA_AT, ">i", 5), settings(), NOW)
+
+
+def test_a_transactional_batch_needs_a_producer() -> None:
+    plain = batch(b"v")
+    transactional = patched(plain, ATTRIBUTES_AT, ">h", 16)
+
+    with pytest.raises(Malformed):
+        take_produced(transactional, settings(), NOW)
+
+
+def test_timestamps_before_1970_are_refused() -> None:
+    with pytest.raises(Malformed):
+        take_produced(patched(batch(b"v"), BASE_TIMESTAMP_AT, ">q", -2), settings(), NOW)
+
+
+# max.message.bytes
+
+
+def test_a_batch_may_be_as_large_as_max_message_bytes_and_no_larger() -> None:
+    data = batch(b"v" * 100)
+
+    assert take_produced(data, settings(max_message_bytes=len(data)), NOW).size == len(data)
+    with pytest.raises(BatchTooLarge, match=r"max\.message\.bytes") as refused:
+        take_produced(data, settings(max_message_bytes=len(data) - 1), NOW)
+
+    assert (refused.value.size, refused.value.limit) == (len(data), len(data) - 1)
+    assert isinstance(refused.value, StorageError)
+
+
+# Timestamps
+
+
+def test_a_timestamp_may_be_as_far_ahead_as_the_topic_allows() -> None:
+    config = settings(message_timestamp_after_max_ms=HOUR)
+
+    assert take_produced(records(NOW, NOW + HOUR), config, NOW).count == 2
+    with pytest.raises(InvalidTimestamp, match=r"after\.max\.ms") as refused:
+        take_produced(records(NOW, NOW + HOUR + 1), config, NOW)
+
+    assert refused.value.timestamp == NOW + HOUR + 1
+
+
+def test_the_earliest_record_may_be_as_old_as_the_topic_allows() -> None:
+    config = settings(message_timestamp_before_max_ms=HOUR)
+
+    assert take_produced(records(NOW, NOW - HOUR), config, NOW).count == 2
+    with pytest.raises(InvalidTimestamp, match=r"before\.max\.ms") as refused:
+        take_produced(records(NOW, NOW - HOUR - 1, NOW), config, NOW)
+
+    assert refused.value.timestamp == NOW - HOUR - 1
+
+
+def test_the_earliest_record_of_a_compressed_batch_counts_too() -> None:
+    data = build_batch([(NOW, b"k", b"v", ()), (NOW - HOUR - 1, b"k", b"v", ())], codec=Codec.ZSTD)
+
+    with pytest.raises(InvalidTimestamp):
+        take_produced(data, settings(message_timestamp_before_max_ms=HOUR), NOW)
+
+
+def test_records_without_a_timestamp_are_not_too_old() -> None:
+    config = settings(message_timestamp_before_max_ms=HOUR)
+
+    assert take_produced(records(-1), config, NOW).max_timestamp == -1
+
+
+def test_a_topic_that_stamps_records_itself_does_not_look_at_their_times() -> None:
+    config = settings(
+        message_timestamp_type="LogAppendTime",
+        message_timestamp_before_max_ms=HOUR,
+        message_timestamp_after_max_ms=HOUR,
+    )
+
+    assert take_produced(records(0, NOW + 10 * HOUR), config, NOW).count == 2
+
+
+def test_without_limits_any_time_will_do() -> None:
+    no_limit = 2**63 - 1
+    config = settings(message_timestamp_before_max_ms=no_limit, message_timestamp_after_max_ms=no_limit)
+
+    assert take_produced(records(0, 2**62), config, NOW).max_timestamp == 2**62
+
+
+def test_a_maximum_that_no_record_has_is_taken_from_the_header() -> None:
+    config = settings(message_timestamp_after_max_ms=HOUR)
+    data = patched(records(NOW), MAX_TIMESTAMP_AT, ">q", NOW + 2 * HOUR)
+
+    with pytest.raises(InvalidTimestamp):
+        take_produced(data, config, NOW)
+
+
+# Keys
+
+
+def test_a_compacted_topic_refuses_a_record_without_a_key() -> None:
+    data = build_batch([(NOW, b"k", b"v", ()), (NOW, None, b"v", ()), (NOW, None, b"v", ())])
+
+    with pytest.raises(MissingKey, match="record 1 ") as refused:
+        take_produced(data, settings(cleanup_policy=("compact",)), NOW)
+
+    assert refused.value.record == 1
+    with pytest.raises(MissingKey, match="record 0 "):
+        take_produced(batch(b"v", key=None), settings(cleanup_policy=("compact",)), NOW)
+
+
+def test_an_empty_key_is_a_key() -> None:
+    config = settings(cleanup_policy=("compact", "delete"))
+
+    assert take_produced(batch(b"v", key=b""), config, NOW).count == 1
+
+
+def test_other_topics_take_records_without_keys() -> None:
+    assert take_produced(batch(b"v", key=None), settings(), NOW).count == 1
+
+
+# What we or our leader wrote
+
+
+def test_what_was_written_already_keeps_its_offsets() -> None:
+    data = batch(b"a", base_offset=5) + batch(b"b", b"c", base_offset=700, leader_epoch=4)
+
+    first = take_written(data, 0)
+    second = take_written(data, first.size)
+
+    assert (first.base_offset, second.base_offset, second.leader_epoch) == (5, 700, 4)
+    assert (second.at, second.at + second.size) == (first.size, len(data))
+
+
+def test_what_was_written_already_is_checked_as_well() -> None:
+    data = bytearray(batch(b"a") + batch(b"b"))
+    data[-2] ^= 1
+
+    with pytest.raises(Malformed):
+        take_written(bytes(data), len(batch(b"a")))
+
+
+def test_a_marker_is_known_as_one() -> None:
+    assert Batch(marker(5, abort=False), 0).is_control()

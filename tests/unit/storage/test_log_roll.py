@@ -1,0 +1,300 @@
+"""When a log begins a new segment, and what it leaves behind of the old one."""
+
+import errno
+
+import pytest
+
+from barnabas.storage.flush import begin_flush
+from barnabas.storage.log import OFFSET_SPAN_MAX, Log
+from support.logs import (
+    NOW,
+    disk_of,
+    end_txn,
+    files_of,
+    fill,
+    follow,
+    new_log,
+    offsets,
+    open_again,
+    path_of,
+    put,
+    send,
+    shut,
+)
+
+pytestmark = pytest.mark.kernel
+
+P = 4000
+BATCH = 70  # what put() writes
+
+
+def size_of(log: Log, base: int, kind: str) -> int:
+    return disk_of(log).tree()[path_of(base, kind)]
+
+
+# By size
+
+
+def test_a_segment_takes_batches_up_to_segment_bytes_exactly() -> None:
+    log = new_log(segment_bytes=3 * BATCH)
+
+    for _ in range(3):
+        put(log)
+    assert log.bases == [0]
+    put(log)
+
+    assert log.bases == [0, 3]
+    assert size_of(log, 0, ".log") == 3 * BATCH
+
+
+def test_a_batch_that_does_not_fit_any_more_goes_into_the_next_segment_whole() -> None:
+    log = new_log(segment_bytes=3 * BATCH - 1)
+
+    for _ in range(3):
+        put(log)
+
+    assert log.bases == [0, 2]
+    assert offsets(log) == [0, 1, 2]
+
+
+# By age
+
+
+def test_age_is_told_by_the_records_own_time() -> None:
+    log = new_log(segment_ms=1000)
+
+    put(log, time=5000, now=NOW)
+    put(log, time=6000, now=NOW + 9_000_000)
+    assert log.bases == [0]
+    put(log, time=6001, now=NOW)
+
+    assert log.bases == [0, 2]
+
+
+def test_age_counts_from_the_first_batch_of_the_segment() -> None:
+    log = new_log(segment_ms=1000)
+
+    for time in (5000, 5900, 6001, 6500, 7001, 7002):
+        put(log, time=time)
+
+    assert log.bases == [0, 2, 5]
+
+
+def test_older_records_do_not_roll() -> None:
+    log = new_log(segment_ms=1000)
+
+    put(log, time=5000)
+    put(log, time=1)
+
+    assert log.bases == [0]
+
+
+def test_without_timestamps_the_clock_tells() -> None:
+    log = new_log(segment_ms=1000)
+
+    put(log, time=-1, now=NOW)
+    put(log, time=-1, now=NOW + 1000)
+    assert log.bases == [0]
+    put(log, time=-1, now=NOW + 1001)
+
+    assert log.bases == [0, 2]
+    put(log, time=-1, now=NOW + 2001)
+    assert log.bases == [0, 2]
+
+
+def test_an_empty_segment_is_never_too_old() -> None:
+    log = new_log(segment_ms=1000)
+
+    put(log, time=-1, now=NOW + 1_000_000)
+
+    assert log.bases == [0]
+
+
+def test_age_is_known_after_a_restart() -> None:
+    log = new_log(segment_ms=1000)
+    put(log, time=5000)
+    put(log, time=5500)
+    end = shut(log)
+
+    again = open_again(disk_of(log), clean=True, recovery_point=end, segment_ms=1000).log
+    put(again, time=6000)
+    assert again.bases == [0]
+    put(again, time=6001)
+
+    assert again.bases == [0, 3]
+
+
+def test_a_compacted_topic_rolls_in_time_for_its_compaction_lag() -> None:
+    log = new_log(cleanup_policy=("compact",), segment_ms=10_000, max_compaction_lag_ms=1000)
+
+    put(log, time=5000)
+    put(log, time=6001)
+
+    assert log.bases == [0, 1]
+
+
+def test_jitter_lets_logs_roll_at_different_times_and_never_later() -> None:
+    log = new_log(segment_ms=1_000_000, segment_jitter_ms=900_000)
+    first, lengths = 5000, []
+
+    for time in range(first, 10_000_000, 10_000):
+        if put(log, time=time).base_offset == log.bases[-1] and time > first:
+            lengths.append(time - first)
+            first = time
+
+    assert len(set(lengths)) > 3
+    assert max(lengths) <= 1_010_000
+    assert min(lengths) >= 100_000
+
+
+# By a full index, by the span of offsets
+
+
+def test_a_full_offset_index_rolls() -> None:
+    # Records without a time, so that the time index, whose entries are larger, stays empty.
+    log = new_log(index_interval_bytes=0, segment_index_bytes=24)
+
+    for _ in range(6):
+        put(log, time=-1)
+
+    # The first batch of a segment has no entry.
+    assert log.bases == [0, 4]
+    assert size_of(log, 0, ".index") == 24
+
+
+def test_a_full_time_index_rolls_and_keeps_room_for_one_last_entry() -> None:
+    log = new_log(index_interval_bytes=0, segment_index_bytes=36)
+
+    for number in range(6):
+        put(log, time=NOW + number)
+
+    # Three entries fit: the second and the third batch's, and one that is written at the roll.
+    assert log.bases == [0, 3]
+    assert size_of(log, 0, ".timeindex") <= 36
+
+
+def test_offsets_of_a_segment_fit_into_32_bits() -> None:
+    log = new_log()
+    follow(log, 0)
+    follow(log, OFFSET_SPAN_MAX)
+    assert log.bases == [0]
+
+    follow(log, OFFSET_SPAN_MAX + 1)
+
+    assert log.bases == [0, OFFSET_SPAN_MAX + 1]
+    assert offsets(log) == [0, OFFSET_SPAN_MAX, OFFSET_SPAN_MAX + 1]
+
+
+def test_a_batch_that_would_only_end_too_far_away_rolls_as_well() -> None:
+    log = new_log()
+    follow(log, 0)
+
+    follow(log, OFFSET_SPAN_MAX, b"a", b"b")
+
+    assert log.bases == [0, 1]
+    assert offsets(log) == [0, OFFSET_SPAN_MAX, OFFSET_SPAN_MAX + 1]
+
+
+# What is left behind
+
+
+def test_a_finished_segment_has_complete_indexes_and_the_producers_have_a_snapshot() -> None:
+    log = new_log(index_interval_bytes=100)
+    send(log, P, 0, txn=True)
+    end_txn(log, P, abort=True)
+    fill(log, 3, time=NOW + 10)
+
+    log.roll(NOW)
+
+    assert log.snapshots == [5]
+    assert size_of(log, 0, ".index") == 8 * 3
+    assert files_of(disk_of(log))["00000000000000000000.timeindex"][-12:] == (
+        (NOW + 12).to_bytes(8, "big") + (4).to_bytes(4, "big")
+    )
+    assert size_of(log, 0, ".txnindex") == 34
+    assert {name for name in files_of(disk_of(log)) if name.startswith("00000000000000000005")} == {
+        "00000000000000000005.log",
+        "00000000000000000005.index",
+        "00000000000000000005.timeindex",
+        "00000000000000000005.snapshot",
+    }
+
+
+def test_rolling_an_empty_segment_does_nothing() -> None:
+    log = new_log()
+    put(log)
+    log.roll(NOW)
+
+    log.roll(NOW)
+
+    assert log.bases == [0, 1]
+
+
+def test_jobs_keep_the_lists_that_they_were_given() -> None:
+    log = new_log()
+    put(log)
+    segments, job = log.segments, begin_flush(log)
+
+    log.roll(NOW)
+
+    assert len(segments) == 1
+    assert (len(log.segments), job.upto) == (2, 1)
+
+
+def test_room_is_made_beforehand_where_the_topic_says_so_and_given_back_at_the_roll() -> None:
+    log = new_log(preallocate=True, segment_bytes=5000)
+    fill(log, 3)
+    size = log.size
+    assert (size_of(log, 0, ".log"), size) == (5000, 603)
+
+    log.roll(NOW)
+
+    assert (size_of(log, 0, ".log"), size_of(log, 3, ".log")) == (size, 5000)
+    fill(log, 1)
+    end = shut(log)
+    assert size_of(log, 3, ".log") == 201
+    assert offsets(open_again(disk_of(log), clean=True, recovery_point=end).log) == [0, 1, 2, 3]
+
+
+def test_a_roll_that_fails_can_be_done_again() -> None:
+    log = new_log()
+    put(log)
+    disk_of(log).fail(path_of(1, ".log"), ["create"], errno=errno.ENOSPC)
+
+    with pytest.raises(OSError, match="No space left"):
+        log.roll(NOW)
+    assert log.bases == [0]
+    put(log)
+    log.roll(NOW)
+
+    assert log.bases == [0, 2]
+    assert offsets(log) == [0, 1]
+
+
+def test_a_write_that_failed_leaves_nothing_in_a_finished_segment() -> None:
+    log = new_log()
+    fill(log, 3)
+    size = log.size
+    disk_of(log).fail(path_of(0, ".log"), ["write"], errno=errno.ENOSPC)
+    with pytest.raises(OSError, match="No space left"):
+        fill(log, 1)
+
+    log.roll(NOW)
+
+    assert size_of(log, 0, ".log") == size
+
+
+def test_what_was_flushed_behind_a_write_that_failed_survives_a_crash() -> None:
+    log = new_log()
+    fill(log, 3)
+    disk_of(log).fail(path_of(0, ".log"), ["write"], errno=errno.ENOSPC)
+    with pytest.raises(OSError, match="No space left"):
+        fill(log, 1)
+    log.roll(NOW)
+    fill(log, 2)
+    shut(log)
+
+    # The checkpoint of recovery points is written now and then only.
+    again = open_again(disk_of(log), recovery_point=0).log
+
+    assert offsets(again) == [0, 1, 2, 3, 4]

@@ -1,0 +1,249 @@
+"""One bad thing beside many good ones: a broken log, a directory that fails, a disk that is full."""
+
+from errno import ENOENT, ENOSPC
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.storage.directory import DirectoryInUse
+from barnabas.storage.errors import CorruptFile, CorruptLog, DirectoryOffline, LogClosed
+from barnabas.storage.manager import DiskFull, LogExists
+from barnabas.storage.meta_properties import WrongDirectory
+from support.managers import (
+    CHECKPOINTS,
+    CONFIG,
+    T0,
+    T1,
+    T2,
+    TOPIC_ID,
+    A,
+    B,
+    append,
+    in_service,
+    manager_on,
+    new_disk,
+    on_a_loop,
+    opened,
+    with_logs,
+    write,
+)
+
+pytestmark = pytest.mark.kernel
+
+
+# Broken logs
+
+
+@on_a_loop
+async def test_a_broken_log_stays_out_of_service_and_the_others_do_not_care() -> None:
+    disk = new_disk()
+    await (await with_logs(disk, t0=A, t1=A, t2=B)).close()
+    disk.rot(f"{A}/t-0/00000000000000000000.log", 100, 1 << 4)
+    disk.remove(f"{A}/.kafka_cleanshutdown")
+    disk.rot(f"{A}/t-0/00000000000000000000.log", 16, 1)
+
+    report = await (manager := manager_on(disk)).open()
+
+    assert (report.loaded, list(report.broken)) == (2, [T0])
+    with pytest.raises(CorruptLog, match=r"/mnt/a/t-0/0{20}\.log is damaged at byte 0"):
+        manager.get(T0)
+    with pytest.raises(LogExists):
+        await manager.create(T0, TOPIC_ID, CONFIG)
+    for tp in (T1, T2):
+        append(in_service(manager, tp))
+    await manager.close()
+
+
+@on_a_loop
+async def test_what_is_known_of_a_broken_log_is_kept_for_whoever_mends_it() -> None:
+    disk = new_disk()
+    manager = await with_logs(disk, t0=A, t1=A)
+    for tp in (T0, T1):
+        in_service(manager, tp).advance_high_watermark(3)
+        in_service(manager, tp).advance_start(2)
+    await manager.close()
+    before = {name: disk.read(f"{A}/{name}") for name in CHECKPOINTS}
+    disk.rot(f"{A}/t-0/partition.metadata", 0, 0x80)
+
+    again = await opened(disk)
+    with pytest.raises(CorruptFile):
+        again.get(T0)
+    await again.close()
+
+    for name in CHECKPOINTS:
+        assert sorted(disk.read(f"{A}/{name}").split()) == sorted(before[name].split()), name
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata", "0" * 20 + ".index"])
+@on_a_loop
+async def test_a_directory_in_the_place_of_a_logs_file_breaks_that_log_only(name: str) -> None:
+    disk = new_disk()
+    await (await with_logs(disk, t0=A, t1=A)).close()
+    disk.remove(f"{A}/t-0/{name}")
+    disk.make_directory(f"{A}/t-0/{name}")
+
+    report = await (manager := manager_on(disk)).open()
+
+    assert report.failed == {}
+    assert in_service(manager, T1).end_offset == 3
+    with pytest.raises(CorruptFile, match=f"/mnt/a/t-0/{name}"):
+        manager.get(T0)
+
+
+# Directories that fail
+
+
+@on_a_loop
+async def test_a_directory_that_cannot_be_opened_is_left_out() -> None:
+    disk = new_disk()
+    await (await with_logs(disk, t0=A, t1=B)).close()
+    disk.fail(f"{A}/.lock", ["lock"])
+
+    report = await (manager := manager_on(disk)).open()
+
+    assert report.failed == {A: f"[Errno 5] Input/output error: '{A}/.lock'"}
+    assert in_service(manager, T1).end_offset == 3
+
+
+@on_a_loop
+async def test_a_directory_with_a_rotten_identity_is_left_out() -> None:
+    disk = new_disk()
+    await (await with_logs(disk, t0=A, t1=B)).close()
+    write(disk, f"{A}/meta.properties", b"version=1\nnode.id=x\ncluster.id=c\n")
+
+    report = await (manager := manager_on(disk)).open()
+
+    assert report.failed == {A: f"{A}/meta.properties: node.id is 'x', not a number of a node"}
+    assert in_service(manager, T1).end_offset == 3
+
+
+@on_a_loop
+async def test_no_directory_at_all_is_an_error() -> None:
+    disk = new_disk()
+    disk.fail("/", ["lock"], count=2)
+
+    with pytest.raises(DirectoryOffline, match="/mnt/a, /mnt/b is offline: no log directory could be opened"):
+        await manager_on(disk).open()
+
+
+@on_a_loop
+async def test_a_directory_of_another_node_is_refused_and_none_is_kept_locked() -> None:
+    disk = new_disk()
+    await (await opened(disk, A)).close()
+    other = manager_on(disk, B, node_id=2)
+    await other.open()
+    await other.close()
+
+    with pytest.raises(WrongDirectory, match="belongs to node 2, not to node 1"):
+        await manager_on(disk, A, B).open()
+
+    await (await opened(disk, A)).close()
+
+
+@on_a_loop
+async def test_a_directory_that_another_broker_has_is_refused() -> None:
+    disk = new_disk()
+    first = await opened(disk, B)
+
+    with pytest.raises(DirectoryInUse, match=B):
+        await manager_on(disk, A, B).open()
+
+    await (await opened(disk, A)).close()
+    await first.close()
+
+
+@pytest.mark.parametrize("kind", ["read", "open", "entries"])
+@on_a_loop
+async def test_a_disk_that_fails_while_logs_are_loaded_takes_all_of_its_logs_with_it(kind: str) -> None:
+    disk = new_disk()
+    await (await with_logs(disk, t0=A, t1=A, t2=B)).close()
+    disk.fail(f"{A}/t-1", [kind])  # type: ignore[list-item]
+
+    report = await (manager := manager_on(disk)).open()
+
+    assert list(report.failed) == [A]
+    for tp in (T0, T1):
+        with pytest.raises(DirectoryOffline, match=r"/mnt/a is offline: \[Errno 5\] .*/mnt/a/t-1"):
+            manager.get(tp)
+        # Nobody may make an empty one elsewhere, in the place of what is out of reach.
+        with pytest.raises(LogExists):
+            await manager.create(tp, TOPIC_ID, CONFIG)
+    assert in_service(manager, T2).end_offset == 3
+    await manager.close()
+
+
+@on_a_loop
+async def test_a_failed_directory_takes_its_logs_with_it_and_the_others_go_on() -> None:
+    disk = new_disk()
+    manager = await with_logs(disk, t0=A, t1=A, t2=B)
+    log = in_service(manager, T0)
+    told: list[str] = []
+    manager.home(log).on_failure(lambda directory: told.append(directory.path))
+    disk.fail(f"{A}/t-0", ["sync"])
+
+    with pytest.raises(DirectoryOffline, match=r"/mnt/a is offline: \[Errno 5\] .*\.log"):
+        await manager.flush(log)
+
+    assert told == [A]
+    assert log.recovery_point == 0
+    for tp in (T0, T1):
+        with pytest.raises(DirectoryOffline, match=r"/mnt/a is offline: \[Errno 5\]"):
+            manager.get(tp)
+    with pytest.raises(DirectoryOffline, match=r"/mnt/a is offline: \[Errno 5\]"):
+        append(log)
+    append(in_service(manager, T2))
+    assert (await manager.create(TopicPartition("u", 0), TOPIC_ID, CONFIG)).directory == f"{B}/u-0"
+    with pytest.raises(DirectoryOffline):
+        await manager.write_checkpoints(manager.home(log))
+    await manager.close()
+    assert f"{A}/.kafka_cleanshutdown" not in disk.tree()
+    assert f"{B}/.kafka_cleanshutdown" in disk.tree()
+
+
+@on_a_loop
+async def test_a_full_disk_is_not_a_failed_one() -> None:
+    disk = new_disk()
+    manager = await with_logs(disk, t0=A)
+    log = in_service(manager, T0)
+    disk.capacity = disk.used
+
+    assert isinstance(manager.failed(log, OSError(ENOSPC, "full")), DiskFull)
+    with pytest.raises(DiskFull, match=f"the disk of log directory {A} is full"):
+        await manager.write_checkpoints(manager.home(log))
+
+    disk.capacity = None
+    assert manager.get(T0) is log
+    await manager.flush(log)
+    await manager.write_checkpoints(manager.home(log))
+    assert disk.read(f"{A}/{CHECKPOINTS[0]}") == b"0\n1\nt 0 3\n"
+
+
+@on_a_loop
+async def test_a_cut_that_cannot_be_finished_fails_the_directory_even_if_it_is_full() -> None:
+    disk = new_disk()
+    manager = await with_logs(disk, t0=A)
+    log = in_service(manager, T0)
+    disk.fail(f"{A}/t-0/leader-epoch-checkpoint", ["create"], errno=ENOSPC)
+
+    with pytest.raises(DirectoryOffline, match="No space left"):
+        await manager.truncate(log, 1)
+
+    # What was cut off could come back behind what is appended now.
+    with pytest.raises(DirectoryOffline):
+        append(log)
+
+
+@on_a_loop
+async def test_an_error_in_the_files_of_a_deleted_log_says_nothing_about_the_disk() -> None:
+    disk = new_disk()
+    manager = await with_logs(disk, t0=A)
+    old = in_service(manager, T0)
+    await manager.delete(T0)
+
+    assert isinstance(manager.failed(old, OSError(ENOENT, "gone")), LogClosed)
+    await manager.create(T0, TOPIC_ID, CONFIG, path=A)
+    assert isinstance(manager.failed(old, OSError(ENOENT, "gone")), LogClosed)
+    with pytest.raises(LogClosed):
+        await manager.flush(old)
+
+    assert in_service(manager, T0).end_offset == 0

@@ -1,0 +1,438 @@
+"""From a directory to a log: what is believed, what is cut off, and what is refused."""
+
+from random import Random
+
+import pytest
+
+from barnabas.sim.disk import SimDisk
+from barnabas.storage.errors import CorruptLog
+from barnabas.storage.log import Log
+from barnabas.storage.recovery import Opened
+from support.logs import (
+    DIRECTORY,
+    NOW,
+    batch,
+    files_of,
+    fill,
+    new_disk,
+    new_log,
+    offsets,
+    open_again,
+    path_of,
+    put,
+    read_all,
+    shut,
+    value_at,
+)
+
+pytestmark = pytest.mark.kernel
+
+SIZE = 201  # of a batch that fill() writes
+EPOCHS = f"{DIRECTORY}/leader-epoch-checkpoint"
+
+
+def filled(count: int = 6, **values: int) -> tuple[SimDisk, int]:
+    """A closed log of three segments, two batches in each, and where it ends."""
+    disk = new_disk()
+    log = new_log(disk, **(values or {"segment_bytes": 500, "index_interval_bytes": 100}))
+    fill(log, count, step=10)
+    return disk, shut(log)
+
+
+def reopened(disk: SimDisk, point: int | None = 0, *, clean: bool = False, start: int = 0) -> Opened:
+    return open_again(
+        disk, clean=clean, recovery_point=point, start=start, segment_bytes=500, index_interval_bytes=100
+    )
+
+
+def add(disk: SimDisk, path: str, data: bytes) -> None:
+    """Put bytes behind the end of a file."""
+    file = disk.open(path, create=True)
+    file.write(file.size(), [data])
+    file.sync()
+
+
+def is_whole(log: Log, count: int) -> bool:
+    return [record.value for record in read_all(log)] == [value_at(at) for at in range(count)]
+
+
+# A new log
+
+
+def test_an_empty_directory_becomes_an_empty_log() -> None:
+    opened = open_again(new_disk(), start=0)
+
+    assert (opened.log.start_offset, opened.log.end_offset, opened.log.bases) == (0, 0, [0])
+    assert opened.findings == []
+
+
+def test_a_new_log_starts_where_records_were_deleted_up_to() -> None:
+    log = open_again(new_disk(), start=70).log
+
+    assert (log.start_offset, log.end_offset, log.bases) == (70, 70, [70])
+    assert put(log).base_offset == 70
+
+
+# After a clean stop
+
+
+def test_after_a_clean_stop_everything_is_believed_and_nothing_is_written() -> None:
+    disk, end = filled()
+    before, operations = files_of(disk), disk.operations
+
+    opened = reopened(disk, end, clean=True)
+
+    assert (files_of(disk), disk.operations, opened.findings) == (before, operations, [])
+    assert is_whole(opened.log, 6)
+
+
+@pytest.mark.parametrize("point", [0, 5])
+def test_a_log_that_goes_on_behind_where_it_was_closed_is_refused(point: int) -> None:
+    disk, _ = filled()
+    before = files_of(disk)
+
+    with pytest.raises(CorruptLog, match=f"it was closed at offset {point}, and goes on to 6"):
+        reopened(disk, point, clean=True)
+
+    assert files_of(disk) == before
+
+
+def test_a_clean_log_whose_recovery_point_is_not_known_is_looked_at() -> None:
+    disk, end = filled()
+    before = disk.operations
+
+    opened = reopened(disk, None, clean=True)
+
+    assert disk.operations > before
+    assert (opened.log.end_offset, opened.log.recovery_point) == (end, end)
+    assert is_whole(opened.log, 6)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path_of(0, ".index"),
+        path_of(4, ".index"),
+        path_of(2, ".timeindex"),
+        path_of(4, ".timeindex"),
+        path_of(6, ".snapshot"),
+        path_of(2, ".snapshot"),
+        EPOCHS,
+    ],
+)
+@pytest.mark.parametrize(("clean", "point"), [(False, 0), (False, 6), (True, 6)])
+def test_what_is_missing_is_made_anew(path: str, clean: bool, point: int) -> None:
+    disk, _ = filled()
+    before = files_of(disk)
+    disk.remove(path)
+
+    opened = reopened(disk, point, clean=clean)
+
+    assert is_whole(opened.log, 6)
+    shut(opened.log)
+    after = files_of(disk)
+    if path == path_of(2, ".snapshot"):
+        # One that is not needed may stay away: what it told is in the one behind it.
+        after.setdefault("00000000000000000002.snapshot", before["00000000000000000002.snapshot"])
+    assert after == before
+
+
+@pytest.mark.parametrize("size", [1, 7, 8 + 5])
+@pytest.mark.parametrize("kind", [".index", ".timeindex"])
+def test_an_index_that_is_torn_is_made_anew(kind: str, size: int) -> None:
+    disk, end = filled()
+    before = files_of(disk)
+    disk.open(path_of(0, kind)).truncate(size)
+
+    opened = reopened(disk, end, clean=True)
+
+    assert is_whole(opened.log, 6)
+    assert files_of(disk)[path_of(0, kind).rpartition("/")[2]] == before[path_of(0, kind).rpartition("/")[2]]
+
+
+def test_a_large_segment_is_opened_by_its_index() -> None:
+    disk, end = filled(400, segment_bytes=1 << 20, index_interval_bytes=4096)
+    # Nobody who walked through all batches could miss this.
+    disk.rot(path_of(0, ".log"), 16, 0xFF)
+
+    opened = open_again(disk, clean=True, recovery_point=end)
+
+    assert (opened.findings, opened.log.end_offset) == ([], 400)
+    assert opened.log.active.latest() == (NOW + 3990, 399)
+
+
+def test_a_large_segment_with_a_wrong_index_is_looked_at() -> None:
+    disk, end = filled(400, segment_bytes=1 << 20, index_interval_bytes=4096)
+    before = files_of(disk)
+    disk.rot(path_of(0, ".index"), disk.tree()[path_of(0, ".index")] - 1, 0x01)
+
+    opened = open_again(disk, clean=True, recovery_point=end)
+
+    assert "after a clean stop" in opened.findings[0]
+    assert is_whole(opened.log, 400)
+    shut(opened.log)
+    assert files_of(disk) == before
+
+
+def test_a_large_segment_whose_latest_time_is_not_indexed_is_looked_at() -> None:
+    disk, end = filled(400, segment_bytes=1 << 20, index_interval_bytes=4096)
+    before = files_of(disk)
+    disk.open(path_of(0, ".timeindex")).truncate(len(before["00000000000000000000.timeindex"]) - 12)
+
+    opened = open_again(disk, clean=True, recovery_point=end)
+
+    assert opened.log.active.latest() == (NOW + 3990, 399)
+    shut(opened.log)
+    assert files_of(disk) == before
+
+
+def test_bytes_behind_the_end_after_a_clean_stop_are_cut_off() -> None:
+    disk, end = filled()
+    add(disk, path_of(4, ".log"), b"more")
+
+    opened = reopened(disk, end, clean=True)
+
+    assert is_whole(opened.log, 6)
+    assert disk.tree()[path_of(4, ".log")] == 2 * SIZE
+    assert any("4 bytes are cut off" in finding for finding in opened.findings)
+
+
+# What is torn
+
+
+@pytest.mark.parametrize("left", [1, 11, 12, 60, 61, 62, 100, SIZE - 1])
+def test_a_torn_tail_is_cut_off(left: int) -> None:
+    disk, _ = filled()
+    disk.open(path_of(4, ".log")).truncate(SIZE + left)
+
+    opened = reopened(disk, 5)
+
+    assert is_whole(opened.log, 5)
+    assert disk.tree()[path_of(4, ".log")] == SIZE
+    assert f"the last {left} bytes are cut off" in opened.findings[0]
+    assert put(opened.log).base_offset == 5
+    assert opened.log.recovery_point == 5
+
+
+@pytest.mark.parametrize("more", [bytes(10), bytes(5000), b"\xff" * 100, Random(5).randbytes(3000)])
+def test_zeros_and_garbage_behind_the_end_are_cut_off(more: bytes) -> None:
+    disk, end = filled()
+    add(disk, path_of(4, ".log"), more)
+
+    opened = reopened(disk, end)
+
+    assert is_whole(opened.log, 6)
+    assert disk.tree()[path_of(4, ".log")] == 2 * SIZE
+
+
+@pytest.mark.parametrize("at", [16, 17, 20, 30, 61, 150, SIZE - 1])
+def test_what_was_not_flushed_is_checked_and_cut_off_with_all_that_follows(at: int) -> None:
+    disk, _ = filled()
+    disk.rot(path_of(2, ".log"), at, 0x01)
+
+    opened = reopened(disk, 2)
+
+    assert is_whole(opened.log, 2)
+    assert opened.log.bases == [0, 2]
+    assert path_of(4, ".log") not in disk.tree()
+    assert any("it lies behind what was torn: removed" in finding for finding in opened.findings)
+    assert put(opened.log).base_offset == 2
+
+
+def test_an_old_batch_behind_the_end_is_cut_off() -> None:
+    disk, end = filled()
+    # Sound in itself, but of another place: offsets are not covered by the CRC.
+    add(disk, path_of(4, ".log"), batch(b"old", base_offset=1))
+
+    opened = reopened(disk, end)
+
+    assert opened.log.end_offset == 6
+    assert any("offset 1, and 6 was expected" in finding for finding in opened.findings)
+
+
+def test_a_segment_that_does_not_go_on_from_the_one_before_is_removed() -> None:
+    disk, _ = filled()
+    disk.open(path_of(2, ".log")).truncate(SIZE)
+
+    opened = reopened(disk, 3)
+
+    assert is_whole(opened.log, 3)
+    assert opened.log.bases == [0, 2]
+    assert any("it starts at 4, and the log ends at 3: removed" in finding for finding in opened.findings)
+
+
+def test_a_hole_that_was_flushed_is_one_that_compaction_left() -> None:
+    disk, end = filled()
+    disk.open(path_of(2, ".log")).truncate(SIZE)
+    disk.remove(path_of(2, ".index"))
+
+    opened = reopened(disk, end)
+
+    assert opened.log.bases == [0, 2, 4]
+    assert offsets(opened.log) == [0, 1, 2, 4, 5]
+
+
+def test_an_empty_last_segment_is_where_the_log_goes_on() -> None:
+    disk = new_disk()
+    log = new_log(disk)
+    fill(log, 3)
+    log.roll(NOW)
+    end = shut(log)
+
+    for clean in (True, False):
+        again = open_again(disk, clean=clean, recovery_point=end).log
+        assert (again.bases, again.end_offset, again.active.size) == ([0, 3], 3, 0)
+        assert is_whole(again, 3)
+
+
+def test_opening_twice_is_opening_once() -> None:
+    disk, _ = filled()
+    disk.rot(path_of(2, ".log"), 100, 0x01)
+    first = reopened(disk, 2)
+    before = files_of(disk)
+
+    second = reopened(disk, first.log.recovery_point)
+
+    assert files_of(disk) == before
+    assert second.findings == []
+    assert second.log.end_offset == first.log.end_offset
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("at", [16, 8])
+def test_damage_in_what_was_flushed_is_refused_and_no_log_is_changed(at: int) -> None:
+    disk, end = filled()
+    disk.rot(path_of(4, ".log"), at, 0x7F)
+    before = {name: data for name, data in files_of(disk).items() if name.endswith(".log")}
+
+    with pytest.raises(CorruptLog) as refused:
+        reopened(disk, end)
+
+    assert (refused.value.path, refused.value.position) == (path_of(4, ".log"), 0)
+    assert {name: data for name, data in files_of(disk).items() if name.endswith(".log")} == before
+
+
+def test_damage_in_what_was_flushed_is_refused_and_nothing_is_changed() -> None:
+    disk, end = filled()
+    disk.rot(path_of(4, ".log"), 16, 0x7F)
+    before = files_of(disk)
+
+    with pytest.raises(CorruptLog):
+        reopened(disk, end)
+
+    assert files_of(disk) == before
+
+
+def test_a_log_that_was_refused_is_refused_again_and_opens_when_it_is_mended() -> None:
+    disk, end = filled()
+    disk.rot(path_of(4, ".log"), 16, 0x7F)
+    for _ in range(2):
+        with pytest.raises(CorruptLog):
+            reopened(disk, end)
+
+    disk.rot(path_of(4, ".log"), 16, 0x7F)
+
+    assert is_whole(reopened(disk, end).log, 6)
+
+
+def test_a_log_that_ends_before_its_recovery_point_is_refused() -> None:
+    disk, _ = filled()
+
+    with pytest.raises(CorruptLog, match="the log ends at offset 6, and was flushed up to 7"):
+        reopened(disk, 7)
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_last_segment_that_is_missing_is_refused(clean: bool) -> None:
+    disk, end = filled()
+    disk.remove(path_of(4, ".log"))
+
+    with pytest.raises(CorruptLog, match=r"04\.log is damaged at byte 0: it is missing"):
+        reopened(disk, end, clean=clean)
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_last_segment_that_is_missing_with_all_its_files_is_refused(clean: bool) -> None:
+    disk, end = filled()
+    for kind in (".log", ".index", ".timeindex"):
+        disk.remove(path_of(4, kind))
+
+    with pytest.raises(CorruptLog, match="the log ends at offset 4, and was flushed up to 6"):
+        reopened(disk, end, clean=clean)
+
+
+def test_a_log_all_of_which_is_missing_is_refused() -> None:
+    disk, end = filled()
+    for base in (0, 2, 4):
+        disk.remove(path_of(base, ".log"))
+
+    with pytest.raises(CorruptLog):
+        reopened(disk, end)
+
+
+def test_a_first_segment_that_is_missing_moves_the_start() -> None:
+    disk, end = filled()
+    for kind in (".log", ".index", ".timeindex"):
+        disk.remove(path_of(0, kind))
+
+    opened = reopened(disk, end)
+
+    assert (opened.log.start_offset, offsets(opened.log)) == (2, [2, 3, 4, 5])
+
+
+# Without a recovery point
+
+
+def test_without_a_recovery_point_a_torn_tail_is_cut_off() -> None:
+    disk, _ = filled()
+    disk.open(path_of(4, ".log")).truncate(SIZE + 50)
+
+    assert is_whole(reopened(disk, None).log, 5)
+
+
+@pytest.mark.parametrize("base", [0, 4])
+def test_without_a_recovery_point_damage_with_good_batches_behind_it_is_refused(base: int) -> None:
+    disk, _ = filled()
+    disk.rot(path_of(base, ".log"), 100, 0x01)
+
+    with pytest.raises(CorruptLog) as refused:
+        reopened(disk, None)
+
+    assert refused.value.path == path_of(base, ".log")
+
+
+# What else lies there
+
+
+def test_an_index_without_a_log_is_removed() -> None:
+    disk, end = filled()
+    add(disk, path_of(50, ".index"), bytes(8))
+
+    opened = reopened(disk, end, clean=True)
+
+    assert path_of(50, ".index") not in disk.tree()
+    assert opened.findings == [f"{path_of(50, '.index')} belongs to no segment: removed"]
+
+
+def test_an_unknown_file_is_left_alone() -> None:
+    disk, end = filled()
+    add(disk, f"{DIRECTORY}/notes.txt", b"mine")
+    add(disk, path_of(2, ".log.bak"), b"mine too")
+
+    for clean, point in [(True, end), (False, end), (False, 0)]:
+        opened = reopened(disk, point, clean=clean)
+        assert is_whole(opened.log, 6)
+        assert disk.read(f"{DIRECTORY}/notes.txt") == b"mine"
+        assert disk.read(path_of(2, ".log.bak")) == b"mine too"
+
+
+def test_files_on_their_way_out_are_removed() -> None:
+    disk, end = filled()
+    add(disk, path_of(0, ".log.deleted"), b"old")
+
+    opened = reopened(disk, end)
+
+    assert path_of(0, ".log.deleted") not in disk.tree()
+    assert is_whole(opened.log, 6)
