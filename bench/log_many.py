@@ -20,8 +20,8 @@ from pathlib import Path
 from barnabas.base.clock import SystemClock
 from barnabas.base.executor import ThreadExecutor
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.storage.clean_shutdown import write_clean_shutdown
 from barnabas.storage.config import LogConfig
+from barnabas.storage.directory.clean_shutdown import write_clean_shutdown
 from barnabas.storage.disk import DiskFile, DiskFileSystem
 from barnabas.storage.manager import LogManager
 from log_turns import LEADER_EPOCH, Aimed, Run, sized_batch, take_turns, timed

@@ -20,12 +20,12 @@ from barnabas.records.header import BatchHeader, TimestampType, batch_headers, w
 from barnabas.records.record import Record
 from barnabas.records.validate import check_batch
 from barnabas.storage.config import LogConfig
+from barnabas.storage.directory.meta_properties import read_meta_properties
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
-from barnabas.storage.meta_properties import read_meta_properties
 from barnabas.storage.names import OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.segment.txn_index import AbortedTxn
 from barnabas.storage.warming import warmed
 from support.kafka_sample import expected_reads, sample_files
 

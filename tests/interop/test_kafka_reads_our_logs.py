@@ -17,7 +17,7 @@ from barnabas.storage.cleaner.clean import clean, dirty_log
 from barnabas.storage.cleaner.pick import weigh
 from barnabas.storage.flush import flush
 from barnabas.storage.log import Log
-from barnabas.storage.producers import Origin
+from barnabas.storage.producers.table import Origin
 from barnabas.storage.removal import remove_all
 from barnabas.storage.truncation import truncate
 from support.kafka_tools import kafka_tools

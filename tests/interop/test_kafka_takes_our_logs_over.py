@@ -21,9 +21,9 @@ from barnabas.base.executor import InlineExecutor
 from barnabas.base.ids import TopicPartition as OurPartition
 from barnabas.base.ids import Uuid
 from barnabas.records.header import Codec
+from barnabas.storage.directory.meta_properties import read_meta_properties
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.manager import LogManager
-from barnabas.storage.meta_properties import read_meta_properties
 from support.kafka_tools import KafkaTools, kafka_tools
 from support.logs import end_txn, put, send, settings
 

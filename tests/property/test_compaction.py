@@ -21,8 +21,8 @@ from barnabas.storage.cleaner.key_map import SLOT_SIZE
 from barnabas.storage.cleaner.pick import DirtyLog, DirtySegment, weigh
 from barnabas.storage.config import LogConfig
 from barnabas.storage.names import LOG, TXN_INDEX, file_name
-from barnabas.storage.producers import LastRecord
-from barnabas.storage.txn_index import AbortedTxn, read_entries
+from barnabas.storage.producers.table import LastRecord
+from barnabas.storage.segment.txn_index import AbortedTxn, read_entries
 from support.compaction import (
     DIRECTORY,
     NOW_MS,

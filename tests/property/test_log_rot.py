@@ -16,8 +16,8 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
 from barnabas.records.header import batch_headers
+from barnabas.storage.directory.meta_properties import WrongDirectory
 from barnabas.storage.errors import CorruptFile, CorruptLog, StorageError
-from barnabas.storage.meta_properties import WrongDirectory
 from support.fault_world import HOMES, Broker, play, seeds
 
 pytestmark = pytest.mark.kernel

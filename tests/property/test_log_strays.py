@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.storage.directory.meta_properties import WrongDirectory
 from barnabas.storage.errors import StorageError
-from barnabas.storage.meta_properties import WrongDirectory
 from barnabas.storage.removal import retain
 from support.fault_world import T0, U0, V0, A, B, Broker, play
 

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.storage.producer_errors import (
+from barnabas.storage.producers.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequence,
     ProducerRefused,
     TransactionCoordinatorFenced,
 )
-from barnabas.storage.producer_snapshot import read_snapshot, write_snapshot
-from barnabas.storage.producers import CompletedTxn, Duplicate, Origin, Producers
-from barnabas.storage.txn_index import AbortedTxn, aborted_in
+from barnabas.storage.producers.snapshot import read_snapshot, write_snapshot
+from barnabas.storage.producers.table import CompletedTxn, Duplicate, Origin, Producers
+from barnabas.storage.segment.txn_index import AbortedTxn, aborted_in
 from support.producer_logs import header
 
 pytestmark = pytest.mark.kernel

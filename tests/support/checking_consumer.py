@@ -16,7 +16,7 @@ from barnabas.records.validate import check_batch
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log import Log, LogRead
 from barnabas.storage.lookup import TimedOffset, offset_for_time
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.segment.txn_index import AbortedTxn
 from barnabas.storage.warming import warmed
 from support.log_model import LogModel, Rec
 

@@ -15,9 +15,9 @@ from barnabas.storage.cleaner.grouping import Source
 from barnabas.storage.cleaner.job import Cleaning
 from barnabas.storage.cleaner.swap import swap_in
 from barnabas.storage.names import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name, split_name
-from barnabas.storage.producers import LastRecord
-from barnabas.storage.segment import SegmentWriter
-from barnabas.storage.txn_index import AbortedTxn, pack_entry
+from barnabas.storage.producers.table import LastRecord
+from barnabas.storage.segment.segment import SegmentWriter
+from barnabas.storage.segment.txn_index import AbortedTxn, pack_entry
 
 DIRECTORY = "/data/topic-0"
 SECRET = bytes(range(16))

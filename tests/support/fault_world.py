@@ -20,12 +20,12 @@ from barnabas.records.control import ControlType, build_control_batch
 from barnabas.records.decode import decode_batch
 from barnabas.sim.disk import SimDisk
 from barnabas.storage.config import LogConfig
-from barnabas.storage.directory import LogDirectory
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import StorageError
 from barnabas.storage.flush import flush
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager, OpenReport
-from barnabas.storage.producers import Origin
+from barnabas.storage.producers.table import Origin
 from support.checking_consumer import Consumer, check_committed, check_log, check_times
 from support.clocks import ManualClock
 from support.log_model import LogModel, ModelBatch, Rec

@@ -27,8 +27,8 @@ from barnabas.storage.flush import flush
 from barnabas.storage.log import Log
 from barnabas.storage.lookup import latest_record, offset_for_time
 from barnabas.storage.manager import LogManager
-from barnabas.storage.producer_errors import ProducerRefused
-from barnabas.storage.producers import Origin
+from barnabas.storage.producers.errors import ProducerRefused
+from barnabas.storage.producers.table import Origin
 from barnabas.storage.removal import retain
 from barnabas.storage.warming import warmed
 from support.clocks import ManualClock

@@ -22,7 +22,7 @@ from barnabas.storage.files import FileSystem
 from barnabas.storage.flush import close, flush
 from barnabas.storage.log import Appended, Log
 from barnabas.storage.names import file_name
-from barnabas.storage.producers import Origin
+from barnabas.storage.producers.table import Origin
 from barnabas.storage.recovery import Opened, open_log
 from barnabas.storage.warming import warmed
 

@@ -6,8 +6,8 @@ from barnabas.protocol.stored.framing import decode_control
 from barnabas.records.control import ControlType
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import TRANSACTIONAL_BIT, BatchHeader, batch_headers
-from barnabas.storage.producers import CompletedTxn, Producers
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.producers.table import CompletedTxn, Producers
+from barnabas.storage.segment.txn_index import AbortedTxn
 
 # Two producers to tell stories with.
 P = 4000

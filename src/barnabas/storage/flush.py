@@ -13,7 +13,7 @@ from barnabas.base.executor import Executor
 from barnabas.storage.files import File, FileSystem, write_atomically
 from barnabas.storage.log import Log
 from barnabas.storage.names import LEADER_EPOCHS, SNAPSHOT, file_name
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment.segment import Segment
 
 
 @dataclass(slots=True)

@@ -20,9 +20,9 @@ from barnabas.records.header import (
 from barnabas.records.timestamp import is_out_of_range
 from barnabas.records.validate import check_batch, check_produced, check_records
 from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
-from barnabas.storage.batch import Batch
 from barnabas.storage.config import LogConfig
 from barnabas.storage.files import Buffer
+from barnabas.storage.segment.batch import Batch
 
 _LAST_CODEC: Final[i64] = 4
 _NO_LIMIT: Final[i64] = 0x7FFFFFFFFFFFFFFF

@@ -16,20 +16,20 @@ from mypy_extensions import i64
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.records.header import stamp
-from barnabas.storage.aborted import AbortedIndex
 from barnabas.storage.append_errors import BatchTooLarge
-from barnabas.storage.batch import Batch
 from barnabas.storage.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.errors import CorruptLog, LogClosed, OffsetOutOfRange, StorageError, UnexpectedOffset
 from barnabas.storage.files import Buffer, FileRange, FileSystem, NotCached
 from barnabas.storage.intake import Rules, take_produced, take_written
-from barnabas.storage.marker import Marker, read_marker
 from barnabas.storage.names import LOG, SNAPSHOT, file_name
-from barnabas.storage.producer_snapshot import write_snapshot
-from barnabas.storage.producers import Origin, Producers
-from barnabas.storage.segment import Found, Segment
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.producers.snapshot import write_snapshot
+from barnabas.storage.producers.table import Origin, Producers
+from barnabas.storage.segment.aborted import AbortedIndex
+from barnabas.storage.segment.batch import Batch
+from barnabas.storage.segment.marker import Marker, complete_transaction, read_marker
+from barnabas.storage.segment.segment import Found, Segment
+from barnabas.storage.segment.txn_index import AbortedTxn
 
 # Base offset, length and leader epoch: what the leader writes anew in front of a batch.
 _PREFIX: Final = Struct(">qii")
@@ -61,24 +61,6 @@ class LogRead:
     def read(self) -> bytes:
         """The bytes themselves, for those who do not send them on."""
         return b"".join([part.read() for part in self.ranges])
-
-
-def complete_transaction(
-    producers: Producers, batch: Batch, marker: Marker, offset: i64
-) -> AbortedTxn | None:
-    """End the transaction that the marker at `offset` is for; what the aborted index is to say of it."""
-    completed = producers.marker_appended(
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        coordinator_epoch=marker.coordinator_epoch,
-        aborted=marker.aborted,
-        offset=offset,
-        timestamp=batch.max_timestamp,
-    )
-    if completed is None or not completed.aborted:
-        return None
-    stable = producers.last_stable_after(completed)
-    return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
 
 
 class Log:

@@ -10,7 +10,7 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.record import Record
 from barnabas.records.validate import check_batch
 from barnabas.storage.log import Log
-from barnabas.storage.segment import Found, Segment
+from barnabas.storage.segment.segment import Found, Segment
 
 
 class TimedOffset(NamedTuple):

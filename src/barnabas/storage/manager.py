@@ -19,15 +19,15 @@ from barnabas.base.executor import Executor
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import together
 from barnabas.storage.config import LogConfig
-from barnabas.storage.directory import LogDirectory, open_directory
+from barnabas.storage.directory.log_directory import LogDirectory, open_directory
+from barnabas.storage.directory.meta_properties import check_together
+from barnabas.storage.directory.partition_metadata import read_partition_metadata, write_partition_metadata
+from barnabas.storage.directory.partitions import DirectoryKind, PartitionDirectory, aside_name
 from barnabas.storage.errors import CorruptFile, DirectoryOffline, LogClosed, StorageError
 from barnabas.storage.files import FileSystem
 from barnabas.storage.flush import close, flush
 from barnabas.storage.log import Log
-from barnabas.storage.meta_properties import check_together
 from barnabas.storage.names import directory_name
-from barnabas.storage.partition_directories import DirectoryKind, PartitionDirectory, aside_name
-from barnabas.storage.partition_metadata import read_partition_metadata, write_partition_metadata
 from barnabas.storage.recovery import Opened, open_log
 from barnabas.storage.truncation import truncate
 

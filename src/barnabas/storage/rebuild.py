@@ -8,8 +8,6 @@ headers: if it is damaged, CorruptLog is raised and nothing was changed. Everyth
 from typing import NamedTuple
 
 from barnabas.records.header import HEADER_SIZE
-from barnabas.storage.aborted import write_aborted
-from barnabas.storage.batch import Batch
 from barnabas.storage.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.errors import CorruptFile, CorruptLog
@@ -17,10 +15,12 @@ from barnabas.storage.files import FileSystem, write_atomically
 from barnabas.storage.listing import Listing
 from barnabas.storage.log import OFFSET_SPAN_MAX
 from barnabas.storage.names import LOG, SNAPSHOT, file_name
-from barnabas.storage.producer_snapshot import read_snapshot, write_snapshot
-from barnabas.storage.producers import Producers
-from barnabas.storage.replay import BadBatch, BatchReader, Replay
-from barnabas.storage.segment import Segment
+from barnabas.storage.producers.snapshot import read_snapshot, write_snapshot
+from barnabas.storage.producers.table import Producers
+from barnabas.storage.segment.aborted import write_aborted
+from barnabas.storage.segment.batch import Batch
+from barnabas.storage.segment.replay import BadBatch, BatchReader, Replay
+from barnabas.storage.segment.segment import Segment
 
 
 class Rebuilt(NamedTuple):

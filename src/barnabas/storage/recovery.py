@@ -13,16 +13,16 @@ from barnabas.storage.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.errors import CorruptFile, CorruptLog
 from barnabas.storage.files import FileSystem, write_atomically
-from barnabas.storage.index import IndexDamaged
 from barnabas.storage.listing import Listing, list_log
 from barnabas.storage.log import Log
 from barnabas.storage.names import LEADER_EPOCHS, LOG, SNAPSHOT, TXN_INDEX, file_name, split_name
-from barnabas.storage.producer_snapshot import read_snapshot
-from barnabas.storage.producers import Producers
+from barnabas.storage.producers.snapshot import read_snapshot
+from barnabas.storage.producers.table import Producers
 from barnabas.storage.rebuild import Rebuild
-from barnabas.storage.replay import BadBatch, BatchReader
-from barnabas.storage.segment import Segment
-from barnabas.storage.txn_index import read_entries
+from barnabas.storage.segment.index import IndexDamaged
+from barnabas.storage.segment.replay import BadBatch, BatchReader
+from barnabas.storage.segment.segment import Segment
+from barnabas.storage.segment.txn_index import read_entries
 from barnabas.storage.warming import waiting
 
 # A segment no larger than this is walked from its start: one read, and no index has to be opened.

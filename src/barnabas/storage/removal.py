@@ -14,7 +14,7 @@ from barnabas.storage.flush import sync_snapshots
 from barnabas.storage.log import Log
 from barnabas.storage.names import DELETED, SEGMENT_FILES, SNAPSHOT, file_name
 from barnabas.storage.retention import Decision, SegmentFacts, decide
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment.segment import Segment
 from barnabas.storage.warming import warmed
 
 logger = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ from barnabas.storage.errors import CorruptFile, CorruptLog, StorageError
 from barnabas.storage.files import FileSystem, write_atomically
 from barnabas.storage.log import Log
 from barnabas.storage.names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name
-from barnabas.storage.producer_snapshot import read_snapshot
-from barnabas.storage.producers import Producers
+from barnabas.storage.producers.snapshot import read_snapshot
+from barnabas.storage.producers.table import Producers
 from barnabas.storage.removal import rename_deleted
-from barnabas.storage.replay import BadBatch, BatchReader, Replay
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment.replay import BadBatch, BatchReader, Replay
+from barnabas.storage.segment.segment import Segment
 from barnabas.storage.warming import warmed
 
 LowerRecoveryPoint = Callable[[int], Awaitable[None]]

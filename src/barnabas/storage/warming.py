@@ -7,11 +7,11 @@ from typing import Final, TypeVar
 from barnabas.base.executor import Executor
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.files import FileSystem, NotCached
-from barnabas.storage.index import IndexDamaged
 from barnabas.storage.log import OFFSET_SPAN_MAX, Log
 from barnabas.storage.names import LOG, OFFSET_INDEX, TIME_INDEX
-from barnabas.storage.replay import BadBatch, BatchReader
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment.index import IndexDamaged
+from barnabas.storage.segment.replay import BadBatch, BatchReader
+from barnabas.storage.segment.segment import Segment
 
 T = TypeVar("T")
 

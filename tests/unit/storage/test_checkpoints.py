@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.storage.checkpoints import OFFSET_CHECKPOINTS, read_offsets, write_offsets
+from barnabas.storage.directory.checkpoints import OFFSET_CHECKPOINTS, read_offsets, write_offsets
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.errors import CorruptFile
 from support.kafka_sample import sample_files

@@ -9,13 +9,13 @@ import pytest
 
 from barnabas.base.ids import TopicPartition, Uuid, parse_uuid
 from barnabas.sim.disk import PowerLoss, SimDisk
-from barnabas.storage.clean_shutdown import CleanShutdown
-from barnabas.storage.directory import Contents, DirectoryInUse, LogDirectory, open_directory
+from barnabas.storage.directory.clean_shutdown import CleanShutdown
+from barnabas.storage.directory.log_directory import Contents, DirectoryInUse, LogDirectory, open_directory
+from barnabas.storage.directory.meta_properties import MetaProperties, WrongDirectory
+from barnabas.storage.directory.partitions import DirectoryKind, PartitionDirectory, aside_name, classify
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.errors import CorruptFile, DirectoryOffline
 from barnabas.storage.files import FileSystem
-from barnabas.storage.meta_properties import MetaProperties, WrongDirectory
-from barnabas.storage.partition_directories import DirectoryKind, PartitionDirectory, aside_name, classify
 from support.kafka_sample import sample_files
 
 ID = Uuid(b"an id of 16 byte")

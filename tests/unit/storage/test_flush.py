@@ -10,8 +10,8 @@ from barnabas.base.executor import InlineExecutor
 from barnabas.storage.epochs import EpochStart
 from barnabas.storage.flush import begin_flush, close, finish_flush, flush
 from barnabas.storage.removal import retain
+from barnabas.storage.segment.txn_index import AbortedTxn
 from barnabas.storage.truncation import truncate
-from barnabas.storage.txn_index import AbortedTxn
 from barnabas.storage.warming import mend_indexes
 from support.logs import (
     DIRECTORY,

@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import Uuid, parse_uuid
-from barnabas.storage.clean_shutdown import (
+from barnabas.storage.directory.clean_shutdown import (
     CleanShutdown,
     read_clean_shutdown,
     remove_clean_shutdown,
     write_clean_shutdown,
 )
-from barnabas.storage.disk import DiskFileSystem
-from barnabas.storage.errors import CorruptFile
-from barnabas.storage.meta_properties import (
+from barnabas.storage.directory.meta_properties import (
     MetaProperties,
     WrongDirectory,
     check_owner,
@@ -23,7 +21,9 @@ from barnabas.storage.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
-from barnabas.storage.partition_metadata import read_partition_metadata, write_partition_metadata
+from barnabas.storage.directory.partition_metadata import read_partition_metadata, write_partition_metadata
+from barnabas.storage.disk import DiskFileSystem
+from barnabas.storage.errors import CorruptFile
 from support.kafka_sample import sample_files
 
 FS = DiskFileSystem()

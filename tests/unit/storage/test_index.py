@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.sim.disk import SimDisk
 from barnabas.storage.files import NotCached
-from barnabas.storage.index import SPILL_BYTES, IndexDamaged, OffsetIndex, TimeIndex
+from barnabas.storage.segment.index import SPILL_BYTES, IndexDamaged, OffsetIndex, TimeIndex
 
 pytestmark = pytest.mark.kernel
 

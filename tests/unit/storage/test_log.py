@@ -10,8 +10,8 @@ from barnabas.records.validate import check_batch
 from barnabas.storage.append_errors import BatchTooLarge, MissingKey
 from barnabas.storage.epochs import EpochStart
 from barnabas.storage.errors import LogClosed, UnexpectedOffset
-from barnabas.storage.producers import Origin
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.producers.table import Origin
+from barnabas.storage.segment.txn_index import AbortedTxn
 from support.logs import (
     NOW,
     batch,

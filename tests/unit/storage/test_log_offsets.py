@@ -5,14 +5,14 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.storage.epochs import EpochStart
 from barnabas.storage.errors import OffsetOutOfRange
-from barnabas.storage.producer_errors import (
+from barnabas.storage.producers.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from barnabas.storage.producers import Origin
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.producers.table import Origin
+from barnabas.storage.segment.txn_index import AbortedTxn
 from support.logs import (
     NOW,
     batch,

@@ -5,10 +5,10 @@ from errno import ENOENT, ENOSPC
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.storage.directory import DirectoryInUse
+from barnabas.storage.directory.log_directory import DirectoryInUse
+from barnabas.storage.directory.meta_properties import WrongDirectory
 from barnabas.storage.errors import CorruptFile, CorruptLog, DirectoryOffline, LogClosed
 from barnabas.storage.manager import DiskFull, LogExists
-from barnabas.storage.meta_properties import WrongDirectory
 from support.managers import (
     CHECKPOINTS,
     CONFIG,

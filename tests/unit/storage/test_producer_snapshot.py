@@ -8,8 +8,8 @@ import pytest
 from barnabas.records.crc import crc32c_of
 from barnabas.storage.errors import CorruptFile
 from barnabas.storage.names import split_name
-from barnabas.storage.producer_snapshot import read_snapshot, write_snapshot
-from barnabas.storage.producers import Duplicate, Origin, Producers
+from barnabas.storage.producers.snapshot import read_snapshot, write_snapshot
+from barnabas.storage.producers.table import Duplicate, Origin, Producers
 from support.kafka_sample import sample_files
 from support.producer_logs import header, replay
 

@@ -3,13 +3,13 @@
 import pytest
 
 from barnabas.records.header import CONTROL_BIT
-from barnabas.storage.producer_errors import (
+from barnabas.storage.producers.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from barnabas.storage.producers import CompletedTxn, Duplicate, Origin, Producers
+from barnabas.storage.producers.table import CompletedTxn, Duplicate, Origin, Producers
 from support.producer_logs import P, Q, append, end, header
 
 pytestmark = pytest.mark.kernel

@@ -2,12 +2,12 @@
 
 import pytest
 
-from barnabas.storage.producer_errors import (
+from barnabas.storage.producers.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequence,
 )
-from barnabas.storage.producers import Duplicate, LastRecord, Origin, Producers
+from barnabas.storage.producers.table import Duplicate, LastRecord, Origin, Producers
 from support.producer_logs import P, Q, append, end, header
 
 pytestmark = pytest.mark.kernel

@@ -7,7 +7,7 @@ from barnabas.storage.epochs import EpochStart
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Opened
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.segment.txn_index import AbortedTxn
 from support.logs import (
     DIRECTORY,
     NOW,

@@ -11,7 +11,7 @@ from barnabas.sim.disk import PowerLoss
 from barnabas.storage.errors import OffsetOutOfRange
 from barnabas.storage.log import Log
 from barnabas.storage.removal import remove_all, retain, retention_facts
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.segment.txn_index import AbortedTxn
 from support.logs import (
     DIRECTORY,
     NOW,

@@ -8,9 +8,9 @@ import pytest
 from barnabas.base.executor import InlineExecutor
 from barnabas.sim.disk import SimDisk
 from barnabas.storage.files import NotCached
-from barnabas.storage.index import IndexDamaged
 from barnabas.storage.lookup import offset_for_time
-from barnabas.storage.segment import HOT_BYTES, Segment, SegmentWriter
+from barnabas.storage.segment.index import IndexDamaged
+from barnabas.storage.segment.segment import HOT_BYTES, Segment, SegmentWriter
 from barnabas.storage.warming import warmed
 from support.logs import (
     DIRECTORY,

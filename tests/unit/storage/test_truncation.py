@@ -11,8 +11,8 @@ from barnabas.storage.epochs import EpochStart
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.log import Log
 from barnabas.storage.removal import retain
+from barnabas.storage.segment.txn_index import AbortedTxn
 from barnabas.storage.truncation import ChangedMeanwhile, restart_at, truncate
-from barnabas.storage.txn_index import AbortedTxn
 from support.logs import (
     NOW,
     CountingExecutor,

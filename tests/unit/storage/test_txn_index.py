@@ -7,7 +7,7 @@ import pytest
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.errors import CorruptFile
 from barnabas.storage.files import File
-from barnabas.storage.txn_index import (
+from barnabas.storage.segment.txn_index import (
     ENTRY_SIZE,
     AbortedTxn,
     aborted_in,

@@ -14,8 +14,8 @@ from barnabas.records.builder import build_batch
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import batch_headers
 from barnabas.sim.disk import SimDisk
-from barnabas.storage.checkpoints import read_offsets
 from barnabas.storage.config import LogConfig
+from barnabas.storage.directory.checkpoints import read_offsets
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 from barnabas.storage.upkeep import Upkeep, UpkeepSettings

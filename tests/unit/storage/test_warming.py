@@ -8,9 +8,9 @@ from barnabas.base.executor import InlineExecutor
 from barnabas.sim.disk import SimDisk
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.files import NotCached
-from barnabas.storage.index import IndexDamaged
 from barnabas.storage.log import Log
 from barnabas.storage.lookup import latest_record, offset_for_time
+from barnabas.storage.segment.index import IndexDamaged
 from barnabas.storage.warming import mend_indexes, waiting, warmed
 from support.logs import (
     NOW,

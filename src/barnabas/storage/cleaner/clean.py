@@ -14,8 +14,8 @@ from barnabas.storage.cleaner.pick import Candidate, DirtyLog, DirtySegment
 from barnabas.storage.cleaner.swap import discard_cleaned, publish, retire
 from barnabas.storage.log import Log
 from barnabas.storage.names import SWAP
-from barnabas.storage.segment import Segment
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.segment.segment import Segment
+from barnabas.storage.segment.txn_index import AbortedTxn
 from barnabas.storage.warming import warmed
 
 

@@ -7,8 +7,8 @@ from typing import Final
 from barnabas.storage.cleaner.grouping import Source
 from barnabas.storage.cleaner.key_map import LOAD_FACTOR
 from barnabas.storage.errors import StorageError
-from barnabas.storage.producers import LastRecord
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.producers.table import LastRecord
+from barnabas.storage.segment.txn_index import AbortedTxn
 
 # Positions in an index are 32 bits.
 CLEANED_BYTES_MAX: Final = 0x7FFFFFFF

@@ -27,10 +27,10 @@ from barnabas.storage.cleaner.rewrite import Rewriter
 from barnabas.storage.cleaner.swap import discard_cleaned
 from barnabas.storage.cleaner.transactions import Transactions
 from barnabas.storage.files import FileSystem
-from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.names import CLEANED, LOG, TXN_INDEX, file_name
-from barnabas.storage.segment import Segment, SegmentWriter
-from barnabas.storage.txn_index import AbortedTxn, pack_entry
+from barnabas.storage.segment.index import OFFSET_ENTRY, TIME_ENTRY
+from barnabas.storage.segment.segment import Segment, SegmentWriter
+from barnabas.storage.segment.txn_index import AbortedTxn, pack_entry
 
 # Nothing needs to be left of a source.
 LEAVE_NOTHING: Final = -1

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from barnabas.storage.cleaner.batch import Batch
 from barnabas.storage.files import Buffer
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment.segment import Segment
 
 
 class Output:

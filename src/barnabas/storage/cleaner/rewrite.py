@@ -25,7 +25,7 @@ from barnabas.storage.cleaner.key_map import KeyMap
 from barnabas.storage.cleaner.output import Output
 from barnabas.storage.cleaner.partial import keep_in_part
 from barnabas.storage.cleaner.transactions import Transactions
-from barnabas.storage.producers import LastRecord
+from barnabas.storage.producers.table import LastRecord
 
 
 class Choice:

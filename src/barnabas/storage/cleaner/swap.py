@@ -31,7 +31,7 @@ from barnabas.storage.names import (
     file_name,
     split_name,
 )
-from barnabas.storage.replay import BadBatch, BatchReader
+from barnabas.storage.segment.replay import BadBatch, BatchReader
 
 _INDEXES: Final = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 

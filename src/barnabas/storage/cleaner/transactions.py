@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from barnabas.records.control import ControlType
 from barnabas.storage.cleaner.batch import Batch
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.segment.txn_index import AbortedTxn
 
 
 class Transactions:

@@ -10,8 +10,8 @@ from barnabas.storage.cleaner.key_map import SLOT_SIZE
 from barnabas.storage.cleaner.pieces import PIECE_BYTES
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.names import CLEANED, LOG, TXN_INDEX, file_name
-from barnabas.storage.producers import LastRecord
-from barnabas.storage.txn_index import AbortedTxn, read_entries
+from barnabas.storage.producers.table import LastRecord
+from barnabas.storage.segment.txn_index import AbortedTxn, read_entries
 from support.compaction import (
     DIRECTORY,
     Setup,

@@ -15,9 +15,9 @@ from barnabas.sim.disk import SimDisk
 from barnabas.storage.cleaner.key_map import KeyMap
 from barnabas.storage.cleaner.rewrite import Rewriter
 from barnabas.storage.cleaner.transactions import Transactions
-from barnabas.storage.producers import LastRecord
-from barnabas.storage.segment import Segment
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.producers.table import LastRecord
+from barnabas.storage.segment.segment import Segment
+from barnabas.storage.segment.txn_index import AbortedTxn
 from support.compaction import NOW_MS, SECRET, marker, records, simple_batch
 
 pytestmark = pytest.mark.kernel

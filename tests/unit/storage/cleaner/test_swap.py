@@ -11,7 +11,7 @@ from barnabas.storage.cleaner.job import Cleaning
 from barnabas.storage.cleaner.swap import finish_swaps, publish, retire, settle, swap_in
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.names import CLEANED, DELETED, LOG, SEGMENT_FILES, SWAP, file_name
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.segment.txn_index import AbortedTxn
 from support.compaction import DIRECTORY, Setup, bases, marker, new_disk, simple_batch, write_segment
 
 pytestmark = pytest.mark.kernel

@@ -18,9 +18,9 @@ from barnabas.records.header import (
     MAX_TIMESTAMP_AT,
 )
 from barnabas.storage.files import Buffer, File, FileSystem
-from barnabas.storage.index import IndexDamaged, OffsetIndex, TimeIndex
 from barnabas.storage.names import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
-from barnabas.storage.scan import FOUND, MORE, seek, seek_time
+from barnabas.storage.segment.index import IndexDamaged, OffsetIndex, TimeIndex
+from barnabas.storage.segment.scan import FOUND, MORE, seek, seek_time
 
 # How much is read at once to find a batch. Indexes have an entry for about every 4 kB.
 LOOK_BYTES: Final[i64] = 8192

@@ -10,8 +10,8 @@ from typing import Final
 
 from barnabas.storage.files import File, FileSystem
 from barnabas.storage.names import TXN_INDEX
-from barnabas.storage.segment import Segment
-from barnabas.storage.txn_index import (
+from barnabas.storage.segment.segment import Segment
+from barnabas.storage.segment.txn_index import (
     ENTRY_SIZE,
     AbortedTxn,
     aborted_in,

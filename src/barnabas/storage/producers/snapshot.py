@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.records.crc import crc32c_of
 from barnabas.storage.errors import CorruptFile
-from barnabas.storage.producers import ProducerEntry, Producers
+from barnabas.storage.producers.table import ProducerEntry, Producers
 
 VERSION: Final = 1
 

@@ -21,13 +21,12 @@ from barnabas.records.header import (
     MIN_BATCH_LENGTH,
 )
 from barnabas.records.validate import check_batch
-from barnabas.storage.batch import Batch
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import File
-from barnabas.storage.log import complete_transaction
-from barnabas.storage.marker import read_marker
-from barnabas.storage.producers import Producers
-from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.producers.table import Producers
+from barnabas.storage.segment.batch import Batch
+from barnabas.storage.segment.marker import complete_transaction, read_marker
+from barnabas.storage.segment.txn_index import AbortedTxn
 
 # Read at once: whole batches, or headers that may be far apart.
 _WHOLE_BYTES: Final[i64] = 1 << 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.storage.checkpoints import (
+from barnabas.storage.directory.checkpoints import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     OFFSET_CHECKPOINTS,
@@ -20,16 +20,14 @@ from barnabas.storage.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from barnabas.storage.clean_shutdown import (
+from barnabas.storage.directory.clean_shutdown import (
     CLEAN_SHUTDOWN,
     CleanShutdown,
     read_clean_shutdown,
     remove_clean_shutdown,
     write_clean_shutdown,
 )
-from barnabas.storage.errors import CorruptFile, DirectoryOffline, StorageError
-from barnabas.storage.files import TEMPORARY_SUFFIX, File, FileSystem
-from barnabas.storage.meta_properties import (
+from barnabas.storage.directory.meta_properties import (
     META_PROPERTIES,
     MetaProperties,
     WrongDirectory,
@@ -37,7 +35,9 @@ from barnabas.storage.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
-from barnabas.storage.partition_directories import DirectoryKind, PartitionDirectory, classify
+from barnabas.storage.directory.partitions import DirectoryKind, PartitionDirectory, classify
+from barnabas.storage.errors import CorruptFile, DirectoryOffline, StorageError
+from barnabas.storage.files import TEMPORARY_SUFFIX, File, FileSystem
 
 __all__ = [
     "Checkpoints",

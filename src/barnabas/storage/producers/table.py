@@ -1,8 +1,8 @@
 """Who wrote what into one log, for idempotence and transactions (compiled, pure).
 
 The log asks check() before it appends and tells appended() after; markers have a pair of their own. Asking
-changes nothing, and telling has no opinion, so a log is replayed by telling alone. producer_rules.py says
-what is refused, producer_state.py is one producer, open_txns.py knows what is not stable yet.
+changes nothing, and telling has no opinion, so a log is replayed by telling alone. rules.py says
+what is refused, state.py is one producer, open_txns.py knows what is not stable yet.
 
 Five batches are remembered of a producer. How many producers there are is not limited, as with Kafka:
 expire() forgets those that have been silent for long, except while they have a transaction open.
@@ -15,10 +15,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from barnabas.records.header import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
-from barnabas.storage import producer_rules as rules
-from barnabas.storage.batch import Batch
-from barnabas.storage.open_txns import CompletedTxn, OpenTxns
-from barnabas.storage.producer_state import (
+from barnabas.storage.producers import rules
+from barnabas.storage.producers.open_txns import CompletedTxn, OpenTxns
+from barnabas.storage.producers.state import (
     SEQUENCE_MASK,
     Duplicate,
     LastRecord,
@@ -27,6 +26,7 @@ from barnabas.storage.producer_state import (
     Verification,
     restore,
 )
+from barnabas.storage.segment.batch import Batch
 
 __all__ = ["CompletedTxn", "Duplicate", "LastRecord", "Origin", "ProducerEntry", "Producers", "Verification"]
 

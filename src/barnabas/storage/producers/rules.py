@@ -7,13 +7,13 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from barnabas.storage.producer_errors import (
+from barnabas.storage.producers.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from barnabas.storage.producer_state import SEQUENCE_MASK, ProducerState, Verification
+from barnabas.storage.producers.state import SEQUENCE_MASK, ProducerState, Verification
 
 _UNKNOWN_EPOCH: Final[i64] = -1
 # From here on a transaction ends with an epoch of its own, one above that of its records. (KIP-890)
