@@ -23,8 +23,9 @@ from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import StorageError
 from barnabas.storage.flush import flush
+from barnabas.storage.loading import OpenReport
 from barnabas.storage.log import Log
-from barnabas.storage.manager import LogManager, OpenReport
+from barnabas.storage.manager import LogManager
 from barnabas.storage.producers.table import Origin
 from support.checking_consumer import Consumer, check_committed, check_log, check_times
 from support.clocks import ManualClock

@@ -5,6 +5,7 @@ because only the owner knows what else lies on that disk.
 """
 
 from barnabas.base.errors import BarnabasError
+from barnabas.base.ids import TopicPartition
 
 
 class StorageError(BarnabasError):
@@ -61,3 +62,18 @@ class LogClosed(StorageError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"log {name} is closed")
+
+
+class DiskFull(StorageError):
+    """There is no room for what was to be written. Nothing was; what is there can be read."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(f"the disk of log directory {directory} is full")
+        self.directory = directory
+
+
+class LogExists(StorageError):
+    """Two directories for one partition."""
+
+    def __init__(self, tp: TopicPartition, first: str, second: str) -> None:
+        super().__init__(f"there is a log of {tp} in {first} and another in {second}")

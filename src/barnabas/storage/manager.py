@@ -9,7 +9,6 @@ import errno
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -21,57 +20,28 @@ from barnabas.base.tasks import together
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory, open_directory
 from barnabas.storage.directory.meta_properties import check_together
-from barnabas.storage.directory.partition_metadata import read_partition_metadata, write_partition_metadata
+from barnabas.storage.directory.partition_metadata import write_partition_metadata
 from barnabas.storage.directory.partitions import DirectoryKind, PartitionDirectory, aside_name
-from barnabas.storage.errors import CorruptFile, DirectoryOffline, LogClosed, StorageError
+from barnabas.storage.errors import (
+    CorruptFile,
+    DirectoryOffline,
+    DiskFull,
+    LogClosed,
+    LogExists,
+    StorageError,
+)
 from barnabas.storage.files import FileSystem
 from barnabas.storage.flush import close, flush
+from barnabas.storage.loading import Configs, Loader, OpenReport, Progress
 from barnabas.storage.log import Log
 from barnabas.storage.names import directory_name
 from barnabas.storage.recovery import Opened, open_log
+from barnabas.storage.removal import remove_directory
 from barnabas.storage.truncation import truncate
 
 logger = logging.getLogger(__name__)
 
 CLUSTER_METADATA: Final = TopicPartition("__cluster_metadata", 0)
-
-Configs = Callable[[TopicPartition], LogConfig]
-
-
-class DiskFull(StorageError):
-    """There is no room for what was to be written. Nothing was; what is there can be read."""
-
-    def __init__(self, directory: str) -> None:
-        super().__init__(f"the disk of log directory {directory} is full")
-        self.directory = directory
-
-
-class LogExists(StorageError):
-    """Two directories for one partition."""
-
-    def __init__(self, tp: TopicPartition, first: str, second: str) -> None:
-        super().__init__(f"there is a log of {tp} in {first} and another in {second}")
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the loading of one directory is."""
-
-    directory: str
-    loaded: int
-    total: int
-
-
-@dataclass(slots=True)
-class OpenReport:
-    """What opening found: for the log, and for an operator who asks."""
-
-    loaded: int = 0
-    findings: list[str] = field(default_factory=list)
-    # Logs that stay out of service, and why.
-    broken: dict[TopicPartition, StorageError] = field(default_factory=dict)
-    # Directories that could not be had, and why.
-    failed: dict[str, str] = field(default_factory=dict)
 
 
 class LogManager:
@@ -101,9 +71,9 @@ class LogManager:
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._cluster_id = cluster_id
         self._node_id = node_id
-        self._configs = configs
         self._new_id = new_id
-        self._loads_at_once = loads_at_once
+        self._at_once = loads_at_once
+        self._loader = Loader(fs, clock, executor, configs, loads_at_once)
         # How far each log is compacted, by the cleaner's checkpoints.
         self.clean_offsets: dict[TopicPartition, int] = {}
         # What a power loss would leave of the recovery points: those that were written down last.
@@ -147,14 +117,7 @@ class LogManager:
         if not self.directories:
             raise DirectoryOffline(", ".join(self.paths), "no log directory could be opened")
         check_together({directory.path: directory.meta for directory in self.directories})
-        for directory in list(self.directories):
-            try:
-                await self._load(directory, report, on_progress)
-                # Only now: as long as nothing was changed, what a clean stop left is still clean.
-                await self.executor.run(directory.mark_in_use)
-            except OSError as error:
-                self.fail_directory(directory, error)
-                report.failed[directory.path] = str(error)
+        await together(*(self._load(directory, report, on_progress) for directory in self.directories))
         if not any(directory.offline is None for directory in self.directories):
             raise DirectoryOffline(", ".join(self.paths), "no log directory could be loaded")
         report.loaded = len(self.logs)
@@ -176,77 +139,35 @@ class LogManager:
     async def _load(
         self, directory: LogDirectory, report: OpenReport, on_progress: Callable[[Progress], None] | None
     ) -> None:
-        contents = await self.executor.run(directory.contents)
-        report.findings += [f"{directory.path}/{name} is not ours: left alone" for name in contents.strangers]
-        report.findings += [str(problem) for problem in directory.checkpoints.problems]
         todo: list[PartitionDirectory] = []
-        for found in contents.partitions:
-            if found.tp == CLUSTER_METADATA:
-                # The quorum opens its log itself: it knows other things of it than we do.
-                continue
-            if found.kind is DirectoryKind.LOG:
-                todo.append(found)
-            elif found.kind is DirectoryKind.DELETE:
-                self.doomed.append((self.clock.monotonic_ms(), f"{directory.path}/{found.name}"))
-        total, queue = len(todo), iter(todo)
-
-        async def load_some() -> None:
-            # Some at a time go to the executor together: passing each one on would cost more than to open it.
-            while some := [found for _, found in zip(range(_LOAD_CHUNK), queue, strict=False)]:
-                for tp, opened in await self.executor.run(partial(self._open_logs, directory, some)):
-                    self._loaded(directory, tp, opened, report)
-                if on_progress is not None:
-                    on_progress(Progress(directory.path, self._count(directory), total))
-
         try:
-            await together(*(load_some() for _ in range(self._loads_at_once)))
-        except OSError:
+            contents = await self.executor.run(directory.contents)
+            report.findings += [
+                f"{directory.path}/{name} is not ours: left alone" for name in contents.strangers
+            ]
+            report.findings += [str(problem) for problem in directory.checkpoints.problems]
+            todo = self._to_load(directory, contents.partitions)
+            await self._loader.load(directory, todo, partial(self._loaded, directory, report), on_progress)
+            # Only now: as long as nothing was changed, what a clean stop left is still clean.
+            await self.executor.run(directory.mark_in_use)
+        except OSError as error:
             # Also those that nobody got to are here, and out of reach. None may be made in their place.
             for found in todo:
                 self._homes.setdefault(found.tp, directory)
-            raise
+            self.fail_directory(directory, error)
+            report.failed[directory.path] = str(error)
 
-    def _open_logs(
-        self, directory: LogDirectory, some: Iterable[PartitionDirectory]
-    ) -> list[tuple[TopicPartition, Opened | StorageError]]:
-        opened: list[tuple[TopicPartition, Opened | StorageError]] = []
-        for found in some:
-            try:
-                opened.append((found.tp, self._open_log(directory, found)))
-            except StorageError as error:
-                opened.append((found.tp, error))
-            except (IsADirectoryError, NotADirectoryError) as error:
-                # That is not the disk's doing: somebody has put it there.
-                opened.append((found.tp, CorruptFile(str(error.filename), str(error.strerror))))
-        return opened
-
-    def _recovery_point(self, directory: LogDirectory, tp: TopicPartition) -> int | None:
-        """Up to where the log was flushed, as far as that was written down; None if it cannot be told."""
-        known = directory.checkpoints
-        if tp in known.recovery_points or not known.recovery_points_known:
-            return known.recovery_points.get(tp)
-        # It was made after the last checkpoint. But a clean stop writes one: then somebody has put it here.
-        return None if directory.clean is not None else 0
-
-    def _open_log(self, directory: LogDirectory, found: PartitionDirectory) -> Opened:
-        known = directory.checkpoints
-        tp = found.tp
-        opened = open_log(
-            self.fs,
-            tp,
-            f"{directory.path}/{found.name}",
-            self._configs(tp),
-            clean=directory.clean is not None,
-            recovery_point=self._recovery_point(directory, tp),
-            start_offset=known.start_offsets.get(tp, 0),
-            now_ms=self.clock.now_ms(),
-        )
-        opened.log.set_high_watermark(known.high_watermarks.get(tp, 0))
-        opened.log.topic_id = read_partition_metadata(self.fs, opened.log.directory)
-        return opened
+    def _to_load(
+        self, directory: LogDirectory, found: Iterable[PartitionDirectory]
+    ) -> list[PartitionDirectory]:
+        # The quorum opens its log itself: it knows other things of it than we do.
+        ours = [one for one in found if one.tp != CLUSTER_METADATA]
+        doomed = [f"{directory.path}/{one.name}" for one in ours if one.kind is DirectoryKind.DELETE]
+        self.doomed += [(self.clock.monotonic_ms(), path) for path in doomed]
+        return [one for one in ours if one.kind is DirectoryKind.LOG]
 
     def _loaded(
-        self, directory: LogDirectory, tp: TopicPartition, opened: Opened | StorageError, report: OpenReport
+        self, directory: LogDirectory, report: OpenReport, tp: TopicPartition, opened: Opened | StorageError
     ) -> None:
         if tp in self._homes:
             raise LogExists(tp, self._homes[tp].path, directory.path)
@@ -528,18 +449,4 @@ class LogManager:
             for log in queue:
                 await close(log, self.executor)
 
-        await together(*(close_some() for _ in range(self._loads_at_once)))
-
-
-def remove_directory(fs: FileSystem, path: str) -> None:
-    """Remove a directory and what is in it. For the executor."""
-    for entry in fs.entries(path):
-        below = f"{path}/{entry.name}"
-        if entry.is_directory:
-            remove_directory(fs, below)
-        else:
-            fs.remove(below)
-    fs.remove_directory(path)
-
-
-_LOAD_CHUNK: Final = 64
+        await together(*(close_some() for _ in range(self._at_once)))

@@ -103,3 +103,14 @@ def remove_all(fs: FileSystem, paths: Sequence[str]) -> None:
         except FileNotFoundError:
             # The whole partition was deleted in the meantime.
             continue
+
+
+def remove_directory(fs: FileSystem, path: str) -> None:
+    """Remove a directory and what is in it. For the executor."""
+    for entry in fs.entries(path):
+        below = f"{path}/{entry.name}"
+        if entry.is_directory:
+            remove_directory(fs, below)
+        else:
+            fs.remove(below)
+    fs.remove_directory(path)

@@ -6,8 +6,8 @@ from errno import EIO
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.storage.errors import DirectoryOffline, LogClosed
-from barnabas.storage.manager import DiskFull, LogExists, Progress
+from barnabas.storage.errors import DirectoryOffline, DiskFull, LogClosed, LogExists
+from barnabas.storage.loading import Progress
 from support.clocks import ManualClock
 from support.managers import (
     CONFIG,
@@ -122,12 +122,12 @@ async def test_a_log_that_does_not_fit_on_the_disk_is_not_made_in_part() -> None
 
 
 @on_a_loop
-async def test_many_logs_are_loaded_side_by_side_and_the_progress_is_told() -> None:
+async def test_many_logs_are_recovered_side_by_side_and_the_progress_is_told() -> None:
     disk = new_disk()
     manager = await opened(disk, A)
     for number in range(150):
         await manager.create(TopicPartition("many", number), TOPIC_ID, CONFIG)
-    await manager.close()
+    disk.crash()
     executor = SlowExecutor()
     progress: list[Progress] = []
 

@@ -7,8 +7,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.storage.directory.log_directory import DirectoryInUse
 from barnabas.storage.directory.meta_properties import WrongDirectory
-from barnabas.storage.errors import CorruptFile, CorruptLog, DirectoryOffline, LogClosed
-from barnabas.storage.manager import DiskFull, LogExists
+from barnabas.storage.errors import CorruptFile, CorruptLog, DirectoryOffline, DiskFull, LogClosed, LogExists
 from support.managers import (
     CHECKPOINTS,
     CONFIG,

@@ -162,6 +162,8 @@ class OffsetIndex(EntryFile):
 
     def __init__(self, fs: FileSystem, path: str, base_offset: i64, size: i64) -> None:
         super().__init__(fs, path, base_offset, OFFSET_ENTRY.size, size)
+        # Where the last lookup ended.
+        self.slot: i64 = -1
 
     def key(self, data: bytes, at: i64) -> i64:
         return i64(read_i32_be(data, at))
@@ -173,9 +175,20 @@ class OffsetIndex(EntryFile):
     def lookup(self, offset: i64) -> i64:
         """A position from which to look for `offset`."""
         slot = self.search(offset - self.base_offset)
+        self.slot = slot
         if slot < 0:
             return 0
         return i64(read_i32_be(self.entry(slot), 4))
+
+    def next_position(self, slot: i64) -> i64:
+        """The position in the entry behind a slot, if that is at hand; -1 if it is not."""
+        slot += 1
+        if slot >= self.written:
+            return i64(read_i32_be(self.entry(slot), 4)) if slot < self.count else -1
+        at = (slot - self.block_first) * self.entry_size
+        if at < 0 or at >= len(self.block):
+            return -1
+        return i64(read_i32_be(self.block, at + 4))
 
     def last(self) -> tuple[int, int]:
         """Offset and position of the newest entry; the start of the segment if there is none."""

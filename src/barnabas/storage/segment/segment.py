@@ -208,6 +208,9 @@ class Segment:
     def find(self, offset: i64) -> Found | None:
         """The first batch that ends at or after `offset`; None if they all end before it."""
         start = self._start(offset)
+        found = self._find_large(start, offset)
+        if found is not None:
+            return found
         position = start
         while position < self.size:
             data = self._look(position)
@@ -220,6 +223,25 @@ class Segment:
         if position > self.size:
             raise self._damaged(f"{self.path(LOG)}: the batches from byte {start} do not end where it does")
         return None
+
+    def _find_large(self, start: i64, offset: i64) -> Found | None:
+        """Try the batch of the next index entry, if it is too far away to be seen from `start`.
+
+        Entries name the last offset of a batch. So an offset within a large batch leads to the batch before
+        it, and the one that is sought is the next that has an entry.
+        """
+        index = self.offset_index()
+        position = index.next_position(index.slot)
+        if position - start < LOOK_BYTES or position > self.size - HEADER_SIZE:
+            return None
+        data = self.open().read_cached(position, HEADER_SIZE)
+        if len(data) < HEADER_SIZE or seek(data, offset)[0] != FOUND:
+            return None
+        found = Found(position, data, 0)
+        if found.base_offset > offset:
+            return None
+        self._check(found, start, offset)
+        return found
 
     def find_time(self, timestamp: i64, floor: i64) -> Found | None:
         """The first batch from offset `floor` on that has a record of `timestamp` or later."""
