@@ -32,6 +32,7 @@ KERNELS = (
     "barnabas.storage.segment.segment",
     "barnabas.storage.intake",
     "barnabas.storage.log",
+    "barnabas.storage.overlap",
     "barnabas.storage.epochs",
     "barnabas.storage.segment.replay",
     "barnabas.storage.rebuild",

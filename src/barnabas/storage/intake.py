@@ -41,15 +41,17 @@ class Rules:
         self.needs_keys: Final[bool] = config.compacts
 
 
-def take_produced(data: Buffer, rules: Rules, now_ms: i64) -> Batch:
-    """Check what a producer sent for one partition: one batch that obeys the protocol and the topic."""
+def take_produced(data: Buffer, rules: Rules, now_ms: i64, crc_follows: bool = False) -> Batch:
+    """Check what a producer sent for one partition: one batch that obeys the protocol and the topic.
+
+    With `crc_follows` the caller compares the CRC, before anything counts.
+    """
     size: i64 = len(data)
     if size < HEADER_SIZE:
         check_produced(data)
     batch = Batch(data, 0)
-    if not _is_sound(batch, data, size):
-        check_produced(data)
-        raise AssertionError("a batch that check_produced() takes was refused")
+    if not _is_sound(batch, size) or not (crc_follows or batch.crc == crc32c(covered(data, size))):
+        explain(data)
     if size > rules.max_bytes:
         raise BatchTooLarge(size=size, limit=rules.max_bytes, setting="max.message.bytes")
     _check_times(batch, data, rules, now_ms)
@@ -60,7 +62,18 @@ def take_produced(data: Buffer, rules: Rules, now_ms: i64) -> Batch:
     return batch
 
 
-def _is_sound(batch: Batch, data: Buffer, size: i64) -> bool:
+def covered(data: Buffer, size: i64) -> memoryview:
+    """The part of a batch that its CRC covers."""
+    return memoryview(data)[ATTRIBUTES_AT:size]
+
+
+def explain(data: Buffer) -> None:
+    """Say what is wrong with a batch that was refused."""
+    check_produced(data)
+    raise AssertionError("a batch that check_produced() takes was refused")
+
+
+def _is_sound(batch: Batch, size: i64) -> bool:
     # The short form of check_produced(), which is asked to explain when this says no.
     return (
         batch.size == size
@@ -77,7 +90,6 @@ def _is_sound(batch: Batch, data: Buffer, size: i64) -> bool:
             (batch.producer_id >= 0 and batch.base_sequence >= 0 and batch.producer_epoch >= 0)
             or (batch.producer_id < 0 and (batch.attributes & TRANSACTIONAL_BIT) == 0)
         )
-        and batch.crc == crc32c(memoryview(data)[ATTRIBUTES_AT:size])
     )
 
 

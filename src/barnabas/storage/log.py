@@ -32,8 +32,8 @@ from barnabas.storage.segment.segment import Found, Segment
 from barnabas.storage.segment.txn_index import AbortedTxn
 
 # Base offset, length and leader epoch: what the leader writes anew in front of a batch.
-_PREFIX: Final = Struct(">qii")
-_PREFIX_SIZE: Final = 16
+PREFIX: Final = Struct(">qii")
+PREFIX_SIZE: Final = 16
 OFFSET_SPAN_MAX: Final[i64] = 0x7FFFFFFF
 # A read goes on into the next segment at most this often.
 _RANGES_MAX: Final = 16
@@ -193,9 +193,8 @@ class Log:
         """
         self.check_open()
         if origin == Origin.CLIENT:
-            return self._append_one(
-                data, take_produced(data, self.rules, now_ms), leader_epoch, now_ms, origin
-            )
+            batch = take_produced(data, self.rules, now_ms)
+            return self._append_one(data, batch, leader_epoch, now_ms, origin)
         batches = []
         at: i64 = 0
         while at < len(data):
@@ -233,10 +232,10 @@ class Log:
             stamp(copy, 0, base_offset=base, leader_epoch=leader_epoch, log_append_time_ms=now_ms)
             view = memoryview(copy)
             batch.max_timestamp = now_ms
-        prefix = _PREFIX.pack(base, batch.size - 12, leader_epoch)
-        segment = self._segment_for(batch.size, last, batch.max_timestamp, now_ms)
+        prefix = PREFIX.pack(base, batch.size - 12, leader_epoch)
+        segment = self.segment_for(batch.size, last, batch.max_timestamp, now_ms)
         segment.append(
-            [prefix, view[_PREFIX_SIZE:]],
+            [prefix, view[PREFIX_SIZE:]],
             batch.size,
             last,
             batch.max_timestamp,
@@ -244,7 +243,7 @@ class Log:
         )
         if batch.max_timestamp < 0:
             segment.modified_ms = now_ms
-        self._appended(batch, marker, base, leader_epoch)
+        self.appended(batch, marker, base, leader_epoch)
         return Appended(base, last, append_time)
 
     def append_as_follower(self, data: Buffer, now_ms: i64) -> None:
@@ -263,14 +262,14 @@ class Log:
             marker: Marker | None = None
             if batch.producer_id >= 0 and batch.is_control():
                 marker = read_marker(part)
-            segment = self._segment_for(batch.size, last, batch.max_timestamp, now_ms)
+            segment = self.segment_for(batch.size, last, batch.max_timestamp, now_ms)
             segment.append([part], batch.size, last, batch.max_timestamp, self.interval)
             if batch.max_timestamp < 0:
                 segment.modified_ms = now_ms
-            self._appended(batch, marker, batch.base_offset, batch.leader_epoch)
+            self.appended(batch, marker, batch.base_offset, batch.leader_epoch)
             at += batch.size
 
-    def _appended(self, batch: Batch, marker: Marker | None, base: i64, leader_epoch: i64) -> None:
+    def appended(self, batch: Batch, marker: Marker | None, base: i64, leader_epoch: i64) -> None:
         """Take a batch that was written into account. This cannot fail."""
         self.end_offset = base + batch.last_delta + 1
         if leader_epoch != self.last_epoch and leader_epoch >= 0:
@@ -289,7 +288,7 @@ class Log:
 
     # Roll
 
-    def _segment_for(self, size: i64, last_offset: i64, max_timestamp: i64, now_ms: i64) -> Segment:
+    def segment_for(self, size: i64, last_offset: i64, max_timestamp: i64, now_ms: i64) -> Segment:
         """The segment that takes the next batch: the active one, or a new one in its place."""
         segment = self.active
         if size > self.segment_bytes:

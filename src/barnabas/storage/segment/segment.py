@@ -134,17 +134,29 @@ class Segment:
 
         After an OSError nothing has changed: what was written of it lies behind the end, and is overwritten.
         """
-        at = self.size
+        self.write(parts, max_timestamp)
+        self.count(size, last_offset, max_timestamp, interval)
+
+    def write(self, parts: Sequence[Buffer], max_timestamp: i64) -> None:
+        """Write a batch behind the others that does not count yet: count() says that it does."""
         self.make_room(max_timestamp)
-        try:
-            self.open().write(at, parts)
-        except OSError:
-            # A part of it may lie behind the end. It must not stay there when the segment is finished.
-            self.has_room = True
-            raise
+        # A part of it may be all that is written, or it may turn out to be bad. Then it must not stay there
+        # when the segment is finished.
+        had_room = self.has_room
+        self.has_room = True
+        self.open().write(self.size, parts)
+        self.has_room = had_room
+
+    def count(self, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
+        """Take in the batch that write() has written."""
+        at = self.size
         self.changes += 1
         self.size = at + size
         self.note(at, size, last_offset, max_timestamp, interval)
+
+    def leave(self) -> None:
+        """What write() has written is not to be taken in: the next batch goes over it."""
+        self.has_room = True
 
     def make_room(self, max_timestamp: i64) -> None:
         """Do beforehand whatever note() would need a file for."""

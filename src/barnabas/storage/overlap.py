@@ -1,0 +1,84 @@
+"""Write a large batch while its CRC is computed, and let it count only if that is right (compiled).
+
+The same as Log.append_as_leader for one batch of a client, for those who have a thread to spare: 0.8 of the
+speed of a bare write becomes 0.9 and more. Until the batch counts nobody can read it, and the next one goes
+over it.
+"""
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from barnabas.base.checksum import Checksums
+from barnabas.storage.files import Buffer
+from barnabas.storage.intake import covered, explain, take_produced
+from barnabas.storage.log import PREFIX, PREFIX_SIZE, Appended, Log
+from barnabas.storage.producers.table import Duplicate, Origin
+from barnabas.storage.segment.batch import Batch
+from barnabas.storage.segment.segment import Segment
+
+# From this size on it pays.
+OVERLAP_BYTES: Final = 256 * 1024
+
+
+def append_produced(
+    log: Log, data: Buffer, checksums: Checksums, *, leader_epoch: i64, now_ms: i64
+) -> Appended:
+    """Append what a client sent, the one way or the other."""
+    if len(data) < OVERLAP_BYTES or log.rules.log_append_time:
+        return log.append_as_leader(data, leader_epoch=leader_epoch, now_ms=now_ms)
+    log.check_open()
+    attempt = _Attempt()
+    refused: BaseException | None = None
+    checksums.begin(covered(data, len(data)))
+    try:
+        attempt.write(log, data, leader_epoch, now_ms)
+    except BaseException as error:
+        # Raised below: a begin() must have its end(), and damage must be told before what it may have caused.
+        refused = error
+    crc = checksums.end()
+    batch = attempt.batch
+    if batch is not None and crc != batch.crc:
+        if attempt.segment is not None:
+            attempt.segment.leave()
+        explain(data)
+    if refused is not None:
+        raise refused
+    return attempt.count(log, leader_epoch, now_ms)
+
+
+class _Attempt:
+    """What is known of the batch while the CRC is not."""
+
+    def __init__(self) -> None:
+        self.batch: Batch | None = None
+        self.segment: Segment | None = None
+        self.duplicate: Duplicate | None = None
+
+    def write(self, log: Log, data: Buffer, leader_epoch: i64, now_ms: i64) -> None:
+        batch = take_produced(data, log.rules, now_ms, crc_follows=True)
+        self.batch = batch
+        if batch.producer_id >= 0:
+            self.duplicate = log.producers.check_batch(batch, Origin.CLIENT)
+            if self.duplicate is not None:
+                return
+        base = log.end_offset
+        last = base + batch.last_delta
+        segment = log.segment_for(batch.size, last, batch.max_timestamp, now_ms)
+        prefix = PREFIX.pack(base, batch.size - 12, leader_epoch)
+        segment.write([prefix, memoryview(data)[PREFIX_SIZE:]], batch.max_timestamp)
+        self.segment = segment
+
+    def count(self, log: Log, leader_epoch: i64, now_ms: i64) -> Appended:
+        found, batch, segment = self.duplicate, self.batch, self.segment
+        if found is not None:
+            return Appended(found.base_offset, found.last_offset, found.timestamp, True)
+        assert batch is not None
+        assert segment is not None, "a batch that was written"
+        base = log.end_offset
+        last = base + batch.last_delta
+        segment.count(batch.size, last, batch.max_timestamp, log.interval)
+        if batch.max_timestamp < 0:
+            segment.modified_ms = now_ms
+        log.appended(batch, None, base, leader_epoch)
+        return Appended(base, last)
