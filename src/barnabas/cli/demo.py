@@ -1,9 +1,11 @@
 """barnabas demo: a tour of what exists so far, made of real work on real bytes.
 
-So far there are the wire protocol and the record batch; there is no broker yet, and the tour says so.
+So far there are the wire protocol, the record batch and the log on disk; there is no broker yet, and the tour
+says so.
 """
 
 import argparse
+import os
 import time
 
 from barnabas.cli.version import describe_kernels
@@ -22,7 +24,8 @@ def run(options: argparse.Namespace) -> int:
     print(f"barnabas {__version__}, kernels: {describe_kernels(compiled_kernels())}")
     show_protocol()
     show_batches(options.records)
-    print("\nnot here yet: the log on disk, the broker, the client, groups, transactions, Spark")
+    show_log(options.records)
+    print("\nnot here yet: the broker, the client, groups, Spark")
     return 0
 
 
@@ -65,3 +68,65 @@ def show_batches(count: int) -> None:
         )
         if not same:
             raise SystemExit(1)
+
+
+def show_log(count: int) -> None:
+    import asyncio
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="barnabas-demo-") as directory:
+        asyncio.run(write_and_compact(directory, count))
+
+
+async def write_and_compact(directory: str, count: int) -> None:
+    from barnabas.base.clock import SystemClock
+    from barnabas.base.executor import ThreadExecutor
+    from barnabas.base.ids import TopicPartition, Uuid
+    from barnabas.records.builder import build_batch
+    from barnabas.storage.config import LogConfig
+    from barnabas.storage.disk import DiskFileSystem
+    from barnabas.storage.manager import LogManager
+    from barnabas.storage.upkeep import Upkeep, UpkeepSettings
+
+    clock, executor = SystemClock(), ThreadExecutor(2)
+    config = LogConfig.parse({"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"})
+    tp = TopicPartition("prices", 0)
+
+    def manager() -> LogManager:
+        return LogManager(
+            DiskFileSystem(),
+            clock,
+            executor,
+            paths=[f"{directory}/data"],
+            cluster_id="demo",
+            node_id=1,
+            configs=lambda _: config,
+            new_id=lambda: Uuid(os.urandom(16)),
+        )
+
+    logs = manager()
+    await logs.open()
+    log = await logs.create(tp, Uuid(bytes(15) + b"p"), config)
+    upkeep = Upkeep(logs, UpkeepSettings(), secret=bytes(16))
+    start = time.perf_counter()
+    for first in range(0, count, 100):
+        now_ms = clock.now_ms()
+        records = [(now_ms, b"item-%d" % (i % 500), b"price %d" % i, ()) for i in range(first, first + 100)]
+        log.append_as_leader(build_batch(records), leader_epoch=0, now_ms=now_ms)
+    took = time.perf_counter() - start
+    log.advance_high_watermark(log.end_offset)
+    print(f"\nthe log on disk: {log.end_offset} records, {log.size} bytes in {took * 1000:.0f} ms")
+    log.roll(clock.now_ms())
+    await upkeep.flush_due()
+    await upkeep.clean_all()
+    print(f"  compacted: {log.size} bytes left, the last value of each of 500 keys")
+    await logs.close()
+    again = manager()
+    report = await again.open()
+    opened = again.logs[tp]
+    start_offset, end_offset = opened.start_offset, opened.end_offset
+    print(f"  closed and opened again: {report.loaded} log, offsets {start_offset} to {end_offset}")
+    if (report.loaded, opened.end_offset) != (1, log.end_offset):
+        raise SystemExit(1)
+    await again.close()
+    executor.close()

@@ -32,6 +32,7 @@ from barnabas.storage.directory.meta_properties import (
     MetaProperties,
     WrongDirectory,
     check_owner,
+    is_reserved,
     read_meta_properties,
     write_meta_properties,
 )
@@ -187,6 +188,7 @@ def open_directory(
     DirectoryInUse, WrongDirectory or CorruptFile if it cannot be had, and OSError if the disk fails.
     """
     assert path[:1] == "/" != path[-1:], f"{path!r} is not an absolute path"
+    assert not is_reserved(new_id), f"{new_id.hex()} cannot be a directory's id"
     fs.make_directory(path)
     try:
         lock = fs.lock(f"{path}/{LOCK}")
