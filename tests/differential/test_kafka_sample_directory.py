@@ -86,7 +86,7 @@ def manager_of(root: Path) -> LogManager:
         cluster_id=meta.cluster_id,
         node_id=meta.node_id,
         configs=lambda _: LogConfig.parse({}),
-        new_id=lambda: Uuid(bytes(16)),
+        new_id=lambda: Uuid(b"not used so far."),
     )
 
 

@@ -109,7 +109,7 @@ def append_ours(directory: Path) -> list[bytes]:
             cluster_id=meta.cluster_id,
             node_id=meta.node_id,
             configs=lambda _: settings(segment_bytes=20_000, index_interval_bytes=1000),
-            new_id=lambda: Uuid(bytes(16)),
+            new_id=lambda: Uuid(b"not used so far."),
         )
         report = await manager.open()
         assert (report.broken, report.failed) == ({}, {})
