@@ -335,3 +335,15 @@ async def test_a_deletion_that_the_disk_refuses_fails_the_directory() -> None:
 
     with pytest.raises(DirectoryOffline):
         manager.get(T1)
+
+
+@on_a_loop
+async def test_a_log_that_was_never_written_to_opens_without_a_word() -> None:
+    disk = new_disk()
+    manager = await opened(disk, A)
+    await manager.create(T0, TOPIC_ID, CONFIG)
+    await manager.close()
+
+    report = await manager_on(disk, A).open()
+
+    assert (report.loaded, report.findings) == (1, [])
