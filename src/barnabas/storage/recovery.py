@@ -215,7 +215,7 @@ class _Opening:
             raise CorruptLog(self.directory, position=0, what="all of its segments are missing")
         segment = Segment(self.fs, self.directory, self.start_offset, created_ms=self.now_ms)
         segment.make_files(self.config.segment_bytes if self.config.preallocate else 0)
-        # Empty, as Kafka makes it. Without any epoch it is not written, and would be missed at the next start.
+        # Empty, as Kafka makes it: it is not written without an epoch, and would be missed at the next start.
         self.fs.open(f"{self.directory}/{LEADER_EPOCHS}", create=True).close()
         self.segments = [segment]
         producers = Producers()
