@@ -7,6 +7,7 @@ these may raise NotCached or IndexDamaged, and may then be called again; or Malf
 from typing import NamedTuple
 
 from barnabas.records.decode import decode_batch
+from barnabas.records.header import HEADER_SIZE
 from barnabas.records.record import Record
 from barnabas.records.validate import check_batch
 from barnabas.storage.log import Log
@@ -51,11 +52,7 @@ def latest_record(log: Log) -> TimedOffset | None:
     if best is None:
         return None
     epoch, records = _records(where, best)
-    readable = _readable(records, log.start_offset)
-    if not readable:
-        # Compaction has emptied the batch and left it its time. Kafka does not look further either.
-        return None
-    record = max(readable, key=lambda record: record.timestamp)
+    record = max(_readable(records, log.start_offset), key=lambda record: record.timestamp)
     return TimedOffset(record.offset, record.timestamp, epoch)
 
 
@@ -63,12 +60,15 @@ def _latest_batch(segment: Segment, start: int) -> tuple[int, Found | None]:
     """The latest timestamp of a segment and the first batch that has it, of what can still be read."""
     if segment.base_offset >= start:
         timestamp, offset = segment.latest()
-        return timestamp, segment.find(offset)
-    # Records were deleted in the middle of it, perhaps the latest ones: look at all that are left.
+        found = segment.find(offset)
+        if found is None or found.size > HEADER_SIZE:
+            return timestamp, found
+    # Records were deleted in the middle of it, perhaps the latest ones; or compaction has emptied the batch
+    # that had them, and left it its time. Look at all that are left.
     latest, best = -1, None
-    found = segment.find(start)
+    found = segment.find(max(start, segment.base_offset))
     while found is not None:
-        timestamp = found.max_timestamp
+        timestamp = found.max_timestamp if found.size > HEADER_SIZE else -1
         if found.base_offset < start:
             # Also in the middle of this batch, and its own maximum may be of what was deleted.
             left = _readable(_records(segment, found)[1], start)
