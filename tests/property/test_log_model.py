@@ -16,10 +16,14 @@ STEPS = 500
 HERE = "tests/property/test_log_model.py"
 
 
+# Of thousands of seeds, those that once failed for a reason of their own.
+ONCE_FAILED = [43, 136, 149, 360, 662, 1047, 1052, 1127, 2061]
+
+
 def seeds() -> list[int]:
     if "BARNABAS_SEED" in os.environ:
         return [int(os.environ["BARNABAS_SEED"])]
-    return list(range(int(os.environ.get("BARNABAS_SEEDS", "20"))))
+    return sorted({*range(int(os.environ.get("BARNABAS_SEEDS", "20"))), *ONCE_FAILED})
 
 
 @pytest.mark.parametrize("seed", seeds())

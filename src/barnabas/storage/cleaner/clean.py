@@ -12,8 +12,11 @@ from barnabas.storage.cleaner.grouping import Source
 from barnabas.storage.cleaner.job import Cleaning
 from barnabas.storage.cleaner.pick import Candidate, DirtyLog, DirtySegment
 from barnabas.storage.cleaner.swap import discard_cleaned, publish, retire
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.files import FileSystem
 from barnabas.storage.log import Log
-from barnabas.storage.names import SWAP
+from barnabas.storage.names import SNAPSHOT, SWAP, file_name
+from barnabas.storage.producers.snapshot import read_snapshot
 from barnabas.storage.segment.segment import Segment
 from barnabas.storage.segment.txn_index import AbortedTxn
 from barnabas.storage.warming import warmed
@@ -90,6 +93,7 @@ async def _clean(
         upper_bound=candidate.upper_bound,
         aborted=await warmed(log, executor, partial(_aborted, log)),
         producers=log.producers.last_written(),
+        open_before=await executor.run(partial(_open_before, log.fs, log.directory, sources[0].base_offset)),
         group_bytes=group_bytes,
         index_bytes=log.config.segment_index_bytes,
         index_interval_bytes=log.config.index_interval_bytes,
@@ -123,6 +127,17 @@ def _source(segment: Segment) -> Source:
         index_size=segment.offset_index().count * 8,
         time_index_size=segment.time_index().count * 12,
     )
+
+
+def _open_before(fs: FileSystem, directory: str, base_offset: int) -> frozenset[int]:
+    """Who had a transaction open where the log begins, as recovery would read it. For the executor."""
+    path = f"{directory}/{file_name(base_offset, SNAPSHOT)}"
+    try:
+        entries = read_snapshot(fs.read(path), path, base_offset).entries()
+    except (FileNotFoundError, CorruptFile):
+        # Then recovery begins without knowing anybody.
+        return frozenset()
+    return frozenset(entry.producer_id for entry in entries if entry.txn_first_offset >= 0)
 
 
 def _aborted(log: Log) -> list[AbortedTxn]:

@@ -28,6 +28,8 @@ class CleaningFacts:
     # Every aborted transaction with records below upper_bound, also if its marker lies behind it.
     aborted: Sequence[AbortedTxn]
     producers: Mapping[int, LastRecord]
+    # Producers with a transaction that was open where the first source begins, by the snapshot there.
+    open_before: frozenset[int] = frozenset()
     # How large a group may be: segment.bytes and segment.index.bytes.
     group_bytes: int
     index_bytes: int

@@ -54,7 +54,8 @@ class Cleaning:
         # Where the next run begins, if all groups of this one are swapped in.
         self.next_dirty_offset = facts.dirty_start
         self._map = KeyMap(facts.map_bytes, facts.secret, facts.map_load_factor)
-        self._transactions = Transactions(facts.aborted, facts.sources[0].base_offset if facts.sources else 0)
+        begin = facts.sources[0].base_offset if facts.sources else 0
+        self._transactions = Transactions(facts.aborted, begin, facts.open_before)
         self._rewriter = Rewriter(
             self._map,
             self._transactions,

@@ -6,7 +6,7 @@ met: compaction took the data away in an earlier run, and a reader who has to kn
 cannot be anywhere in it any more, once the delete horizon has passed too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mypy_extensions import i64
 
@@ -18,17 +18,21 @@ from barnabas.storage.segment.txn_index import AbortedTxn
 class Transactions:
     """The transactions that are open at the batch that was fed last.
 
-    No batch before the offset `read_from` will be fed: a transaction whose marker lies there is over.
+    No batch before the offset `read_from` will be fed: a transaction whose marker lies there is over. Those of
+    the producers `open_before` were open there: their data is gone, but not what is known of them.
     """
 
-    def __init__(self, aborted: Sequence[AbortedTxn], read_from: int) -> None:
+    def __init__(
+        self, aborted: Sequence[AbortedTxn], read_from: int, open_before: Iterable[int] = ()
+    ) -> None:
         # Those that begin later; the earliest is the last, so that it can be popped.
         self._coming = sorted(
             (txn for txn in aborted if txn.last_offset >= read_from), key=first_offset, reverse=True
         )
         self._aborting: dict[int, AbortedTxn] = {}
-        # Producers with an open transaction of which a batch was met.
-        self._has_data: set[int] = set()
+        # Producers with an open transaction of which a batch was met. Or would have been: without the marker
+        # the snapshot where the log begins would have them open for ever.
+        self._has_data: set[int] = set(open_before)
         # Aborted transactions whose markers stay: readers must still be told of them.
         self._kept: list[AbortedTxn] = []
 

@@ -137,3 +137,11 @@ def test_a_producer_may_abort_again_and_again() -> None:
     assert not feed(transactions, data(15, 7))
     feed(transactions, marker(COMMIT, base_offset=17, producer_id=7))
     assert feed(transactions, data(20, 7))
+
+
+def test_the_marker_of_a_transaction_that_was_open_where_the_log_begins_stays() -> None:
+    # Its data went with the segments before. A snapshot there has it open, and only the marker ends it.
+    transactions = Transactions([], 0, open_before={7})
+
+    assert not feed(transactions, marker(COMMIT, base_offset=20, producer_id=7))
+    assert feed(transactions, marker(COMMIT, base_offset=21, producer_id=7))
