@@ -18,8 +18,8 @@ from barnabas.storage.segment.txn_index import AbortedTxn
 class Transactions:
     """The transactions that are open at the batch that was fed last.
 
-    No batch before the offset `read_from` will be fed: a transaction whose marker lies there is over. Those of
-    the producers `open_before` were open there: their data is gone, but not what is known of them.
+    No batch before the offset `read_from` will be fed: a transaction whose marker lies there is over. Those
+    of the producers `open_before` were open there: their data is gone, but not what is known of them.
     """
 
     def __init__(
