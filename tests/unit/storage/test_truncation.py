@@ -9,6 +9,7 @@ from barnabas.base.executor import InlineExecutor
 from barnabas.sim.disk import PowerLoss
 from barnabas.storage.epochs import EpochStart
 from barnabas.storage.errors import CorruptLog
+from barnabas.storage.files import NotCached
 from barnabas.storage.log import Log
 from barnabas.storage.removal import retain
 from barnabas.storage.segment.txn_index import AbortedTxn
@@ -388,6 +389,22 @@ def test_an_append_after_a_cut_finds_nothing_cold() -> None:
     disk.cool()
 
     assert put(again, time=NOW + 5).base_offset == 3
+
+
+def test_aborted_transactions_that_are_not_in_memory_are_not_waited_for_on_the_loop() -> None:
+    log = new_log(disk := new_disk())
+    for sequence in (0, 1):
+        send(log, 7, sequence, b"v", txn=True)
+        end_txn(log, 7, abort=True)
+    again = open_again(disk, clean=True, recovery_point=shut(log)).log
+    disk.cool(path_of(0, ".txnindex"))
+
+    with pytest.raises(NotCached) as missed:
+        again.aborted.cut(again.active, 2)
+    missed.value.warm()
+    again.aborted.cut(again.active, 2)
+
+    assert [txn.last_offset for txn in again.aborted.entries(again.active)] == [1]
 
 
 # What can go wrong

@@ -109,7 +109,7 @@ class AbortedIndex:
         return known
 
     def cut(self, segment: Segment, offset: int) -> None:
-        """The segment ends at `offset` now: forget the markers from there on."""
+        """The segment ends at `offset` now: forget the markers from there on. It may raise NotCached."""
         self.forget(segment, keep_pending=True)
         if self._pending and segment.base_offset in self._pending:
             pending = self._pending[segment.base_offset]
@@ -118,6 +118,8 @@ class AbortedIndex:
             file = self._fs.open(segment.path(TXN_INDEX))
         except FileNotFoundError:
             return
+        # Not closed if this is NotCached: it is read through the same file then.
+        file.read_cached(0, file.size())
         try:
             truncate_entries(file, segment.base_offset, offset)
         finally:
