@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from barnabas.storage.files import FileSystem
+from barnabas.storage.files import TEMPORARY_SUFFIX, FileSystem
 from barnabas.storage.names import (
     CLEANED,
     DELETED,
     LOG,
     OFFSET_INDEX,
+    REBUILT,
     SNAPSHOT,
     SWAP,
     TIME_INDEX,
@@ -16,6 +17,7 @@ from barnabas.storage.names import (
 )
 
 _UNFINISHED = (CLEANED, SWAP, DELETED)
+_LEFTOVERS = (TEMPORARY_SUFFIX, REBUILT)
 
 
 @dataclass(slots=True)
@@ -48,6 +50,8 @@ class Listing:
     orphans: list[str] = field(default_factory=list)
     # There are files that a swap or a deletion was about.
     unfinished: bool = False
+    # What was being written when the broker stopped, and is written anew when it is needed.
+    leftovers: list[str] = field(default_factory=list)
     # Names that say nothing to us; they are left alone.
     others: list[str] = field(default_factory=list)
 
@@ -58,6 +62,9 @@ def list_log(fs: FileSystem, directory: str) -> Listing:
     files: dict[int, SegmentFiles] = found.segments
     for entry in fs.entries(directory):
         parts = split_name(entry.name)
+        if not entry.is_directory and entry.name.endswith(_LEFTOVERS):
+            found.leftovers.append(entry.name)
+            continue
         if parts is None or entry.is_directory:
             found.others.append(entry.name)
             continue

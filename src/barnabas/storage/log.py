@@ -8,6 +8,7 @@ opens a log, lookup.py finds offsets by time. OSErrors go to the caller; after o
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -189,7 +190,8 @@ class Log:
     ) -> Appended:
         """Check, stamp and write what a producer sent, or what a coordinator or the quorum's leader says.
 
-        A client sends one batch. The others may write several at once; the answer spans all of them.
+        A client sends one batch. The others may write several at once; the answer spans all of them. If one
+        of several cannot be written, those before it are in the log.
         """
         self.check_open()
         if origin == Origin.CLIENT:
@@ -327,7 +329,13 @@ class Log:
         self.aborted.spill(old)
         self.take_snapshot()
         new = Segment(self.fs, self.directory, self.end_offset, created_ms=now_ms)
-        new.make_files(self.segment_bytes if self.config.preallocate else 0)
+        try:
+            new.make_files(self.segment_bytes if self.config.preallocate else 0)
+        except OSError:
+            # An empty segment here would hide what the old one gets when it is cut and grows again.
+            with suppress(OSError):
+                new.remove_files()
+            raise
         # Lists are replaced, not changed, because jobs in the executor hold the ones they were given.
         self.segments = [*self.segments, new]
         self.bases = [*self.bases, new.base_offset]

@@ -41,6 +41,9 @@ from barnabas.storage.truncation import truncate
 
 logger = logging.getLogger(__name__)
 
+# How long the files of a deleted log stay that was out of service, so that nobody knows its settings.
+_BROKEN_DELAY_MS: Final = 60_000
+
 CLUSTER_METADATA: Final = TopicPartition("__cluster_metadata", 0)
 
 
@@ -85,7 +88,6 @@ class LogManager:
         self.on_log: list[Callable[[Log], None]] = []
         # Directories of deleted partitions, to be removed when their time has come.
         self.doomed: list[tuple[int, str]] = []
-        self._doom_delay_ms: Final = 60_000
 
     # Opening
 
@@ -329,7 +331,8 @@ class LogManager:
             raise DirectoryOffline(directory.path, str(error)) from error
         # Not before: until now a new log of this partition would have found the old files.
         del self._homes[tp]
-        self.doomed.append((self.clock.monotonic_ms() + self._doom_delay_ms, new))
+        delay_ms = _BROKEN_DELAY_MS if log is None else log.config.file_delete_delay_ms
+        self.doomed.append((self.clock.monotonic_ms() + delay_ms, new))
 
     def _rename_directory(self, old: str, new: str, above: str) -> None:
         self.fs.rename(old, new)

@@ -16,7 +16,7 @@ from barnabas.storage.cleaner.build import KeysDoNotFit
 from barnabas.storage.cleaner.clean import clean, dirty_log
 from barnabas.storage.cleaner.facts import CleanedTooLarge, CleaningStopped
 from barnabas.storage.cleaner.pick import Candidate, weigh
-from barnabas.storage.errors import CorruptLog, LogClosed, StorageError
+from barnabas.storage.errors import CorruptLog, StorageError
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 from barnabas.storage.removal import remove_all, retain
@@ -143,6 +143,7 @@ class Upkeep:
         for log in self._logs():
             log.producers.expire(self.manager.clock.now_ms(), after_ms=self.settings.producer_expiration_ms)
         self._flushed_ms = {log: at for log, at in self._flushed_ms.items() if not log.closed}
+        self.uncleanable = {log: why for log, why in self.uncleanable.items() if not log.closed}
 
     # Retention and removal
 
@@ -227,9 +228,11 @@ class Upkeep:
         )
         try:
             return weigh(await warmed(log, manager.executor, facts), now_ms)
-        except (CorruptLog, LogClosed) as error:
+        except OSError as error:
+            logger.error("log not looked at tp=%s error=%s", log.tp, manager.failed(log, error))
+        except StorageError as error:
             self._give_up(log, error)
-            return None
+        return None
 
     async def _clean(self, log: Log, candidate: Candidate) -> None:
         manager = self.manager
@@ -273,7 +276,7 @@ class Upkeep:
         try:
             await work
         except OSError as error:
-            self.manager.failed(log, error)
+            logger.error("upkeep failed tp=%s error=%s", log.tp, self.manager.failed(log, error))
         except StorageError as error:
             logger.error("upkeep failed tp=%s error=%s", log.tp, error)
 

@@ -8,7 +8,7 @@ from barnabas.base.executor import Executor
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.files import FileSystem, NotCached
 from barnabas.storage.log import OFFSET_SPAN_MAX, Log
-from barnabas.storage.names import LOG, OFFSET_INDEX, TIME_INDEX
+from barnabas.storage.names import LOG, OFFSET_INDEX, REBUILT, TIME_INDEX
 from barnabas.storage.segment.index import IndexDamaged
 from barnabas.storage.segment.replay import BadBatch, BatchReader
 from barnabas.storage.segment.segment import Segment
@@ -18,8 +18,6 @@ T = TypeVar("T")
 # A read touches a few pages of index and one range of data. More misses than this mean that memory is so
 # short that pages go as fast as they come.
 _WARM_UPS_MAX: Final = 16
-
-_REBUILT: Final = ".rebuilt"
 
 
 def waiting(read: Callable[[], T]) -> T:
@@ -73,7 +71,7 @@ async def mend_indexes(log: Log, executor: Executor, base_offset: int) -> None:
 
 def rebuild_indexes(fs: FileSystem, segment: Segment, interval: int) -> Segment:
     """Write indexes for a finished segment beside the ones it has. For the executor."""
-    fresh = Segment(fs, segment.directory, segment.base_offset, suffix=_REBUILT)
+    fresh = Segment(fs, segment.directory, segment.base_offset, suffix=REBUILT)
     fresh.forget_indexes()
     reader = BatchReader(segment.open(), 0, segment.size)
     end = segment.base_offset

@@ -71,7 +71,6 @@ def test_what_a_swap_or_a_deletion_left_is_to_be_finished(suffix: str) -> None:
         "notes.txt",
         "0.log",
         "00000000000000000007.log.bak",
-        "00000000000000000007.rebuilt",
         "0000000000000000000x.log",
         "00000000000000000007log",
         "000000000000000000070.log",
@@ -116,3 +115,20 @@ def test_indexes_are_believed_if_they_hold_whole_entries_and_some_time(
     files = SegmentFiles(log_size=log_size, index_size=index_size, time_index_size=time_index_size)
 
     assert files.has_plausible_indexes is plausible
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "leader-epoch-checkpoint.tmp",
+        "00000000000000000007.index.rebuilt",
+        "00000000000000000007.snapshot.tmp",
+    ],
+)
+def test_what_was_being_written_is_told_apart(name: str) -> None:
+    disk = new_disk()
+    disk.open(f"{DIRECTORY}/{name}", create=True)
+
+    found = list_log(disk, DIRECTORY)
+
+    assert (found.leftovers, found.others, found.orphans) == ([name], [], [])

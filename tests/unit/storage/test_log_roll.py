@@ -1,6 +1,7 @@
 """When a log begins a new segment, and what it leaves behind of the old one."""
 
 import errno
+from errno import ENOSPC
 
 import pytest
 
@@ -298,3 +299,18 @@ def test_what_was_flushed_behind_a_write_that_failed_survives_a_crash() -> None:
     again = open_again(disk_of(log), recovery_point=0).log
 
     assert offsets(again) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", ["log", "index", "timeindex"])
+def test_a_roll_that_fails_leaves_no_files_behind(kind: str) -> None:
+    log = new_log()
+    put(log)
+    before = set(files_of(disk_of(log)))
+    disk_of(log).fail(f"/d/t-0/{1:020d}.{kind}", {"create"}, errno=ENOSPC)
+
+    with pytest.raises(OSError, match="No space"):
+        log.roll(NOW)
+
+    assert set(files_of(disk_of(log))) - before == {"00000000000000000001.snapshot"}
+    log.roll(NOW)
+    assert log.bases == [0, 1]

@@ -436,3 +436,28 @@ def test_files_on_their_way_out_are_removed() -> None:
 
     assert path_of(0, ".log.deleted") not in disk.tree()
     assert is_whole(opened.log, 6)
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_what_was_being_written_when_the_broker_stopped_is_removed(clean: bool) -> None:
+    disk, end = filled()
+    names = ["leader-epoch-checkpoint.tmp", "00000000000000000002.index.rebuilt"]
+    for name in names:
+        disk.open(f"/d/t-0/{name}", create=True)
+
+    opened = reopened(disk, end, clean=clean)
+
+    assert is_whole(opened.log, 6)
+    assert not set(names) & set(files_of(disk))
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("base", [1, 3, 5])
+def test_an_empty_segment_in_the_midst_of_another_hides_nothing(clean: bool, base: int) -> None:
+    disk, end = filled()
+    disk.open(path_of(base, ".log"), create=True)
+
+    opened = reopened(disk, end, clean=clean)
+
+    assert is_whole(opened.log, 6)
+    assert opened.log.bases == [0, 2, 4]

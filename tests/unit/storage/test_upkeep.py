@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
+from errno import ENOSPC
 from random import Random
 from typing import Any
 
@@ -38,6 +39,14 @@ class House:
         self.rng = Random(8)
 
     async def open(self) -> Log:
+        await self._start()
+        return await self.manager.create(TP, TOPIC_ID, self.config)
+
+    async def open_again(self) -> Log:
+        await self._start()
+        return self.manager.logs[TP]
+
+    async def _start(self) -> None:
         self.manager = LogManager(
             self.disk,
             self.clock,
@@ -50,7 +59,6 @@ class House:
         )
         await self.manager.open()
         self.upkeep = Upkeep(self.manager, UpkeepSettings(cleaner_map_bytes=1 << 16), secret=bytes(16))
-        return await self.manager.create(TP, TOPIC_ID, self.config)
 
     def append(self, log: Log, *records: tuple[bytes | None, bytes | None]) -> None:
         data = build_batch([(self.clock.now_ms(), key, value, ()) for key, value in records])
@@ -253,9 +261,49 @@ def test_the_chores_are_done_at_their_times_until_they_are_cancelled() -> None:
     tell(story())
 
 
+def test_a_disk_that_fails_while_logs_are_weighed_ends_its_directory_and_not_the_chores() -> None:
+    async def story() -> None:
+        house = House(cleanup_policy=("compact",))
+        log = await house.open()
+        home = house.manager.home(log)
+        house.append(log, (b"a", b"1"), (b"a", b"2"))
+        log.roll(house.clock.now_ms())
+        house.append(log, (b"c", b"new"))
+        await house.upkeep.flush_due()
+        await house.manager.close()
+        house.manager.logs.clear()
+        log = await house.open_again()
+        house.disk.cool()
+        house.disk.fail(home.path, {"read"})
+
+        await house.upkeep.clean_all()
+
+        assert house.manager.home(log).offline is not None
+
+    tell(story())
+
+
+def test_a_swap_that_fails_half_way_ends_its_directory_even_if_the_disk_is_full() -> None:
+    async def story() -> None:
+        house = House(cleanup_policy=("compact",))
+        log = await house.open()
+        house.append(log, (b"a", b"1"), (b"a", b"2"))
+        log.roll(house.clock.now_ms())
+        house.append(log, (b"c", b"new"))
+        await house.upkeep.flush_due()
+        # The old files get out of the way: from there on names are half old and half new.
+        house.disk.fail(f"{log.directory}/00000000000000000000.index", {"rename"}, errno=ENOSPC)
+
+        await house.upkeep.clean_all()
+
+        assert "swap failed" in (house.manager.home(log).offline or "")
+
+    tell(story())
+
+
 def test_a_deleted_partition_is_gone_at_once_and_its_files_later() -> None:
     async def story() -> None:
-        house = House()
+        house = House(file_delete_delay_ms=5_000)
         log = await house.open()
         house.append(log, (b"a", b"1"))
 
@@ -263,7 +311,10 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_later() -> None:
 
         assert house.manager.get(TP) is None
         assert any("-delete/" in path for path in house.disk.tree())
-        house.clock.advance(60_000)
+        house.clock.advance(4_999)
+        await house.upkeep.remove_marked()
+        assert any("-delete/" in path for path in house.disk.tree())
+        house.clock.advance(1)
         await house.upkeep.remove_marked()
         assert not any("orders" in path for path in house.disk.tree())
 

@@ -4,6 +4,7 @@ Truncation, retention and deletion go on meanwhile. A group whose sources were t
 and with it the rest of the run: the next one starts where this one was sure.
 """
 
+from errno import EIO
 from functools import partial
 
 from barnabas.base.executor import Executor
@@ -116,7 +117,11 @@ async def _clean(
             if is_outdated() or not _all_there(log, sources, group):
                 await executor.run(partial(discard_cleaned, log.fs, log.directory, cleaned.base_offset))
                 return CleanResult(candidate.dirty_start, cleaning.stats, to_remove)
-            to_remove += await _swap_in(log, executor, cleaned, sources)
+            try:
+                to_remove += await _swap_in(log, executor, cleaned, sources)
+            except OSError as error:
+                # Also for lack of room: names are half old and half new now, and only opening sorts them out.
+                raise OSError(EIO, f"swap failed: {error}") from error
     return CleanResult(cleaning.next_dirty_offset, cleaning.stats, to_remove)
 
 
