@@ -142,6 +142,7 @@ IS_NOT_SEEN: Final = {
         (how, what): OFFSETS
         for how in ("stop", "crash")
         for what in (
+            "an empty log at 12",
             "foreign 12 as 12",
             "foreign 12 as 10",
             "foreign 10 as 15",

@@ -123,17 +123,6 @@ class _Opening:
             self.fs.remove(f"{self.directory}/{name}")
 
     def _segments(self, listing: Listing) -> list[Segment]:
-        """All segments, without empty ones behind the first in which something was flushed.
-
-        There is nothing in them, but an offset that is looked for in one is not looked for in the one before.
-        The files stay: a .log that a power loss takes alone would be missed.
-        """
-        flushed = self.recovery_point or 0
-        bases = list(listing.segments)
-        for base in bases[1:]:
-            is_active = base == bases[-1] and base >= flushed
-            if listing.segments[base].log_size == 0 and not is_active:
-                del listing.segments[base]
         return [
             Segment(
                 self.fs,

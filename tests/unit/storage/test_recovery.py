@@ -449,15 +449,3 @@ def test_what_was_being_written_when_the_broker_stopped_is_removed(clean: bool) 
 
     assert is_whole(opened.log, 6)
     assert not set(names) & set(files_of(disk))
-
-
-@pytest.mark.parametrize("clean", [False, True])
-@pytest.mark.parametrize("base", [1, 3, 5])
-def test_an_empty_segment_in_the_midst_of_another_hides_nothing(clean: bool, base: int) -> None:
-    disk, end = filled()
-    disk.open(path_of(base, ".log"), create=True)
-
-    opened = reopened(disk, end, clean=clean)
-
-    assert is_whole(opened.log, 6)
-    assert opened.log.bases == [0, 2, 4]
