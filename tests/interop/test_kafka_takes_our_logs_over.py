@@ -5,15 +5,10 @@ close it; Kafka starts again. Needs Java and Maven as the other tests here do.
 """
 
 import asyncio
-import signal
-import socket
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from barnabas.base.clock import SystemClock
@@ -24,74 +19,13 @@ from barnabas.records.header import Codec
 from barnabas.storage.directory.meta_properties import read_meta_properties
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.manager import LogManager
-from support.kafka_tools import KafkaTools, kafka_tools
+from support.kafka_broker import KafkaBroker
+from support.kafka_tools import kafka_tools
 from support.logs import end_txn, put, send, settings
 
-START_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 60
 READ_TIMEOUT_S = 60
 TOPIC = "ours"
 P, Q = 4000, 5000
-CLUSTER_ID = "8UFBlDBzRM2WGJual5ztlg"
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
-class KafkaBroker:
-    """One combined node on a directory, to be started more than once."""
-
-    def __init__(self, tools: KafkaTools, root: Path) -> None:
-        self.tools = tools
-        self.logs = root / "logs"
-        self.output = root / "output.txt"
-        self.properties = root / "server.properties"
-        self.port, controller = free_port(), free_port()
-        self.address = f"127.0.0.1:{self.port}"
-        settings = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": self.logs,
-            "offsets.topic.replication.factor": 1,
-            "offsets.topic.num.partitions": 1,
-        }
-        self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-
-    def format(self) -> None:
-        args = ["format", "--cluster-id", CLUSTER_ID, "--config", str(self.properties)]
-        done = self.tools.run("kafka.tools.StorageTool", args)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    @contextmanager
-    def running(self) -> Iterator[AdminClient]:
-        """Started, until the end of the block; then stopped cleanly."""
-        with self.output.open("ab") as output:
-            # The tools run to their end; this one has to be stopped.
-            command = ["java", "-cp", self.tools._classpath, "kafka.Kafka", str(self.properties)]
-            process = subprocess.Popen(command, stdout=output, stderr=output)
-        try:
-            yield self._wait_for_it(process)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(STOP_TIMEOUT_S)
-
-    def _wait_for_it(self, process: subprocess.Popen[bytes]) -> AdminClient:
-        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline and process.poll() is None:
-            try:
-                admin.list_topics(timeout=1)
-            except KafkaException:
-                continue
-            return admin
-        raise AssertionError(f"Kafka did not start:\n{self.output.read_text()[-3000:]}")
 
 
 def append_ours(directory: Path) -> list[bytes]:
@@ -160,7 +94,8 @@ def read_all(address: str, count: int) -> list[bytes]:
 def test_kafka_goes_on_with_a_directory_that_we_wrote_to(tmp_path: Path) -> None:
     kafka = KafkaBroker(kafka_tools(), tmp_path)
     kafka.format()
-    with kafka.running() as admin:
+    with kafka.running() as address:
+        admin = AdminClient({"bootstrap.servers": address})
         # The records are of a day long ago.
         topic = NewTopic(TOPIC, 1, 1, config={"retention.ms": "-1"})
         admin.create_topics([topic])[TOPIC].result(30)

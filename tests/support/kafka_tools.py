@@ -42,13 +42,13 @@ class KafkaTools:
     """Each method runs one tool to its end."""
 
     def __init__(self, classpath: str) -> None:
-        self._classpath = classpath
+        self.classpath = classpath
 
     def dump_log(self, *args: str) -> subprocess.CompletedProcess[str]:
         return self.run("org.apache.kafka.tools.DumpLogSegments", args)
 
     def run(self, main_class: str, args: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        command = ["java", *_JAVA_OPTIONS, *_QUICK_START, "-cp", self._classpath, main_class, *args]
+        command = ["java", *_JAVA_OPTIONS, *_QUICK_START, "-cp", self.classpath, main_class, *args]
         return subprocess.run(
             command, capture_output=True, check=False, encoding="utf-8", errors="replace", timeout=TIMEOUT_S
         )
