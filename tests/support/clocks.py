@@ -11,6 +11,9 @@ class ManualClock:
     def monotonic_ms(self) -> int:
         return self._now_ms
 
+    def ticks_ns(self) -> int:
+        return self._now_ms * 1_000_000
+
     def advance(self, ms: int) -> None:
         assert ms >= 0
         self._now_ms += ms

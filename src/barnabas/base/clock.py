@@ -8,13 +8,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two kinds of time, both in milliseconds."""
+    """What time it is, and how time goes by."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, for what is written down. It may jump."""
 
     def monotonic_ms(self) -> int:
         """Milliseconds since some start, for waiting and measuring. It never goes back."""
+
+    def ticks_ns(self) -> int:
+        """The same in nanoseconds, for measuring what takes microseconds."""
 
 
 class SystemClock:
@@ -25,3 +28,6 @@ class SystemClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def ticks_ns(self) -> int:
+        return time.monotonic_ns()

@@ -14,6 +14,7 @@ KERNELS = (
     "barnabas.records.record",
     "barnabas.records.decode",
     "barnabas.records.walk",
+    "barnabas.records.lengths",
     "barnabas.records.encode",
     "barnabas.records.builder",
     "barnabas.records.rebuild",

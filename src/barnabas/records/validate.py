@@ -8,7 +8,7 @@ whose settings depend on them.
 
 from typing import NamedTuple
 
-from barnabas.records.area import BadRecord, check_count, record_area
+from barnabas.records.area import MIN_RECORD_SIZE, BadRecord, check_count, record_area
 from barnabas.records.codecs import MAX_DECOMPRESSED
 from barnabas.records.crc import ByteSource, crc32c_of
 from barnabas.records.errors import CorruptBatch, InvalidBatch, UnknownCodec, batch_at
@@ -28,6 +28,21 @@ from barnabas.records.walk import Walk, walk
 
 def check_batch(data: ByteSource, at: int = 0) -> BatchHeader:
     """Check the batch at `at`, whoever wrote it: length, magic, CRC, and a header that can be true."""
+    header = _check_frame(data, at)
+    # A batch takes at least one offset, or a reader that goes from offset to offset would not get past it.
+    if header.last_offset_delta < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
+        raise CorruptBatch(
+            f"{header.count} records cannot have a last offset delta of {header.last_offset_delta}",
+            where=batch_at(at),
+        )
+    # What compressed records unpack to is not known here: their number is checked when they are unpacked.
+    if header.attributes & CODEC_BITS == Codec.NONE:
+        check_count(header, header.size - HEADER_SIZE, at)
+    return header
+
+
+def _check_frame(data: ByteSource, at: int) -> BatchHeader:
+    """It came whole and unharmed, and in a form that exists."""
     header = read_header(data, at)
     end = at + header.size
     if end > len(data):
@@ -42,15 +57,6 @@ def check_batch(data: ByteSource, at: int = 0) -> BatchHeader:
         raise UnknownCodec(f"compression codec {codec_bits} does not exist", where=batch_at(at))
     if header.attributes & ~KNOWN_ATTRIBUTES:
         raise CorruptBatch(f"unknown attributes {header.attributes & 0xFFFF:#06x}", where=batch_at(at))
-    # A batch takes at least one offset, or a reader that goes from offset to offset would not get past it.
-    if header.last_offset_delta < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
-        raise CorruptBatch(
-            f"{header.count} records cannot have a last offset delta of {header.last_offset_delta}",
-            where=batch_at(at),
-        )
-    # What compressed records unpack to is not known here: their number is checked when they are unpacked.
-    if codec_bits == Codec.NONE:
-        check_count(header, header.size - HEADER_SIZE, at)
     return header
 
 
@@ -64,7 +70,7 @@ def check_produced(data: ByteSource, at: int = 0, *, end: int | None = None) -> 
     end = len(data) if end is None else end
     if at == end:
         raise InvalidBatch("there is no batch", where=batch_at(at))
-    header = check_batch(data, at)
+    header = _check_frame(data, at)
     if at + header.size != end:
         raise InvalidBatch(
             f"{end - at - header.size} bytes follow it: only one batch per partition may be sent",
@@ -73,7 +79,8 @@ def check_produced(data: ByteSource, at: int = 0, *, end: int | None = None) -> 
     wrong = _broken_rule(header)
     if wrong is not None:
         raise InvalidBatch(wrong, where=batch_at(at))
-    return header
+    # Nothing is wrong but, perhaps, what no batch may be.
+    return check_batch(data, at)
 
 
 def _broken_rule(header: BatchHeader) -> str | None:
@@ -83,6 +90,10 @@ def _broken_rule(header: BatchHeader) -> str | None:
         return f"base offset is {header.base_offset}, a producer's must be 0"
     if header.count == 0:
         return "it holds no records"
+    if header.count < 0:
+        return f"it says that it holds {header.count} records"
+    if header.codec is Codec.NONE and header.count * MIN_RECORD_SIZE > header.size - HEADER_SIZE:
+        return f"{header.count} records cannot be in {header.size - HEADER_SIZE} bytes"
     if header.last_offset_delta != header.count - 1:
         return f"last offset delta {header.last_offset_delta} does not match its {header.count} records"
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:

@@ -1,5 +1,6 @@
 import tracemalloc
 from itertools import accumulate, pairwise
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -208,3 +209,67 @@ def outcome(pieces: list[bytes]) -> tuple[list[bytes], int, str | None]:
 def test_a_frame_is_its_length_and_its_parts() -> None:
     assert frame([b"ab", b"", b"c"]) == b"\x00\x00\x00\x03abc"
     assert frame(iter([])) == b"\x00\x00\x00\x00"
+
+
+def test_a_large_frame_is_received_where_it_stays() -> None:
+    decoder = FrameDecoder()
+    stream = frame([LARGE])
+    decoder.feed(stream[:100_000])
+
+    room = decoder.room()
+    assert room is not None
+    room[:50_000] = stream[100_000:150_000]
+    assert decoder.filled(50_000) == []
+    assert decoder.held == 150_000
+    room = decoder.room()
+    assert room is not None
+    assert len(room) == len(stream) - 150_000
+    room[:] = stream[150_000:]
+
+    assert decoder.filled(len(room)) == [LARGE]
+    assert decoder.held == 0
+    assert decoder.room() is None
+    assert decoder.feed(frame([b"next"])) == [b"next"]
+
+
+def test_what_is_fed_while_there_is_room_is_not_lost() -> None:
+    decoder = FrameDecoder()
+    stream = frame([LARGE]) + frame([b"second"]) + b"\x00"
+    decoder.feed(stream[:100_000])
+    assert decoder.room() is not None
+
+    assert decoder.feed(stream[100_000:]) == [LARGE, b"second"]
+    assert decoder.held == 1
+
+
+def test_a_length_alone_gets_no_room() -> None:
+    decoder = FrameDecoder()
+    decoder.feed(FRAME_BYTES_MAX.to_bytes(4, "big") + bytes(1000))
+
+    assert decoder.room() is None
+
+
+def test_a_small_frame_needs_no_room() -> None:
+    decoder = FrameDecoder()
+    decoder.feed(frame([bytes(1000)])[:900])
+
+    assert decoder.room() is None
+
+
+@given(st.lists(st.binary(max_size=10) | st.integers(60_000, 70_000).map(bytes), max_size=6), st.randoms())
+def test_room_or_not_the_frames_are_the_same(bodies: list[bytes], random: Random) -> None:
+    decoder = FrameDecoder()
+    stream = b"".join(frame([body]) for body in bodies)
+    found, at = [], 0
+    while at < len(stream):
+        room = decoder.room() if random.random() < 0.7 else None
+        size = random.randint(1, 30_000)
+        if room is None:
+            found += decoder.feed(stream[at : at + size])
+        else:
+            size = min(size, len(room))
+            room[:size] = stream[at : at + size]
+            found += decoder.filled(size)
+        at += size
+
+    assert found == bodies

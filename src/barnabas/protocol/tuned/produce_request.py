@@ -35,6 +35,8 @@ class PartitionProduceData:
     ) -> None:
         self.index = index
         self.records = records
+        # Where in the frame they start: records.obj is the frame. -1 if they were not cut out of one.
+        self.start: i64 = -1
         self.unknown_tags = unknown_tags
 
 
@@ -119,6 +121,7 @@ def _partitions(r: Reader, view: memoryview, partitions: list[PartitionProduceDa
             if stop > r.end:
                 raise BadWire
             partition.records = view[r.at : stop]
+            partition.start = r.at
             r.at = stop
         if r.flexible:
             partition.unknown_tags = read_tags(r)
