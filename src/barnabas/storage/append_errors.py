@@ -13,13 +13,21 @@ class BatchTooLarge(StorageError):
 
 
 class InvalidTimestamp(StorageError):
-    """Further from the broker's clock than the topic allows."""
+    """Further from the broker's clock than the topic allows: a record must be of [earliest, latest]."""
 
-    def __init__(self, *, timestamp: int, now_ms: int, setting: str, limit: int) -> None:
+    def __init__(self, *, timestamp: int, now_ms: int, before_ms: int, after_ms: int) -> None:
+        is_early = timestamp < now_ms
+        setting = "message.timestamp.before.max.ms" if is_early else "message.timestamp.after.max.ms"
+        limit = before_ms if is_early else after_ms
         super().__init__(
             f"timestamp {timestamp} is {abs(now_ms - timestamp)} ms off, above {setting} = {limit}"
         )
         self.timestamp = timestamp
+        self.earliest = now_ms - before_ms
+        self.latest = now_ms + after_ms
+
+    def allows(self, timestamp: int) -> bool:
+        return timestamp < 0 or self.earliest <= timestamp <= self.latest
 
 
 class MissingKey(StorageError):

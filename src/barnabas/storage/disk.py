@@ -324,6 +324,10 @@ class DiskFileSystem:
         stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize
 
+    def total_bytes(self, path: str) -> int:
+        stat = os.statvfs(path)
+        return stat.f_blocks * stat.f_frsize
+
     def _file(self, path: str, flags: int) -> DiskFile:
         return DiskFile(self._open_files, path, Descriptor(os.open(path, flags, _MODE)))
 

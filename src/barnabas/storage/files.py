@@ -115,6 +115,9 @@ class FileSystem(Protocol):
 
     def free_bytes(self, path: str) -> int: ...
 
+    def total_bytes(self, path: str) -> int:
+        """How large the disk is that a path is on, free or not."""
+
 
 class NotCached(BarnabasError):
     """Some bytes are not in memory. Warm them up where waiting is allowed, and ask again."""

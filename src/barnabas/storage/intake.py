@@ -99,18 +99,13 @@ def _check_times(batch: Batch, data: Buffer, rules: Rules, now_ms: i64) -> None:
     after = rules.after_ms
     if after != _NO_LIMIT and batch.max_timestamp - now_ms > after:
         raise InvalidTimestamp(
-            timestamp=batch.max_timestamp,
-            now_ms=now_ms,
-            setting="message.timestamp.after.max.ms",
-            limit=after,
+            timestamp=batch.max_timestamp, now_ms=now_ms, before_ms=rules.before_ms, after_ms=after
         )
     before = rules.before_ms
     if before != _NO_LIMIT:
         earliest = check_records(data).min_timestamp
         if earliest >= 0 and now_ms - earliest > before:
-            raise InvalidTimestamp(
-                timestamp=earliest, now_ms=now_ms, setting="message.timestamp.before.max.ms", limit=before
-            )
+            raise InvalidTimestamp(timestamp=earliest, now_ms=now_ms, before_ms=before, after_ms=after)
 
 
 def take_written(data: Buffer, at: i64) -> Batch:

@@ -59,6 +59,9 @@ class LogRead:
         self.ranges: Final = ranges
         self.size: Final = size
 
+    def __len__(self) -> int:
+        return int(self.size)
+
     def read(self) -> bytes:
         """The bytes themselves, for those who do not send them on."""
         return b"".join([part.read() for part in self.ranges])

@@ -39,20 +39,24 @@ def offset_for_time(log: Log, timestamp: int) -> TimedOffset | None:
     return None
 
 
-def latest_record(log: Log) -> TimedOffset | None:
-    """The record of the latest timestamp, the first if there are several; None for a log without any."""
+def latest_record(log: Log, *, start: int | None = None) -> TimedOffset | None:
+    """The record of the latest timestamp, the first if there are several; None for a log without any.
+
+    Records from `start` on count; that is the start of the log, if nothing else is said.
+    """
+    start = log.start_offset if start is None else start
     best: Found | None = None
     time, where = -1, log.active
     for segment, next_base in _segments_with_ends(log):
-        if next_base <= log.start_offset or segment.size == 0:
+        if next_base <= start or segment.size == 0:
             continue
-        latest, found = _latest_batch(segment, log.start_offset)
+        latest, found = _latest_batch(segment, start)
         if found is not None and latest > time:
             best, time, where = found, latest, segment
     if best is None:
         return None
     epoch, records = _records(where, best)
-    record = max(_readable(records, log.start_offset), key=lambda record: record.timestamp)
+    record = max(_readable(records, start), key=lambda record: record.timestamp)
     return TimedOffset(record.offset, record.timestamp, epoch)
 
 

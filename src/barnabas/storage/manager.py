@@ -81,9 +81,11 @@ class LogManager:
         self.clean_offsets: dict[TopicPartition, int] = {}
         # What a power loss would leave of the recovery points: those that were written down last.
         self.written_points: dict[TopicPartition, int] = {}
-        # Directories that could not be opened: nobody knows what is in them.
-        self._unread: list[str] = []
+        # Directories that could not be opened, and why: nobody knows what is in them.
+        self._unread: dict[str, str] = {}
         self._recovery_writers: dict[str, Coalesced] = {}
+        # Many logs are made and deleted together: one sync of the directory's names serves all of them.
+        self._name_syncs: dict[str, Coalesced] = {}
         # Called for every log that is opened or created, before anybody else sees it.
         self.on_log: list[Callable[[Log], None]] = []
         # Directories of deleted partitions, to be removed when their time has come.
@@ -96,29 +98,43 @@ class LogManager:
 
         Fails only if no directory can be had, or if one is not this node's: that is for a person to decide.
         """
+        await self.open_directories()
+        return await self.load(on_progress)
+
+    async def open_directories(self) -> None:
+        """Lock every directory and read whose it is. What could not be had is reported by load()."""
         try:
-            return await self._open(on_progress)
+            await self._open_directories()
         except BaseException:
-            for directory in self.directories:
-                directory.close()
+            self._close_directories()
             raise
 
-    async def _open(self, on_progress: Callable[[Progress], None] | None) -> OpenReport:
-        report = OpenReport()
+    async def _open_directories(self) -> None:
         for path in self.paths:
             try:
                 directory = await self.executor.run(partial(self._open_directory, path))
             except (OSError, CorruptFile) as error:
                 logger.error("log directory failed path=%s error=%s", path, error)
-                report.failed[path] = str(error)
-                self._unread.append(path)
+                self._unread[path] = str(error)
                 continue
             self.directories.append(directory)
             write = partial(self._write_recovery_points, directory)
             self._recovery_writers[directory.path] = Coalesced(write)
+            self._name_syncs[directory.path] = Coalesced(partial(self._sync_names, directory.path))
         if not self.directories:
             raise DirectoryOffline(", ".join(self.paths), "no log directory could be opened")
         check_together({directory.path: directory.meta for directory in self.directories})
+
+    async def load(self, on_progress: Callable[[Progress], None] | None = None) -> OpenReport:
+        """Load every log in the directories that are open."""
+        try:
+            return await self._load_all(on_progress)
+        except BaseException:
+            self._close_directories()
+            raise
+
+    async def _load_all(self, on_progress: Callable[[Progress], None] | None) -> OpenReport:
+        report = OpenReport(failed=dict(self._unread))
         await together(*(self._load(directory, report, on_progress) for directory in self.directories))
         if not any(directory.offline is None for directory in self.directories):
             raise DirectoryOffline(", ".join(self.paths), "no log directory could be loaded")
@@ -127,6 +143,10 @@ class LogManager:
         for finding in report.findings:
             logger.warning("log recovery: %s", finding)
         return report
+
+    def _close_directories(self) -> None:
+        for directory in self.directories:
+            directory.close()
 
     def _open_directory(self, path: str) -> LogDirectory:
         return open_directory(
@@ -263,6 +283,7 @@ class LogManager:
         self._homes[tp] = directory
         try:
             log = await self.executor.run(partial(self._create, directory, tp, topic_id, config))
+            await self._name_syncs[directory.path].run()
         except BaseException as error:
             del self._homes[tp]
             if isinstance(error, OSError):
@@ -270,6 +291,12 @@ class LogManager:
             raise
         self._add(directory, log)
         return log
+
+    async def adopt(self, log: Log, topic_id: Uuid) -> None:
+        """Write down which topic a log is of that does not say so itself."""
+        directory = self.home(log)
+        await self._write(directory, partial(write_partition_metadata, self.fs, log.directory, topic_id))
+        log.topic_id = topic_id
 
     def _choose(self, path: str | None) -> LogDirectory:
         online = [directory for directory in self.directories if directory.offline is None]
@@ -294,7 +321,6 @@ class LogManager:
         self, path: str, directory: LogDirectory, tp: TopicPartition, topic_id: Uuid, config: LogConfig
     ) -> Log:
         self.fs.make_directory(path)
-        write_partition_metadata(self.fs, path, topic_id)
         opened = open_log(
             self.fs,
             tp,
@@ -305,13 +331,24 @@ class LogManager:
             start_offset=0,
             now_ms=self.clock.now_ms(),
         )
-        self.fs.sync_directory(path)
-        self.fs.sync_directory(directory.path)
+        # Last, because it syncs the names in the directory, and with them those of the log's own files.
+        write_partition_metadata(self.fs, path, topic_id)
         opened.log.topic_id = topic_id
         return opened.log
 
     async def delete(self, tp: TopicPartition) -> None:
         """Forget a log at once; its files go when nobody can be reading them any more."""
+        delay_ms = _BROKEN_DELAY_MS
+        if tp in self.logs:
+            delay_ms = self.logs[tp].config.file_delete_delay_ms
+        new = await self._out_of_the_way(tp, DirectoryKind.DELETE)
+        self.doomed.append((self.clock.monotonic_ms() + delay_ms, new))
+
+    async def set_aside(self, tp: TopicPartition) -> str:
+        """Forget a log that is not this broker's. Its files stay, under another name: return which."""
+        return await self._out_of_the_way(tp, DirectoryKind.STRAY)
+
+    async def _out_of_the_way(self, tp: TopicPartition, kind: DirectoryKind) -> str:
         directory = self._homes[tp]
         log = self.logs.pop(tp, None)
         self.broken.pop(tp, None)
@@ -321,22 +358,21 @@ class LogManager:
             log.take_out_of_service(LogClosed(str(tp)))
         old = f"{directory.path}/{directory_name(tp)}"
         unique = self._new_id().hex()
-        new = f"{directory.path}/{aside_name(tp, DirectoryKind.DELETE, unique)}"
+        new = f"{directory.path}/{aside_name(tp, kind, unique)}"
         try:
             # A flush that has begun finds its files by their names: it comes first.
             async with log.turn() if log is not None else nullcontext():
-                await self.executor.run(partial(self._rename_directory, old, new, directory.path))
+                await self.executor.run(partial(self.fs.rename, old, new))
+                await self._name_syncs[directory.path].run()
         except OSError as error:
             self.fail_directory(directory, error)
             raise DirectoryOffline(directory.path, str(error)) from error
         # Not before: until now a new log of this partition would have found the old files.
         del self._homes[tp]
-        delay_ms = _BROKEN_DELAY_MS if log is None else log.config.file_delete_delay_ms
-        self.doomed.append((self.clock.monotonic_ms() + delay_ms, new))
+        return new
 
-    def _rename_directory(self, old: str, new: str, above: str) -> None:
-        self.fs.rename(old, new)
-        self.fs.sync_directory(above)
+    async def _sync_names(self, path: str) -> None:
+        await self.executor.run(partial(self.fs.sync_directory, path))
 
     async def remove_doomed(self) -> None:
         """Remove the directories of deleted partitions whose time has come."""
@@ -443,6 +479,11 @@ class LogManager:
                     # No marker: the next start looks at everything again.
                     logger.error("unclean stop path=%s error=%s", directory.path, error)
             directory.close()
+        self.logs.clear()
+
+    def abandon(self) -> None:
+        """Give everything up as a crash would: the next start looks at everything again."""
+        self._close_directories()
         self.logs.clear()
 
     async def _close_logs(self, directory: LogDirectory) -> None:

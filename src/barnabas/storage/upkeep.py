@@ -33,8 +33,11 @@ class UpkeepSettings:
 
     # log.flush.scheduler.interval.ms is Kafka's; here flush.ms is looked at as often as this.
     flush_check_ms: int = 1_000
-    # log.flush.offset.checkpoint.interval.ms and log.flush.start.offset.checkpoint.interval.ms
+    # The least of log.flush.offset.checkpoint.interval.ms, log.flush.start.offset.checkpoint.interval.ms and
+    # replica.high.watermark.checkpoint.interval.ms: what has not changed is not written again.
     checkpoint_ms: int = 60_000
+    # log.initial.task.delay.ms: when the first round of each chore is.
+    initial_delay_ms: int = 30_000
     # log.retention.check.interval.ms
     retention_check_ms: int = 300_000
     # log.cleaner.enable, log.cleaner.backoff.ms, log.cleaner.dedupe.buffer.size
@@ -90,9 +93,10 @@ class Upkeep:
         await together(*chores)
 
     async def _every(self, interval_ms: int, chore: Callable[[], Awaitable[object]]) -> None:
+        await asyncio.sleep(min(interval_ms, self.settings.initial_delay_ms) / 1000)
         while True:
-            await asyncio.sleep(interval_ms / 1000)
             await chore()
+            await asyncio.sleep(interval_ms / 1000)
 
     # Flush
 
