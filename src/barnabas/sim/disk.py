@@ -115,6 +115,11 @@ class SimDisk:
         self._names.find(path)
         return PLENTY if self.capacity is None else max(0, self.capacity - self.used)
 
+    def total_bytes(self, path: str) -> int:
+        self.faults.need_power()
+        self._names.find(path)
+        return PLENTY if self.capacity is None else self.capacity
+
     # What a test does to it.
 
     @property

@@ -1,0 +1,104 @@
+"""Blocking work in the simulated world: done on the loop, after a seeded delay, as if by a few threads.
+
+What can be seen of threads can be seen here: work waits in line when all are busy, its effects are there
+before its result is, and work that has begun goes on when whoever waits for it is cancelled.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+THREADS: Final = 4
+# What a job takes unless a test says otherwise: something between memory and a good disk.
+DELAY_MS: Final = (0.01, 1.0)
+# A disk that takes longer than this is not slow but gone; hold() is for that.
+DELAY_MS_MAX: Final = 600_000.0
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Callable[[], Any]
+    result: asyncio.Future[Any]
+    outcome: Any = None
+    error: BaseException | None = None
+
+
+class SimExecutor:
+    """The other side of base/executor.py."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, rng: Random, *, threads: int = THREADS) -> None:
+        self._loop = loop
+        self._rng = rng
+        self._threads = threads
+        self._delay_ms = DELAY_MS
+        self._line: deque[_Job] = deque()
+        self._busy = 0
+        self._held = False
+
+    @property
+    def delay_ms(self) -> tuple[float, float]:
+        """The least and the most that a job takes, without its time in line."""
+        return self._delay_ms
+
+    @delay_ms.setter
+    def delay_ms(self, bounds: tuple[float, float]) -> None:
+        least, most = bounds
+        if not 0 <= least <= most <= DELAY_MS_MAX:
+            raise ValueError(
+                f"delays of {least} to {most} ms: 0 <= least <= most <= {DELAY_MS_MAX} is wanted"
+            )
+        self._delay_ms = least, most
+
+    def hold(self) -> None:
+        """Begin no more work until release(), as a disk that hangs."""
+        self._held = True
+
+    def release(self) -> None:
+        self._held = False
+        self._begin()
+
+    @property
+    def in_line(self) -> int:
+        """How much work has not begun."""
+        return len(self._line)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await self.submit(work)
+
+    def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        result: asyncio.Future[T] = self._loop.create_future()
+        self._line.append(_Job(work, result))
+        self._begin()
+        return result
+
+    def _begin(self) -> None:
+        while self._line and self._busy < self._threads and not self._held:
+            job = self._line.popleft()
+            # Whoever was cancelled while it was still in line gets nothing done, as with threads.
+            if not job.result.cancelled():
+                self._busy += 1
+                total_s = self._rng.uniform(*self._delay_ms) / 1000
+                before_s = total_s * self._rng.random()
+                self._loop.call_later(before_s, self._do, job, total_s - before_s)
+
+    def _do(self, job: _Job, after_s: float) -> None:
+        try:
+            job.outcome = job.work()
+        except BaseException as error:  # It belongs to whoever waits for the work, even a PowerLoss.
+            job.error = error
+        self._loop.call_later(after_s, self._end, job)
+
+    def _end(self, job: _Job) -> None:
+        self._busy -= 1
+        self._begin()
+        if job.result.done():
+            return
+        if job.error is None:
+            job.result.set_result(job.outcome)
+        else:
+            job.result.set_exception(job.error)

@@ -1,0 +1,142 @@
+"""Simulated hosts: their names, their addresses, their ports, and which of them the running code is on.
+
+Code does not say on which machine it runs, so a context variable does: every task and callback inherits it
+from whoever started it. Nothing here sends anything; network.py does.
+"""
+
+import errno
+import os
+import socket
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+# The host of all code that was not put on another one.
+DEFAULT_HOST: Final = "localhost"
+ANY4: Final = "0.0.0.0"
+ANY6: Final = "::"
+LOOPBACK4: Final = "127.0.0.1"
+LOOPBACK6: Final = "::1"
+# Linux's range for ports that it chooses itself.
+FREE_PORTS: Final = range(32768, 61000)
+HOSTS_MAX: Final = 254
+
+_HERE: ContextVar[str] = ContextVar("simulated host", default=DEFAULT_HOST)
+
+
+class Address(NamedTuple):
+    """An address of a simulated host. The host is named, because every host has the same loopback."""
+
+    host: str
+    ip: str
+    port: int
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        return socket.AF_INET6 if ":" in self.ip else socket.AF_INET
+
+    def name(self) -> tuple[Any, ...]:
+        """As a real socket gives it."""
+        return (self.ip, self.port, 0, 0) if ":" in self.ip else (self.ip, self.port)
+
+    def __str__(self) -> str:
+        return f"{self.host}[{self.ip}]:{self.port}"
+
+    def wildcard(self) -> "Address":
+        return self._replace(ip=ANY6 if ":" in self.ip else ANY4)
+
+
+@dataclass(slots=True)
+class _Host:
+    name: str
+    ip4: str
+    ip6: str
+    next_port: int = FREE_PORTS.start
+
+
+class Hosts:
+    """Every host of one network."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, _Host] = {}
+        self.add(DEFAULT_HOST)
+
+    def add(self, name: str) -> None:
+        number = len(self._by_name) + 1
+        if name in self._by_name or number > HOSTS_MAX:
+            raise ValueError(f"host {name!r} is one too many: there are {sorted(self._by_name)}")
+        self._by_name[name] = _Host(name, f"10.0.0.{number}", f"fd00::{number:x}")
+
+    def need(self, *names: str) -> None:
+        """Fail if one of these is not a host: a fault between hosts that are none would test nothing."""
+        for name in names:
+            self._need(name)
+
+    def here(self) -> str:
+        """The name of the host that the calling code runs on."""
+        return _HERE.get()
+
+    @contextmanager
+    def at(self, name: str) -> Iterator[None]:
+        """Run what is inside, and every task that is started there, on this host."""
+        token = _HERE.set(self._need(name).name)
+        try:
+            yield
+        finally:
+            _HERE.reset(token)
+
+    def resolve(self, name: str, port: int, family: int = socket.AF_UNSPEC) -> list[Address]:
+        """All addresses of a name or an address, as seen from here."""
+        here = self.here()
+        if name == DEFAULT_HOST:
+            found = [Address(here, LOOPBACK4, port), Address(here, LOOPBACK6, port)]
+        elif name in (LOOPBACK4, LOOPBACK6):
+            found = [Address(here, name, port)]
+        else:
+            found = [
+                Address(host.name, ip, port)
+                for host in self._by_name.values()
+                for ip in (host.ip4, host.ip6)
+                if name in (host.name, ip)
+            ]
+        found = [address for address in found if family in (socket.AF_UNSPEC, address.family)]
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, f"Name or service not known: {name}")
+        return found
+
+    def to_bind(self, name: str | None, port: int, family: int) -> list[Address]:
+        """Where a server listens that asks for this name. Code on the default host may serve for any host."""
+        here = self.here()
+        if not name:
+            found = [Address(here, ip, port) for ip in (ANY4, ANY6)]
+            return [address for address in found if family in (socket.AF_UNSPEC, address.family)]
+        if name in (ANY4, ANY6):
+            return [Address(here, name, port)]
+        found = self.resolve(name, port, family)
+        if here != DEFAULT_HOST and any(address.host != here for address in found):
+            raise OSError(errno.EADDRNOTAVAIL, f"{os.strerror(errno.EADDRNOTAVAIL)}: {name} is not {here}")
+        return found
+
+    def own_ip(self, name: str, towards: Address) -> str:
+        """The address that a connection to somewhere comes from."""
+        if towards.ip in (LOOPBACK4, LOOPBACK6):
+            return towards.ip
+        host = self._need(name)
+        return host.ip6 if towards.family == socket.AF_INET6 else host.ip4
+
+    def free_port(self, name: str, taken: Collection[int]) -> int:
+        """The next port of a host that is not taken. Ports come back only after all others were used."""
+        host = self._need(name)
+        for _ in FREE_PORTS:
+            port = host.next_port
+            host.next_port = port + 1 if port + 1 < FREE_PORTS.stop else FREE_PORTS.start
+            if port not in taken:
+                return port
+        raise OSError(errno.EADDRNOTAVAIL, f"{os.strerror(errno.EADDRNOTAVAIL)}: no free port on {name}")
+
+    def _need(self, name: str) -> _Host:
+        if name not in self._by_name:
+            raise ValueError(f"there is no host {name!r}: there are {sorted(self._by_name)}")
+        return self._by_name[name]

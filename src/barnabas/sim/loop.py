@@ -1,0 +1,264 @@
+"""An asyncio event loop with virtual time: nothing waits, and the seed decides what comes first.
+
+It is asyncio's own selector loop, with its own transports, servers and streams. Only the ground under it
+is another: the selector passes virtual time instead of waiting (selector.py), sockets are simulated
+(network.py), and blocking work runs on the loop itself (executor.py).
+
+A run on it ends in one of four ways: the story is done, or SimulationStuck, SimulationTooLong or
+SimulationFailed says why it never will be, or must not count. None of them takes long on a real clock.
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from functools import partial
+from random import Random
+from typing import Any, Final, TypeVar, cast
+from weakref import WeakValueDictionary
+
+from barnabas.sim.errors import SimulationFailed, SimulationStuck, SimulationTooLong, waiting
+from barnabas.sim.executor import SimExecutor
+from barnabas.sim.garbage import collect, steady_garbage
+from barnabas.sim.network import SimNetwork
+from barnabas.sim.selector import SimSelector
+from barnabas.sim.tasks import SimFuture, SimTask, number_of
+
+T = TypeVar("T")
+
+TURNS_MAX: Final = 2_000_000
+# Virtual time that one run may take.
+RUN_S_MAX: Final = 3600.0
+# Virtual time and turns that cancelled tasks get to clean up, and how often they may start new ones then.
+CLEANUP_S_MAX: Final = 600.0
+CLEANUP_TURNS_MAX: Final = 100_000
+CLEANUP_ROUNDS_MAX: Final = 10
+# How many errors that nobody saw are told of in one message.
+UNSEEN_NAMED_MAX: Final = 5
+# How many turns pass between two collections of garbage.
+COLLECT_TURNS: Final = 20_000
+
+
+class SimLoop(asyncio.SelectorEventLoop):
+    """One simulated machine room. `rng` decides whatever may come one way or another."""
+
+    def __init__(self, rng: Random | None = None) -> None:
+        rng = rng or Random(0)
+        # A number of nanoseconds: a float would round, and a wait of 300 ms could end after 299.
+        self._now_ns = 0
+        self._numbers = 0
+        self._thread: int | None = None
+        self._unseen: list[tuple[str, BaseException | None]] = []
+        self._open: WeakValueDictionary[int, asyncio.Transport] = WeakValueDictionary()
+        self.turns = 0
+        self.turns_max = TURNS_MAX
+        self.until_s = RUN_S_MAX
+        selector = SimSelector(Random(rng.random()), self._pass_time)
+        self.network = SimNetwork(self, selector, Random(rng.random()))
+        self.executor = SimExecutor(self, Random(rng.random()))
+        super().__init__(selector)
+        self.set_task_factory(cast(Any, self._make_task))
+
+    # Time.
+
+    def time(self) -> float:
+        return self._now_ns / 1_000_000_000
+
+    def time_ns(self) -> int:
+        """Nanoseconds since the start of the world."""
+        return self._now_ns
+
+    def _pass_time(self, seconds: float | None) -> None:
+        """One more turn. The selector calls this where another one would wait."""
+        self.turns += 1
+        if self._unseen:
+            raise self._failure()
+        if self.turns > self.turns_max:
+            raise SimulationTooLong(f"{self.turns_max} turns of the loop: {self._waiting()}")
+        if self.turns % COLLECT_TURNS == 0:
+            collect()
+        if seconds is None:
+            raise SimulationStuck(f"nothing is left to do: {self._waiting()}")
+        then_ns = self._now_ns + round(seconds * 1_000_000_000)
+        if then_ns > self.until_s * 1_000_000_000:
+            raise SimulationTooLong(f"{self.until_s} s are over: {self._waiting()}")
+        self._now_ns = then_ns
+
+    def _waiting(self) -> str:
+        return f"it is {self.time()} s, and these wait:\n{waiting(self._tasks())}"
+
+    def _tasks(self) -> list[asyncio.Task[Any]]:
+        return sorted(asyncio.all_tasks(self), key=number_of)
+
+    # Tasks, and what becomes of their errors.
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return SimFuture(number=self._number(), loop=self)
+
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T], **rest: Any
+    ) -> SimTask[T]:
+        number = self._number()
+        # asyncio's own numbers go on from run to run.
+        rest.setdefault("name", f"sim-{number}")
+        return SimTask(coro, number=number, loop=loop, **rest)
+
+    def _number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """An error that nobody handles. The run ends with it at the next turn."""
+        error = context.get("exception")
+        if isinstance(error, asyncio.CancelledError):
+            # Python 3.11's streams let the cancellation of a server's task out of a callback.
+            return
+        about = context.get("task") or context.get("future") or ""
+        text = f"{context.get('message')} {about}"
+        self._unseen.append((f"{text}: {error!r}" if error is not None else text, error))
+
+    def _failure(self) -> SimulationFailed:
+        unseen, self._unseen = self._unseen, []
+        texts = [text for text, _ in unseen[:UNSEEN_NAMED_MAX]]
+        if len(unseen) > len(texts):
+            texts.append(f"and {len(unseen) - len(texts)} more")
+        failure = SimulationFailed("; ".join(texts))
+        failure.__cause__ = next((error for _, error in unseen if error is not None), None)
+        return failure
+
+    # Running.
+
+    def run_until_complete(self, future: Generator[Any, None, T] | Awaitable[T]) -> T:
+        self._thread = threading.get_ident()
+        with steady_garbage():
+            try:
+                result = super().run_until_complete(future)
+            except BaseException as error:
+                collect()
+                for text, _ in self._unseen:
+                    error.add_note(f"beside it, nobody saw: {text}")
+                self._unseen.clear()
+                raise
+            # Errors of forgotten tasks come to light when these are collected.
+            collect()
+        if self._unseen:
+            raise self._failure()
+        return result
+
+    def close(self) -> None:
+        """Cancel what still runs, break what is still connected, and see it end."""
+        if not self.is_closed():
+            try:
+                self._clean_up()
+            finally:
+                super().close()
+
+    def _clean_up(self) -> None:
+        self.until_s = self.time() + CLEANUP_S_MAX
+        self.turns_max = self.turns + CLEANUP_TURNS_MAX
+        self.executor.release()
+        for _ in range(CLEANUP_ROUNDS_MAX):
+            tasks = self._tasks()
+            if not tasks:
+                break
+            for task in tasks:
+                task.cancel()
+            self.run_until_complete(self._see_end(tasks))
+        self.run_until_complete(self.shutdown_asyncgens())
+        for _, transport in sorted(self._open.items()):
+            transport.abort()
+        self.run_until_complete(asyncio.sleep(0))
+
+    async def _see_end(self, tasks: list[asyncio.Task[Any]]) -> None:
+        for task, end in zip(tasks, await asyncio.gather(*tasks, return_exceptions=True), strict=True):
+            if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
+                self.call_exception_handler({"message": "failed at the end", "exception": end, "task": task})
+
+    # Connections.
+
+    async def create_server(
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str | Iterable[str] | None = None,
+        port: int | None = None,
+        *,
+        family: int = socket.AF_UNSPEC,
+        flags: int = socket.AI_PASSIVE,
+        sock: Any = None,
+        reuse_address: bool | None = None,
+        reuse_port: bool | None = None,
+        **rest: Any,
+    ) -> asyncio.Server:
+        """`reuse_address` changes nothing: an address is free as soon as its server is closed."""
+        if reuse_port:
+            raise NotImplementedError("two servers on one port")
+        factory = partial(self._make_protocol, protocol_factory)
+        if sock is not None or (host is None and port is None):
+            return await super().create_server(factory, sock=sock, **rest)
+        names = [host] if host is None or isinstance(host, str) else list(host)
+        listener = self.network.listen(names, int(port or 0), family)
+        try:
+            return await super().create_server(factory, sock=cast(Any, listener), **rest)
+        except BaseException:
+            listener.close()
+            raise
+
+    async def create_connection(
+        self,
+        protocol_factory: Callable[[], Any],
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        ssl: Any = None,
+        family: int = socket.AF_UNSPEC,
+        sock: Any = None,
+        server_hostname: str | None = None,
+        **rest: Any,
+    ) -> tuple[asyncio.Transport, Any]:
+        for option in ("proto", "flags", "local_addr", "happy_eyeballs_delay", "interleave"):
+            if rest.pop(option, None):
+                raise NotImplementedError(f"create_connection({option}=...)")
+        if sock is None and host is not None:
+            sock = await self.network.connect(host, int(port or 0), family)
+            if ssl and server_hostname is None:
+                server_hostname = host
+        return await super().create_connection(
+            protocol_factory, sock=sock, ssl=ssl, server_hostname=server_hostname, **rest
+        )
+
+    async def getaddrinfo(self, host: Any, port: Any, *, family: int = 0, **_rest: Any) -> Any:
+        return [
+            (found.family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", found.name())
+            for found in self.network.hosts.resolve(host, int(port or 0), family)
+        ]
+
+    def _make_protocol(self, factory: Callable[[], asyncio.BaseProtocol]) -> asyncio.BaseProtocol:
+        """asyncio keeps silent when a server cannot make a protocol, unless it is debugged."""
+        try:
+            return factory()
+        except BaseException as error:
+            self.call_exception_handler({"message": "no protocol for a connection", "exception": error})
+            raise
+
+    def _make_socket_transport(self, *args: Any, **rest: Any) -> asyncio.Transport:
+        """asyncio's transport on a simulated socket. It does not show the socket: there is no descriptor."""
+        transport = super()._make_socket_transport(*args, **rest)  # type: ignore[misc]
+        transport._extra["socket"] = None
+        self._open[transport._sock_fd] = transport
+        return cast(asyncio.Transport, transport)
+
+    # There are no threads.
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: object, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        if executor is not None:
+            raise RuntimeError(f"{executor!r} has threads, and the simulated world has none")
+        return self.executor.submit(partial(func, *args))
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.Handle:
+        if self._thread not in (None, threading.get_ident()):
+            raise RuntimeError("a thread called into the simulated world, which has none")
+        return self.call_soon(callback, *args, context=context)

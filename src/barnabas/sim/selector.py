@@ -1,0 +1,79 @@
+"""The selector of the simulated loop: it knows which sockets are ready, and passes time instead of waiting.
+
+asyncio's selector loop runs on it unchanged. The sockets of sockets.py say themselves what they are ready
+for whenever that changes; nobody asks them.
+"""
+
+from collections.abc import Callable, Mapping
+from random import Random
+from selectors import EVENT_READ, EVENT_WRITE, BaseSelector, SelectorKey
+from typing import Any, Final
+
+READ: Final = EVENT_READ
+WRITE: Final = EVENT_WRITE
+
+
+class SimSelector(BaseSelector):
+    """`pass_time` moves the time on by so many seconds; None means that no timer is left."""
+
+    def __init__(self, rng: Random, pass_time: Callable[[float | None], None]) -> None:
+        self._rng = rng
+        self._pass_time = pass_time
+        self._keys: dict[int, SelectorKey] = {}
+        self._masks: dict[int, int] = {}
+        # Those that are ready for something that is waited for. A dict, because it keeps the order.
+        self._hot: dict[int, None] = {}
+
+    def set_ready(self, fd: int, mask: int) -> None:
+        """A socket can now be read, be written, both or neither."""
+        self._masks[fd] = mask
+        self._weigh(fd)
+
+    def forget(self, fd: int) -> None:
+        self._masks.pop(fd, None)
+        self._weigh(fd)
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
+        fd = _descriptor(fileobj)
+        if fd in self._keys:
+            raise KeyError(f"descriptor {fd} is registered already")
+        return self._set(SelectorKey(fileobj, fd, events, data))
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
+        fd = _descriptor(fileobj)
+        if fd not in self._keys:
+            raise KeyError(f"descriptor {fd} is not registered")
+        return self._set(SelectorKey(fileobj, fd, events, data))
+
+    def unregister(self, fileobj: Any) -> SelectorKey:
+        key = self._keys.pop(_descriptor(fileobj))
+        self._weigh(key.fd)
+        return key
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        # Asked even when something is ready, so that it can count the turns.
+        self._pass_time(0 if self._hot else timeout)
+        ready = list(self._hot)
+        if len(ready) > 1:
+            # A kernel promises no order here, so every order must do.
+            self._rng.shuffle(ready)
+        return [(self._keys[fd], self._masks[fd] & self._keys[fd].events) for fd in ready]
+
+    def get_map(self) -> Mapping[Any, SelectorKey]:
+        return self._keys
+
+    def _set(self, key: SelectorKey) -> SelectorKey:
+        self._keys[key.fd] = key
+        self._weigh(key.fd)
+        return key
+
+    def _weigh(self, fd: int) -> None:
+        key = self._keys.get(fd)
+        if key is not None and key.events & self._masks.get(fd, 0):
+            self._hot[fd] = None
+        else:
+            self._hot.pop(fd, None)
+
+
+def _descriptor(fileobj: Any) -> int:
+    return fileobj if isinstance(fileobj, int) else int(fileobj.fileno())

@@ -1,0 +1,263 @@
+"""Simulated TCP sockets: non-blocking, with the methods that asyncio's selector loop calls.
+
+They behave as Linux's do where a program can see it: what has arrived can be read even after a reset; a
+socket that is closed with unread bytes, or is sent bytes afterwards, resets the connection; a socket counts
+as writable again when a third of its room is free. Everything above them (transports, flow control,
+servers, streams) is asyncio's own code.
+"""
+
+import errno
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from barnabas.sim.hosts import Address
+from barnabas.sim.selector import READ, WRITE
+from barnabas.sim.stream import Item, Mark, Stream, Wire
+
+# No descriptor of the machine is that large, so using one of these there fails instead of hitting a file.
+FIRST_DESCRIPTOR: Final = 1_000_000
+# The share of its room that must be free before a socket is writable.
+WRITABLE_SHARE: Final = 3
+
+
+class BaseSocket:
+    """What sockets and listeners have in common."""
+
+    type = socket.SOCK_STREAM
+    proto = socket.IPPROTO_TCP
+
+    def __init__(self, wire: Wire, fd: int, local: Address) -> None:
+        self._wire = wire
+        self._fd = fd
+        self.local = local
+        self.family = local.family
+        self.closed = False
+
+    def fileno(self) -> int:
+        return -1 if self.closed else self._fd
+
+    def getsockname(self) -> tuple[Any, ...]:
+        return self.local.name()
+
+    def setblocking(self, flag: bool) -> None:
+        assert not flag, "a simulated socket never blocks"
+
+    def gettimeout(self) -> float:
+        return 0.0
+
+    def setsockopt(self, *_option: object) -> None:
+        """Options tune the kernel, and none of them can be seen in what a program receives."""
+
+    def _need_open(self) -> None:
+        if self.closed:
+            raise _os_error(errno.EBADF)
+
+
+class SimSocket(BaseSocket):
+    """One end of a connection."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        fd: int,
+        *,
+        local: Address,
+        peer: Address,
+        incoming: Stream,
+        outgoing: Stream,
+        opened: Callable[["SimSocket"], bool],
+        gone: Callable[["SimSocket"], None],
+    ) -> None:
+        super().__init__(wire, fd, local)
+        self.peer = peer
+        self._incoming, self._outgoing = incoming, outgoing
+        incoming.receiver = outgoing.sender = self
+        self._opened, self._gone = opened, gone
+        self._arrived: deque[memoryview] = deque()
+        self._ended = False
+        self._shut = False
+        # A dead connection stays dead; its error is told once.
+        self._dead = False
+        self._error: OSError | None = None
+        self._tell()
+
+    # What programs call.
+
+    def getpeername(self) -> tuple[Any, ...]:
+        return self.peer.name()
+
+    def recv(self, size: int) -> bytes:
+        self._need_open()
+        parts, wanted = [], size
+        while self._arrived and wanted:
+            piece = self._arrived.popleft()
+            if len(piece) > wanted:
+                self._arrived.appendleft(piece[wanted:])
+                piece = piece[:wanted]
+            parts.append(piece)
+            wanted -= len(piece)
+        if parts:
+            if not self._dead:
+                self._incoming.was_read(size - wanted)
+            self._tell()
+            return b"".join(parts)
+        self._raise_error()
+        if self._ended or self._dead:
+            return b""
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    def recv_into(self, buffer: Any) -> int:
+        with memoryview(buffer).cast("B") as view:
+            data = self.recv(len(view))
+            view[: len(data)] = data
+        return len(data)
+
+    def send(self, data: Any) -> int:
+        self._need_open()
+        self._raise_error()
+        if self._dead or self._shut:
+            raise _os_error(errno.EPIPE)
+        with memoryview(data).cast("B") as view:
+            taken = self._outgoing.send(view)
+        self._tell()
+        if not taken and len(data):
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return taken
+
+    def sendmsg(self, buffers: Any) -> int:
+        return self.send(b"".join(buffers))
+
+    def shutdown(self, how: int) -> None:
+        assert how == socket.SHUT_WR, "asyncio shuts nothing but the writing side"
+        self._need_open()
+        if self._dead:
+            raise _os_error(errno.ENOTCONN)
+        self._end_sending()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._wire.selector.forget(self._fd)
+        if not self._dead:
+            if self._arrived:
+                self.reset()
+            else:
+                self._end_sending()
+        self._arrived.clear()
+        self._gone(self)
+
+    # What the network does.
+
+    def take(self, item: Item) -> None:
+        self._wire.note(
+            self.peer, self.local, f"{len(item)} bytes" if isinstance(item, memoryview) else item.value
+        )
+        match item:
+            case Mark.OPEN:
+                if not self._opened(self):
+                    self.reset()
+                    self.close()
+            case Mark.RESET:
+                # Linux's choice: who has seen the end of the stream already finds a broken pipe.
+                self.fail(_os_error(errno.EPIPE if self._ended else errno.ECONNRESET))
+            case Mark.END:
+                self._ended = True
+            case _ if self.closed:
+                self.reset()
+            case _ if not self._dead:
+                self._arrived.append(item)
+        self._tell()
+
+    def room_changed(self) -> None:
+        self._tell()
+
+    def fail(self, error: OSError) -> None:
+        if not self._dead and not self.closed:
+            self._error = error
+        self._dead = True
+        self._outgoing.abandon()
+        self._tell()
+
+    def reset(self) -> None:
+        """Tell the other side that this one knows nothing of the connection any more."""
+        self._dead = True
+        self._outgoing.post(Mark.RESET)
+
+    def streams(self) -> tuple[Stream, Stream]:
+        return self._incoming, self._outgoing
+
+    def _end_sending(self) -> None:
+        if not self._shut:
+            self._shut = True
+            self._outgoing.post(Mark.END)
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _tell(self) -> None:
+        if self.closed:
+            return
+        mask = READ if self._arrived or self._ended or self._dead else 0
+        if self._dead or self._outgoing.room * WRITABLE_SHARE >= self._outgoing.capacity:
+            mask |= WRITE
+        self._wire.selector.set_ready(self._fd, mask)
+
+
+class SimListener(BaseSocket):
+    """A socket that waits for connections, on one or more addresses of one host."""
+
+    def __init__(
+        self, wire: Wire, fd: int, addresses: list[Address], gone: Callable[["SimListener"], None]
+    ) -> None:
+        super().__init__(wire, fd, addresses[0])
+        self.addresses = addresses
+        self._gone = gone
+        self._line: deque[SimSocket] = deque()
+        self._line_max = 0
+        self.listening = False
+
+    def listen(self, backlog: int) -> None:
+        self._need_open()
+        self._line_max = backlog
+        self.listening = True
+
+    def has_room(self) -> bool:
+        return len(self._line) <= self._line_max
+
+    def offer(self, connection: SimSocket) -> bool:
+        """A connection is established. False if nobody will ever accept it."""
+        if self.closed:
+            return False
+        self._line.append(connection)
+        self._wire.selector.set_ready(self._fd, READ)
+        return True
+
+    def accept(self) -> tuple[SimSocket, tuple[Any, ...]]:
+        self._need_open()
+        if not self._line:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        connection = self._line.popleft()
+        self._wire.selector.set_ready(self._fd, READ if self._line else 0)
+        return connection, connection.getpeername()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._wire.selector.forget(self._fd)
+        for connection in self._line:
+            connection.reset()
+            connection.close()
+        self._line.clear()
+        self._gone(self)
+
+
+def _os_error(number: int) -> OSError:
+    """OSError picks the fitting subclass by the number."""
+    return OSError(number, os.strerror(number))

@@ -1,0 +1,117 @@
+"""One simulated world: a loop, a network, a disk, a clock, an executor and dice, all of one seed.
+
+The broker that ships is plugged into it as it is:
+
+    with World(seed=7) as world:
+        ports = Ports(fs=world.disk, clock=world.clock, executor=world.executor, rng=world.rng, ...)
+        world.run(story(Broker(settings, ports, ...)))
+
+Whatever goes wrong inside carries the seed, and how to see it again.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager
+from random import Random
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from barnabas.sim.clock import SimClock
+from barnabas.sim.disk import SimDisk
+from barnabas.sim.loop import SimLoop
+
+T = TypeVar("T")
+
+# Virtual time for a story that does not say how much it needs.
+UNTIL_MS: Final = 600_000
+# The last events on the network that are shown when a run fails.
+EVENTS_SHOWN: Final = 10
+
+
+class World:
+    """Use it in a `with`: leaving it cancels what still runs and closes the loop."""
+
+    def __init__(self, seed: int = 0, *, hosts: Iterable[str] = ()) -> None:
+        self.seed = seed
+        # Dice for the code under test. Everybody has dice of their own: one throw more on the
+        # network does not change what the disk does.
+        self.rng = self.dice("code")
+        self.loop = SimLoop(self.dice("loop"))
+        self.network = self.loop.network
+        self.executor = self.loop.executor
+        self.clock = SimClock(self.loop)
+        self.disk = self.new_disk("disk")
+        for host in hosts:
+            self.network.add_host(host)
+
+    def dice(self, name: str) -> Random:
+        """Chance of its own, made of the seed and a name."""
+        # Of a string: random.Random hashes it itself, the same way in every process.
+        return Random(f"{self.seed}/{name}")
+
+    def new_disk(self, name: str, *, capacity: int | None = None) -> SimDisk:
+        """A further disk, for a further broker."""
+        return SimDisk(self.dice(name), clock=self.clock, capacity=capacity)
+
+    def on(self, host: str) -> AbstractContextManager[None]:
+        """Run what is inside, and every task that is started there, on this host."""
+        return self.network.at(host)
+
+    def run(self, story: Coroutine[Any, Any, T], *, until_ms: float = UNTIL_MS) -> T:
+        """Run a story to its end. Tasks that it leaves behind go on in the next run."""
+        self.loop.until_s = self.loop.time() + until_ms / 1000
+        try:
+            return self.loop.run_until_complete(story)
+        except BaseException as error:
+            self._explain(error)
+            raise
+
+    def replay_command(self) -> str:
+        """How to see the same run again, for the message of a failed assertion."""
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        hashing = os.environ.get("PYTHONHASHSEED", "random")
+        # A set of strings is ordered by the hash seed, which cannot be found out afterwards.
+        fixed = f"PYTHONHASHSEED={hashing} " if hashing != "random" else ""
+        unsure = (
+            "" if fixed else " (exact where no order of a set of strings matters: PYTHONHASHSEED was not set)"
+        )
+        return f"seed {self.seed}: {fixed}{os.path.basename(sys.executable)} -m pytest '{test}'{unsure}"
+
+    def close(self) -> None:
+        self.loop.close()
+
+    def __enter__(self) -> "World":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self.close()
+            except BaseException as at_the_end:
+                self._explain(at_the_end)
+                raise
+            return
+        self._explain(error)
+        try:
+            self.close()
+        except Exception as at_the_end:  # The first error is the one to look at; this one is told beside it.
+            error.add_note(f"and then, at the end: {at_the_end!r}")
+
+    def _explain(self, error: BaseException) -> None:
+        command = self.replay_command()
+        if command in getattr(error, "__notes__", []):
+            return
+        error.add_note(command)
+        for event in list(self.network.history)[-EVENTS_SHOWN:]:
+            error.add_note(f"{event.at_s:.6f} s: {event.source} > {event.target}: {event.what}")
+
+
+def run_sim(
+    story: Callable[[World], Coroutine[Any, Any, T]], seed: int = 0, *, until_ms: float = UNTIL_MS
+) -> T:
+    """Run a story in a world of its own."""
+    with World(seed) as world:
+        return world.run(story(world), until_ms=until_ms)
