@@ -1,0 +1,111 @@
+"""Records in batches of the metadata log, and back (pure).
+
+A record object is one of protocol/stored/cluster_*.py. It is written in the newest version that its schema
+has, or in the version that comes with it: Versioned(record, version).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from barnabas.base.errors import Malformed
+from barnabas.protocol.schema.struct import schema_of
+from barnabas.protocol.stored.control import LeaderChangeMessage, LeaderChangeMessageVoter
+from barnabas.protocol.stored.framing import (
+    Versioned,
+    decode_metadata_record,
+    encode_control,
+    encode_metadata_record,
+)
+from barnabas.raft.errors import RecordsTooLarge
+from barnabas.raft.settings import BATCH_BYTES_MAX
+from barnabas.records.builder import build_batch
+from barnabas.records.control import ControlType, build_control_batch
+from barnabas.records.decode import decode_batch
+from barnabas.records.header import HEADER_SIZE, BatchHeader, read_header
+from barnabas.records.validate import check_batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedBatch:
+    """What was appended at once, and is there for good. A control batch comes without records."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    append_time_ms: int
+    # Bytes in the log.
+    size: int
+    # Each with the version in which it was stored.
+    records: tuple[tuple[object, int], ...]
+
+
+def encode_record(record: object) -> bytes:
+    if isinstance(record, Versioned):
+        return encode_metadata_record(record.message, record.version)
+    return encode_metadata_record(record, schema_of(type(record)).versions.last)
+
+
+def encode_batch(records: Sequence[object], *, epoch: int, now_ms: int) -> bytes:
+    """One atomic batch. The log puts its base offset in."""
+    assert records, "a batch has at least one record"
+    values = [(now_ms, None, encode_record(record), ()) for record in records]
+    batch = build_batch(values, leader_epoch=epoch)
+    if len(batch) > BATCH_BYTES_MAX:
+        raise RecordsTooLarge(size=len(batch), limit=BATCH_BYTES_MAX)
+    return batch
+
+
+def leader_change_batch(
+    *, leader: int, voters: Iterable[int], granting: Iterable[int], epoch: int, now_ms: int
+) -> bytes:
+    """The first batch of an epoch, as Kafka writes it where the voters are set by the configuration."""
+    message = LeaderChangeMessage(
+        version=0,
+        leader_id=leader,
+        voters=[LeaderChangeMessageVoter(voter_id=voter) for voter in sorted(voters)],
+        granting_voters=[LeaderChangeMessageVoter(voter_id=voter) for voter in sorted(granting)],
+    )
+    return build_control_batch(
+        ControlType.LEADER_CHANGE, encode_control(message), timestamp=now_ms, leader_epoch=epoch
+    )
+
+
+def decode_batches(data: bytes, *, from_offset: int, upto: int) -> list[CommittedBatch]:
+    """The whole batches of `data` in [from_offset, upto). The last one may be cut off, and is left out then.
+
+    Malformed if a CRC is wrong, or a record is not one that we know: metadata cannot be passed over.
+    """
+    found = []
+    at = 0
+    while (header := _whole_header(data, at)) is not None and header.last_offset < upto:
+        check_batch(data, at)
+        if header.last_offset >= from_offset:
+            found.append(_decode(data, at, header))
+        at += header.size
+    return found
+
+
+def _whole_header(data: bytes, at: int) -> BatchHeader | None:
+    if len(data) - at < HEADER_SIZE:
+        return None
+    header = read_header(data, at)
+    return header if at + header.size <= len(data) else None
+
+
+def _decode(data: bytes, at: int, header: BatchHeader) -> CommittedBatch:
+    return CommittedBatch(
+        base_offset=header.base_offset,
+        last_offset=header.last_offset,
+        epoch=header.leader_epoch,
+        append_time_ms=header.max_timestamp,
+        size=header.size,
+        records=() if header.is_control else tuple(decode_values(data, at)),
+    )
+
+
+def decode_values(data: bytes, at: int) -> Iterable[tuple[object, int]]:
+    """The metadata records of the batch at `at`, each with its version."""
+    for record in decode_batch(data, at):
+        if record.value is None:
+            raise Malformed("it has no value", where=f"metadata record at offset {record.offset}")
+        yield decode_metadata_record(record.value)

@@ -1,0 +1,120 @@
+"""From a directory to the metadata log, its newest snapshot and the last election. Waits for the disk.
+
+A directory that is not there is made. One that Kafka left is taken over: it has no recovery point, so only
+what looks like the torn end of its last segment would be cut.
+"""
+
+from typing import NamedTuple
+
+from barnabas.raft.driver.metadata_log import MetadataLog, write_recovery_point
+from barnabas.raft.errors import MissingSnapshot
+from barnabas.raft.facts import METADATA, METADATA_TOPIC_ID, Election, OffsetAndEpoch
+from barnabas.raft.quorum_state import read_quorum_state
+from barnabas.raft.snapshots import (
+    Snapshot,
+    list_snapshots,
+    read_snapshot,
+    remove_snapshots,
+    remove_unfinished,
+    snapshot_name,
+)
+from barnabas.storage.config import LogConfig
+from barnabas.storage.directory.checkpoints import RECOVERY_POINTS, read_offsets
+from barnabas.storage.directory.partition_metadata import read_partition_metadata, write_partition_metadata
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.files import FileSystem
+from barnabas.storage.names import LOG, directory_name, split_name
+from barnabas.storage.recovery import open_log
+
+
+class OpenedQuorum(NamedTuple):
+    """What was found. The findings are for an operator."""
+
+    log: MetadataLog
+    election: Election | None
+    snapshot_id: OffsetAndEpoch | None
+    snapshot: Snapshot | None
+    findings: list[str]
+
+
+def open_metadata_log(fs: FileSystem, parent: str, config: LogConfig, *, now_ms: int) -> OpenedQuorum:
+    """Open `__cluster_metadata-0` in a log directory. For the executor."""
+    directory = f"{parent}/{directory_name(METADATA)}"
+    findings: list[str] = []
+    recovery_point = _prepare(fs, parent, directory, findings)
+    election = read_quorum_state(fs, directory)
+    opened = open_log(
+        fs,
+        METADATA,
+        directory,
+        config,
+        clean=False,
+        recovery_point=recovery_point,
+        start_offset=0,
+        now_ms=now_ms,
+    )
+    opened.log.topic_id = METADATA_TOPIC_ID
+    findings += opened.findings
+    start = opened.log.start_offset
+    snapshots = _snapshots(fs, directory, start)
+    snapshot_id, snapshot = _newest(fs, directory, snapshots, start, findings)
+    if start > 0 and (snapshot_id is None or snapshot_id.offset < start):
+        raise MissingSnapshot(directory, log_start=start, newest=snapshot_id)
+    log = MetadataLog(opened.log, snapshots)
+    return OpenedQuorum(log, election, snapshot_id, snapshot, findings)
+
+
+def _prepare(fs: FileSystem, parent: str, directory: str, findings: list[str]) -> int | None:
+    """Make what is missing of the directory; return the recovery point, None if nobody knows it."""
+    fs.make_directory(directory)
+    topic_id = read_partition_metadata(fs, directory)
+    if topic_id is None:
+        write_partition_metadata(fs, directory, METADATA_TOPIC_ID)
+    elif topic_id != METADATA_TOPIC_ID:
+        raise CorruptFile(f"{directory}/partition.metadata", "it is of another topic")
+    path = f"{directory}/{RECOVERY_POINTS}"
+    try:
+        offsets = read_offsets(fs, path)
+    except CorruptFile as wrong:
+        findings.append(f"{wrong}: nobody knows what was flushed")
+        offsets = None
+    if offsets is not None and METADATA in offsets:
+        return offsets[METADATA]
+    if any((split_name(entry.name) or (0, ""))[1] == LOG for entry in fs.entries(directory)):
+        return None
+    # A new log. From here on nothing is believed that was not written down as flushed.
+    write_recovery_point(fs, directory, 0)
+    fs.sync_directory(parent)
+    return 0
+
+
+def _snapshots(fs: FileSystem, directory: str, log_start: int) -> dict[OffsetAndEpoch, int]:
+    """The snapshots that go with the log. What is older than its start is of no use."""
+    remove_unfinished(fs, directory)
+    found = list_snapshots(fs, directory)
+    stale = [snapshot_id for snapshot_id in found if snapshot_id.offset < log_start]
+    # Only if a newer one is there: otherwise somebody has to look at this, and needs what there is.
+    if len(stale) < len(found):
+        remove_snapshots(fs, directory, stale)
+    return {snapshot_id: size for snapshot_id, size in found.items() if snapshot_id not in stale}
+
+
+def _newest(
+    fs: FileSystem,
+    directory: str,
+    snapshots: dict[OffsetAndEpoch, int],
+    log_start: int,
+    findings: list[str],
+) -> tuple[OffsetAndEpoch | None, Snapshot | None]:
+    """The newest snapshot that can be read. With an older one, more of the log has to be gone through."""
+    damaged: CorruptFile | None = None
+    for snapshot_id in sorted(snapshots, reverse=True):
+        try:
+            return snapshot_id, read_snapshot(fs, f"{directory}/{snapshot_name(snapshot_id)}")
+        except CorruptFile as wrong:
+            findings.append(f"{wrong}: not used")
+            damaged = damaged or wrong
+            del snapshots[snapshot_id]
+    if damaged is not None and log_start > 0:
+        raise damaged
+    return None, None

@@ -1,0 +1,127 @@
+"""Whether the voters of a metadata log are in the log itself (KIP-853) instead of in the configuration.
+
+Kafka makes such a log by `kafka-storage.sh format --standalone`, and out of an older one when kraft.version
+is raised. Here voters are a fixed set: a leader that went on with such a log would write snapshots without
+the voters, and Kafka would have a quorum of nobody afterwards. So it is found out before anything is touched.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from barnabas.base.errors import Malformed
+from barnabas.raft.errors import RaftError
+from barnabas.raft.facts import METADATA
+from barnabas.raft.quorum_state import QUORUM_STATE
+from barnabas.raft.snapshots import list_snapshots, snapshot_name
+from barnabas.records.control import ControlType, read_control_type
+from barnabas.records.decode import decode_batch
+from barnabas.records.header import HEADER_SIZE, LENGTH_EXCLUDES, MIN_BATCH_LENGTH, BatchHeader, read_header
+from barnabas.storage.files import FileSystem
+from barnabas.storage.names import LOG, directory_name, split_name
+
+_DYNAMIC_STATE: Final = 1
+_TELLING: Final = (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
+# Headers are read in pieces of this size. A control batch that tells of voters is far smaller.
+_PIECE_BYTES: Final = 256 * 1024
+
+
+class DynamicVoters(RaftError):
+    """A quorum whose voters are in its log. It can be neither joined nor made here."""
+
+    def __init__(self, directory: str, told_by: str) -> None:
+        super().__init__(
+            f"{directory} has dynamic voters (kraft.version 1, as {told_by} tells), and only a fixed set "
+            "of voters is built so far; a directory formatted with controller.quorum.voters can be served"
+        )
+        self.directory = directory
+
+
+def check_voters_are_fixed(fs: FileSystem, parent: str) -> None:
+    """DynamicVoters if the log directory `parent` has a metadata log with voters of its own. Reads only."""
+    directory = f"{parent}/{directory_name(METADATA)}"
+    try:
+        names = [entry.name for entry in fs.entries(directory)]
+    except FileNotFoundError:
+        return
+    if QUORUM_STATE in names and _state_version(fs.read(f"{directory}/{QUORUM_STATE}")) == _DYNAMIC_STATE:
+        raise DynamicVoters(parent, QUORUM_STATE)
+    # A snapshot has everything that was decided before it, so only the newest and what follows can tell.
+    newest = max(list_snapshots(fs, directory), default=None)
+    if newest is not None:
+        name = snapshot_name(newest)
+        if _tells_of_voters(fs.read(f"{directory}/{name}")):
+            raise DynamicVoters(parent, name)
+    for name in _segments(names, from_offset=0 if newest is None else newest.offset):
+        if any(_tells_of_voters(piece) for piece in _pieces(fs, f"{directory}/{name}")):
+            raise DynamicVoters(parent, name)
+
+
+def _state_version(content: bytes) -> object:
+    try:
+        state = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return state.get("data_version") if isinstance(state, dict) else None
+
+
+def _segments(names: list[str], *, from_offset: int) -> list[str]:
+    """The files that hold the log from an offset on, in order."""
+    found = sorted((split[0], name) for name in names if (split := split_name(name)) and split[1] == LOG)
+    following = [base for base, _ in found[1:]]
+    last = len(found) - 1
+    return [name for at, (_, name) in enumerate(found) if at == last or following[at] > from_offset]
+
+
+def _pieces(fs: FileSystem, path: str) -> Iterator[bytes]:
+    """A segment in pieces that begin with a batch each. What is damaged is for the recovery to find."""
+    file = fs.open(path)
+    try:
+        at = 0
+        while len(piece := file.read(at, _PIECE_BYTES)) >= HEADER_SIZE:
+            yield piece
+            step = _walked(piece)
+            if step == 0:
+                return
+            at += step
+    finally:
+        file.close()
+
+
+def _walked(piece: bytes) -> int:
+    """Where the first batch begins that is not wholly in the piece; 0 if nobody can tell."""
+    at = 0
+    while len(piece) - at >= HEADER_SIZE:
+        length = int.from_bytes(piece[at + 8 : at + LENGTH_EXCLUDES], "big", signed=True)
+        if length < MIN_BATCH_LENGTH:
+            return 0
+        size = LENGTH_EXCLUDES + length
+        if at + size > len(piece):
+            # One that is larger than a piece is stepped over: it has records, and no control record.
+            return at or size
+        at += size
+    return at
+
+
+def _tells_of_voters(data: bytes) -> bool:
+    return any(header.is_control and _has_voters(data, at) for at, header in _whole(data))
+
+
+def _has_voters(data: bytes, at: int) -> bool:
+    try:
+        return any(read_control_type(record.key) in _TELLING for record in decode_batch(data, at))
+    except Malformed:
+        return False
+
+
+def _whole(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    at = 0
+    while len(data) - at >= HEADER_SIZE:
+        try:
+            header = read_header(data, at)
+        except Malformed:
+            return
+        if at + header.size > len(data):
+            return
+        yield at, header
+        at += header.size

@@ -1,0 +1,44 @@
+"""Raft's core under loss, delay, crashes and partitions: what is committed stays, and there is one leader.
+
+A failing seed is replayed by running this file with `-k` and the seed that its name shows.
+"""
+
+import pytest
+
+from barnabas.raft.errors import BrokenPromise
+from support.raft_world import HEALING_MS, World
+
+ROUNDS = 80
+SEEDS = 60
+
+
+def replay(world: World) -> str:
+    """How to see it again, and what had happened."""
+    tail = "\n".join(world.story[-30:])
+    return f"replay: pytest tests/property/test_raft.py -k 'seed{world.seed}-'\n{tail}"
+
+
+@pytest.mark.parametrize(("voters", "observers"), [(1, 0), (3, 0), (3, 1), (5, 0)])
+@pytest.mark.parametrize("seed", range(SEEDS), ids=lambda seed: f"seed{seed}-")
+def test_what_is_committed_stays_and_a_healed_quorum_goes_on(seed: int, voters: int, observers: int) -> None:
+    world = World(seed, voters=voters, observers=observers)
+
+    try:
+        for number in range(ROUNDS):
+            world.run(world.rng.randrange(5, 400))
+            for which in range(world.rng.randrange(4)):
+                world.propose(f"record {number}.{which}")
+            world.run(world.rng.randrange(1, 30))
+            world.disturb()
+        world.heal()
+        assert world.run_until(world.is_settled, HEALING_MS), (
+            "a healed quorum has no leader, or does not go on"
+        )
+        leader = world.leader()
+        assert leader is not None, "a settled quorum has a leader"
+        leader.append("the last record")
+        assert world.run_until(world.is_settled, HEALING_MS), "the last record is not committed everywhere"
+    except (AssertionError, BrokenPromise) as error:
+        raise AssertionError(f"{error}\n{replay(world)}") from error
+
+    assert "the last record" in [payload for _, payload in world.ledger]
