@@ -1,0 +1,19 @@
+"""In which version a record is written.
+
+Everything is written in the newest version that its schema has. Changes of a broker's registration are
+the exception: Kafka writes each in the oldest version that can say it, and so do we.
+"""
+
+from barnabas.protocol.stored.cluster_nodes import BrokerRegistrationChangeRecord
+from barnabas.protocol.stored.framing import Versioned
+
+
+def as_written(record: object) -> object:
+    """The record, with its version if that is not the newest."""
+    if not isinstance(record, BrokerRegistrationChangeRecord):
+        return record
+    if record.cordoned_log_dirs is not None:
+        return Versioned(record, 3)
+    if record.log_dirs:
+        return Versioned(record, 2)
+    return Versioned(record, 1 if record.in_controlled_shutdown else 0)
