@@ -1,0 +1,110 @@
+"""One partition on this broker: who leads it, what of it is committed, and who waits for that to change.
+
+The state comes from the metadata image; records come in through append(). With other replicas in the ISR the
+high watermark waits for them; alone it follows the end of the log.
+"""
+
+from typing import Final, Protocol
+
+from barnabas.base.checksum import Checksums
+from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.metadata.image import PartitionImage
+from barnabas.replication.errors import (
+    FencedLeaderEpoch,
+    NotEnoughReplicas,
+    NotLeader,
+    UnknownLeaderEpoch,
+)
+from barnabas.storage.files import Buffer
+from barnabas.storage.log import Appended, Log
+from barnabas.storage.overlap import append_produced
+
+NO_EPOCH: Final = -1
+
+
+class Waiter(Protocol):
+    """Somebody who waits for a partition: for more bytes, for a high watermark."""
+
+    def poke(self, partition: "Partition") -> None:
+        """Something about the partition has changed. It may leave `partition.waiters` now."""
+
+
+class Partition:
+    """Belongs to Replicas, which alone changes its role."""
+
+    __slots__ = (
+        "image",
+        "is_leader",
+        "leader_epoch",
+        "log",
+        "me",
+        "name",
+        "topic_id",
+        "tp",
+        "waiters",
+    )
+
+    def __init__(self, me: int, tp: TopicPartition, topic_id: Uuid, log: Log, image: PartitionImage) -> None:
+        self.me: Final = me
+        self.tp: Final = tp
+        self.name: Final = str(tp)
+        self.topic_id: Final = topic_id
+        self.log: Final = log
+        # In the order of their coming.
+        self.waiters: dict[Waiter, None] = {}
+        self.image = image
+        self.is_leader = image.leader == me
+        self.leader_epoch = image.leader_epoch
+        self._follow()
+
+    def take(self, image: PartitionImage) -> None:
+        """Something was decided about this partition."""
+        self.image = image
+        self.is_leader = image.leader == self.me
+        self.leader_epoch = image.leader_epoch
+        self._follow()
+        self.changed()
+
+    def _follow(self) -> None:
+        if self.is_leader and self._is_alone():
+            log = self.log
+            if log.end_offset > log.high_watermark:
+                log.advance_high_watermark(log.end_offset)
+
+    def _is_alone(self) -> bool:
+        return self.image.isr == (self.me,)
+
+    # Guards
+
+    def need_leader(self, epoch: int = NO_EPOCH) -> None:
+        """NotLeader, or what is wrong with the epoch that a client gave."""
+        if epoch != NO_EPOCH and epoch != self.leader_epoch:
+            if epoch < self.leader_epoch:
+                raise FencedLeaderEpoch(self.name, given=epoch, current=self.leader_epoch)
+            raise UnknownLeaderEpoch(self.name, given=epoch, current=self.leader_epoch)
+        if not self.is_leader:
+            raise NotLeader(self.name, leader=self.image.leader, leader_epoch=self.leader_epoch)
+
+    def need_in_sync(self) -> None:
+        """For acks=all: enough replicas are in sync."""
+        # A partition that has fewer replicas than that cannot have more of them in sync. (KIP-966)
+        needed = min(self.log.config.min_insync_replicas, len(self.image.replicas))
+        if len(self.image.isr) < needed:
+            raise NotEnoughReplicas(self.name, isr=len(self.image.isr), needed=needed)
+
+    # Records
+
+    def append(self, data: Buffer, checksums: Checksums, now_ms: int) -> Appended:
+        """Append what a client sent. OSErrors go to the caller, who knows the directory."""
+        log = self.log
+        appended = append_produced(log, data, checksums, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        if self._is_alone():
+            log.advance_high_watermark(log.end_offset)
+            if self.waiters:
+                self.changed()
+        return appended
+
+    def changed(self) -> None:
+        """Tell everybody who waits: there is more to read, or a different leader, or an end."""
+        for waiter in list(self.waiters):
+            waiter.poke(self)

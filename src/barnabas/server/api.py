@@ -1,0 +1,51 @@
+"""What a handler is: its row in the table of APIs, and what it is given."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.server.later import Later
+from barnabas.server.services import Services
+
+
+class NoAnswer:
+    """What a handler returns instead of a response. CLOSE also ends the connection."""
+
+    def __init__(self, *, closes: bool) -> None:
+        self.closes: Final = closes
+
+
+# A produce with acks=0 has no answer; one that failed is told by a closed connection.
+NO_ANSWER: Final = NoAnswer(closes=False)
+CLOSE: Final = NoAnswer(closes=True)
+
+
+class Context:
+    """One connection as its handlers see it: who is there, and through which door they came."""
+
+    __slots__ = ("broker", "client_address", "listener")
+
+    def __init__(self, broker: Services, *, listener: str, client_address: str) -> None:
+        self.broker: Final = broker
+        self.listener: Final = listener
+        self.client_address: Final = client_address
+
+
+# A response message; or one that comes later; or the work that makes it.
+Answer: TypeAlias = object | Later | Awaitable[object]
+Handle: TypeAlias = Callable[[Context, Request], Answer]
+# The response that says of everything in a request that it failed.
+Refuse: TypeAlias = Callable[[Any, int, ErrorCode], object]
+
+
+class Api(NamedTuple):
+    """One row: which versions of a key are spoken, who answers, and how to say that nothing worked."""
+
+    key: ApiKey
+    versions: range
+    handle: Handle
+    refuse: Refuse
+    # What ApiVersions says, where it says something else.
+    advertised: range | None = None

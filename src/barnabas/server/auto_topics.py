@@ -1,0 +1,75 @@
+"""Topics that clients ask for and that nobody has made yet: the controller is asked to make them.
+
+The client is not kept waiting: it is told that the topic is unknown, and finds it when it asks again.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from barnabas.base.tasks import Tasks
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.topic_rows import INTERNAL_TOPICS
+
+logger = logging.getLogger(__name__)
+
+# How many topics may be under way. Those above it are begun when their clients ask again.
+IN_FLIGHT_MAX: Final = 1_000
+
+
+class AutoTopics:
+    """Names that are under way to the controller: they are not sent again by the next request for them."""
+
+    def __init__(self) -> None:
+        self.in_flight: set[str] = set()
+
+    def create(
+        self,
+        names: Iterable[str],
+        *,
+        settings: BrokerSettings,
+        ask: Callable[[object], Awaitable[object]],
+        tasks: Tasks,
+    ) -> None:
+        """Begin to create those that are not under way yet. The names must be legal.
+
+        Internal topics are left to the coordinators that they belong to: made with the settings of any other
+        topic they would be of no use.
+        """
+        chosen = []
+        for name in names:
+            if len(self.in_flight) >= IN_FLIGHT_MAX:
+                break
+            if name not in self.in_flight and name not in INTERNAL_TOPICS:
+                self.in_flight.add(name)
+                chosen.append(name)
+        if chosen:
+            tasks.start(self._create(chosen, settings, ask))
+
+    async def _create(
+        self, names: list[str], settings: BrokerSettings, ask: Callable[[object], Awaitable[object]]
+    ) -> None:
+        topics = [
+            CreatableTopic(
+                name=name,
+                num_partitions=settings.num_partitions,
+                replication_factor=settings.default_replication_factor,
+            )
+            for name in names
+        ]
+        try:
+            answer = await ask(CreateTopicsRequest(topics=topics, timeout_ms=settings.request_timeout_ms))
+        finally:
+            self.in_flight.difference_update(names)
+        assert isinstance(answer, CreateTopicsResponse), f"an answer to CreateTopics: {answer!r}"
+        for topic in answer.topics:
+            # Another broker, or a client, may have been faster.
+            if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                logger.info(
+                    "automatic topic creation refused topic=%s error=%s message=%s",
+                    topic.name,
+                    ErrorCode(topic.error_code).name,
+                    topic.error_message,
+                )

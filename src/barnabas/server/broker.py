@@ -1,0 +1,324 @@
+"""One node, wired together: from settings and ports to a broker that serves, and back to a clean stop.
+
+Every start is the same, whether there is one node or several: the quorum opens the metadata log and elects a
+leader, the image is built, the logs are loaded as it says, the listeners are bound, the broker registers with
+the controller, catches up, and is let in. There is no shorter way for a node that is alone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, Final
+
+from barnabas.base.errors import BarnabasError
+from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.base.tasks import Tasks
+from barnabas.metadata.changes import Changes
+from barnabas.metadata.image import BROKER_RESOURCE, MetadataImage
+from barnabas.protocol.messages.brokers import Listener as ListenerMessage
+from barnabas.replication.replicas import Replicas, topic_config
+from barnabas.server.api import Context
+from barnabas.server.controllers import ControllerNode
+from barnabas.server.dispatch import Dispatcher
+from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.formatting import new_id
+from barnabas.server.handlers.table import APIS
+from barnabas.server.image_follower import ImageFollower
+from barnabas.server.lifecycle import Lifecycle
+from barnabas.server.network.listener import Listener
+from barnabas.server.network.pool import ConnectionLimits, ConnectionPool
+from barnabas.server.ports import Ports
+from barnabas.server.producer_ids import ProducerIds
+from barnabas.server.releases import check_served
+from barnabas.server.request_stats import RequestStats
+from barnabas.server.services import Services
+from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.storage.config import LogConfig
+from barnabas.storage.directory.log_directory import LogDirectory
+from barnabas.storage.errors import DirectoryOffline
+from barnabas.storage.manager import LogManager
+from barnabas.storage.upkeep import Upkeep
+
+logger = logging.getLogger(__name__)
+
+# How long a start may wait for the quorum, and a stop for the controller and for clients.
+START_TIMEOUT_S: Final = 60.0
+LEAVE_TIMEOUT_S: Final = 5.0
+FINISH_TIMEOUT_S: Final = 5.0
+
+
+class StartFailed(BarnabasError):
+    """The broker cannot be started, and why."""
+
+
+class Broker:
+    """start(), then serve until stop(). `failed` is done when something broke that it cannot live without."""
+
+    def __init__(self, settings: BrokerSettings, ports: Ports, *, cluster_id: str) -> None:
+        self.settings: Final = DynamicSettings(settings)
+        self.listeners: list[Listener] = []
+        self.stats: Final = RequestStats()
+        self._ports = ports
+        self._cluster_id = cluster_id
+        self._node_id = settings.node_id
+        self._follower = ImageFollower()
+        self._tasks = Tasks(self._crashed)
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stopping = False
+        self.logs: Final = LogManager(
+            ports.fs,
+            ports.clock,
+            ports.executor,
+            paths=settings.log_dirs,
+            cluster_id=cluster_id,
+            node_id=settings.node_id,
+            configs=self._log_config,
+            new_id=self._new_id,
+            loads_at_once=settings.num_recovery_threads_per_data_dir,
+        )
+        self.controller: Final = ControllerNode(settings, ports, cluster_id, self._follower)
+        self.replicas: Final = Replicas(settings.node_id, self.logs, self._configure)
+        self.lifecycle: Lifecycle | None = None
+        self.services: Final = self._make_services()
+
+    # Starting
+
+    async def start(self) -> None:
+        """Come up until clients are served. What was begun is undone if that fails."""
+        try:
+            await self._unless_failed(self._start())
+        except BaseException:
+            await self.stop(clean=False)
+            raise
+
+    async def _unless_failed(self, start: Coroutine[Any, Any, None]) -> None:
+        """Start, unless a task of ours breaks meanwhile: what it was to bring would be waited for in vain."""
+        starting = asyncio.ensure_future(start)
+        try:
+            await asyncio.wait((starting, self.failed), return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                self.failed.result()
+        finally:
+            if not starting.done():
+                starting.cancel()
+                await asyncio.gather(starting, return_exceptions=True)
+        await starting
+
+    async def _start(self) -> None:
+        settings = self.settings.now
+        await self.logs.open_directories()
+        self._run(self._follower.run())
+        await self.controller.start(self._run)
+        if not await self._follower.until(self._is_complete, START_TIMEOUT_S):
+            raise StartFailed(f"the quorum had no leader within {START_TIMEOUT_S:.0f} s")
+        image = self._follower.latest
+        check_served(image.metadata_version)
+        self.settings.take(image)
+        report = await self.logs.load()
+        logger.info("logs loaded count=%d broken=%d", report.loaded, len(report.broken))
+        await self.replicas.start(image)
+        self._follower.begin(image, self._carry_out)
+        self.services.image = image
+        self._run(Upkeep(self.logs, settings.upkeep, secret=self._secret()).run())
+        await self._bind(settings)
+        await self._join(settings)
+        for listener in self.listeners:
+            await listener.serve()
+            self._run(listener.pool.run())
+
+    async def _join(self, settings: BrokerSettings) -> None:
+        await self.controller.register(self._advertised_controllers(), self._new_id())
+        self.lifecycle = lifecycle = self._make_lifecycle(settings)
+        await lifecycle.register(self._advertised(), settings.initial_broker_registration_timeout_ms / 1000)
+        self.services.producer_ids.broker_epoch = lifecycle.epoch
+        if not await self._follower.until(self._knows_us, START_TIMEOUT_S):
+            raise StartFailed("the metadata did not tell of this broker's registration")
+        await lifecycle.become_active(START_TIMEOUT_S)
+        if not await self._follower.until(self._lets_us_in, START_TIMEOUT_S):
+            raise StartFailed("the metadata did not say that this broker may serve")
+        self._run(lifecycle.run())
+
+    def _is_complete(self, image: MetadataImage) -> bool:
+        """Whether it holds all that was committed before the leader that we know.
+
+        A snapshot is published before the log after it is read. By that image, the logs of all topics that
+        came later would be strays, and be set aside.
+        """
+        return image.metadata_version > 0 and self.controller.shell.leader.id is not None
+
+    def _knows_us(self, image: MetadataImage) -> bool:
+        found = image.brokers.get(self._node_id)
+        return found is not None and self.lifecycle is not None and found.epoch == self.lifecycle.epoch
+
+    def _lets_us_in(self, image: MetadataImage) -> bool:
+        return self._knows_us(image) and not image.brokers[self._node_id].fenced
+
+    def _make_services(self) -> Services:
+        ports, settings = self._ports, self.settings.now
+        return Services(
+            node_id=self._node_id,
+            cluster_id=self._cluster_id,
+            clock=ports.clock,
+            rng=ports.rng,
+            executor=ports.executor,
+            checksums=ports.checksums,
+            tasks=self._tasks,
+            settings=self.settings,
+            logs=self.logs,
+            replicas=self.replicas,
+            quorum=self.controller.quorum,
+            controller=self.controller,
+            sessions=FetchSessions(
+                settings.max_incremental_fetch_session_cache_slots, partial(ports.rng.randrange, 1, 2**31)
+            ),
+            producer_ids=ProducerIds(self.controller.call, self._node_id),
+            image=self._follower.image,
+        )
+
+    def _make_lifecycle(self, settings: BrokerSettings) -> Lifecycle:
+        # Only if all of them were left in good order nothing can have been lost since.
+        epochs = [None if one.clean is None else one.clean.broker_epoch for one in self.logs.directories]
+        known = [epoch for epoch in epochs if epoch is not None]
+        incarnation_id = self._new_id()
+        self.controller.shell.controller.local_incarnation = incarnation_id
+        lifecycle = Lifecycle(
+            self.controller.call,
+            node_id=self._node_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=incarnation_id,
+            rack=settings.broker_rack,
+            log_dirs=[directory.id for directory in self.logs.directories if directory.offline is None],
+            features=self.controller.supported_features(),
+            previous_epoch=max(known) if len(known) == len(epochs) else -1,
+            heartbeat_ms=settings.broker_heartbeat_interval_ms,
+            metadata_offset=lambda: self._follower.image.offset,
+        )
+        for directory in self.logs.directories:
+            directory.on_failure(partial(self._directory_failed, lifecycle))
+        return lifecycle
+
+    def _directory_failed(self, lifecycle: Lifecycle, failed: LogDirectory) -> None:
+        lifecycle.directory_failed(failed.id)
+        self.replicas.directory_failed(failed)
+        # Kafka halts in both cases: nothing is left to serve, or the metadata log is on a disk that lies.
+        is_last = all(one.offline is not None for one in self.logs.directories)
+        if is_last or failed.path == self.settings.now.metadata_log_dir:
+            self._crashed(DirectoryOffline(failed.path, failed.offline or "it failed"))
+
+    # Listeners
+
+    async def _bind(self, settings: BrokerSettings) -> None:
+        limits = _limits(settings)
+        self.settings.subscribe(self._limit_connections)
+        dispatcher = Dispatcher(APIS)
+        for endpoint in settings.broker_listeners:
+            pool = ConnectionPool(
+                clock=self._ports.clock,
+                limits=limits,
+                request_bytes_max=settings.socket_request_max_bytes,
+                stats=self.stats,
+                context=partial(_context, self.services, endpoint.name),
+            )
+            listener = Listener(endpoint, pool, dispatcher, settings.socket_listen_backlog_size)
+            await listener.bind()
+            self.listeners.append(listener)
+
+    def _limit_connections(self, settings: BrokerSettings, _changed: frozenset[str]) -> None:
+        for listener in self.listeners:
+            listener.pool.limits = _limits(settings)
+
+    def _advertised(self) -> list[ListenerMessage]:
+        ports = {listener.endpoint.name: listener.port for listener in self.listeners}
+        found = []
+        for endpoint in self.settings.now.advertised_broker_listeners:
+            reached = endpoint.reached_at(hostname=self._ports.hostname, port=ports[endpoint.name])
+            found.append(
+                ListenerMessage(name=reached.name, host=reached.host, port=reached.port, security_protocol=0)
+            )
+        return found
+
+    def _advertised_controllers(self) -> list[ListenerMessage]:
+        return [
+            ListenerMessage(name=one.name, host=one.host, port=one.port, security_protocol=0)
+            for one in self.settings.now.advertised_controller_listeners
+        ]
+
+    @property
+    def addresses(self) -> list[str]:
+        """host:port of every listener, as clients are told."""
+        return [f"{_bracketed(one.host)}:{one.port}" for one in self._advertised()]
+
+    # Following the metadata
+
+    async def _carry_out(self, image: MetadataImage, changes: Changes) -> None:
+        if any(resource.type == BROKER_RESOURCE for resource in changes.configs_changed):
+            self.settings.take(image)
+            self.replicas.reconfigure(image)
+        await self.replicas.apply(image, changes)
+        self.services.image = image
+
+    def _log_config(self, tp: TopicPartition) -> LogConfig:
+        return topic_config(self._follower.latest, tp.topic, self._configure)
+
+    def _configure(self, overrides: Any) -> LogConfig:
+        return LogConfig.parse(overrides, self.settings.now.topic_defaults)
+
+    # Tasks
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.start(work)
+
+    def _crashed(self, error: BaseException) -> None:
+        logger.critical("broker failed error=%r", error, exc_info=error)
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    def _new_id(self) -> Uuid:
+        return new_id(self._ports.rng)
+
+    def _secret(self) -> bytes:
+        return self._ports.rng.randbytes(16)
+
+    # Stopping
+
+    async def stop(self, *, clean: bool = True) -> None:
+        """Finish what was accepted, tell the controller, flush and close. Nothing is lost either way."""
+        if self._stopping:
+            return
+        self._stopping = True
+        for listener in self.listeners:
+            listener.stop_accepting()
+        if clean and self.lifecycle is not None and self.settings.now.controlled_shutdown_enable:
+            await self.lifecycle.leave(LEAVE_TIMEOUT_S)
+        for listener in self.listeners:
+            await listener.close(FINISH_TIMEOUT_S)
+        await self._tasks.close()
+        await self.controller.close()
+        if clean:
+            await self.logs.close(-1 if self.lifecycle is None else self.lifecycle.epoch)
+        else:
+            self.logs.abandon()
+        if self.failed.done():
+            self.failed.exception()
+        logger.info("stopped node=%d clean=%s", self._node_id, clean)
+
+
+def _limits(settings: BrokerSettings) -> ConnectionLimits:
+    return ConnectionLimits(
+        connections_max=settings.max_connections,
+        per_host_max=settings.max_connections_per_ip,
+        per_host_overrides=dict(settings.max_connections_per_ip_overrides),
+        idle_ms=settings.connections_max_idle_ms,
+        send_buffer_bytes=settings.socket_send_buffer_bytes,
+        receive_buffer_bytes=settings.socket_receive_buffer_bytes,
+    )
+
+
+def _context(services: Services, listener: str, client: str) -> Context:
+    return Context(services, listener=listener, client_address=client)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,252 @@
+"""One fetch on its way: read, and if there is too little, wait for more.
+
+There is no polling. A fetch that waits sits in the waiters of its partitions and has one timer. What changes
+a partition pokes it; it looks again on the next turn of the loop, so that several appends in one turn are
+one look, and their producers are answered first. Disk reads are waited for in the executor.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.base.errors import BarnabasError
+from barnabas.base.ids import TopicPartition
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.fetch import FetchRequest, PartitionData
+from barnabas.replication.errors import InconsistentTopicId, UnknownPartition, UnknownTopicId
+from barnabas.replication.partition import Partition
+from barnabas.replication.reading import failed, nothing_read, read_partition
+from barnabas.server.errors import code_of
+from barnabas.server.fetch_sessions import Wanted
+from barnabas.server.later import Later
+from barnabas.server.services import Services
+from barnabas.storage.errors import StorageError
+from barnabas.storage.files import NotCached
+from barnabas.storage.segment.index import IndexDamaged
+from barnabas.storage.warming import mend_indexes
+
+logger = logging.getLogger(__name__)
+
+READ_COMMITTED: Final = 1
+# A fetch of many cold partitions waits for the disk this often; then it answers with what it has.
+_COLD_READS_MAX: Final = 64
+
+Finish = Callable[[list[tuple[Wanted, PartitionData]]], object]
+
+
+class FetchWait:
+    """`finish` makes the response of what was read."""
+
+    def __init__(self, broker: Services, request: FetchRequest, wanted: list[Wanted], finish: Finish) -> None:
+        self._broker = broker
+        self._wanted = wanted
+        self._finish = finish
+        self._committed = request.isolation_level == READ_COMMITTED
+        self._bytes_max = min(request.max_bytes, broker.settings.now.fetch_max_bytes)
+        self._bytes_min = min(request.min_bytes, self._bytes_max)
+        self._wait_ms = request.max_wait_ms
+        self._read: list[tuple[Wanted, PartitionData]] = []
+        self._size = 0
+        self._must_answer = False
+        self._cold: tuple[Partition, NotCached | IndexDamaged] | None = None
+        # What could not be read although the disk was waited for.
+        self._broken: dict[Partition, StorageError] = {}
+        self._partitions: list[Partition] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._look_again: asyncio.Handle | None = None
+        self._later: Later | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def start(self) -> object:
+        """The response, or a Later for it."""
+        self._read_all()
+        if self._cold is not None:
+            return self._begin_waiting(cold=True)
+        if self._is_enough() or self._wait_ms <= 0 or not self._wanted:
+            return self._finish(self._read)
+        return self._begin_waiting(cold=False)
+
+    # Reading
+
+    def _read_all(self) -> None:
+        """Read every partition, as far as memory has it."""
+        self._read = []
+        self._size = 0
+        self._must_answer = False
+        self._cold = None
+        left = self._bytes_max
+        for wanted in self._wanted:
+            data = self._read_one(wanted, left)
+            size = len(data.records or b"")
+            self._size += size
+            left -= size
+            if data.error_code != 0 or data.diverging_epoch is not None:
+                self._must_answer = True
+            self._read.append((wanted, data))
+
+    def _read_one(self, wanted: Wanted, left: int) -> PartitionData:
+        asked = wanted.asked
+        partition: Partition | None = None
+        try:
+            partition = self._find(wanted)
+            if asked.partition_max_bytes < 0 or self._bytes_max < 0:
+                return failed(asked.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
+            if partition in self._broken:
+                raise self._broken[partition]
+            return read_partition(
+                partition,
+                asked,
+                committed=self._committed,
+                bytes_max=max(0, min(asked.partition_max_bytes, left)),
+                whole_batch=self._size == 0,
+            )
+        except (NotCached, IndexDamaged) as cold:
+            assert partition is not None
+            self._cold = self._cold or (partition, cold)
+            # If the time is over before the disk answers, this is the answer: clients refuse one that leaves
+            # out what they asked for.
+            return nothing_read(partition, asked, committed=self._committed)
+        except BarnabasError as error:
+            code = code_of(error)
+            if code is None:
+                raise
+            return failed(asked.partition, code)
+        except OSError as error:
+            assert partition is not None
+            code = code_of(self._broker.logs.failed(partition.log, error))
+            return failed(asked.partition, code or ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _find(self, wanted: Wanted) -> Partition:
+        topic = wanted.topic
+        if isinstance(topic, str):
+            return self._broker.replicas.get(TopicPartition(topic, wanted.asked.partition))
+        known = self._broker.image.topics_by_id.get(topic)
+        if known is not None:
+            wanted.name = known.name
+        elif wanted.name is None:
+            raise UnknownTopicId("no topic has this id")
+        elif wanted.name in self._broker.image.topics:
+            raise InconsistentTopicId(f"another topic is called {wanted.name} now")
+        else:
+            raise UnknownPartition(f"the topic {wanted.name} was deleted")
+        return self._broker.replicas.get(TopicPartition(known.name, wanted.asked.partition))
+
+    def _is_enough(self) -> bool:
+        return self._must_answer or self._size >= self._bytes_min
+
+    # Waiting
+
+    def _begin_waiting(self, *, cold: bool) -> Later:
+        self._later = later = Later()
+        later.on_cancel = self._stop
+        later.on_hurry = self._answer
+        if self._wait_ms > 0:
+            self._timer = self._loop.call_later(self._wait_ms / 1000, self._answer)
+        if cold:
+            self._broker.tasks.start(self._warm_up())
+        else:
+            self._watch()
+        return later
+
+    def _watch(self) -> None:
+        for wanted in self._wanted:
+            try:
+                partition = self._find(wanted)
+            except BarnabasError:
+                # It went away since it was read: there is something to tell.
+                self.poke(None)
+                continue
+            partition.waiters[self] = None
+            self._partitions.append(partition)
+
+    def poke(self, _partition: Partition | None) -> None:
+        if self._look_again is None:
+            self._look_again = self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        self._look_again = None
+        if self._later is None:
+            return
+        try:
+            self._read_all()
+            if self._cold is not None:
+                self._unwatch()
+                self._broker.tasks.start(self._warm_up())
+            elif self._is_enough():
+                self._reply()
+        except Exception:
+            self._crashed()
+
+    def _answer(self) -> None:
+        """The time is over, or the broker stops: answer with what there is."""
+        if self._later is None:
+            return
+        try:
+            self._read_all()
+            self._reply()
+        except Exception:
+            self._crashed()
+
+    async def _warm_up(self) -> None:
+        try:
+            for _ in range(_COLD_READS_MAX):
+                if self._cold is None or self._later is None:
+                    break
+                await self._wait_for_disk(*self._cold)
+                if self._later is not None:
+                    self._read_all()
+            if self._later is None:
+                return
+            if self._cold is None and not self._is_enough() and self._timer is not None:
+                self._watch()
+            else:
+                self._reply()
+        except Exception:
+            self._crashed()
+
+    async def _wait_for_disk(self, partition: Partition, cold: NotCached | IndexDamaged) -> None:
+        executor = self._broker.executor
+        try:
+            if isinstance(cold, NotCached):
+                await executor.run(cold.warm)
+            else:
+                await mend_indexes(partition.log, executor, cold.base_offset)
+        except OSError as error:
+            # The next look at the partition finds its directory offline, and says so.
+            self._broker.logs.failed(partition.log, error)
+        except StorageError as error:
+            self._broken[partition] = error
+
+    def _reply(self) -> None:
+        later = self._later
+        assert later is not None
+        self._stop()
+        later.finish(self._finish(self._read))
+
+    def _crashed(self) -> None:
+        logger.exception("fetch failed")
+        later = self._later
+        self._stop()
+        if later is not None:
+            later.finish(
+                self._finish(
+                    [
+                        (one, failed(one.asked.partition, ErrorCode.UNKNOWN_SERVER_ERROR))
+                        for one in self._wanted
+                    ]
+                )
+            )
+
+    def _unwatch(self) -> None:
+        for partition in self._partitions:
+            partition.waiters.pop(self, None)
+        self._partitions = []
+
+    def _stop(self) -> None:
+        self._later = None
+        self._unwatch()
+        for handle in (self._timer, self._look_again):
+            if handle is not None:
+                handle.cancel()
+        self._timer = self._look_again = None

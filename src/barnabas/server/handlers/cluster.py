@@ -1,0 +1,86 @@
+"""DescribeCluster (key 60), versions 0-2, and UnregisterBroker (key 64), version 0.
+
+Does: the brokers with the addresses of the listener that the client came through; has the controller forget
+a broker, which loses its place in all its partitions. Does not: tell of controllers.
+DescribeCluster: v1 endpoint_type; v2 fenced brokers, if they are asked for.
+"""
+
+from collections.abc import Awaitable
+from typing import Final
+
+from barnabas.controller.refusals import refusal
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.brokers import UnregisterBrokerRequest
+from barnabas.protocol.messages.cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.operations import NOT_ASKED, OF_CLUSTER
+from barnabas.server.reach import alive_brokers, some_controller
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+
+
+def describe_cluster(ctx: Context, request: Request) -> Answer:
+    body: DescribeClusterRequest = request.body
+    if body.endpoint_type == _CONTROLLERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="The request was sent to an endpoint of type BROKER, "
+            "but we wanted an endpoint of type CONTROLLER",
+        )
+    if body.endpoint_type != _BROKERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"Unsupported endpoint type {body.endpoint_type}",
+        )
+    brokers = _brokers(ctx, with_fenced=body.include_fenced_brokers)
+    controller_id = some_controller(alive_brokers(ctx.broker.image), ctx.broker.rng)
+    return DescribeClusterResponse(
+        cluster_id=ctx.broker.cluster_id,
+        # One that the client has no address of would only confuse it.
+        controller_id=controller_id if any(one.broker_id == controller_id for one in brokers) else -1,
+        brokers=brokers,
+        cluster_authorized_operations=OF_CLUSTER if body.include_cluster_authorized_operations else NOT_ASKED,
+    )
+
+
+def _brokers(ctx: Context, *, with_fenced: bool) -> list[DescribeClusterBroker]:
+    """Those that have the listener, in the order of their ids."""
+    found = []
+    for _, broker in sorted(ctx.broker.image.brokers.items()):
+        where = broker.endpoint(ctx.listener)
+        if where is not None and (with_fenced or not broker.fenced):
+            found.append(
+                DescribeClusterBroker(
+                    broker_id=broker.id,
+                    host=where[0],
+                    port=where[1],
+                    rack=broker.registration.rack,
+                    is_fenced=broker.fenced,
+                )
+            )
+    return found
+
+
+def refuse_describe(body: DescribeClusterRequest, version: int, code: ErrorCode) -> object:
+    return DescribeClusterResponse(error_code=code)
+
+
+def unregister_broker(ctx: Context, request: Request) -> Awaitable[object]:
+    return ctx.broker.controller.call(request.body)
+
+
+def refuse_unregister(body: UnregisterBrokerRequest, version: int, code: ErrorCode) -> object:
+    return refusal(body, code)
+
+
+APIS = (
+    Api(ApiKey.DESCRIBE_CLUSTER, versions=range(3), handle=describe_cluster, refuse=refuse_describe),
+    Api(ApiKey.UNREGISTER_BROKER, versions=range(1), handle=unregister_broker, refuse=refuse_unregister),
+)

@@ -1,0 +1,102 @@
+"""DeleteRecords (key 21), versions 0-2.
+
+Does: move the start of a log; -1 is up to the high watermark. Whoever waits for the partition is told.
+Segments that lie before the start go with the next round of retention.
+Does not: wait for followers to move their starts too, because one node has none; timeout_ms bounds nothing.
+v2 flexible.
+
+Like Kafka, it answers when the start has moved in memory. The next round of checkpoints writes it down, and
+until then a crash brings the records back. Checkpoints never tell of more than what is flushed, so a flush is
+asked for here: otherwise a start in a segment that nobody flushes would be kept by a clean stop only.
+"""
+
+from typing import Final
+
+from barnabas.base.errors import BarnabasError
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.offsets import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from barnabas.replication.partition import Partition
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.errors import code_of
+from barnabas.server.hosting import hosted
+from barnabas.server.services import Services
+from barnabas.server.topic_rows import INTERNAL_TOPICS
+from barnabas.storage.errors import OffsetOutOfRange
+
+UP_TO_HIGH_WATERMARK: Final = -1
+_NO_WATERMARK: Final = -1
+
+
+def handle(ctx: Context, request: Request) -> Answer:
+    body: DeleteRecordsRequest = request.body
+    # Of a partition that is named twice the last offset counts, and there is one answer.
+    wanted: dict[str, dict[int, int]] = {}
+    for topic in body.topics:
+        if topic.partitions:
+            offsets = wanted.setdefault(topic.name, {})
+            offsets.update({asked.partition_index: asked.offset for asked in topic.partitions})
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=name,
+                partitions=[_answer(ctx.broker, name, index, offset) for index, offset in offsets.items()],
+            )
+            for name, offsets in wanted.items()
+        ]
+    )
+
+
+def _answer(broker: Services, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+    try:
+        partition = hosted(broker, name, index)
+        if name in INTERNAL_TOPICS:
+            # What coordinators keep there is theirs to delete.
+            return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        partition.need_leader()
+        if not partition.log.config.deletes:
+            return _failed(index, ErrorCode.POLICY_VIOLATION)
+        _delete(partition, offset)
+    except BarnabasError as error:
+        code = code_of(error)
+        if code is None:
+            raise
+        return _failed(index, code)
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.log.start_offset)
+
+
+def _delete(partition: Partition, offset: int) -> None:
+    log = partition.log
+    upto = log.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
+    if upto < 0:
+        raise OffsetOutOfRange(requested=upto, start=log.start_offset, end=log.high_watermark)
+    if not log.advance_start(upto):
+        return
+    if log.recovery_point < log.start_offset and log.on_flush_due is not None:
+        log.on_flush_due(log)
+    partition.changed()
+
+
+def _failed(index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_WATERMARK, error_code=code)
+
+
+def refuse(body: DeleteRecordsRequest, version: int, code: ErrorCode) -> object:
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[_failed(asked.partition_index, code) for asked in topic.partitions],
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+API = Api(ApiKey.DELETE_RECORDS, versions=range(3), handle=handle, refuse=refuse)

@@ -1,0 +1,40 @@
+"""ElectLeaders (key 43), versions 0-2.
+
+Does: passes it on to the controller. Does not: begin an election that is late already.
+v1 election_type, error_code: before that only preferred leaders are elected, and errors are of partitions.
+"""
+
+from barnabas.controller.refusals import refusal
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.replicas import ElectLeadersRequest, ElectLeadersResponse
+from barnabas.server.api import Answer, Api, Context
+
+
+def handle(ctx: Context, request: Request) -> Answer:
+    body: ElectLeadersRequest = request.body
+    if body.topic_partitions == []:
+        return ElectLeadersResponse()
+    if body.timeout_ms <= 0:
+        return refuse(body, request.version, ErrorCode.REQUEST_TIMED_OUT)
+    return _elect(ctx, body, request.version)
+
+
+async def _elect(ctx: Context, body: ElectLeadersRequest, version: int) -> object:
+    return _spoken(await ctx.broker.controller.call(body), version)
+
+
+def _spoken(answer: object, version: int) -> ElectLeadersResponse:
+    """What of an answer can be said in a version."""
+    assert isinstance(answer, ElectLeadersResponse), f"an answer to ElectLeaders: {answer!r}"
+    if version == 0:
+        answer.error_code = ErrorCode.NONE
+    return answer
+
+
+def refuse(body: ElectLeadersRequest, version: int, code: ErrorCode) -> object:
+    return _spoken(refusal(body, code), version)
+
+
+API = Api(ApiKey.ELECT_LEADERS, versions=range(3), handle=handle, refuse=refuse)

@@ -1,0 +1,29 @@
+"""UpdateFeatures (key 57), versions 0-2.
+
+Does: passes it on to the controller, which updates all of the features or none. The timeout is not looked at.
+v1 validate_only, upgrade_type; v2 no results of single features. The allow_downgrade of v0 changes nothing:
+as with Kafka, who wants to go down has to say which way, and that needs v1.
+"""
+
+from collections.abc import Awaitable
+
+from barnabas.controller.refusals import refusal
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.brokers import UpdateFeaturesRequest
+from barnabas.server.api import Api, Context
+
+
+def handle(ctx: Context, request: Request) -> Awaitable[object]:
+    body: UpdateFeaturesRequest = request.body
+    for update in body.feature_updates:
+        update.allow_downgrade = False
+    return ctx.broker.controller.call(body)
+
+
+def refuse(body: UpdateFeaturesRequest, version: int, code: ErrorCode) -> object:
+    return refusal(body, code)
+
+
+API = Api(ApiKey.UPDATE_FEATURES, versions=range(3), handle=handle, refuse=refuse)

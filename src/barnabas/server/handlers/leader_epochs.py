@@ -1,0 +1,67 @@
+"""OffsetForLeaderEpoch (key 23), versions 2-4.
+
+Does: where an epoch ends in this leader's log, so that who read under an earlier leader learns from where on
+its history is not ours. A partition that is asked for twice is answered twice.
+v3 replica_id, which makes no difference: only leaders answer; v4 flexible.
+"""
+
+from barnabas.base.errors import BarnabasError
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.offsets import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from barnabas.replication.epoch_ends import end_of_epoch
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.errors import code_of
+from barnabas.server.hosting import hosted
+from barnabas.server.services import Services
+
+
+def handle(ctx: Context, request: Request) -> Answer:
+    body: OffsetForLeaderEpochRequest = request.body
+    broker = ctx.broker
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_answer(broker, topic.topic, asked) for asked in topic.partitions],
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _answer(broker: Services, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = hosted(broker, topic, asked.partition)
+        partition.need_leader(asked.current_leader_epoch)
+    except BarnabasError as error:
+        code = code_of(error)
+        if code is None:
+            raise
+        return EpochEndOffset(error_code=code, partition=asked.partition)
+    epoch, end = end_of_epoch(partition, asked.leader_epoch)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end)
+
+
+def refuse(body: OffsetForLeaderEpochRequest, version: int, code: ErrorCode) -> object:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    EpochEndOffset(error_code=code, partition=asked.partition) for asked in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+API = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5), handle=handle, refuse=refuse)

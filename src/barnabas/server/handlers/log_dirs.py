@@ -1,0 +1,108 @@
+"""DescribeLogDirs (key 35), versions 1-5.
+
+Does: every log directory with the logs in it that were asked for (null is all of them), their sizes, and the
+room on the disk. A directory that is out of service is listed with an error and nothing else.
+Does not: future replicas and cordoned directories, because logs are not moved between directories yet. The
+log of the quorum is no partition of this broker, and is not listed.
+v2 flexible; v3 error_code; v4 total_bytes, usable_bytes; v5 is_cordoned.
+"""
+
+import logging
+from collections.abc import Collection
+from functools import partial
+from typing import Final, TypeAlias
+
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.services import Services
+from barnabas.storage.directory.log_directory import LogDirectory
+from barnabas.storage.files import FileSystem
+
+logger = logging.getLogger(__name__)
+
+# The one thing that is known of the size of a disk that has lost it.
+_UNKNOWN: Final = -1
+
+Wanted: TypeAlias = Collection[tuple[str, int]] | None
+
+
+def handle(ctx: Context, request: Request) -> Answer:
+    body: DescribeLogDirsRequest = request.body
+    return _describe_all(ctx.broker, _wanted(body))
+
+
+def _wanted(body: DescribeLogDirsRequest) -> Wanted:
+    if body.topics is None:
+        return None
+    return {(topic.topic, index) for topic in body.topics for index in topic.partitions}
+
+
+async def _describe_all(broker: Services, wanted: Wanted) -> DescribeLogDirsResponse:
+    directories = {directory.path: directory for directory in broker.logs.directories}
+    return DescribeLogDirsResponse(
+        results=[await _describe(broker, path, directories.get(path), wanted) for path in broker.logs.paths]
+    )
+
+
+async def _describe(
+    broker: Services, path: str, directory: LogDirectory | None, wanted: Wanted
+) -> DescribeLogDirsResult:
+    if directory is None or directory.offline is not None:
+        return _failed(path)
+    try:
+        total, usable = await broker.executor.run(partial(_room, broker.logs.fs, path))
+    except OSError as error:
+        logger.error("log directory not described path=%s error=%s", path, error)
+        return _failed(path)
+    return DescribeLogDirsResult(
+        log_dir=path,
+        topics=_topics(broker, directory, wanted),
+        total_bytes=total,
+        usable_bytes=usable,
+    )
+
+
+def _room(fs: FileSystem, path: str) -> tuple[int, int]:
+    """How large the disk is, and how much of that is free. For the executor: a dead disk may not answer."""
+    return fs.total_bytes(path), fs.free_bytes(path)
+
+
+def _topics(broker: Services, directory: LogDirectory, wanted: Wanted) -> list[DescribeLogDirsTopic]:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for log in broker.logs.logs_in(directory):
+        if wanted is not None and log.tp not in wanted:
+            continue
+        topic = topics.get(log.tp.topic)
+        if topic is None:
+            topic = topics[log.tp.topic] = DescribeLogDirsTopic(name=log.tp.topic, partitions=[])
+        # The lag is that of a replica which is being moved behind the one that serves: there is none.
+        topic.partitions.append(
+            DescribeLogDirsPartition(partition_index=log.tp.partition, partition_size=log.size, offset_lag=0)
+        )
+    return list(topics.values())
+
+
+def _failed(path: str) -> DescribeLogDirsResult:
+    return DescribeLogDirsResult(
+        error_code=ErrorCode.KAFKA_STORAGE_ERROR,
+        log_dir=path,
+        total_bytes=_UNKNOWN,
+        usable_bytes=_UNKNOWN,
+    )
+
+
+def refuse(body: DescribeLogDirsRequest, version: int, code: ErrorCode) -> object:
+    # Before v3 there is no place for an error; no directories at all is what clients take for one.
+    return DescribeLogDirsResponse(error_code=code)
+
+
+API = Api(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6), handle=handle, refuse=refuse)

@@ -1,0 +1,140 @@
+"""Metadata (key 3), versions 0-13.
+
+Does: brokers with the addresses of the listener that the client came through; all topics, by name, by id;
+creates topics that are asked for by name, where settings and the client allow it. The first answer about such
+a topic says that it is unknown. Does not: create internal topics, which are their coordinators' to make.
+v0 an empty list means all topics, and replicas out of reach are left out; v1 null means all topics,
+controller_id, rack, is_internal; v2 cluster_id; v4 allow_auto_topic_creation; v5 offline_replicas; v6
+LISTENER_NOT_FOUND; v7 leader_epoch; v8 authorized operations; v10 topic ids in answers; v11 none of the
+cluster's operations; v12 topic ids in requests; v13 error_code.
+
+The controller that is named is some broker that is alive: brokers pass on what the controller has to decide.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.controller.names import what_is_wrong
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.cluster import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.endpoints import endpoints_of
+from barnabas.server.operations import NOT_ASKED, OF_CLUSTER, OF_TOPIC
+from barnabas.server.reach import alive_brokers, some_controller
+from barnabas.server.services import Services
+from barnabas.server.topic_rows import INTERNAL_TOPICS, View
+
+_TOPIC_IDS_FROM: Final = 12
+
+
+def handle(ctx: Context, request: Request) -> Answer:
+    body: MetadataRequest = request.body
+    asked = body.topics
+    if asked is None or (request.version == 0 and not asked):
+        asked = None
+    else:
+        wrong = _what_is_wrong(asked, request.version)
+        if wrong is not None:
+            return refuse(body, request.version, wrong)
+    broker = ctx.broker
+    image = broker.image
+    view = broker.topic_rows.view(image, ctx.listener, request.version)
+    topics = view.all() if asked is None else _chosen(broker, view, body, asked)
+    alive = alive_brokers(image)
+    return MetadataResponse(
+        brokers=endpoints_of(image, ctx.listener, alive, MetadataResponseBroker),
+        cluster_id=broker.cluster_id,
+        controller_id=some_controller(alive, broker.rng),
+        topics=_with_operations(topics) if body.include_topic_authorized_operations else topics,
+        cluster_authorized_operations=OF_CLUSTER if body.include_cluster_authorized_operations else NOT_ASKED,
+    )
+
+
+def _what_is_wrong(asked: list[MetadataRequestTopic], version: int) -> ErrorCode | None:
+    """What makes the whole request fail."""
+    by_id = any(topic.topic_id != ZERO_UUID for topic in asked)
+    is_nameless = any(topic.name is None for topic in asked)
+    if version < _TOPIC_IDS_FROM:
+        return ErrorCode.INVALID_REQUEST if by_id or is_nameless else None
+    # Kafka has no name for this one either.
+    return ErrorCode.UNKNOWN_SERVER_ERROR if is_nameless and not by_id else None
+
+
+def _chosen(
+    broker: Services, view: View, body: MetadataRequest, asked: list[MetadataRequestTopic]
+) -> list[MetadataResponseTopic]:
+    """The topics asked for, each once. One that is asked for by id makes the names be overlooked."""
+    ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
+    image = broker.image
+    if ids:
+        return [
+            MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+            for topic_id in ids
+            if topic_id not in image.topics_by_id
+        ] + [view.row(image.topics_by_id[topic_id]) for topic_id in ids if topic_id in image.topics_by_id]
+    names = dict.fromkeys(topic.name for topic in asked if topic.name is not None)
+    known = [view.row(image.topics[name]) for name in names if name in image.topics]
+    if len(known) == len(names):
+        return known
+    unknown = [_unknown(name) for name in names if name not in image.topics]
+    if body.allow_auto_topic_creation and broker.settings.now.auto_create_topics_enable:
+        _create(broker, unknown)
+    return known + unknown
+
+
+def _unknown(name: str) -> MetadataResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if what_is_wrong(name) is not None:
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _create(broker: Services, unknown: list[MetadataResponseTopic]) -> None:
+    broker.auto_topics.create(
+        (
+            topic.name
+            for topic in unknown
+            if topic.name is not None and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ),
+        settings=broker.settings.now,
+        ask=broker.controller.call,
+        tasks=broker.tasks,
+    )
+
+
+def _with_operations(topics: Iterable[MetadataResponseTopic]) -> list[MetadataResponseTopic]:
+    """The same, with what the client may do. Rows are shared, so these are others."""
+    return [
+        MetadataResponseTopic(
+            error_code=row.error_code,
+            name=row.name,
+            topic_id=row.topic_id,
+            is_internal=row.is_internal,
+            partitions=row.partitions,
+            # Nothing is said about a topic that nobody can name.
+            topic_authorized_operations=NOT_ASKED if row.name is None else OF_TOPIC,
+        )
+        for row in topics
+    ]
+
+
+def refuse(body: MetadataRequest, version: int, code: ErrorCode) -> object:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in body.topics or ()
+        ],
+        error_code=code,
+    )
+
+
+API = Api(ApiKey.METADATA, versions=range(14), handle=handle, refuse=refuse)

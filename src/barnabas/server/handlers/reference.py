@@ -1,0 +1,134 @@
+"""The page docs/reference/apis.md: which APIs a broker speaks, in which versions, and why not the others.
+
+python -m barnabas.server.handlers.reference > docs/reference/apis.md        # after a change of the table
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.apis import api
+from barnabas.server.api import Api
+from barnabas.server.handlers.table import APIS
+
+# What is spoken in part, and what a user should know about it.
+NOTES: Final = {
+    ApiKey.PRODUCE: "no transactions yet; advertised from version 0, as Kafka does, for librdkafka",
+    ApiKey.FETCH: "by clients; there are no followers yet",
+    ApiKey.FIND_COORDINATOR: "finds none yet: groups and transactions are not built",
+    ApiKey.INIT_PRODUCER_ID: "without a transactional id; transactions are not built yet",
+}
+
+_GROUPS: Final = "consumer groups are not built yet"
+_TRANSACTIONS: Final = "transactions are not built yet"
+_SECURITY: Final = "authentication and ACLs are not built yet"
+_SHARE: Final = "share groups are not built yet"
+_NODES: Final = "from node to node; a cluster is one node so far"
+_VOTERS: Final = "the voters of the quorum are a fixed set"
+
+NOT_YET: Final = {
+    ApiKey.OFFSET_COMMIT: _GROUPS,
+    ApiKey.OFFSET_FETCH: _GROUPS,
+    ApiKey.JOIN_GROUP: _GROUPS,
+    ApiKey.HEARTBEAT: _GROUPS,
+    ApiKey.LEAVE_GROUP: _GROUPS,
+    ApiKey.SYNC_GROUP: _GROUPS,
+    ApiKey.DESCRIBE_GROUPS: _GROUPS,
+    ApiKey.LIST_GROUPS: _GROUPS,
+    ApiKey.SASL_HANDSHAKE: _SECURITY,
+    ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTIONS,
+    ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTIONS,
+    ApiKey.END_TXN: _TRANSACTIONS,
+    ApiKey.WRITE_TXN_MARKERS: _TRANSACTIONS,
+    ApiKey.TXN_OFFSET_COMMIT: _TRANSACTIONS,
+    ApiKey.DESCRIBE_ACLS: _SECURITY,
+    ApiKey.CREATE_ACLS: _SECURITY,
+    ApiKey.DELETE_ACLS: _SECURITY,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: "replicas do not move between directories yet",
+    ApiKey.SASL_AUTHENTICATE: _SECURITY,
+    ApiKey.CREATE_DELEGATION_TOKEN: _SECURITY,
+    ApiKey.RENEW_DELEGATION_TOKEN: _SECURITY,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _SECURITY,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: _SECURITY,
+    ApiKey.DELETE_GROUPS: _GROUPS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "replicas do not move between brokers yet",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "replicas do not move between brokers yet",
+    ApiKey.OFFSET_DELETE: _GROUPS,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: "quotas are not built yet",
+    ApiKey.ALTER_CLIENT_QUOTAS: "quotas are not built yet",
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _SECURITY,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _SECURITY,
+    ApiKey.VOTE: _NODES,
+    ApiKey.BEGIN_QUORUM_EPOCH: _NODES,
+    ApiKey.END_QUORUM_EPOCH: _NODES,
+    ApiKey.ALTER_PARTITION: _NODES,
+    ApiKey.ENVELOPE: _NODES,
+    ApiKey.FETCH_SNAPSHOT: _NODES,
+    ApiKey.BROKER_REGISTRATION: _NODES,
+    ApiKey.BROKER_HEARTBEAT: _NODES,
+    ApiKey.DESCRIBE_TRANSACTIONS: _TRANSACTIONS,
+    ApiKey.LIST_TRANSACTIONS: _TRANSACTIONS,
+    ApiKey.ALLOCATE_PRODUCER_IDS: _NODES,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _GROUPS,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _GROUPS,
+    ApiKey.CONTROLLER_REGISTRATION: _NODES,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "clients' metrics are not collected yet",
+    ApiKey.PUSH_TELEMETRY: "clients' metrics are not collected yet",
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _NODES,
+    ApiKey.SHARE_GROUP_HEARTBEAT: _SHARE,
+    ApiKey.SHARE_GROUP_DESCRIBE: _SHARE,
+    ApiKey.SHARE_FETCH: _SHARE,
+    ApiKey.SHARE_ACKNOWLEDGE: _SHARE,
+    ApiKey.ADD_RAFT_VOTER: _VOTERS,
+    ApiKey.REMOVE_RAFT_VOTER: _VOTERS,
+    ApiKey.UPDATE_RAFT_VOTER: _VOTERS,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE,
+    ApiKey.READ_SHARE_GROUP_STATE: _SHARE,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: "groups of Kafka Streams are not built yet",
+    ApiKey.STREAMS_GROUP_DESCRIBE: "groups of Kafka Streams are not built yet",
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _SHARE,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _SHARE,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _SHARE,
+}
+
+_OPENING: Final = """\
+# APIs and versions
+
+What a Barnabas broker answers, beside what Apache Kafka 4.3 has under the same key. A broker advertises what
+it speaks, and nothing else: a client that needs more finds out from ApiVersions, not from an error in the
+middle of its work. Made from the rows in the code; a test keeps it current.
+
+{spoken} of {all} APIs are spoken.
+
+| key | API | Barnabas | Kafka 4.3 | |
+| ---: | --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    spoken = {row.key: row for row in APIS}
+    opening = _OPENING.format(spoken=len(spoken), all=len(ApiKey))
+    return opening + "".join(f"{line}\n" for line in _lines(spoken))
+
+
+def _lines(spoken: dict[ApiKey, Api]) -> Iterator[str]:
+    for key in ApiKey:
+        theirs = api(key)
+        name = theirs.request.__name__.removesuffix("Request")
+        row = spoken.get(key)
+        ours = "-" if row is None else _range(row.versions)
+        why = NOT_YET[key] if row is None else NOTES.get(key, "")
+        yield f"| {key.value} | {name} | {ours} | {theirs.versions} | {why} |".replace("|  |", "| |")
+
+
+def _range(versions: range) -> str:
+    first, last = versions.start, versions.stop - 1
+    return f"{first}" if first == last else f"{first}-{last}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,121 @@
+"""DescribeTopicPartitions (key 75), version 0.
+
+Does: topics in the order of their names, page by page: an answer has so many partitions at most, and says
+where the next page starts (KIP-966). All topics, if none is named. Replicas that may lead are told as well.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from barnabas.controller.names import what_is_wrong
+from barnabas.metadata.image import MetadataImage, TopicImage
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.cluster import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.operations import OF_TOPIC
+from barnabas.server.reach import Reach
+from barnabas.server.topic_rows import INTERNAL_TOPICS
+
+_START: Final = Cursor(topic_name="", partition_index=0)
+
+
+def handle(ctx: Context, request: Request) -> Answer:
+    body: DescribeTopicPartitionsRequest = request.body
+    image = ctx.broker.image
+    asked = {topic.name for topic in body.topics}
+    cursor = body.cursor
+    if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
+        return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
+    start = cursor or _START
+    names = sorted(name for name in asked or image.topics if name >= start.topic_name)
+    if "" in names:
+        # Kafka finds no words for a topic without a name, and so for nothing else in the request.
+        return refuse(body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)
+    most = ctx.broker.settings.now.max_request_partition_size_limit
+    page = _Page(image, Reach(image, ctx.listener), limit=max(1, min(most, body.response_partition_limit)))
+    page.fill(names, start)
+    return DescribeTopicPartitionsResponse(topics=page.topics, next_cursor=page.next_cursor)
+
+
+class _Page:
+    """One answer, filled topic by topic until its partitions are as many as were asked for."""
+
+    def __init__(self, image: MetadataImage, reach: Reach, *, limit: int) -> None:
+        self.topics: list[DescribeTopicPartitionsResponseTopic] = []
+        self.next_cursor: Cursor | None = None
+        self._image = image
+        self._reach = reach
+        self._left = limit
+
+    def fill(self, names: Iterable[str], start: Cursor) -> None:
+        for name in names:
+            if self._left == 0:
+                # It need not exist; that is for the next page to say.
+                self.next_cursor = Cursor(topic_name=name, partition_index=0)
+                return
+            topic = self._image.topics.get(name)
+            if topic is None:
+                self.topics.append(_unknown(name))
+                continue
+            self._add(topic, start.partition_index if name == start.topic_name else 0)
+            if self.next_cursor is not None:
+                return
+
+    def _add(self, topic: TopicImage, first: int) -> None:
+        end = min(len(topic.partitions), first + self._left)
+        partitions = [self._partition(topic, index) for index in range(first, end)]
+        self.topics.append(
+            DescribeTopicPartitionsResponseTopic(
+                name=topic.name,
+                topic_id=topic.id,
+                is_internal=topic.name in INTERNAL_TOPICS,
+                partitions=partitions,
+                topic_authorized_operations=OF_TOPIC,
+            )
+        )
+        self._left -= len(partitions)
+        if end < len(topic.partitions):
+            self.next_cursor = Cursor(topic_name=topic.name, partition_index=end)
+
+    def _partition(self, topic: TopicImage, index: int) -> DescribeTopicPartitionsResponsePartition:
+        partition = topic.partitions[index]
+        leader = self._reach.leader(partition)
+        return DescribeTopicPartitionsResponsePartition(
+            partition_index=index,
+            leader_id=-1 if leader is None else leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=list(partition.replicas),
+            isr_nodes=list(partition.isr),
+            eligible_leader_replicas=list(partition.elr),
+            last_known_elr=list(partition.last_known_elr),
+            offline_replicas=self._reach.offline(partition),
+        )
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    is_legal = what_is_wrong(name) is None
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=OF_TOPIC,
+    )
+
+
+def refuse(body: DescribeTopicPartitionsRequest, version: int, code: ErrorCode) -> object:
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in body.topics
+        ]
+    )
+
+
+API = Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1), handle=handle, refuse=refuse)

@@ -1,0 +1,142 @@
+"""A broker's life as the controller sees it: registered, fenced until it has caught up, alive, gone.
+
+The controller learns of us by a registration and by heartbeats; what it decides we learn from the metadata.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from barnabas.base.errors import BarnabasError
+from barnabas.base.ids import Uuid
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.brokers import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+
+logger = logging.getLogger(__name__)
+
+# What may change by itself: no controller yet, our last registration still thought alive.
+_RETRY_S: Final = 0.1
+
+
+class RegistrationRefused(BarnabasError):
+    """The controller does not take this broker."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(f"the controller refused the registration of this broker: {code.name}")
+        self.code: Final = code
+
+
+class Lifecycle:
+    """One broker. `call` asks the controller."""
+
+    def __init__(
+        self,
+        call: Callable[[object], Awaitable[object]],
+        *,
+        node_id: int,
+        cluster_id: str,
+        incarnation_id: Uuid,
+        rack: str | None,
+        log_dirs: Sequence[Uuid],
+        features: Sequence[Feature],
+        previous_epoch: int,
+        heartbeat_ms: int,
+        metadata_offset: Callable[[], int],
+    ) -> None:
+        self.epoch = -1
+        self.is_fenced = True
+        self._call = call
+        self._node_id = node_id
+        self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
+        self._rack = rack
+        self._log_dirs = log_dirs
+        self._features = features
+        self._previous_epoch = previous_epoch
+        self._heartbeat_ms = heartbeat_ms
+        self._metadata_offset = metadata_offset
+        self._offline_dirs: list[Uuid] = []
+
+    async def register(self, listeners: Sequence[Listener], timeout_s: float) -> None:
+        """Tell the controller who and where we are, until it takes us. RegistrationRefused if it will not."""
+        request = BrokerRegistrationRequest(
+            broker_id=self._node_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=list(listeners),
+            features=list(self._features),
+            rack=self._rack,
+            log_dirs=sorted(self._log_dirs),
+            previous_broker_epoch=self._previous_epoch,
+        )
+        async with asyncio.timeout(timeout_s):
+            while True:
+                answer = await self._call(request)
+                assert isinstance(answer, BrokerRegistrationResponse)
+                code = ErrorCode(answer.error_code)
+                if code == ErrorCode.NONE:
+                    break
+                if not code.retriable and code != ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+                    raise RegistrationRefused(code)
+                await asyncio.sleep(_RETRY_S)
+        self.epoch = answer.broker_epoch
+        logger.info("registered node=%d epoch=%d", self._node_id, self.epoch)
+
+    def directory_failed(self, directory_id: Uuid) -> None:
+        """The next heartbeat tells that a log directory is offline."""
+        self._offline_dirs.append(directory_id)
+
+    async def beat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+        """Send one heartbeat and learn what we are to the controller."""
+        answer = await self._call(
+            BrokerHeartbeatRequest(
+                broker_id=self._node_id,
+                broker_epoch=self.epoch,
+                current_metadata_offset=self._metadata_offset(),
+                want_fence=False,
+                want_shut_down=want_shut_down,
+                offline_log_dirs=list(self._offline_dirs),
+            )
+        )
+        assert isinstance(answer, BrokerHeartbeatResponse)
+        if answer.error_code == ErrorCode.NONE:
+            if self.is_fenced and not answer.is_fenced:
+                logger.info("unfenced node=%d epoch=%d", self._node_id, self.epoch)
+            self.is_fenced = answer.is_fenced
+        else:
+            logger.warning("heartbeat failed error=%s", ErrorCode(answer.error_code).name)
+        return answer
+
+    async def become_active(self, timeout_s: float) -> None:
+        """Send heartbeats until the controller lets us serve."""
+        async with asyncio.timeout(timeout_s):
+            while self.is_fenced:
+                await self.beat()
+                if self.is_fenced:
+                    await asyncio.sleep(_RETRY_S)
+
+    async def run(self) -> None:
+        """Heartbeats, until cancelled."""
+        while True:
+            await asyncio.sleep(self._heartbeat_ms / 1000)
+            await self.beat()
+
+    async def leave(self, timeout_s: float) -> None:
+        """Let the controller move our leaders away and fence us, as far as it can within the time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    answer = await self.beat(want_shut_down=True)
+                    if answer.error_code != ErrorCode.NONE or answer.should_shut_down:
+                        return
+                    await asyncio.sleep(_RETRY_S)
+        except TimeoutError:
+            logger.warning("stopping without the controller's leave")

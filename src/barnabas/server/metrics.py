@@ -1,0 +1,280 @@
+"""What a broker can be asked about itself: every metric, with where its numbers come from (pure).
+
+Nothing here counts. The numbers are kept where they come up, and read when somebody looks; one table says
+which is which, and docs/reference/metrics.md is written from it. How lines look is in exposition.py, and who
+serves them in metrics_http.py.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from barnabas.replication.partition import Partition
+from barnabas.server.exposition import Dialect, Kind, Metric, Sample, end, histogram, labelled, render
+from barnabas.server.metrics_sources import Scrape, Space
+from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.request_stats import BOUNDS_NS
+
+_NS_PER_S: Final = 1_000_000_000
+
+
+Read: TypeAlias = Callable[[Scrape], Iterable[Sample]]
+
+
+class Row(NamedTuple):
+    metric: Metric
+    read: Read
+
+
+def exposition(scrape: Scrape, dialect: Dialect) -> Iterator[bytes]:
+    """Everything, in pieces that take a millisecond or two each."""
+    for row in TABLE:
+        yield from render(row.metric, row.read(scrape), dialect)
+    yield end(dialect)
+
+
+# How rows read
+
+
+def _one(read: Callable[[Scrape], float]) -> Read:
+    return lambda scrape: [Sample("", read(scrape))]
+
+
+def _per_listener(read: Callable[[ConnectionPool], int]) -> Read:
+    return lambda scrape: [
+        Sample(labelled(listener=name), read(pool)) for name, pool in scrape.sources.pools().items()
+    ]
+
+
+def _per_partition(read: Callable[[Partition], int]) -> Read:
+    return lambda scrape: (Sample(labels, read(partition)) for labels, partition in scrape.partitions)
+
+
+def _count(is_so: Callable[[Partition], bool]) -> Read:
+    return _one(lambda scrape: sum(1 for _, partition in scrape.partitions if is_so(partition)))
+
+
+def _build(scrape: Scrape) -> Iterable[Sample]:
+    sources = scrape.sources
+    labels = labelled(version=sources.version, node_id=sources.node_id, cluster_id=sources.cluster_id)
+    return [Sample(labels, 1)]
+
+
+def _requests(scrape: Scrape) -> Iterator[Sample]:
+    bounds = [bound / _NS_PER_S for bound in BOUNDS_NS]
+    for key, stats in scrape.sources.stats.apis.items():
+        yield from histogram({"api": key.name}, bounds, stats.buckets, stats.total_ns / _NS_PER_S)
+
+
+def _directories_online(scrape: Scrape) -> Iterable[Sample]:
+    logs = scrape.sources.logs
+    online = {directory.path for directory in logs.directories if directory.offline is None}
+    return [Sample(labelled(path=path), int(path in online)) for path in logs.paths]
+
+
+def _space(read: Callable[[Space], int]) -> Read:
+    return lambda scrape: [Sample(labelled(path=path), read(one)) for path, one in scrape.space.items()]
+
+
+def _metadata_lag(scrape: Scrape) -> int:
+    return max(0, scrape.sources.committed_offset() - scrape.sources.image().offset)
+
+
+def _is_under_replicated(partition: Partition) -> bool:
+    return partition.is_leader and len(partition.image.isr) < len(partition.image.replicas)
+
+
+def _is_under_min_isr(partition: Partition) -> bool:
+    needed = min(partition.log.config.min_insync_replicas, len(partition.image.replicas))
+    return partition.is_leader and len(partition.image.isr) < needed
+
+
+# The table
+
+_LISTENER: Final = ("listener",)
+_PARTITION: Final = ("topic", "partition")
+_PATH: Final = ("path",)
+
+
+def _counter(name: str, text: str, read: Read, labels: tuple[str, ...] = ()) -> Row:
+    return Row(Metric(name, Kind.COUNTER, text, labels), read)
+
+
+def _gauge(name: str, text: str, read: Read, labels: tuple[str, ...] = ()) -> Row:
+    return Row(Metric(name, Kind.GAUGE, text, labels), read)
+
+
+TABLE: Final[tuple[Row, ...]] = (
+    Row(
+        Metric(
+            "barnabas_build_info",
+            Kind.INFO,
+            "Which program this is, and which node of which cluster.",
+            ("version", "node_id", "cluster_id"),
+        ),
+        _build,
+    ),
+    # Requests
+    Row(
+        Metric(
+            "barnabas_request_duration_seconds",
+            Kind.HISTOGRAM,
+            "From the first look at a request to its answer being ready, waiting included.",
+            ("api",),
+        ),
+        _requests,
+    ),
+    _counter(
+        "barnabas_network_received_bytes_total",
+        "Bytes that clients sent.",
+        _per_listener(lambda pool: pool.bytes_in),
+        _LISTENER,
+    ),
+    _counter(
+        "barnabas_network_sent_bytes_total",
+        "Bytes of answers.",
+        _per_listener(lambda pool: pool.bytes_out),
+        _LISTENER,
+    ),
+    _gauge("barnabas_connections", "Connections that are open now.", _per_listener(len), _LISTENER),
+    _counter(
+        "barnabas_connections_accepted_total",
+        "Connections that were let in.",
+        _per_listener(lambda pool: pool.accepted),
+        _LISTENER,
+    ),
+    _counter(
+        "barnabas_connections_refused_total",
+        "Connections that were turned away, because there were too many.",
+        _per_listener(lambda pool: pool.refused),
+        _LISTENER,
+    ),
+    _gauge(
+        "barnabas_fetch_sessions",
+        "Fetch sessions that are open now.",
+        _one(lambda scrape: len(scrape.sources.sessions)),
+    ),
+    _gauge(
+        "barnabas_fetch_session_partitions",
+        "Partitions in all fetch sessions together.",
+        _one(lambda scrape: scrape.sources.sessions.partitions()),
+    ),
+    _counter(
+        "barnabas_fetch_session_evictions_total",
+        "Fetch sessions that had to make room for others.",
+        _one(lambda scrape: scrape.sources.sessions.evicted),
+    ),
+    # Partitions
+    _gauge("barnabas_partitions", "Partitions on this broker.", _one(lambda scrape: len(scrape.partitions))),
+    _gauge(
+        "barnabas_partitions_led", "Partitions that this broker leads.", _count(lambda one: one.is_leader)
+    ),
+    _gauge(
+        "barnabas_partitions_offline",
+        "Partitions that should be here and are out of service.",
+        _one(
+            lambda scrape: (
+                len(scrape.sources.replicas.offline) + sum(one.log.closed for _, one in scrape.partitions)
+            )
+        ),
+    ),
+    _gauge(
+        "barnabas_partitions_under_replicated",
+        "Partitions led here of which not all replicas are in sync.",
+        _count(_is_under_replicated),
+    ),
+    _gauge(
+        "barnabas_partitions_under_min_isr",
+        "Partitions led here with fewer replicas in sync than min.insync.replicas.",
+        _count(_is_under_min_isr),
+    ),
+    _gauge(
+        "barnabas_log_start_offset",
+        "The first offset that can be read.",
+        _per_partition(lambda one: one.log.start_offset),
+        _PARTITION,
+    ),
+    _gauge(
+        "barnabas_log_high_watermark",
+        "The offset up to which records are committed.",
+        _per_partition(lambda one: one.log.high_watermark),
+        _PARTITION,
+    ),
+    _gauge(
+        "barnabas_log_last_stable_offset",
+        "The offset up to which all transactions are decided.",
+        _per_partition(lambda one: one.log.last_stable_offset),
+        _PARTITION,
+    ),
+    _gauge(
+        "barnabas_log_end_offset",
+        "The offset that the next record will have.",
+        _per_partition(lambda one: one.log.end_offset),
+        _PARTITION,
+    ),
+    _gauge(
+        "barnabas_log_size_bytes",
+        "Bytes of all segments.",
+        _per_partition(lambda one: one.log.size),
+        _PARTITION,
+    ),
+    _gauge(
+        "barnabas_log_segments",
+        "Segments of the log.",
+        _per_partition(lambda one: len(one.log.segments)),
+        _PARTITION,
+    ),
+    # Directories
+    _gauge(
+        "barnabas_log_directory_online",
+        "1 for a log directory in service, 0 for one that has failed.",
+        _directories_online,
+        _PATH,
+    ),
+    _gauge(
+        "barnabas_log_directory_free_bytes",
+        "Free room on the disk of a log directory. Missing while the disk does not answer.",
+        _space(lambda space: space.free_bytes),
+        _PATH,
+    ),
+    _gauge(
+        "barnabas_log_directory_total_bytes",
+        "The size of the disk of a log directory. Missing while the disk does not answer.",
+        _space(lambda space: space.total_bytes),
+        _PATH,
+    ),
+    # Metadata
+    _gauge(
+        "barnabas_metadata_offset",
+        "The last offset of the metadata log that this broker goes by.",
+        _one(lambda scrape: scrape.sources.image().offset),
+    ),
+    _gauge(
+        "barnabas_metadata_lag_records",
+        "Committed records of the metadata log that this broker does not go by yet.",
+        _one(_metadata_lag),
+    ),
+    # The process, by the names that all exporters use
+    _counter(
+        "process_cpu_seconds_total",
+        "Processor time that this process has used.",
+        _one(lambda scrape: scrape.process.cpu_seconds),
+    ),
+    _gauge(
+        "process_resident_memory_bytes",
+        "Memory of this process that is in use.",
+        _one(lambda scrape: scrape.process.resident_bytes),
+    ),
+    _gauge(
+        "process_start_time_seconds",
+        "When this process started, in seconds since 1970.",
+        _one(lambda scrape: scrape.process.started_at_seconds),
+    ),
+    _gauge(
+        "process_open_fds", "File descriptors that are open.", _one(lambda scrape: scrape.process.open_files)
+    ),
+    _gauge(
+        "process_max_fds",
+        "File descriptors that may be open.",
+        _one(lambda scrape: scrape.process.open_files_max),
+    ),
+)

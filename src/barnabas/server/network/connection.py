@@ -1,0 +1,389 @@
+"""One client: its frames become requests, and its answers go out in the order of the requests.
+
+A request is begun as soon as it is here, unless one before it is still at work; those that only wait for
+their answer (see later.py) hold nothing up but answers. How much a client can have under way is bounded
+twice: by the number of unanswered requests, and by the bytes it has not taken. Beyond either we stop reading.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from typing import Any, Final
+
+from barnabas.base.errors import Malformed
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.exchange import Request, UnsupportedRequest, decode_request, response_parts
+from barnabas.protocol.frame import FrameDecoder
+from barnabas.server.api import Api, Context, NoAnswer
+from barnabas.server.dispatch import Dispatcher
+from barnabas.server.later import Later
+from barnabas.server.network.outlet import Outlet, Part, SocketOutlet, TransportOutlet
+from barnabas.server.network.pool import ConnectionPool
+
+logger = logging.getLogger(__name__)
+
+# Kafka takes one request of a connection at a time. Clients have five or so under way.
+PIPELINED_MAX: Final = 100
+# Then others have a turn: one read may hold thousands of small requests.
+BEGUN_AT_ONCE_MAX: Final = 64
+# Only records need more. An array of the smallest items takes sixty times its size as objects.
+OTHER_REQUEST_BYTES_MAX: Final = 10 << 20
+# Answers that the client has not taken; a fetch may be larger than this in itself.
+WAITING_BYTES_MAX: Final = 1 << 20
+
+
+_PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
+
+
+class _Slot:
+    """The place of one answer in the order of answers."""
+
+    __slots__ = ("api", "later", "parts", "ready", "request", "started_ns", "task")
+
+    def __init__(self, api: Api, request: Request, started_ns: int) -> None:
+        self.api = api
+        self.request = request
+        self.started_ns = started_ns
+        self.later: Later | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.parts: list[Part] = []
+        self.ready = False
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Driven by the loop; owned by the pool of its listener."""
+
+    def __init__(self, pool: ConnectionPool, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop) -> None:
+        self._pool = pool
+        self._dispatcher = dispatcher
+        self._loop = loop
+        self._ticks_ns = pool.clock.ticks_ns
+        self._frames = FrameDecoder(pool.request_bytes_max)
+        self._room: memoryview | None = None
+        self._backlog: deque[bytes] = deque()
+        self._slots: deque[_Slot] = deque()
+        self._out: list[Part] = []
+        # Of answers that are ready, and not sent because one before them is not.
+        self._ready_bytes = 0
+        # A request is at work, and the ones behind it must not begin.
+        self._working = False
+        self._serving = False
+        self._next_turn: asyncio.Handle | None = None
+        self._paused = False
+        self._closing = False
+        self._lost = False
+        self._transport: Any = None
+        self._outlet: Outlet | None = None
+        self._ctx: Context | None = None
+        self._seen_taken = 0
+        self.peer = ""
+        self.host = ""
+        self.last_active_ns = self._ticks_ns()
+
+    # What the loop tells us
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        name = transport.get_extra_info("peername")
+        self.host = str(name[0]) if name else "unknown"
+        self.peer = f"{self.host}:{name[1]}" if name else "unknown"
+        if not self._pool.admit(self):
+            self._lost = True
+            self._transport.abort()
+            return
+        sock = transport.get_extra_info("socket")
+        if sock is not None and transport.get_extra_info("sslcontext") is None:
+            self._pool.tune(sock)
+            self._outlet = SocketOutlet(self._loop, sock, self._drained, self._broken)
+        else:
+            self._outlet = TransportOutlet(self._transport, self._drained)
+        self._ctx = self._pool.context(self.host)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._lost:
+            return
+        self._lost = True
+        self._give_up()
+        if self._outlet is not None:
+            self._outlet.close()
+        self._pool.forget(self)
+
+    def pause_writing(self) -> None:
+        if isinstance(self._outlet, TransportOutlet):
+            self._outlet.has_room(False)
+
+    def resume_writing(self) -> None:
+        # Not within this call: what follows may close the transport, and asyncio's then ends twice.
+        self._loop.call_soon(self._write_on)
+
+    def _write_on(self) -> None:
+        if isinstance(self._outlet, TransportOutlet) and not self._lost:
+            self._outlet.has_room(True)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where to put what comes next: a large frame where it will stay, everything else in the pool's."""
+        self._room = self._frames.room()
+        return self._pool.scratch if self._room is None else self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._pool.bytes_in += nbytes
+        if self._closing or self._lost:
+            return
+        try:
+            if self._room is None:
+                frames = self._frames.feed(bytes(self._pool.scratch[:nbytes]))
+            else:
+                self._room = None
+                frames = self._frames.filled(nbytes)
+        except Malformed as error:
+            self.close_for(f"bad frame: {error}")
+            return
+        if not frames:
+            return
+        self._backlog.extend(frames)
+        self._serve()
+        if self._frames.broken is not None:
+            self.close_for(f"bad frame: {self._frames.broken}")
+
+    # Requests
+
+    def _serve(self) -> None:
+        """Begin what can be begun, then send what is ready."""
+        if self._serving:
+            # Answers may come while requests are begun; the outer call goes on with what they set free.
+            return
+        self._serving = True
+        backlog, budget = self._backlog, BEGUN_AT_ONCE_MAX
+        while True:
+            while backlog and budget > 0 and not self._is_full():
+                self._begin(backlog.popleft())
+                budget -= 1
+            self._flush()
+            # The socket may have taken so much that there is room for more.
+            if not backlog or budget == 0 or self._is_full():
+                break
+        self._serving = False
+        if budget == 0 and backlog and self._next_turn is None:
+            self._next_turn = self._loop.call_soon(self._serve_on)
+        self._regulate()
+
+    def _serve_on(self) -> None:
+        self._next_turn = None
+        if not self._lost:
+            self._serve()
+
+    def _is_full(self) -> bool:
+        assert self._outlet is not None
+        return (
+            self._working
+            or self._closing
+            or self._lost
+            or len(self._slots) >= PIPELINED_MAX
+            or self._ready_bytes + self._outlet.waiting > WAITING_BYTES_MAX
+        )
+
+    def _begin(self, frame: bytes) -> None:
+        self.last_active_ns = started_ns = self._ticks_ns()
+        dispatcher = self._dispatcher
+        if len(frame) > OTHER_REQUEST_BYTES_MAX and frame[:2] != _PRODUCE:
+            self.close_for(f"a request of {len(frame)} bytes without records")
+            return
+        try:
+            request = decode_request(frame)
+            api = dispatcher.find(request)
+        except UnsupportedRequest as refused:
+            parts = dispatcher.refuse_unsupported(refused)
+            if parts is None:
+                self.close_for(str(refused))
+            else:
+                self._put_ready(parts)
+            return
+        except Malformed as error:
+            self.close_for(f"bad request: {error}")
+            return
+        assert self._ctx is not None
+        answer = dispatcher.call(api, self._ctx, request)
+        if isinstance(answer, Later):
+            slot = _Slot(api, request, started_ns)
+            slot.later = answer
+            self._slots.append(slot)
+            answer.then_call(lambda response: self._answered(slot, response))
+        elif inspect.iscoroutine(answer):
+            slot = _Slot(api, request, started_ns)
+            self._slots.append(slot)
+            self._working = True
+            slot.task = self._loop.create_task(self._work(slot, answer))
+        elif not self._slots:
+            self._out += self._encode(api, request, answer, started_ns)
+        else:
+            slot = _Slot(api, request, started_ns)
+            self._slots.append(slot)
+            self._answered(slot, answer)
+
+    async def _work(self, slot: _Slot, work: Any) -> None:
+        assert self._ctx is not None
+        answer = await self._dispatcher.finish(slot.api, slot.request, work)
+        if isinstance(answer, Later):
+            slot.later = answer
+            self._working = False
+            answer.then_call(lambda response: self._answered(slot, response))
+        else:
+            self._working = False
+            self._answered(slot, answer)
+        slot.task = None
+        self._serve()
+
+    # Answers
+
+    def _put_ready(self, parts: list[bytes]) -> None:
+        self._ready_bytes += sum(map(len, parts))
+        if not self._slots:
+            self._out += parts
+            return
+        slot = _Slot(self._slots[0].api, self._slots[0].request, self._ticks_ns())
+        slot.parts = list(parts)
+        slot.ready = True
+        self._slots.append(slot)
+
+    def _answered(self, slot: _Slot, answer: object) -> None:
+        slot.later = None
+        slot.ready = True
+        slot.parts = self._encode(slot.api, slot.request, answer, slot.started_ns)
+        if not self._serving:
+            # Something set an answer free from outside; requests may have waited for the room.
+            self._serve()
+
+    def _encode(self, api: Api, request: Request, answer: object, started_ns: int) -> list[Part]:
+        self._pool.stats.served(api.key, self._ticks_ns() - started_ns)
+        if isinstance(answer, NoAnswer):
+            if answer.closes:
+                self.close_for(f"{api.key.name} failed, and its sender did not ask for answers")
+            return []
+        parts: list[Part] = []
+        parts += response_parts(answer, request.version, key=api.key, correlation_id=request.correlation_id)
+        self._ready_bytes += sum(map(len, parts))
+        return parts
+
+    def _flush(self) -> None:
+        slots = self._slots
+        while slots and slots[0].ready:
+            self._out += slots.popleft().parts
+        if not self._out or self._lost:
+            return
+        out, self._out = self._out, []
+        assert self._outlet is not None
+        self.last_active_ns = self._ticks_ns()
+        size = sum(map(len, out))
+        self._ready_bytes -= size
+        self._pool.bytes_out += size
+        self._outlet.send(gathered(out))
+
+    def _drained(self) -> None:
+        self._serve()
+        self._close_if_done()
+
+    def _regulate(self) -> None:
+        """Read on or not, and close when that is due."""
+        if self._lost:
+            return
+        full = bool(self._backlog) or self._is_full()
+        if full and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        elif not full and self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        self._close_if_done()
+
+    # The end
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is under way. Half a frame does not count: slow senders are not busy ones."""
+        return not self._slots and not self._working and (self._outlet is None or self._outlet.waiting == 0)
+
+    def close_if_idle(self, limit_ns: int, now_ns: int) -> None:
+        """Close it if nothing has happened for so long: nothing asked, and nothing taken of what is ready."""
+        outlet = self._outlet
+        if outlet is None:
+            return
+        if outlet.taken != self._seen_taken:
+            self._seen_taken = outlet.taken
+            self.last_active_ns = now_ns
+        if now_ns - self.last_active_ns < limit_ns:
+            return
+        if self.is_idle:
+            self.close_for("idle for too long")
+        elif outlet.waiting:
+            # It does not read. What waits would wait for ever.
+            logger.info(
+                "connection closed peer=%s reason=does not take its answers waiting=%d",
+                self.peer,
+                outlet.waiting,
+            )
+            self.abort()
+
+    def close_for(self, why: str) -> None:
+        """The client did something that cannot be answered: what is answered already still goes out."""
+        if not self._closing and not self._lost:
+            logger.info("connection closed peer=%s reason=%s", self.peer, why)
+            self.finish()
+
+    def finish(self) -> None:
+        """Take no more requests; close when those that were begun are answered."""
+        self._closing = True
+        self._backlog.clear()
+        if not self._serving:
+            self._regulate()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None and not self._lost:
+            self._transport.abort()
+
+    def hurry(self) -> None:
+        """The broker stops: who waits for more bytes is given what there is."""
+        for slot in list(self._slots):
+            if slot.later is not None and slot.later.on_hurry is not None:
+                slot.later.on_hurry()
+
+    def _close_if_done(self) -> None:
+        if self._closing and not self._lost and self.is_idle and not self._out:
+            self._transport.close()
+
+    def _broken(self, error: OSError) -> None:
+        logger.debug("connection broken peer=%s error=%s", self.peer, error)
+        self.abort()
+
+    def _give_up(self) -> None:
+        self._backlog.clear()
+        for slot in self._slots:
+            if slot.later is not None:
+                slot.later.cancel()
+            # Work that has begun goes on to its end: half of it may be written.
+        self._slots.clear()
+        self._out = []
+
+
+def gathered(parts: list[Part]) -> list[Part]:
+    """Neighbouring bytes as one piece, so that they are one system call."""
+    if all(type(part) is bytes for part in parts):
+        return [b"".join(parts)]  # type: ignore[arg-type]
+    result: list[Part] = []
+    run: list[Any] = []
+    for part in parts:
+        if isinstance(part, bytes | memoryview) and len(part) < _LARGE_BYTES:
+            run.append(part)
+            continue
+        if run:
+            result.append(b"".join(run))
+            run = []
+        result.append(part)
+    if run:
+        result.append(b"".join(run))
+    return result
+
+
+# Larger pieces are not worth a copy.
+_LARGE_BYTES: Final = 64 << 10

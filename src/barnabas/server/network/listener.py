@@ -1,0 +1,56 @@
+"""One listener: bound first, so that its port is known, and served when the broker is ready."""
+
+import asyncio
+import logging
+from typing import Final
+
+from barnabas.server.dispatch import Dispatcher
+from barnabas.server.network.connection import Connection
+from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.settings.endpoints import Endpoint
+
+logger = logging.getLogger(__name__)
+
+
+class Listener:
+    """An endpoint, the connections that come in through it, and the APIs that are spoken there."""
+
+    def __init__(
+        self, endpoint: Endpoint, pool: ConnectionPool, dispatcher: Dispatcher, backlog: int
+    ) -> None:
+        self.endpoint: Final = endpoint
+        self.pool: Final = pool
+        self._dispatcher = dispatcher
+        self._backlog = backlog
+        self._server: asyncio.AbstractServer | None = None
+        self.port = endpoint.port
+
+    async def bind(self) -> None:
+        """Take the port; nobody is answered yet. OSError if it cannot be had."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: Connection(self.pool, self._dispatcher, loop),
+            self.endpoint.host or None,
+            self.endpoint.port,
+            backlog=self._backlog,
+            reuse_address=True,
+            start_serving=False,
+        )
+        self._server = server
+        self.port = server.sockets[0].getsockname()[1]
+
+    async def serve(self) -> None:
+        assert self._server is not None, "bind() comes first"
+        await self._server.start_serving()
+        logger.info(
+            "listening name=%s host=%s port=%d", self.endpoint.name, self.endpoint.host or "*", self.port
+        )
+
+    def stop_accepting(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    async def close(self, timeout_s: float) -> None:
+        """Finish what was accepted, within the time."""
+        self.stop_accepting()
+        await self.pool.close(timeout_s)

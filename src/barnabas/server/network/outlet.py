@@ -1,0 +1,195 @@
+"""How bytes leave: what is written to a client, in order, with the rest kept until the socket takes it.
+
+A plain socket is written to directly, and ranges of files go out by sendfile: they are never copied. A
+transport without a descriptor of its own (TLS, the simulator) gets the bytes, a bounded piece at a time.
+Nothing is copied to wait: what waits are the parts themselves.
+"""
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from barnabas.storage.files import FileRange
+from barnabas.storage.log import LogRead
+
+Part: TypeAlias = bytes | memoryview | LogRead
+_Piece: TypeAlias = bytes | memoryview | FileRange
+
+# More than the kernel takes at once goes out piece by piece, so that one client's gigabyte does not keep the
+# loop from the others.
+SEND_MAX: Final = 4 << 20
+# A transport is given more when it has less than this left to write.
+TRANSPORT_BYTES: Final = 256 << 10
+
+
+class Outlet(Protocol):
+    """`waiting` is how many bytes the client has not taken yet, `taken` how many it ever took."""
+
+    waiting: int
+
+    @property
+    def taken(self) -> int: ...
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Send these after all that was sent before. What goes wrong is told by the transport."""
+
+    def close(self) -> None:
+        """Give up what waits."""
+
+
+class SocketOutlet:
+    """A plain socket: written to directly, through a descriptor of our own beside the transport's.
+
+    The transport must not be written to. `on_drained` is called when nothing waits any more, `on_broken` when
+    the socket refuses.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        on_drained: Callable[[], None],
+        on_broken: Callable[[OSError], None],
+    ) -> None:
+        self.waiting = 0
+        self.taken = 0
+        self.sendfile_bytes = 0
+        self._loop = loop
+        # The loop has the transport's descriptor in its books for reading; a second one can be watched too.
+        self._socket = socket.socket(sock.family, sock.type, sock.proto, fileno=os.dup(sock.fileno()))
+        self._socket.setblocking(False)
+        self._send = self._socket.send
+        self._queue: deque[_Piece] = deque()
+        # How much of the first piece is sent.
+        self._sent = 0
+        self._watching = False
+        self._on_drained = on_drained
+        self._on_broken = on_broken
+
+    def send(self, parts: Sequence[Part]) -> None:
+        if not self._queue and len(parts) == 1 and type(parts[0]) is bytes:
+            data = parts[0]
+            try:
+                sent = self._send(data)
+            except BlockingIOError:
+                sent = 0
+            except OSError as error:
+                self._on_broken(error)
+                return
+            self.taken += sent
+            if sent < len(data):
+                self._queue.append(data)
+                self._sent = sent
+                self.waiting = len(data) - sent
+                self._watch()
+            return
+        for part in parts:
+            if isinstance(part, LogRead):
+                self._queue.extend(part.ranges)
+            else:
+                self._queue.append(part)
+            self.waiting += len(part)
+        if not self._watching:
+            self._pump()
+
+    def _pump(self) -> None:
+        budget = SEND_MAX
+        queue = self._queue
+        try:
+            while queue and budget > 0:
+                piece = queue[0]
+                if isinstance(piece, bytes | memoryview):
+                    rest = piece if self._sent == 0 else memoryview(piece)[self._sent :]
+                    # More follows at once: let the kernel put it into the same segment.
+                    sent = self._send(rest, socket.MSG_MORE if len(queue) > 1 else 0)
+                    size = len(piece)
+                else:
+                    at, left = piece.at + self._sent, piece.size - self._sent
+                    sent = os.sendfile(self._socket.fileno(), piece.fileno(), at, min(left, budget))
+                    self.sendfile_bytes += sent
+                    size = piece.size
+                    if sent == 0 and left > 0:
+                        raise OSError(f"the file ends {left} bytes before the range that was promised")
+                self.waiting -= sent
+                self.taken += sent
+                budget -= sent
+                self._sent += sent
+                if self._sent == size:
+                    queue.popleft()
+                    self._sent = 0
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self.close()
+            self._on_broken(error)
+            return
+        if queue:
+            self._watch()
+        elif self._watching:
+            self._loop.remove_writer(self._socket.fileno())
+            self._watching = False
+            self._on_drained()
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._loop.add_writer(self._socket.fileno(), self._pump)
+
+    def close(self) -> None:
+        if self._watching:
+            self._loop.remove_writer(self._socket.fileno())
+            self._watching = False
+        self._queue.clear()
+        self.waiting = 0
+        self._socket.close()
+
+
+class TransportOutlet:
+    """Anything else that asyncio can write to. The connection passes on when the transport has room again."""
+
+    def __init__(self, transport: asyncio.WriteTransport, on_drained: Callable[[], None]) -> None:
+        self.waiting = 0
+        self._written = 0
+        self._transport = transport
+        self._transport.set_write_buffer_limits(high=TRANSPORT_BYTES)
+        self._queue: deque[_Piece] = deque()
+        self._has_room = True
+        self._on_drained = on_drained
+
+    def send(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            if isinstance(part, LogRead):
+                self._queue.extend(part.ranges)
+            else:
+                self._queue.append(part)
+            self.waiting += len(part)
+        self._pump()
+
+    @property
+    def taken(self) -> int:
+        return self._written - self._transport.get_write_buffer_size()
+
+    def has_room(self, value: bool) -> None:
+        """What pause_writing() and resume_writing() tell the protocol."""
+        self._has_room = value
+        if value and self._queue:
+            self._pump()
+            if not self._queue:
+                self._on_drained()
+        elif value:
+            self._on_drained()
+
+    def _pump(self) -> None:
+        while self._queue and self._has_room:
+            piece = self._queue.popleft()
+            data = piece if isinstance(piece, bytes | memoryview) else piece.read()
+            self._transport.write(data)
+            self.waiting -= len(data)
+            self._written += len(data)
+
+    def close(self) -> None:
+        self._queue.clear()
+        self.waiting = 0

@@ -1,0 +1,138 @@
+"""All connections of one listener: who may come in, who has to go, and the end of all of them."""
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from barnabas.base.clock import Clock
+from barnabas.server.api import Context
+from barnabas.server.request_stats import RequestStats
+
+if TYPE_CHECKING:
+    from barnabas.server.network.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+# The most that one read of a socket gives.
+SCRATCH_BYTES: Final = 256 << 10
+_NS_PER_MS: Final = 1_000_000
+# Idle connections are looked for this often within the time they may be idle.
+_SWEEPS: Final = 4
+# The limit may change: it is looked at this often at least.
+_SWEEP_MS_MAX: Final = 60_000
+# A sweep that comes later than this says that the loop was held up.
+_LATE_MS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Replaced as a whole when a setting changes. A negative idle time is no limit, as in Kafka."""
+
+    connections_max: int
+    per_host_max: int
+    per_host_overrides: dict[str, int]
+    idle_ms: int
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
+
+
+class ConnectionPool:
+    """The connections of a broker. Counts what all of them do."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        limits: ConnectionLimits,
+        request_bytes_max: int,
+        stats: RequestStats,
+        context: Callable[[str], Context],
+    ) -> None:
+        self.clock: Final = clock
+        self.limits = limits
+        self.request_bytes_max: Final = request_bytes_max
+        self.stats: Final = stats
+        self.context: Final = context
+        # What all connections read into, one after another: between get_buffer() and buffer_updated() of one
+        # no other has a turn.
+        self.scratch: Final = memoryview(bytearray(SCRATCH_BYTES))
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.accepted = 0
+        self.refused = 0
+        self._connections: set[Connection] = set()
+        self._hosts: Counter[str] = Counter()
+        self._all_gone: asyncio.Event | None = None
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def admit(self, connection: "Connection") -> bool:
+        host, limits = connection.host, self.limits
+        most = limits.per_host_overrides.get(host, limits.per_host_max)
+        if len(self._connections) >= limits.connections_max or self._hosts[host] >= most:
+            self.refused += 1
+            logger.warning("connection refused peer=%s reason=too many connections", connection.peer)
+            return False
+        self.accepted += 1
+        self._connections.add(connection)
+        self._hosts[host] += 1
+        return True
+
+    def forget(self, connection: "Connection") -> None:
+        if connection not in self._connections:
+            return
+        self._connections.discard(connection)
+        self._hosts[connection.host] -= 1
+        if self._hosts[connection.host] == 0:
+            del self._hosts[connection.host]
+        if not self._connections and self._all_gone is not None:
+            self._all_gone.set()
+
+    def tune(self, sock: socket.socket) -> None:
+        """Set a client's socket up. Small answers must not wait for more of them."""
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self.limits.send_buffer_bytes >= 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.send_buffer_bytes)
+        if self.limits.receive_buffer_bytes >= 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
+
+    async def run(self) -> None:
+        """Close who has been idle for too long, until cancelled."""
+        while True:
+            sweep_ms = self.limits.idle_ms // _SWEEPS
+            sleep_ms = _SWEEP_MS_MAX if sweep_ms < 0 else max(1, min(sweep_ms, _SWEEP_MS_MAX))
+            before_ns = self.clock.ticks_ns()
+            await asyncio.sleep(sleep_ms / 1000)
+            # After a long turn of the loop there may be requests that nobody has read yet.
+            if self.clock.ticks_ns() - before_ns < (sleep_ms + _LATE_MS) * _NS_PER_MS:
+                self.close_idle()
+
+    def close_idle(self) -> None:
+        if self.limits.idle_ms < 0:
+            return
+        limit_ns = self.limits.idle_ms * _NS_PER_MS
+        now_ns = self.clock.ticks_ns()
+        for connection in list(self._connections):
+            connection.close_if_idle(limit_ns, now_ns)
+
+    async def close(self, timeout_s: float) -> None:
+        """Finish what was accepted, within the time; then close whoever is left."""
+        self._all_gone = asyncio.Event()
+        for connection in list(self._connections):
+            connection.hurry()
+            connection.finish()
+        if self._connections:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._all_gone.wait()
+            except TimeoutError:
+                logger.warning("connections cut off count=%d", len(self._connections))
+        for connection in list(self._connections):
+            connection.abort()

@@ -1,0 +1,22 @@
+"""The world outside, as a node sees it. The simulator hands in another one."""
+
+from dataclasses import dataclass
+from random import Random
+
+from barnabas.base.checksum import Checksums
+from barnabas.base.clock import Clock
+from barnabas.base.executor import Executor
+from barnabas.storage.files import FileSystem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Files, time, chance, and where blocking work runs."""
+
+    fs: FileSystem
+    clock: Clock
+    executor: Executor
+    checksums: Checksums
+    rng: Random
+    # What to tell clients where a listener leaves its host open.
+    hostname: str

@@ -1,0 +1,99 @@
+"""What a broker looks at before it takes a batch from a producer, as Kafka does, in two steps.
+
+only_batch() finds the batch in the bytes that came for a partition. checked() looks whether its records are
+what its header says: as many, and none later. The header is the producer's word, and what everybody relies
+on later must not be. Compressed records are not unpacked for that: see docs/design/0007.
+"""
+
+from struct import Struct
+from typing import Final
+
+from barnabas.protocol.messages.produce import PartitionProduceData
+from barnabas.records.errors import CorruptBatch, InvalidBatch, UnknownCodec
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    BATCH_LENGTH_AT,
+    CODEC_BITS,
+    HEADER_SIZE,
+    LENGTH_EXCLUDES,
+    MAGIC,
+    MAGIC_AT,
+    NO_TIMESTAMP,
+    RECORDS_AT,
+    Codec,
+)
+from barnabas.records.lengths import NOT_SO, latest_delta
+from barnabas.records.restamp import with_max_timestamp
+from barnabas.records.validate import check_produced
+from barnabas.storage.files import Buffer
+
+_LENGTH: Final = Struct(">i")
+# Base and maximum timestamp, and after producer id, epoch and sequence the count.
+_FACTS: Final = Struct(">qq8x2x4xi")
+# The least that a length can say, in any version of the format there ever was.
+_LENGTH_MIN: Final = 14
+_ZSTD_FROM: Final = 7
+
+
+def only_batch(records: Buffer | None, version: int) -> Buffer:
+    """The one batch in what came for a partition. A broken piece after it is dropped, as Kafka does.
+
+    InvalidBatch if there is none, or more than one; CorruptBatch if what is there cannot be one.
+    """
+    size = _whole(records, 0)
+    if size is None or records is None:
+        raise InvalidBatch("there is no whole batch", where="records")
+    if size != len(records):
+        if _whole(records, size) is not None:
+            raise InvalidBatch("more than one batch was sent for a partition", where="records")
+        records = records[:size]
+    if records[MAGIC_AT] != MAGIC:
+        raise InvalidBatch(f"magic {records[MAGIC_AT]} is not {MAGIC}", where="records")
+    if version < _ZSTD_FROM and size >= HEADER_SIZE and _codec(records) == Codec.ZSTD:
+        raise UnknownCodec(f"version {version} of Produce does not know zstd", where="records")
+    return records
+
+
+def _codec(batch: Buffer) -> int:
+    return batch[ATTRIBUTES_AT + 1] & CODEC_BITS
+
+
+def _whole(records: Buffer | None, at: int) -> int | None:
+    """The size of the batch at `at`; None if there is no whole one."""
+    left = 0 if records is None else len(records) - at
+    if records is None or left < LENGTH_EXCLUDES:
+        return None
+    (length,) = _LENGTH.unpack_from(records, at + BATCH_LENGTH_AT)
+    if length < _LENGTH_MIN:
+        raise CorruptBatch(f"its length is {length}", where=f"batch at byte {at}")
+    if left <= MAGIC_AT:
+        return None
+    if records[at + MAGIC_AT] > MAGIC:
+        raise CorruptBatch(f"its magic is {records[at + MAGIC_AT]}", where=f"batch at byte {at}")
+    size = int(length) + LENGTH_EXCLUDES
+    return size if size <= left else None
+
+
+def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
+    """The batch, with its maximum timestamp put right. InvalidBatch if its records are not what it says."""
+    if len(batch) < HEADER_SIZE or _codec(batch) != Codec.NONE:
+        return batch
+    base, latest, count = _FACTS.unpack_from(batch, BASE_TIMESTAMP_AT)
+    frame, start = _in_frame(batch, data)
+    delta = latest_delta(frame, start + RECORDS_AT, start + len(batch), count)
+    if delta == NOT_SO:
+        # What is wrong with the header, or on the way, goes first.
+        check_produced(batch)
+        raise InvalidBatch(f"it does not hold the {count} records that it says", where="records")
+    if base == NO_TIMESTAMP or base + delta == latest:
+        return batch
+    return with_max_timestamp(batch, base + delta)
+
+
+def _in_frame(batch: Buffer, data: PartitionProduceData) -> tuple[bytes, int]:
+    """Bytes that hold the batch, and where: the request's own if that is known, otherwise a copy."""
+    start = getattr(data, "start", -1)
+    if start >= 0 and isinstance(batch, memoryview) and isinstance(batch.obj, bytes):
+        return batch.obj, start
+    return bytes(batch), 0

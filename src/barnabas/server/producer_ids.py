@@ -1,0 +1,44 @@
+"""Producer ids for this broker's clients: taken from the controller in blocks, handed out one by one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from barnabas.base.errors import BarnabasError
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.transactions import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+
+class NoProducerIds(BarnabasError):
+    """The controller gave no block; ask again later."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(f"the controller gave no producer ids: {code.name}")
+        self.code: Final = code
+
+
+class ProducerIds:
+    """Ids that are left of the last block. Those of a block that was not used up are never used."""
+
+    def __init__(self, ask: Callable[[AllocateProducerIdsRequest], Awaitable[object]], node_id: int) -> None:
+        self._ask = ask
+        self._node_id = node_id
+        self._block = iter(range(0))
+        self._asking = asyncio.Lock()
+        # Which of our registrations we ask in; broker.py says.
+        self.broker_epoch = -1
+
+    async def next(self) -> int:
+        """An id that no other producer of the cluster has. NoProducerIds if there is none to be had."""
+        async with self._asking:
+            for producer_id in self._block:
+                return producer_id
+            answer = await self._ask(
+                AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self.broker_epoch)
+            )
+            assert isinstance(answer, AllocateProducerIdsResponse)
+            if answer.error_code != ErrorCode.NONE:
+                raise NoProducerIds(ErrorCode(answer.error_code))
+            start = answer.producer_id_start
+            self._block = iter(range(start, start + answer.producer_id_len))
+            return next(self._block)

@@ -1,0 +1,50 @@
+"""What handlers use: the rooms of one broker, by name. broker.py fills it in."""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+from barnabas.base.checksum import Checksums
+from barnabas.base.clock import Clock
+from barnabas.base.executor import Executor
+from barnabas.base.tasks import Tasks
+from barnabas.metadata.image import MetadataImage
+from barnabas.raft.driver import Quorum
+from barnabas.replication.replicas import Replicas
+from barnabas.server.auto_topics import AutoTopics
+from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.producer_ids import ProducerIds
+from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.server.topic_rows import TopicRows
+from barnabas.storage.manager import LogManager
+
+
+class ControllerChannel(Protocol):
+    """The way to the active controller: here in this process, or over the network."""
+
+    async def call(self, request: object) -> object:
+        """The controller's answer to one of its requests; errors are in the answer."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """One broker's rooms. Only `image` is replaced while it runs: by one that is newer."""
+
+    node_id: int
+    cluster_id: str
+    clock: Clock
+    rng: Random
+    executor: Executor
+    checksums: Checksums
+    tasks: Tasks
+    settings: DynamicSettings
+    logs: LogManager
+    replicas: Replicas
+    quorum: Quorum
+    controller: ControllerChannel
+    sessions: FetchSessions
+    producer_ids: ProducerIds
+    image: MetadataImage
+    # What Metadata remembers from one request to the next.
+    topic_rows: TopicRows = field(default_factory=TopicRows)
+    auto_topics: AutoTopics = field(default_factory=AutoTopics)

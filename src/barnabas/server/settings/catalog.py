@@ -1,0 +1,73 @@
+"""All settings that a broker knows, by name."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from barnabas.base.settings import InvalidSetting
+from barnabas.server.settings import (
+    cleaner,
+    groups,
+    logs,
+    metrics,
+    network,
+    node,
+    quorum,
+    quotas,
+    remote_storage,
+    resources,
+    sasl,
+    security,
+    share_groups,
+    tls,
+    topics,
+    transactions,
+)
+from barnabas.server.settings.declare import ServerSetting
+
+# A setting of one listener has this before its name, and the listener's.
+LISTENER_PREFIX: Final = "listener.name."
+
+# By title, in the order in which users read about them.
+THEMES: Final = {
+    "The node": node.SETTINGS,
+    "Listeners, connections, requests": network.SETTINGS,
+    "The quorum and the metadata log": quorum.SETTINGS,
+    "Topics and replicas": topics.SETTINGS,
+    "Logs": logs.SETTINGS,
+    "Compaction": cleaner.SETTINGS,
+    "Consumer groups and offsets": groups.SETTINGS,
+    "Share groups": share_groups.SETTINGS,
+    "Transactions": transactions.SETTINGS,
+    "Security": security.SETTINGS,
+    "TLS": tls.SETTINGS,
+    "SASL": sasl.SETTINGS,
+    "Quotas": quotas.SETTINGS,
+    "Metrics": metrics.SETTINGS,
+    "Remote storage": remote_storage.SETTINGS,
+}
+
+
+def _by_name(declared: Iterable[ServerSetting]) -> dict[str, ServerSetting]:
+    found: dict[str, ServerSetting] = {}
+    for one in sorted(declared, key=lambda one: one.name):
+        assert one.name not in found, f"{one.name} is declared twice"
+        found[one.name] = one
+    return found
+
+
+BROKER: Final = _by_name(one for settings in THEMES.values() for one in settings)
+GROUP: Final = _by_name(resources.GROUP)
+CLIENT_METRICS: Final = _by_name(resources.CLIENT_METRICS)
+
+
+def find(name: str, declared: Mapping[str, ServerSetting] = BROKER) -> ServerSetting:
+    """The setting of that name; InvalidSetting, with the nearest name, if there is none."""
+    found = declared.get(name)
+    if found is not None:
+        return found
+    # The value of an unknown setting is not shown: it might be a secret.
+    if name.startswith(LISTENER_PREFIX):
+        raise InvalidSetting(name, "(hidden)", "a listener cannot have settings of its own yet")
+    near = get_close_matches(name, declared, n=1)
+    raise InvalidSetting(name, "(hidden)", "no such setting" + (f"; is {near[0]} meant?" if near else ""))

@@ -1,0 +1,153 @@
+"""How a setting of the broker is declared: its name, default and meaning in one line, and how far it works.
+
+To what base/settings.py says of a setting (name, type, default, rule) a broker adds two things: whether it
+can be changed while the broker runs, and whether Barnabas does what it promises. The files beside this one
+declare all settings of Kafka 4.3, by theme; catalog.py puts them together. A setting that we accept works;
+one that we know and do not support is refused with its reason, unless the value given is its default.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, TypedDict, Unpack
+
+from barnabas.base.setting_rules import Rule, Value
+from barnabas.base.settings import InvalidSetting, Setting, SettingType, parse_value
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+
+class Change(Enum):
+    """Whether, and for whom, a setting can be changed while the broker runs. The values are Kafka's words."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+class Support(Enum):
+    WORKS = "supported"
+    # Accepted with a warning: what it is for does not exist yet, so nothing can go wrong for want of it.
+    LATER = "later"
+    UNSUPPORTED = "not supported"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`reason` says in a user's words why a setting does not work; it is empty for one that does."""
+
+    support: Support
+    reason: str = ""
+
+
+WORKS: Final = Status(Support.WORKS)
+# Of settings that Kafka can change on a running broker: why ours has to be restarted.
+UNTIL_RESTART: Final = "it is read once, at the start of the broker"
+
+
+def unsupported(reason: str) -> Status:
+    return Status(Support.UNSUPPORTED, reason)
+
+
+def later(reason: str) -> Status:
+    return Status(Support.LATER, reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSetting(Setting):
+    """One declaration. `internal` ones are not shown by DescribeConfigs, as in Kafka.
+
+    `fixed` is the reason why a setting that is dynamic in Kafka cannot be changed here without a restart.
+    `required` ones have no default: the broker does not start without them.
+    """
+
+    change: Change = Change.READ_ONLY
+    status: Status = WORKS
+    internal: bool = False
+    fixed: str = ""
+    required: bool = False
+
+    @property
+    def works(self) -> bool:
+        return self.status.support is Support.WORKS
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.change is not Change.READ_ONLY
+
+    def parse(self, text: str) -> Value:
+        value = parse_value(self.name, self.type, text)
+        # An entry that comes twice in a list is one entry, as in Kafka.
+        value = tuple(dict.fromkeys(value)) if isinstance(value, tuple) else value
+        self._check(value, self.name, text)
+        return value
+
+    def parse_supported(self, text: str) -> Value:
+        """The value, if it can be had: an unsupported setting has nothing but its default."""
+        value = self.parse(text)
+        if self.status.support is Support.UNSUPPORTED and value != self.default:
+            raise self.refusal(text, self.status.reason)
+        return value
+
+    def refusal(self, text: str, why: str) -> InvalidSetting:
+        return InvalidSetting(self.name, "(hidden)" if self.sensitive else text, why)
+
+
+class Options(TypedDict, total=False):
+    """What most declarations leave out."""
+
+    rule: Rule | None
+    change: Change
+    status: Status
+    internal: bool
+    fixed: str
+    required: bool
+
+
+def boolean(name: str, default: bool, doc: str, **options: Unpack[Options]) -> ServerSetting:
+    return _declare(name, SettingType.BOOLEAN, default, doc, options)
+
+
+def int16(name: str, default: int, doc: str, **options: Unpack[Options]) -> ServerSetting:
+    return _declare(name, SettingType.SHORT, default, doc, options)
+
+
+def int32(name: str, default: int | None, doc: str, **options: Unpack[Options]) -> ServerSetting:
+    return _declare(name, SettingType.INT, default, doc, options)
+
+
+def int64(name: str, default: int | None, doc: str, **options: Unpack[Options]) -> ServerSetting:
+    return _declare(name, SettingType.LONG, default, doc, options)
+
+
+def double(name: str, default: float, doc: str, **options: Unpack[Options]) -> ServerSetting:
+    return _declare(name, SettingType.DOUBLE, default, doc, options)
+
+
+def string(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ServerSetting:
+    return _declare(name, SettingType.STRING, default, doc, options)
+
+
+def strings(
+    name: str, default: tuple[str, ...] | None, doc: str, **options: Unpack[Options]
+) -> ServerSetting:
+    return _declare(name, SettingType.LIST, default, doc, options)
+
+
+def java_class(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ServerSetting:
+    return _declare(name, SettingType.CLASS, default, doc, options)
+
+
+def password(name: str, doc: str, **options: Unpack[Options]) -> ServerSetting:
+    return _declare(name, SettingType.PASSWORD, None, doc, options)
+
+
+def _declare(name: str, kind: SettingType, default: Value, doc: str, options: Options) -> ServerSetting:
+    rule = options.setdefault("rule", None)
+    assert default is None or rule is None or rule.allows(default), f"{name}: its own default is refused"
+    return ServerSetting(name=name, type=kind, default=default, synonyms=(), doc=doc, **options)
+
+
+def all_with(status: Status, *declared: ServerSetting) -> tuple[ServerSetting, ...]:
+    """These settings, all of them supported as far as `status` says."""
+    return tuple(replace(one, status=status) for one in declared)

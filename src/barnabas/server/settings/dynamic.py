@@ -1,0 +1,102 @@
+"""The settings that hold at this moment: the properties file, and over it what the metadata says.
+
+What is set for this broker goes before what is set for all brokers, and that before the properties file. The
+broker calls take() with every new image. Whoever has to act on a change subscribes; whoever only reads
+takes `now` each time.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from barnabas.base.settings import InvalidSetting
+from barnabas.metadata.image import ALL_BROKERS, BROKER_RESOURCE, ConfigResource, MetadataImage
+from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.settings.change import usable
+from barnabas.server.settings.view import SettingsView
+
+logger = logging.getLogger(__name__)
+
+# Called with the new settings and the names of the fields that changed.
+Listener = Callable[[BrokerSettings, frozenset[str]], None]
+
+_NOT_VALUES: Final = ("given", "warnings")
+
+
+class Layers(NamedTuple):
+    """What the metadata says about the settings of one broker."""
+
+    cluster_wide: Mapping[str, str]
+    per_broker: Mapping[str, str]
+
+
+_NOTHING: Final = Layers(MappingProxyType({}), MappingProxyType({}))
+
+
+class DynamicSettings:
+    """The settings of one broker, from its start to its end."""
+
+    def __init__(self, static: BrokerSettings) -> None:
+        self.static: Final = static
+        self.now = static
+        self.me: Final = ConfigResource(BROKER_RESOURCE, str(static.node_id))
+        # As the last image had it; and what of it holds, which is all if it was made by brokers like this.
+        self._seen = _NOTHING
+        self._applied = _NOTHING
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call it after every change, with the settings as they are then."""
+        self._listeners.append(listener)
+
+    def view(self) -> SettingsView:
+        """Which value holds and where it comes from, for DescribeConfigs."""
+        return SettingsView(static=self.static.given, **self._applied._asdict())
+
+    def take(self, image: MetadataImage) -> frozenset[str]:
+        """Take over what the image says; the names of the fields that changed."""
+        seen = Layers(image.config(ALL_BROKERS), image.config(self.me))
+        if seen == self._seen:
+            return frozenset()
+        self._seen = seen
+        layers = Layers(self._usable(ALL_BROKERS, seen.cluster_wide), self._usable(self.me, seen.per_broker))
+        try:
+            settings = self._over_static(layers)
+        except InvalidSetting as error:
+            # Only together they are wrong, so none can be left out; what held so far still works.
+            logger.error("dynamic settings not applied broker=%s: %s", self.me.name, error)
+            return frozenset()
+        before, self.now, self._applied = self.now, settings, layers
+        changed = _difference(before, settings)
+        for listener in self._listeners if changed else ():
+            listener(settings, changed)
+        return changed
+
+    def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
+        """InvalidSetting if this broker could not run with just these set for itself, or for all brokers."""
+        layers = self._applied
+        is_for_all = resource == ALL_BROKERS
+        self._over_static(
+            layers._replace(cluster_wide=configs) if is_for_all else layers._replace(per_broker=configs)
+        )
+
+    def _usable(self, resource: ConfigResource, configs: Mapping[str, str]) -> Mapping[str, str]:
+        good, wrong = usable(configs, resource.name)
+        for error in wrong:
+            logger.error(
+                "dynamic setting ignored broker=%s resource=%r: %s", self.me.name, resource.name, error
+            )
+        return good
+
+    def _over_static(self, layers: Layers) -> BrokerSettings:
+        return BrokerSettings.parse({**self.static.given, **layers.cluster_wide, **layers.per_broker})
+
+
+def _difference(before: BrokerSettings, after: BrokerSettings) -> frozenset[str]:
+    return frozenset(
+        one.name
+        for one in fields(BrokerSettings)
+        if one.name not in _NOT_VALUES and getattr(before, one.name) != getattr(after, one.name)
+    )

@@ -1,0 +1,58 @@
+"""Epochs as a leader tells of them: its own begins with its election, before it has written anything."""
+
+import pytest
+
+from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
+from barnabas.replication.epoch_ends import end_of_epoch
+from barnabas.replication.partition import Partition
+from barnabas.replication.reading import read_partition
+from barnabas.storage.errors import OffsetOutOfRange
+from support.hosted import hosted, image_of, partition_image
+from support.logs import put
+from support.managers import on_a_loop
+
+
+async def led_again() -> Partition:
+    """Nine records of epoch 0, and a leader of epoch 2 that has written nothing."""
+    broker = await hosted(image_of({"orders": [partition_image(epoch=2)]}))
+    for _ in range(3):
+        put(broker.log("orders"), b"a", b"b", b"c", epoch=0)
+    broker.settle()
+    return broker.partition("orders")
+
+
+def read(partition: Partition, offset: int, last_fetched_epoch: int) -> PartitionData:
+    asked = FetchPartition(fetch_offset=offset, last_fetched_epoch=last_fetched_epoch)
+    return read_partition(partition, asked, committed=False, bytes_max=10_000, whole_batch=True)
+
+
+@on_a_loop
+async def test_what_was_written_before_ends_where_the_log_ends() -> None:
+    partition = await led_again()
+
+    assert [end_of_epoch(partition, epoch) for epoch in (0, 1, 2, 3, -1)] == [
+        (0, 9),
+        (0, 9),
+        (2, 9),
+        (-1, -1),
+        (-1, -1),
+    ]
+
+
+@on_a_loop
+async def test_a_reader_who_knows_the_new_leader_is_not_out_of_range() -> None:
+    partition = await led_again()
+
+    found = read(partition, 9, 2)
+
+    assert (found.error_code, found.diverging_epoch, found.high_watermark) == (0, None, 9)
+
+
+@on_a_loop
+async def test_a_reader_with_an_epoch_that_never_was_is_told_where_it_parts_from_us() -> None:
+    partition = await led_again()
+
+    assert read(partition, 5, 1).diverging_epoch == EpochEndOffset(epoch=0, end_offset=9)
+    assert read(partition, 12, 0).diverging_epoch == EpochEndOffset(epoch=0, end_offset=9)
+    with pytest.raises(OffsetOutOfRange):
+        read(partition, 9, 3)

@@ -1,0 +1,112 @@
+"""InitProducerId: ids that nobody else has; and no transactions yet."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from barnabas.protocol.messages.transactions import (
+    AllocateProducerIdsResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from barnabas.server.handlers import init_producer_id
+from barnabas.server.handlers.init_producer_id import API
+from support.hosted import FixedController, Hosted, one_topic
+from support.managers import on_a_loop
+
+LOADING, INVALID_REQUEST, NOT_AUTHORIZED = 14, 42, 53
+
+
+def block(start: int = 1000, size: int = 3, error: int = 0) -> FixedController:
+    """A controller that gives the same block of ids each time."""
+    return FixedController(
+        AllocateProducerIdsResponse(error_code=error, producer_id_start=start, producer_id_len=size)
+    )
+
+
+async def ask(broker: Hosted, version: int = 5, **fields: Any) -> InitProducerIdResponse:
+    fields.setdefault("transactional_id", None)
+    answer = await broker.ask(API, InitProducerIdRequest(**fields), version)
+    assert isinstance(answer, InitProducerIdResponse)
+    return answer
+
+
+def refused(code: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+
+
+@on_a_loop
+async def test_every_producer_has_an_id_of_its_own_with_epoch_zero() -> None:
+    broker = await one_topic(controller=block(1000))
+
+    answers = [await ask(broker, version) for version in (0, 3, 5)]
+
+    assert [(one.error_code, one.producer_id, one.producer_epoch) for one in answers] == [
+        (0, 1000, 0),
+        (0, 1001, 0),
+        (0, 1002, 0),
+    ]
+
+
+@pytest.mark.parametrize(("producer", "epoch"), [(1000, 0), (123_456, 0), (1000, 32_767), (-5, 0)])
+@on_a_loop
+async def test_who_had_an_id_and_an_epoch_gets_a_new_id(producer: int, epoch: int) -> None:
+    broker = await one_topic(controller=block(2000))
+
+    answer = await ask(broker, producer_id=producer, producer_epoch=epoch)
+
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (0, 2000, 0)
+
+
+@pytest.mark.parametrize(("producer", "epoch"), [(1000, -1), (-1, 3)])
+@on_a_loop
+async def test_an_id_without_an_epoch_is_refused_and_so_is_an_epoch_without_an_id(
+    producer: int, epoch: int
+) -> None:
+    controller = block()
+    broker = await one_topic(controller=controller)
+
+    assert await ask(broker, producer_id=producer, producer_epoch=epoch) == refused(INVALID_REQUEST)
+    assert controller.asked == []
+
+
+@on_a_loop
+async def test_the_timeout_is_not_looked_at_without_a_transaction() -> None:
+    broker = await one_topic(controller=block())
+
+    answers = [await ask(broker, transaction_timeout_ms=ms) for ms in (0, -1, 2**31 - 1)]
+
+    assert [one.error_code for one in answers] == [0, 0, 0]
+
+
+@on_a_loop
+async def test_transactions_are_refused_for_good() -> None:
+    broker = await one_topic(controller=block())
+
+    assert await ask(broker, transactional_id="mine") == refused(NOT_AUTHORIZED)
+    assert await ask(broker, transactional_id="") == refused(INVALID_REQUEST)
+    assert await ask(broker, transactional_id="mine", producer_id=4) == refused(INVALID_REQUEST)
+
+
+@on_a_loop
+async def test_without_a_block_of_ids_the_producer_is_told_to_ask_again() -> None:
+    broker = await one_topic(controller=block(error=41))
+
+    assert await ask(broker) == refused(LOADING)
+
+
+class SilentController(FixedController):
+    async def call(self, request: object) -> object:
+        await asyncio.Event().wait()
+        return None
+
+
+@on_a_loop
+async def test_a_controller_that_does_not_answer_holds_nobody_up_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(init_producer_id, "WAIT_MAX_S", 0)
+    broker = await one_topic(controller=SilentController(None))
+
+    assert await ask(broker) == refused(LOADING)

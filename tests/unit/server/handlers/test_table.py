@@ -1,0 +1,53 @@
+"""The table of APIs is whole, and the page about it is current."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.apis import api
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import response_parts
+from barnabas.server.api import Api, NoAnswer
+from barnabas.server.handlers.reference import NOT_YET, NOTES, page
+from barnabas.server.handlers.table import APIS
+
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "apis.md"
+
+
+def test_every_key_is_spoken_once_or_has_a_reason_why_not() -> None:
+    spoken = [row.key for row in APIS]
+
+    assert sorted([*spoken, *NOT_YET]) == sorted(ApiKey)
+    assert set(NOTES) <= set(spoken)
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text() == page(), (
+        "run python -m barnabas.server.handlers.reference > docs/reference/apis.md"
+    )
+
+
+@pytest.mark.parametrize("row", APIS, ids=lambda row: row.key.name)
+def test_a_key_is_spoken_in_all_versions_of_kafka(row: Api) -> None:
+    theirs = api(row.key).versions
+
+    assert row.versions == range(theirs.first, theirs.last + 1)
+    # A row that advertises more must not advertise newer versions.
+    assert row.advertised is None or row.advertised.stop == row.versions.stop
+
+
+@pytest.mark.parametrize("row", APIS, ids=lambda row: row.key.name)
+def test_a_refusal_can_be_written_in_every_version(row: Api) -> None:
+    blank = api(row.key).request()
+
+    for version in row.versions:
+        answer = row.refuse(blank, version, ErrorCode.UNKNOWN_SERVER_ERROR)
+        assert not inspect.iscoroutine(answer)
+        if not isinstance(answer, NoAnswer):
+            response_parts(answer, version, key=row.key, correlation_id=1)
+
+
+def test_clients_hear_of_a_key_only_on_the_listener_that_kafka_has_it_on() -> None:
+    assert [row.key.name for row in APIS if "broker" not in api(row.key).listeners] == []

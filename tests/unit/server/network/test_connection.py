@@ -1,0 +1,452 @@
+"""One connection in the simulated world: order, pipelining, bounds, and its ends. Nothing here waits."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.offsets import ListOffsetsRequest, ListOffsetsResponse
+from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context
+from barnabas.server.dispatch import Dispatcher
+from barnabas.server.later import Later
+from barnabas.server.network.connection import PIPELINED_MAX, WAITING_BYTES_MAX
+from barnabas.server.network.listener import Listener
+from barnabas.server.network.pool import ConnectionLimits, ConnectionPool
+from barnabas.server.request_stats import RequestStats
+from barnabas.server.settings.endpoints import Endpoint
+from barnabas.sim.world import World, run_sim
+from support.frames import RawClient
+
+FIRST, SECOND = ApiKey.API_VERSIONS, ApiKey.LIST_OFFSETS
+FRAME_MAX = 1_000_000
+
+
+class Desk:
+    """Handlers for two APIs that do what a test says; `seen` is what was begun, in order."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.first: Callable[[Request], Answer] = lambda _: ApiVersionsResponse()
+        self.second: Callable[[Request], Answer] = lambda _: ListOffsetsResponse()
+
+    def apis(self) -> tuple[Api, ...]:
+        def refuse_first(_body: Any, _version: int, code: ErrorCode) -> object:
+            return ApiVersionsResponse(error_code=code)
+
+        def refuse_second(_body: Any, _version: int, _code: ErrorCode) -> object:
+            return ListOffsetsResponse(throttle_time_ms=-1)
+
+        return (
+            Api(FIRST, range(5), self._begun(lambda request: self.first(request)), refuse_first),
+            Api(SECOND, range(1, 12), self._begun(lambda request: self.second(request)), refuse_second),
+        )
+
+    def _begun(self, answer: Callable[[Request], Answer]) -> Callable[[Context, Request], Answer]:
+        def handle(_ctx: Context, request: Request) -> Answer:
+            self.seen.append(request.correlation_id)
+            return answer(request)
+
+        return handle
+
+
+class Place:
+    """A listener with a desk behind it, in a world."""
+
+    def __init__(self, world: World, listener: Listener, desk: Desk) -> None:
+        self.world = world
+        self.listener = listener
+        self.desk = desk
+        self.clients: list[RawClient] = []
+
+    async def connect(self) -> RawClient:
+        self.clients.append(await RawClient.connect("127.0.0.1", self.listener.port))
+        return self.clients[-1]
+
+
+@asynccontextmanager
+async def served(world: World, **limits: Any) -> AsyncIterator[Place]:
+    desk = Desk()
+    pool = ConnectionPool(
+        clock=world.clock,
+        limits=ConnectionLimits(
+            **{
+                "connections_max": 10,
+                "per_host_max": 10,
+                "per_host_overrides": {},
+                "idle_ms": 600_000,
+                **limits,
+            }
+        ),
+        request_bytes_max=FRAME_MAX,
+        stats=RequestStats(),
+        context=lambda host: Context(None, listener="PLAINTEXT", client_address=host),  # type: ignore[arg-type]
+    )
+    endpoint = Endpoint(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="PLAINTEXT")
+    listener = Listener(endpoint, pool, Dispatcher(desk.apis()), backlog=50)
+    await listener.bind()
+    await listener.serve()
+    sweep = asyncio.create_task(pool.run())
+    place = Place(world, listener, desk)
+    try:
+        yield place
+    finally:
+        for client in place.clients:
+            client.close()
+        sweep.cancel()
+        await listener.close(1)
+
+
+def story(do: Callable[[Place], Awaitable[None]], **limits: Any) -> None:
+    async def run(world: World) -> None:
+        async with served(world, **limits) as place:
+            await do(place)
+
+    run_sim(run)
+
+
+def ask_first(client: RawClient) -> int:
+    return client.send(ApiVersionsRequest(), 0, key=FIRST)
+
+
+def ask_second(client: RawClient) -> int:
+    return client.send(ListOffsetsRequest(replica_id=-1), 1, key=SECOND)
+
+
+def test_answers_come_in_the_order_of_requests_though_the_first_waits() -> None:
+    async def do(place: Place) -> None:
+        waiting = Later()
+        place.desk.first = lambda _: waiting
+        client = await place.connect()
+
+        numbers = [ask_first(client), ask_second(client), ask_second(client)]
+        await asyncio.sleep(1)
+        begun = list(place.desk.seen)
+        waiting.finish(ApiVersionsResponse(error_code=7))
+
+        assert begun == numbers, "those behind the one that waits were begun"
+        assert [(await client.answer())[0] for _ in numbers] == numbers
+
+    story(do)
+
+
+def test_nothing_begins_while_a_request_is_at_work() -> None:
+    async def do(place: Place) -> None:
+        done = asyncio.Event()
+
+        async def work() -> object:
+            await done.wait()
+            return ApiVersionsResponse()
+
+        place.desk.first = lambda _: work()
+        client = await place.connect()
+
+        ask_first(client)
+        ask_second(client)
+        await asyncio.sleep(1)
+        begun = list(place.desk.seen)
+        done.set()
+        await client.answer()
+        await client.answer()
+
+        assert begun == [0]
+        assert place.desk.seen == [0, 1]
+
+    story(do)
+
+
+def test_a_handler_that_raises_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def do(place: Place) -> None:
+        def broken(_: Request) -> Answer:
+            raise RuntimeError("a bug")
+
+        place.desk.first = broken
+        client = await place.connect()
+
+        ask_first(client)
+        _, answer = await client.answer()
+        ask_second(client)
+        await client.answer()
+
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+    story(do)
+
+    assert [record.exc_info is not None for record in caplog.records if record.levelno >= logging.ERROR] == [
+        True
+    ]
+
+
+def test_work_that_raises_is_answered_and_the_connection_goes_on() -> None:
+    async def do(place: Place) -> None:
+        async def work() -> object:
+            await asyncio.sleep(1)
+            raise RuntimeError("a bug")
+
+        place.desk.first = lambda _: work()
+        client = await place.connect()
+
+        ask_first(client)
+        ask_second(client)
+
+        assert (await client.answer())[1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert (await client.answer())[0] == 1
+
+    story(do)
+
+
+def test_a_client_that_floods_is_not_read_beyond_the_limit() -> None:
+    async def do(place: Place) -> None:
+        waiting: list[Later] = []
+
+        def wait(_: Request) -> Answer:
+            waiting.append(Later())
+            return waiting[-1]
+
+        place.desk.second = wait
+        client = await place.connect()
+        total = 5 * PIPELINED_MAX
+
+        for _ in range(total):
+            ask_second(client)
+        await asyncio.sleep(10)
+        at_first = len(place.desk.seen)
+        answered = []
+        for number in range(total):
+            waiting[number].finish(ListOffsetsResponse())
+            answered.append((await client.answer())[0])
+
+        assert at_first == PIPELINED_MAX
+        assert answered == list(range(total))
+
+    story(do)
+
+
+def test_a_client_that_does_not_read_does_not_fill_our_memory() -> None:
+    async def do(place: Place) -> None:
+        large = b"x" * 100_000
+        from barnabas.protocol.messages.cluster import ApiVersion
+
+        rows = [ApiVersion(api_key=1, min_version=0, max_version=0)] * (len(large) // 6)
+        place.desk.first = lambda _: ApiVersionsResponse(api_keys=rows)
+        client = await place.connect()
+        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        total = 200
+
+        for _ in range(total):
+            ask_first(client)
+        await asyncio.sleep(60)
+        begun_unread = len(place.desk.seen)
+        client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        answered = [(await client.answer())[0] for _ in range(total)]
+
+        assert begun_unread * len(large) < WAITING_BYTES_MAX + 4_000_000
+        assert begun_unread < total
+        assert answered == list(range(total))
+
+    story(do)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x7f\xff\xff\xff",
+        b"\xff\xff\xff\xff",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\x00\x00\x00\x00",
+        b"\x00\x00\x00\x02\x00\x00",
+        b"\x00\x00\x00\x0a\x00\x63\x00\x00\x00\x00\x00\x01\xff\xff",
+        b"\x00\x00\x00\x0a\x00\x02\x00\x63\x00\x00\x00\x01\xff\xff",
+    ],
+    ids=["2 GB", "negative", "http", "tls", "empty", "short", "unknown key", "unknown version"],
+)
+def test_what_cannot_be_answered_closes_the_connection_with_one_line(
+    garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="barnabas.server.network.connection")
+
+    async def do(place: Place) -> None:
+        client, other = await place.connect(), await place.connect()
+
+        client.writer.write(garbage)
+        closed = await asyncio.wait_for(client.is_closed(), 5)
+        ask_first(other)
+        await other.answer()
+
+        assert closed
+        assert len(place.listener.pool) == 1
+
+    story(do)
+
+    assert len(caplog.records) == 1
+
+
+def test_what_was_asked_before_garbage_is_still_answered() -> None:
+    async def do(place: Place) -> None:
+        waiting = Later()
+        place.desk.first = lambda _: waiting
+        client = await place.connect()
+
+        ask_first(client)
+        client.writer.write(b"\xff\xff\xff\xff")
+        await asyncio.sleep(1)
+        waiting.finish(ApiVersionsResponse())
+
+        assert (await client.answer())[0] == 0
+        assert await client.is_closed()
+
+    story(do)
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
+    async def do(place: Place) -> None:
+        client = await place.connect()
+        client.writer.write(b"\x00\x00\x00\x0a\x00\x12\x00\x63\x00\x00\x00\x05\xff\xff")
+
+        frame = await client.frame()
+
+        assert frame == b"\x00\x00\x00\x05" + b"\x00\x23" + b"\x00\x00\x00\x01" + b"\x00\x12\x00\x00\x00\x04"
+
+    story(do)
+
+
+def test_no_answer_is_no_answer_and_close_closes() -> None:
+    async def do(place: Place) -> None:
+        client = await place.connect()
+        place.desk.first = lambda _: NO_ANSWER
+
+        ask_first(client)
+        ask_second(client)
+        answered, _ = await client.answer()
+        place.desk.first = lambda _: CLOSE
+        ask_first(client)
+
+        assert answered == 1
+        assert await client.is_closed()
+
+    story(do)
+
+
+def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
+    async def do(place: Place) -> None:
+        idle, busy, half = [await place.connect() for _ in range(3)]
+        waiting = Later()
+        place.desk.first = lambda _: waiting
+        ask_first(busy)
+        half.writer.write(b"\x00\x00")
+
+        await asyncio.sleep(16)
+
+        assert len(place.listener.pool) == 1
+        assert await idle.is_closed()
+        assert await half.is_closed()
+        waiting.finish(ApiVersionsResponse())
+        assert (await busy.answer())[0] == 0
+
+    story(do, idle_ms=10_000)
+
+
+def test_half_a_frame_that_trickles_in_does_not_keep_a_connection_open() -> None:
+    async def do(place: Place) -> None:
+        client = await place.connect()
+        for byte in b"\x00\x00\x10\x00" + bytes(30):
+            client.writer.write(bytes([byte]))
+            await asyncio.sleep(1)
+
+        assert await client.is_closed()
+
+    story(do, idle_ms=10_000)
+
+
+def test_connections_beyond_the_limits_are_refused() -> None:
+    async def do(place: Place) -> None:
+        inside = [await place.connect() for _ in range(3)]
+        outside = await place.connect()
+
+        assert await outside.is_closed()
+        inside[0].close()
+        await asyncio.sleep(1)
+        again = await place.connect()
+        ask_first(again)
+        await again.answer()
+        assert place.listener.pool.refused == 1
+
+    story(do, per_host_max=3)
+
+
+def test_an_override_counts_for_its_host_only() -> None:
+    async def do(place: Place) -> None:
+        assert not await asyncio.wait_for(_answers(await place.connect()), 5)
+
+    async def _answers(client: RawClient) -> bool:
+        ask_first(client)
+        return not await client.is_closed()
+
+    story(do, per_host_overrides={"127.0.0.1": 0})
+
+
+def test_a_stop_finishes_what_was_accepted_and_hurries_those_who_wait() -> None:
+    async def do(place: Place) -> None:
+        waiting = Later()
+        waiting.on_hurry = lambda: waiting.finish(ApiVersionsResponse(error_code=5))
+        place.desk.first = lambda _: waiting
+
+        async def work() -> object:
+            await asyncio.sleep(0.5)
+            return ListOffsetsResponse()
+
+        place.desk.second = lambda _: work()
+        client = await place.connect()
+        ask_first(client)
+        ask_second(client)
+        await asyncio.sleep(0.1)
+
+        await place.listener.close(5)
+
+        assert (await client.answer())[1].error_code == 5
+        assert (await client.answer())[0] == 1
+        assert await client.is_closed()
+
+    story(do)
+
+
+def test_a_stop_does_not_wait_for_ever() -> None:
+    async def do(place: Place) -> None:
+        place.desk.first = lambda _: Later()
+        client = await place.connect()
+        ask_first(client)
+        await asyncio.sleep(1)
+        before = place.world.clock.monotonic_ms()
+
+        await place.listener.close(2)
+
+        assert place.world.clock.monotonic_ms() - before == pytest.approx(2000, abs=200)
+        assert await client.is_closed()
+
+    story(do)
+
+
+def test_a_client_that_goes_cancels_what_waits_for_it() -> None:
+    async def do(place: Place) -> None:
+        cancelled = []
+        waiting = Later()
+        waiting.on_cancel = lambda: cancelled.append(1)
+        place.desk.first = lambda _: waiting
+        client = await place.connect()
+        ask_first(client)
+        await asyncio.sleep(1)
+
+        client.writer.transport.abort()
+        await asyncio.sleep(1)
+
+        assert cancelled == [1]
+        assert len(place.listener.pool) == 0
+
+    story(do)

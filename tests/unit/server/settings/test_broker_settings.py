@@ -1,0 +1,159 @@
+"""From texts to typed settings: what is read, what is refused, and with which words."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.base import properties
+from barnabas.base.settings import InvalidSetting
+from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.settings.endpoints import Endpoint, Voter
+from support.broker_properties import combined
+
+SHIPPED = Path(__file__).parent / "shipped.properties"
+
+
+def parse(**changes: str | None) -> BrokerSettings:
+    """With `__` for `.` in names, so that they can be keywords."""
+    return BrokerSettings.parse(combined({name.replace("__", "."): text for name, text in changes.items()}))
+
+
+def test_a_node_gets_the_defaults_of_kafka() -> None:
+    settings = parse()
+
+    assert settings.node_id == 1
+    assert settings.num_partitions == 1
+    assert settings.socket_request_max_bytes == 100 << 20
+    assert settings.broker_session_timeout_ms == 9000
+    assert settings.log_dirs == ("/tmp/kafka-logs",)
+    assert settings.metadata_log_dir == "/tmp/kafka-logs"
+    assert settings.broker_rack is None
+    assert settings.log_config.retention_ms == 7 * 24 * 60 * 60 * 1000
+    assert settings.warnings == ()
+
+
+def test_the_file_that_kafka_ships_is_taken_as_it_is() -> None:
+    settings = BrokerSettings.parse(properties.parse(SHIPPED.read_bytes()))
+
+    assert settings.broker_listeners == (
+        Endpoint(name="PLAINTEXT", host="", port=9092, protocol="PLAINTEXT"),
+    )
+    assert settings.controller_listeners == (
+        Endpoint(name="CONTROLLER", host="", port=9093, protocol="PLAINTEXT"),
+    )
+    assert settings.advertised_broker_listeners[0].host == "localhost"
+    assert settings.advertised_controller_listeners[0].host == "localhost"
+    assert settings.controller_quorum_voters == (Voter(id=1, host="localhost", port=9093),)
+    assert settings.num_recovery_threads_per_data_dir == 1
+    assert settings.warnings == (
+        "offsets.topic.replication.factor=1 has no effect yet: consumer groups are not built yet",
+        "share.coordinator.state.topic.min.isr=1 has no effect yet: share groups are not built yet",
+        "share.coordinator.state.topic.replication.factor=1 has no effect yet: "
+        "share groups are not built yet",
+        "transaction.state.log.min.isr=1 has no effect yet: transactions are not built yet",
+        "transaction.state.log.replication.factor=1 has no effect yet: transactions are not built yet",
+    )
+
+
+def test_a_setting_for_later_is_checked_although_it_has_no_effect() -> None:
+    with pytest.raises(InvalidSetting, match=r"offsets\.topic\.num\.partitions=0: must be at least 1"):
+        parse(offsets__topic__num__partitions="0")
+
+
+def test_a_setting_for_later_with_its_default_needs_no_warning() -> None:
+    assert parse(offsets__topic__num__partitions="50").warnings == ()
+
+
+def test_what_topics_fall_back_on_goes_to_their_logs() -> None:
+    settings = parse(log__retention__hours="1", message__max__bytes="5000", log__cleanup__policy="compact")
+
+    assert settings.log_config.retention_ms == 3_600_000
+    assert settings.log_config.max_message_bytes == 5000
+    assert settings.log_config.compacts
+    assert settings.topic_defaults.keys() == {
+        "log.retention.hours",
+        "message.max.bytes",
+        "log.cleanup.policy",
+    }
+
+
+def test_chores_are_done_as_often_as_the_settings_say() -> None:
+    upkeep = parse(
+        log__retention__check__interval__ms="7",
+        log__flush__offset__checkpoint__interval__ms="900",
+        log__flush__start__offset__checkpoint__interval__ms="800",
+        log__cleaner__backoff__ms="5",
+        log__cleaner__enable="false",
+        log__flush__scheduler__interval__ms="100",
+        producer__id__expiration__ms="3",
+        producer__id__expiration__check__interval__ms="4",
+        log__cleaner__dedupe__buffer__size="2000000",
+    ).upkeep
+
+    assert upkeep.retention_check_ms == 7
+    assert upkeep.checkpoint_ms == 800
+    assert upkeep.cleaner_backoff_ms == 5
+    assert not upkeep.cleaner_enable
+    assert upkeep.flush_check_ms == 100
+    assert upkeep.producer_expiration_ms == 3
+    assert upkeep.producer_check_ms == 4
+    assert upkeep.cleaner_map_bytes == 2_000_000
+
+
+def test_flushes_are_looked_at_every_second_even_if_kafka_would_never_look() -> None:
+    assert parse().upkeep.flush_check_ms == 1000
+
+
+def test_both_kinds_of_threads_make_one_pool() -> None:
+    assert parse(num__io__threads="3", background__threads="2").blocking_threads == 5
+
+
+def test_log_dirs_goes_before_log_dir_and_metadata_lies_in_the_first() -> None:
+    settings = parse(log__dirs="/a,/b", log__dir="/c")
+
+    assert settings.log_dirs == ("/a", "/b")
+    assert settings.metadata_log_dir == "/a"
+    assert parse(log__dir="/c", metadata__log__dir="/m").metadata_log_dir == "/m"
+
+
+def test_the_number_of_a_node_can_be_given_under_its_older_name() -> None:
+    settings = BrokerSettings.parse(combined({"node.id": None, "broker.id": "1"}))
+
+    assert settings.node_id == 1
+    assert settings.controller_quorum_voters == (Voter(id=1, host="localhost", port=9093),)
+
+
+def test_limits_of_single_addresses_are_read() -> None:
+    overrides = parse(
+        max__connections__per__ip__overrides="10.0.0.1:3, ::1:5"
+    ).max_connections_per_ip_overrides
+
+    assert overrides == {"10.0.0.1": 3, "::1": 5}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("node.id", "-1", "must be at least 0"),
+        ("num.io.threads", "many", "must be a whole number of 32 bits"),
+        ("auto.create.topics.enable", "yes", "must be true or false"),
+        ("ssl.keystore.location", "/x", "TLS is not built yet"),
+        ("remote.log.storage.system.enable", "true", "this broker has no remote storage"),
+        ("log.cleaner.threads", "2", "logs are compacted one after another"),
+        ("zookeeper.connect", "localhost:2181", "no such setting"),
+        ("log.retention.ms", "0", "must be a negative number, which means for ever, or at least 1"),
+        ("log.segment.bytes", "1000", "must be at least 1048576"),
+        ("replica.lag.time.max.ms", "499", "must be at least 500"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_what_would_be_right(name: str, value: str, words: str) -> None:
+    with pytest.raises(InvalidSetting, match=words) as refused:
+        BrokerSettings.parse(combined({name: value}))
+
+    assert refused.value.name == name
+
+
+def test_what_was_given_is_kept() -> None:
+    given = combined({"num.partitions": "7"})
+
+    assert BrokerSettings.parse(given).given == given

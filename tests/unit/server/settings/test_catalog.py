@@ -1,0 +1,146 @@
+"""The declarations against what a broker of Kafka 4.3 says of its settings, and against our own promises."""
+
+import csv
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.settings import InvalidSetting, format_value
+from barnabas.server.settings.broker_settings import TOPIC_FALLBACKS, BrokerSettings
+from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP, find
+from barnabas.server.settings.declare import Change, Support
+from barnabas.storage.topic_settings import SETTINGS as TOPIC
+
+FIXTURE = Path(__file__).parents[3] / "fixtures" / "kafka-4.3" / "configs.tsv"
+# The value that the sample's broker had was not the default, so the fixture does not know the default.
+SET_IN_THIS_RUN = "(set in this run)"
+# Read together with others, under another name.
+COMBINED = {
+    "broker.id": "node_id",
+    "listeners": "broker_listeners",
+    "advertised.listeners": "advertised_broker_listeners",
+    "listener.security.protocol.map": "broker_listeners",
+    "controller.listener.names": "controller_listeners",
+    "security.inter.broker.protocol": "inter_broker_listener_name",
+    "log.dir": "log_dirs",
+    "controller.quorum.bootstrap.servers": "controller_quorum_voters",
+}
+
+
+def rows(scope: str) -> dict[str, dict[str, str]]:
+    with FIXTURE.open() as lines:
+        found = {row["name"]: row for row in csv.DictReader(lines, delimiter="\t") if row["scope"] == scope}
+    assert found, scope
+    return found
+
+
+SCOPES = {
+    "broker": {name: one for name, one in BROKER.items() if not one.internal},
+    "group": GROUP,
+    "client_metrics": CLIENT_METRICS,
+}
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_the_settings_are_those_of_kafka(scope: str) -> None:
+    assert SCOPES[scope].keys() == rows(scope).keys()
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_types_defaults_and_secrets_are_those_of_kafka(scope: str) -> None:
+    for name, theirs in rows(scope).items():
+        ours = SCOPES[scope][name]
+        assert ours.type.label == theirs["type"], name
+        assert ours.sensitive == (theirs["sensitive"] == "sensitive"), name
+        assert ours.is_dynamic == (theirs["change"] == "dynamic"), name
+        if theirs["default"] != SET_IN_THIS_RUN:
+            assert (format_value(ours.default) or "") == theirs["default"].replace("null", ""), name
+            assert (ours.default is None) == (theirs["default"] == "null"), name
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_every_setting_says_what_it_is_for_in_a_sentence(scope: str) -> None:
+    for name, one in SCOPES[scope].items():
+        assert one.doc.endswith("."), name
+        assert one.doc[0].isupper() or one.doc.split()[0] in TOPIC, name
+        assert (one.status.reason == "") == (one.status.support is Support.WORKS), name
+
+
+def test_every_setting_that_is_said_to_work_is_read_somewhere() -> None:
+    read = {one.name for one in fields(BrokerSettings)}
+
+    unread = {
+        name
+        for name, one in BROKER.items()
+        if one.works
+        and one.attribute not in read
+        and name not in TOPIC_FALLBACKS
+        and COMBINED.get(name) not in read
+    }
+
+    assert unread == set()
+
+
+def test_what_topics_fall_back_on_is_declared_with_the_same_type_and_default() -> None:
+    for setting in TOPIC.values():
+        for synonym in setting.synonyms:
+            assert BROKER[synonym.name].type is synonym.type, synonym.name
+        if setting.synonyms:
+            first = BROKER[setting.synonyms[0].name]
+            assert first.default in (setting.default, None), first.name
+
+
+def test_only_settings_that_kafka_changes_on_the_fly_can_be_fixed() -> None:
+    for name, one in BROKER.items():
+        assert not one.fixed or one.is_dynamic, name
+        assert not one.fixed or one.works, name
+
+
+def test_a_setting_for_one_broker_is_told_from_one_for_all() -> None:
+    assert find("listeners").change is Change.PER_BROKER
+    assert find("message.max.bytes").change is Change.CLUSTER_WIDE
+    assert find("num.partitions").change is Change.READ_ONLY
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(
+        InvalidSetting, match=r"num\.partition=\(hidden\): no such setting; is num\.partitions meant"
+    ):
+        find("num.partition")
+
+
+def test_an_unknown_name_that_is_like_no_other_is_refused_without_a_hint() -> None:
+    with pytest.raises(InvalidSetting, match=r"no such setting$"):
+        find("xyzzy")
+
+
+def test_settings_of_one_listener_are_refused_with_the_reason() -> None:
+    with pytest.raises(InvalidSetting, match="a listener cannot have settings of its own yet"):
+        find("listener.name.plaintext.max.connections")
+
+
+def test_a_setting_that_is_not_supported_takes_its_default_and_nothing_else() -> None:
+    threads = find("num.network.threads")
+
+    assert threads.parse_supported("3") == 3
+    with pytest.raises(InvalidSetting, match=r"num\.network\.threads=4: a broker is one event loop"):
+        threads.parse_supported("4")
+
+
+def test_a_refused_secret_is_not_repeated() -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        find("ssl.key.password").parse_supported("hunter2")
+
+    assert "hunter2" not in str(refused.value)
+    assert "TLS is not built yet" in str(refused.value)
+
+
+def test_an_entry_that_comes_twice_in_a_list_is_one_entry() -> None:
+    assert find("log.dirs").parse("/a, /b,/a") == ("/a", "/b")
+
+
+@pytest.mark.parametrize("text", ["", "/a,,/b"])
+def test_lists_that_kafka_refuses_are_refused(text: str) -> None:
+    with pytest.raises(InvalidSetting, match="a list of one entry at least"):
+        find("log.dirs").parse(text)

@@ -1,0 +1,133 @@
+"""Settings that change while the broker runs."""
+
+import logging
+
+import pytest
+
+from barnabas.base.settings import InvalidSetting
+from barnabas.metadata.image import ALL_BROKERS, BROKER_RESOURCE, ConfigResource, MetadataImage
+from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.settings.dynamic import DynamicSettings
+from support.broker_properties import combined
+
+ME = ConfigResource(BROKER_RESOURCE, "1")
+OTHER = ConfigResource(BROKER_RESOURCE, "2")
+
+
+def started(**static: str) -> DynamicSettings:
+    return DynamicSettings(
+        BrokerSettings.parse(combined({name.replace("_", "."): text for name, text in static.items()}))
+    )
+
+
+def image(configs: dict[ConfigResource, dict[str, str]]) -> MetadataImage:
+    return MetadataImage(configs=configs)
+
+
+def test_the_properties_file_holds_as_long_as_the_metadata_says_nothing() -> None:
+    settings = started(max_connections="10")
+
+    assert settings.take(image({})) == frozenset()
+    assert settings.now.max_connections == 10
+
+
+def test_one_broker_goes_before_all_brokers_and_these_before_the_file() -> None:
+    settings = started(max_connections="10")
+
+    settings.take(image({ALL_BROKERS: {"max.connections": "20"}}))
+    assert settings.now.max_connections == 20
+
+    settings.take(image({ALL_BROKERS: {"max.connections": "20"}, ME: {"max.connections": "30"}}))
+    assert settings.now.max_connections == 30
+
+    settings.take(image({}))
+    assert settings.now.max_connections == 10
+
+
+def test_what_is_set_for_another_broker_changes_nothing() -> None:
+    settings = started()
+
+    assert settings.take(image({OTHER: {"max.connections": "1"}})) == frozenset()
+    assert settings.now == settings.static
+
+
+def test_listeners_are_told_what_changed_and_only_then() -> None:
+    settings = started()
+    told: list[tuple[int, frozenset[str]]] = []
+    settings.subscribe(lambda now, changed: told.append((now.max_connections, changed)))
+
+    settings.take(image({ME: {"max.connections": "7"}}))
+    settings.take(image({ME: {"max.connections": "7"}}))
+    settings.take(image({ME: {"max.connections": " 7 "}}))
+
+    assert told == [(7, frozenset({"max_connections"}))]
+
+
+def test_a_change_for_topics_is_a_change_of_their_defaults() -> None:
+    settings = started(log_retention_hours="5")
+
+    changed = settings.take(image({ALL_BROKERS: {"log.retention.ms": "1000"}}))
+
+    assert changed == {"topic_defaults", "log_config"}
+    assert settings.now.log_config.retention_ms == 1000
+
+
+def test_settings_that_cannot_be_used_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    settings = started()
+
+    with caplog.at_level(logging.ERROR):
+        settings.take(image({ALL_BROKERS: {"max.connections": "5", "foo": "1", "num.replica.fetchers": "4"}}))
+
+    assert settings.now.max_connections == 5
+    assert "foo" in caplog.text
+    assert "brokers do not fetch from each other yet" in caplog.text
+    shown = {row.name: row.value for row in settings.view().broker()}
+    assert shown["max.connections"] == "5"
+    assert shown["num.replica.fetchers"] == "1"
+
+
+def test_settings_that_are_wrong_together_leave_everything_as_it_was(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = started()
+    settings.take(image({ME: {"max.connections": "5"}}))
+
+    with caplog.at_level(logging.ERROR):
+        changed = settings.take(image({ME: {"max.connections": "6", "max.connections.per.ip": "0"}}))
+
+    assert changed == frozenset()
+    assert settings.now.max_connections == 5
+    assert "max.connections.per.ip=0" in caplog.text
+    assert {row.name: row.value for row in settings.view().broker()}["max.connections"] == "5"
+
+
+def test_a_change_is_checked_against_what_holds_already() -> None:
+    settings = started(max_connections_per_ip_overrides="127.0.0.1:5")
+    alone = started()
+
+    settings.check(ME, {"max.connections.per.ip": "0"})
+    settings.check(ALL_BROKERS, {"max.connections.per.ip": "0"})
+    for resource in (ME, ALL_BROKERS):
+        with pytest.raises(InvalidSetting, match=r"unless max\.connections\.per\.ip\.overrides is set"):
+            alone.check(resource, {"max.connections.per.ip": "0"})
+
+    assert settings.now.max_connections_per_ip == 2**31 - 1
+
+
+def test_a_change_for_all_is_checked_beside_what_is_set_for_this_broker() -> None:
+    settings = started()
+    settings.take(image({ME: {"max.connections.per.ip.overrides": "127.0.0.1:5"}}))
+
+    settings.check(ALL_BROKERS, {"max.connections.per.ip": "0"})
+    with pytest.raises(InvalidSetting):
+        settings.check(ME, {"max.connections.per.ip": "0"})
+
+
+def test_what_cannot_be_used_is_named_once_and_not_with_every_image(caplog: pytest.LogCaptureFixture) -> None:
+    settings = started()
+
+    with caplog.at_level(logging.ERROR):
+        settings.take(image({ALL_BROKERS: {"foo": "1"}}))
+        settings.take(image({ALL_BROKERS: {"foo": "1"}, OTHER: {"max.connections": "1"}}))
+
+    assert len(caplog.records) == 1

@@ -1,0 +1,249 @@
+"""Settings that have to fit together. What is accepted and refused was tried on Kafka 4.3.0, one by one."""
+
+import pytest
+
+from barnabas.base.settings import InvalidSetting
+from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.settings.endpoints import Endpoint
+from support.broker_properties import combined
+
+MAP = "listener.security.protocol.map"
+TWO_STACKS = "PLAINTEXT://127.0.0.1:9092,OTHER://[::1]:9092,CONTROLLER://localhost:9093"
+CLIENTS = "CLIENTS://localhost:9092,CONTROLLER://localhost:9093"
+FOO = "PLAINTEXT://localhost:9092,FOO://localhost:9094,CONTROLLER://localhost:9093"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"controller.quorum.voters": None, "controller.quorum.bootstrap.servers": "localhost:9093"},
+        {"controller.quorum.voters": "1@0.0.0.0:0"},
+        {"controller.quorum.voters": "1@[::1]:9093"},
+        {"listeners": TWO_STACKS, MAP: "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT,CONTROLLER:PLAINTEXT"},
+        {"listeners": "PLAINTEXT://localhost:0,CONTROLLER://localhost:0"},
+        {"listeners": "plaintext://localhost:9092,CONTROLLER://localhost:9093"},
+        {"listeners": "PLAINTEXT://localhost:9092,controller://localhost:9093"},
+        {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"},
+        {
+            "listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://localhost:9093",
+            "advertised.listeners": "PLAINTEXT://host:9092",
+        },
+        {"listeners": "PLAINTEXT://localhost:9092,CONTROLLER://0.0.0.0:9093"},
+        {"advertised.listeners": "PLAINTEXT://a:9092,CONTROLLER://b:9092"},
+        {"advertised.listeners": "PLAINTEXT://a:0"},
+        {"controller.listener.names": "CONTROLLER,CONTROLLER"},
+        {MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:plaintext"},
+        {"inter.broker.listener.name": "plaintext"},
+        {
+            "listeners": CLIENTS,
+            MAP: "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "CLIENTS",
+        },
+        {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:3"},
+        {"connections.max.idle.ms": "101"},
+        {"connections.max.idle.ms": "-1"},
+        {"log.cleaner.dedupe.buffer.size": "1048577"},
+        {"log.retention.ms": "-5"},
+    ],
+)
+def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
+    BrokerSettings.parse(combined(changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "words"),
+    [
+        ({"node.id": None}, "node.id", "must be set"),
+        ({"broker.id": "2"}, "broker.id", "must be the same as node.id=1"),
+        ({"process.roles": None}, "process.roles", "must be set"),
+        ({"process.roles": ""}, "process.roles", "one or more of broker, controller"),
+        ({"process.roles": "broker,boss"}, "process.roles", "one or more of broker, controller"),
+        ({"controller.quorum.voters": "2@localhost:9093"}, "controller.quorum.voters", "must have node.id=1"),
+        ({"controller.quorum.voters": None}, "controller.quorum.voters", "as 1@host:port"),
+        ({"controller.quorum.voters": "localhost:9093"}, "controller.quorum.voters", "must be id@host:port"),
+        (
+            {"controller.quorum.voters": "x@localhost:9093"},
+            "controller.quorum.voters",
+            "with a number for id",
+        ),
+        (
+            {"controller.quorum.voters": "1@localhost"},
+            "controller.quorum.voters",
+            "'localhost' must be host:port",
+        ),
+        (
+            {"controller.quorum.bootstrap.servers": "localhost"},
+            "controller.quorum.bootstrap.servers",
+            "must be host:port",
+        ),
+        (
+            {"listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9092"},
+            "listeners",
+            "PLAINTEXT and CONTROLLER share port 9092",
+        ),
+        (
+            {"listeners": "PLAINTEXT://a:9092,PLAINTEXT://a:9094,CONTROLLER://a:9093"},
+            "listeners",
+            "the listener PLAINTEXT comes twice",
+        ),
+        (
+            {"listeners": "PLAINTEXT://localhost,CONTROLLER://a:9093"},
+            "listeners",
+            "'PLAINTEXT://localhost' must be",
+        ),
+        ({"listeners": "PLAINTEXT:a:9092,CONTROLLER://a:9093"}, "listeners", "must be NAME://host:port"),
+        ({"listeners": "://a:9092,CONTROLLER://a:9093"}, "listeners", "must be NAME://host:port"),
+        ({"listeners": FOO}, "listeners", "FOO has no protocol in listener.security.protocol.map"),
+        (
+            {"listeners": "CONTROLLER://localhost:9093"},
+            "advertised.listeners",
+            "must have a listener for clients",
+        ),
+        (
+            {"listeners": "PLAINTEXT://localhost:9092"},
+            "controller.listener.names",
+            "CONTROLLER must be one of",
+        ),
+        (
+            {"listeners": None},
+            "controller.listener.names",
+            "CONTROLLER must be one of the listeners, PLAINTEXT",
+        ),
+        (
+            {"listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://localhost:9093"},
+            "advertised.listeners",
+            "nobody can connect to 0.0.0.0",
+        ),
+        ({"advertised.listeners": "FOO://localhost:9092"}, "advertised.listeners", "FOO has no protocol"),
+        (
+            {"advertised.listeners": "CONTROLLER://b:9092"},
+            "advertised.listeners",
+            "must have a listener for clients",
+        ),
+        ({"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"}, "advertised.listeners", "comes twice"),
+        (
+            {
+                "advertised.listeners": "PLAINTEXT://a:1,FOO://b:2",
+                MAP: "PLAINTEXT:PLAINTEXT,FOO:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            },
+            "advertised.listeners",
+            "FOO must be one of the listeners, PLAINTEXT, CONTROLLER",
+        ),
+        ({"controller.listener.names": None}, "controller.listener.names", "must be set"),
+        ({"controller.listener.names": "CONTROLLER,BAR"}, "controller.listener.names", "BAR must be one of"),
+        ({"controller.listener.names": "PLAINTEXT"}, "listeners", "CONTROLLER has no protocol"),
+        ({MAP: "PLAINTEXT:PLAINTEXT"}, "listeners", "CONTROLLER has no protocol"),
+        ({MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:FOO"}, MAP, "'CONTROLLER:FOO' must be NAME:PROTOCOL"),
+        ({MAP: "PLAINTEXT"}, MAP, "'PLAINTEXT' must be NAME:PROTOCOL"),
+        ({MAP: ""}, "listeners", "PLAINTEXT has no protocol"),
+        ({"inter.broker.listener.name": "FOO"}, "inter.broker.listener.name", "of which there are PLAINTEXT"),
+        ({"inter.broker.listener.name": "CONTROLLER"}, "inter.broker.listener.name", "must name a listener"),
+        (
+            {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
+            "security.inter.broker.protocol",
+            "only one of",
+        ),
+        ({"security.inter.broker.protocol": "SSL"}, "security.inter.broker.protocol", "must name a listener"),
+        (
+            {"listeners": CLIENTS, MAP: "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT"},
+            "security.inter.broker.protocol",
+            "inter.broker.listener.name chooses one",
+        ),
+        ({"queued.max.request.bytes": "100"}, "queued.max.request.bytes", "requests are not queued"),
+        (
+            {"max.connections.per.ip": "0"},
+            "max.connections.per.ip",
+            "unless max.connections.per.ip.overrides is set",
+        ),
+        (
+            {"max.connections.per.ip.overrides": "127.0.0.1"},
+            "max.connections.per.ip.overrides",
+            "address:number",
+        ),
+        (
+            {"max.connections.per.ip.overrides": "127.0.0.1:x"},
+            "max.connections.per.ip.overrides",
+            "address:number",
+        ),
+        (
+            {"max.connections.per.ip.overrides": "bad host:1"},
+            "max.connections.per.ip.overrides",
+            "address:number",
+        ),
+        ({"connections.max.idle.ms": "100"}, "connections.max.idle.ms", "must be negative or more than"),
+        ({"connections.max.idle.ms": "0"}, "connections.max.idle.ms", "must be negative or more than"),
+        ({"log.cleaner.dedupe.buffer.size": "1048576"}, "log.cleaner.dedupe.buffer.size", "at least 1048577"),
+    ],
+)
+def test_what_kafka_refuses_is_refused_with_the_reason(
+    changes: dict[str, str | None], name: str, words: str
+) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        BrokerSettings.parse(combined(changes))
+
+    assert refused.value.name == name
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"process.roles": "broker", "node.id": "2"}, "a node with one role is not built yet"),
+        ({"controller.quorum.voters": "1@a:1,2@b:2"}, "a quorum of several is not built yet"),
+        ({"controller.quorum.voters": "1@a:1,1@b:2"}, "voter 1 comes twice"),
+        ({"listeners": "PLAINTEXT://a:70000,CONTROLLER://a:1"}, "must be between 0 and 65535"),
+        ({"listeners": "PLAINTEXT://a:-1,CONTROLLER://a:1"}, "must be between 0 and 65535"),
+        (
+            {"listeners": "SSL://a:1,CONTROLLER://a:2", MAP: "SSL:SSL,CONTROLLER:PLAINTEXT"},
+            "SSL would speak SSL; only PLAINTEXT is built so far",
+        ),
+        ({"max.connections.per.ip.overrides": "127.0.0.1:-1"}, "with a number from 0 on"),
+        ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "3"}, "is above"),
+        ({"socket.send.buffer.bytes": "0"}, "must be -1 or at least 1"),
+    ],
+)
+def test_what_kafka_accepts_and_cannot_work_here_is_refused(
+    changes: dict[str, str | None], words: str
+) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        BrokerSettings.parse(combined(changes))
+
+    assert words in str(refused.value)
+
+
+def test_a_mapping_of_protocols_that_no_listener_uses_is_no_mistake() -> None:
+    settings = BrokerSettings.parse(combined({MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL"}))
+
+    assert [one.name for one in settings.broker_listeners] == ["PLAINTEXT"]
+
+
+def test_of_two_mappings_of_one_listener_the_last_counts() -> None:
+    with pytest.raises(InvalidSetting, match="PLAINTEXT would speak SSL"):
+        BrokerSettings.parse(combined({MAP: "PLAINTEXT:PLAINTEXT,PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"}))
+
+
+def test_controllers_are_advertised_at_their_listener_unless_told_otherwise() -> None:
+    plain = BrokerSettings.parse(combined({"advertised.listeners": "PLAINTEXT://a:1"}))
+    told = BrokerSettings.parse(combined({"advertised.listeners": "PLAINTEXT://a:1,CONTROLLER://b:2"}))
+
+    assert [(one.host, one.port) for one in plain.advertised_controller_listeners] == [("localhost", 9093)]
+    assert [(one.host, one.port) for one in told.advertised_controller_listeners] == [("b", 2)]
+    assert [(one.host, one.port) for one in told.advertised_broker_listeners] == [("a", 1)]
+
+
+def test_an_address_of_ipv6_loses_its_brackets() -> None:
+    settings = BrokerSettings.parse(
+        combined({"listeners": "PLAINTEXT://[::1]:9092,CONTROLLER://localhost:9093"})
+    )
+
+    assert settings.broker_listeners[0].host == "::1"
+
+
+def test_what_a_listener_leaves_open_is_filled_in_when_it_is_known() -> None:
+    anywhere = Endpoint(name="PLAINTEXT", host="", port=0, protocol="PLAINTEXT")
+    fixed = Endpoint(name="PLAINTEXT", host="a", port=1, protocol="PLAINTEXT")
+
+    assert anywhere.reached_at(hostname="box", port=4711) == Endpoint(
+        name="PLAINTEXT", host="box", port=4711, protocol="PLAINTEXT"
+    )
+    assert fixed.reached_at(hostname="box", port=4711) == fixed

@@ -1,0 +1,76 @@
+"""What an import contract cannot see: broker code throws no dice of its own, opens no files, and asks nobody
+for the time. Everything of that kind is handed in, so that the simulator can hand in its own.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import barnabas
+
+SOURCE = Path(barnabas.__file__).parent
+ROOMS = ("storage", "raft", "metadata", "controller", "replication", "server")
+FILES = [path for room in ROOMS for path in sorted((SOURCE / room).rglob("*.py"))]
+# The one who has the files: the port's other side.
+OUTSIDE = {SOURCE / "storage" / "disk.py"}
+CALLS = {"open", "exec", "eval"}
+ATTRIBUTES = {
+    "to_thread",
+    "run_in_executor",
+    "SystemRandom",
+    "urandom",
+    "monotonic",
+    "perf_counter",
+    "time_ns",
+    "time",
+    "utcnow",
+    "today",
+}
+
+
+def offences(tree: ast.AST) -> list[str]:
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found += [
+                    f"import {one.name}" for one in names if one.name in ("random", "secrets", "datetime")
+                ]
+            case ast.ImportFrom(module="random", names=names):
+                found += [f"from random import {one.name}" for one in names if one.name != "Random"]
+            case ast.ImportFrom(module=("secrets" | "datetime") as module):
+                found.append(f"from {module}")
+            case ast.Call(func=ast.Name(id=name)) if name in CALLS:
+                found.append(f"line {node.lineno}: {name}()")
+            case ast.Call(func=ast.Name(id="Random")):
+                found.append(f"line {node.lineno}: dice of its own")
+            case ast.Call(func=ast.Attribute(attr=name)) if name in ATTRIBUTES:
+                found.append(f"line {node.lineno}: .{name}()")
+    return found
+
+
+def test_the_rooms_have_files() -> None:
+    assert len(FILES) > 150
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_is_taken_from_the_machine(path: Path) -> None:
+    if path not in OUTSIDE:
+        assert offences(ast.parse(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import random\n",
+        "from random import choice\n",
+        "open('x')\n",
+        "Random(1)\n",
+        "loop.time()\n",
+        "asyncio.to_thread(f)\n",
+        "import secrets\n",
+    ],
+)
+def test_what_must_not_be_is_found(text: str) -> None:
+    assert offences(ast.parse(text)) != []
