@@ -1,7 +1,8 @@
 """`barnabas COMMAND ...`: find the command and run it.
 
 A command module has a docstring whose first line is its help, `arguments(parser)` and
-`run(options) -> exit code`. Exit codes: 0 done, 1 failed, 2 misused.
+`run(options) -> exit code`. Exit codes: 0 done, 1 failed, 2 misused. A command that has a model with other
+habits brings a `Parser` of its own. Only the module of the command that is run is imported.
 """
 
 import argparse
@@ -12,13 +13,20 @@ from importlib import import_module
 
 from barnabas import __version__
 from barnabas.base.errors import BarnabasError
+from barnabas.cli.misuse import Misuse
 
 # The name on the command line and its line in the help; the module is cli/NAME.py.
 COMMANDS = {
+    "up": "a local cluster in the foreground",
+    "broker": "one node from a server.properties file: kafka-server-start.sh",
+    "storage": "format log directories and look at them: kafka-storage.sh",
     "version": "what is installed, and whether its kernels are compiled",
     "demo": "a tour of what exists so far",
     "dump-log": "what is in the files of a log: kafka-dump-log.sh",
 }
+
+# What a shell says of a program that Ctrl-C ended.
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,19 +41,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name not in COMMANDS:
         print(f"barnabas: no command {name!r}\n\n{usage()}", file=sys.stderr)
         return 2
-    module = import_module(f"barnabas.cli.{name.replace('-', '_')}")
-    parser = argparse.ArgumentParser(prog=f"barnabas {name}", description=COMMANDS[name])
-    module.arguments(parser)
     try:
-        return int(module.run(parser.parse_args(words[1:])))
+        return _run(name, words[1:])
     except BarnabasError as error:
         print(f"barnabas {name}: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, Misuse) else 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has seen enough (`barnabas ... | head`). Nothing can be said to it any
         # more, and Python would try once again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        # A disk or a network that does not do what was asked of it: one line, and the file if it has one.
+        where = f"{error.filename}: " if error.filename is not None else ""
+        print(f"barnabas {name}: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+def _run(name: str, words: list[str]) -> int:
+    module = import_module(f"barnabas.cli.{name.replace('-', '_')}")
+    make = getattr(module, "Parser", argparse.ArgumentParser)
+    parser = make(prog=f"barnabas {name}", description=COMMANDS[name])
+    module.arguments(parser)
+    return int(module.run(parser.parse_args(words)))
 
 
 def usage() -> str:

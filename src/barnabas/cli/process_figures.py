@@ -1,0 +1,46 @@
+"""What the operating system says of this process, for the metrics: Linux' /proc, as far as it is there."""
+
+import os
+import resource
+import time
+from pathlib import Path
+from typing import Final
+
+from barnabas.server.metrics_sources import ProcessFigures
+
+_PROC: Final = Path("/proc/self")
+_RESIDENT_PAGES_AT: Final = 1
+_KILOBYTE: Final = 1024
+
+
+class ProcessReader:
+    """Made at the start of the process; called for every look at the metrics."""
+
+    def __init__(self) -> None:
+        self._started_at = time.time()
+        self._page_bytes = resource.getpagesize()
+
+    def __call__(self) -> ProcessFigures:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return ProcessFigures(
+            resident_bytes=self._resident_bytes(used),
+            cpu_seconds=used.ru_utime + used.ru_stime,
+            started_at_seconds=self._started_at,
+            open_files=_open_files(),
+            open_files_max=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        )
+
+    def _resident_bytes(self, used: resource.struct_rusage) -> int:
+        try:
+            pages = (_PROC / "statm").read_text().split()[_RESIDENT_PAGES_AT]
+        except OSError:
+            # Without /proc the most there ever was is the best that is known.
+            return used.ru_maxrss * _KILOBYTE
+        return int(pages) * self._page_bytes
+
+
+def _open_files() -> int:
+    try:
+        return len(os.listdir(_PROC / "fd"))
+    except OSError:
+        return 0

@@ -1,0 +1,217 @@
+"""`barnabas up` and `barnabas broker` as processes: what is printed, how they end, and what they refuse."""
+
+import json
+import signal
+import socket
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.main import main
+from support.processes import Running, run_to_end, started
+
+
+@pytest.fixture
+def err(tmp_path: Path) -> Path:
+    return tmp_path / "stderr.txt"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def reach(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_says_ready_once_serves_and_stops_cleanly(data: Path, err: Path, number: signal.Signals) -> None:
+    with started(err, "up", "--dir", str(data), "--port", "0") as up:
+        [address] = up.ready()
+        reach(address)
+
+        ended = up.stop(number)
+
+    assert (ended.code, ended.out) == (0, "")
+    assert f"stopping signal={number.name}" in ended.err
+    assert "Traceback" not in ended.err
+    assert (data / ".kafka_cleanshutdown").exists()
+
+
+def test_a_second_start_on_the_same_directory_is_the_same_cluster(data: Path, err: Path) -> None:
+    for _ in range(2):
+        with started(err, "up", "--dir", str(data), "--port", "0") as up:
+            up.ready()
+            meta = (data / "meta.properties").read_text()
+            assert up.stop().code == 0
+
+    assert (data / "meta.properties").read_text() == meta
+    assert "formatted" not in err.read_text()
+
+
+def test_a_directory_that_is_in_use_is_refused_in_one_line(data: Path, err: Path, tmp_path: Path) -> None:
+    with started(err, "up", "--dir", str(data), "--port", "0") as first:
+        [address] = first.ready()
+
+        second = run_to_end(tmp_path / "second.txt", "up", "--dir", str(data), "--port", "0")
+
+        reach(address)
+        assert first.stop().code == 0
+    assert second.code == 1
+    assert second.out == ""
+    assert second.err == (
+        f"barnabas up: log directory {data} is in use: .lock in it is locked by another broker\n"
+    )
+
+
+def test_a_port_in_use_is_refused_in_one_line_and_nothing_is_made(data: Path, err: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        ended = run_to_end(err, "up", "--dir", str(data), "--port", str(port))
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == f"barnabas up: cannot listen on 127.0.0.1:{port}: another program listens there\n"
+    assert not data.exists()
+
+
+def test_a_metrics_port_in_use_is_refused_too(data: Path, err: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        ended = run_to_end(err, "up", "--dir", str(data), "--port", "0", "--metrics-port", str(port))
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == f"barnabas up: cannot listen on 127.0.0.1:{port}: another program listens there\n"
+    assert not data.exists()
+
+
+def test_metrics_are_served_when_they_are_asked_for(data: Path, err: Path) -> None:
+    words = ["up", "--dir", str(data), "--port", "0", "--metrics-port", "0", "--log-format", "json"]
+    with started(err, *words) as up:
+        up.ready()
+        lines = [json.loads(line) for line in up.err.splitlines()]
+        [served] = [line for line in lines if line["event"] == "metrics served"]
+        root = f"http://127.0.0.1:{served['port']}"
+
+        with urllib.request.urlopen(f"{root}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+        with urllib.request.urlopen(f"{root}/ready", timeout=5) as answer:
+            assert answer.status == 200
+        assert up.stop().code == 0
+
+    assert "# TYPE barnabas_" in text
+    # And all of the log is JSON, to the end.
+    assert all(json.loads(line)["level"] == "INFO" for line in err.read_text().splitlines())
+
+
+def test_without_a_directory_nothing_is_left_behind(err: Path) -> None:
+    with started(err, "up", "--port", "0") as up:
+        up.ready()
+        [line] = [line for line in up.err.splitlines() if "data is temporary" in line]
+        directory = Path(line.rpartition("dir=")[2])
+        assert (directory / "meta.properties").exists()
+
+        assert up.stop().code == 0
+
+    assert not directory.exists()
+
+
+def test_at_level_warning_nothing_but_ready_is_said(data: Path, err: Path) -> None:
+    with started(err, "up", "--dir", str(data), "--port", "0", "--log-level", "warning") as up:
+        up.ready()
+        assert up.stop() == (0, "", "")
+
+
+def test_settings_that_have_no_effect_yet_are_told_of_once(data: Path, err: Path) -> None:
+    words = ["up", "--dir", str(data), "--port", "0", "--config", "offsets.topic.num.partitions=7"]
+    with started(err, *words) as up:
+        up.ready()
+        up.stop()
+
+    assert err.read_text().count("offsets.topic.num.partitions=7") == 1
+
+
+def test_on_all_addresses_the_one_that_is_told_can_be_reached(data: Path, err: Path) -> None:
+    with started(err, "up", "--dir", str(data), "--port", "0", "--host", "0.0.0.0") as up:
+        [address] = up.ready()
+
+        assert not address.startswith(("0.0.0.0", "127."))
+        reach(address)
+        assert up.stop().code == 0
+
+
+def test_a_directory_of_dynamic_voters_is_refused_and_left_alone(data: Path, err: Path) -> None:
+    assert main(["up", "--dir", str(data), "--brokers", "2"]) == 2
+    with started(err, "up", "--dir", str(data), "--port", "0") as up:
+        up.ready()
+        up.stop()
+    # What Kafka writes when voters are in the log.
+    state = data / "__cluster_metadata-0" / "quorum-state"
+    state.write_text('{"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"x","data_version":1}')
+    before = {path: path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file()}
+
+    ended = run_to_end(err, "up", "--dir", str(data), "--port", "0")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert f"{data} has dynamic voters (kraft.version 1, as quorum-state tells)" in ended.err
+    assert {path: path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file()} == before
+
+
+@pytest.fixture
+def config(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A formatted node's file."""
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "process.roles=broker,controller\nnode.id=5\n"
+        "listeners=PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:0,CONTROLLER://127.0.0.1:0\n"
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+        f"controller.listener.names=CONTROLLER\ncontroller.quorum.voters=5@127.0.0.1:0\nlog.dirs={data}\n"
+    )
+    assert main(["storage", "format", "-t", "8UFBlDBzRM2WGJual5ztlg", "-c", str(path)]) == 0
+    capsys.readouterr()
+    return path
+
+
+def test_a_node_from_a_file_serves_all_its_listeners(config: Path, err: Path, data: Path) -> None:
+    with started(err, "broker", str(config), "--override", "num.partitions=3") as broker:
+        first, second = broker.ready()
+        reach(first)
+        reach(second)
+
+        ended = broker.stop()
+
+    assert (ended.code, ended.out) == (0, "")
+    assert "cluster.id=8UFBlDBzRM2WGJual5ztlg" in (data / "meta.properties").read_text()
+
+
+def test_a_node_does_not_start_on_the_directory_of_another(config: Path, err: Path, data: Path) -> None:
+    overrides = ["--override", "node.id=6", "--override", "controller.quorum.voters=6@127.0.0.1:0"]
+
+    ended = run_to_end(err, "broker", str(config), *overrides)
+
+    assert ended.code == 1
+    assert ended.err == f"barnabas broker: log directory {data} belongs to node 5, not to node 6\n"
+
+
+def test_one_that_was_told_to_stop_before_it_was_ready_stops(data: Path, err: Path) -> None:
+    with started(err, "up", "--dir", str(data), "--port", "0") as up:
+        wait_for_line(up, "formatted")
+
+        ended = up.stop()
+
+    # Before its handlers are set the signal itself ends the process; after that it is a clean stop.
+    assert ended.code in (0, -signal.SIGTERM)
+    assert "Traceback" not in ended.err
+
+
+def wait_for_line(running: Running, text: str) -> None:
+    while text not in running.err:
+        assert running.process.poll() is None, running.err

@@ -1,0 +1,131 @@
+"""`barnabas up`: what its options become, and which are refused before anything is done."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.ids import Uuid
+from barnabas.cli import up
+from barnabas.cli.main import main
+from barnabas.storage.directory.meta_properties import MetaProperties, write_meta_properties
+from barnabas.storage.disk import DiskFileSystem
+
+NEW = "/nowhere/at all"
+
+
+def settings(*words: str, directory: str = NEW) -> dict[str, str]:
+    parser = up.argparse.ArgumentParser()
+    up.arguments(parser)
+    options = parser.parse_args(words)
+    given = dict(up.split_setting("--config", one) for one in options.config)
+    return up.make_settings(options, given, directory)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["up", *words]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("barnabas up: ")
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_without_options_it_is_a_broker_and_a_controller_on_this_machine_alone() -> None:
+    assert settings() == {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:0",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": "1@127.0.0.1:0",
+        "log.dirs": NEW,
+    }
+
+
+@pytest.mark.parametrize(
+    ("host", "listener"),
+    [
+        ("localhost", "PLAINTEXT://localhost:1"),
+        ("::1", "PLAINTEXT://[::1]:1"),
+        ("[::1]", "PLAINTEXT://[::1]:1"),
+        ("10.0.0.7", "PLAINTEXT://10.0.0.7:1"),
+    ],
+)
+def test_the_host_is_where_clients_find_it(host: str, listener: str) -> None:
+    found = settings("--host", host, "--port", "1")
+
+    assert found["listeners"].split(",")[0] == listener
+    assert "advertised.listeners" not in found
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_on_all_addresses_clients_are_told_a_name_that_they_can_reach(host: str) -> None:
+    told = settings("--host", host, "--port", "0")["advertised.listeners"]
+
+    assert told.startswith("PLAINTEXT://")
+    assert told.endswith(":0")
+    assert told.removeprefix("PLAINTEXT://").removesuffix(":0") not in ("", "0.0.0.0", "[::]")
+
+
+def test_who_says_what_to_advertise_is_believed() -> None:
+    found = settings("--host", "0.0.0.0", "--config", "advertised.listeners=PLAINTEXT://broker.example:9092")
+
+    assert found["advertised.listeners"] == "PLAINTEXT://broker.example:9092"
+
+
+def test_settings_are_passed_on_as_they_are() -> None:
+    found = settings(
+        "--config", "num.partitions=3", "--config", "log.retention.ms=-1", "--config", "broker.rack=a=b"
+    )
+
+    assert (found["num.partitions"], found["log.retention.ms"], found["broker.rack"]) == ("3", "-1", "a=b")
+
+
+def test_a_directory_that_was_formatted_says_which_node_it_is(tmp_path: Path) -> None:
+    owner = MetaProperties(cluster_id="c", node_id=42, directory_id=Uuid(b"0123456789abcdef"))
+    write_meta_properties(DiskFileSystem(), str(tmp_path), owner, now_ms=0)
+
+    found = settings(directory=str(tmp_path))
+
+    assert (found["node.id"], found["controller.quorum.voters"]) == ("42", "42@127.0.0.1:0")
+
+
+@pytest.mark.parametrize("option", ["--brokers", "--controllers"])
+def test_more_than_one_of_anything_is_not_built_yet(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "not built yet" in refused(capsys, option, "3")
+    assert "at least 1" in refused(capsys, option, "0")
+
+
+@pytest.mark.parametrize("name", sorted(up.DECIDED))
+def test_what_an_option_decides_cannot_be_set_besides(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"--config {name}: " in refused(capsys, "--config", f"{name}=x")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("log.retenton.ms=4", "is log.retention.ms meant?"),
+        ("num.partitions=many", "num.partitions=many: must be a whole number"),
+        ("num.partitions=0", "num.partitions=0: must be"),
+        ("num.partitions", "must be NAME=VALUE"),
+        ("=3", "must be NAME=VALUE"),
+        ("ssl.keystore.password=geheim", "ssl.keystore.password"),
+    ],
+)
+def test_settings_that_cannot_be_are_misuse(
+    given: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    error = refused(capsys, "--dir", str(tmp_path / "new"), "--config", given)
+
+    assert said in error
+    assert "geheim" not in error
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("words", [["--port", "65536"], ["--port", "-1"], ["--metrics-port", "70000"]])
+def test_a_port_that_is_none_is_misuse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert "must be from 0 to 65535" in refused(capsys, *words)
+
+
+@pytest.mark.parametrize("directory", ["", "/", "a,b"])
+def test_a_directory_that_cannot_be_one_is_misuse(directory: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--dir" in refused(capsys, "--dir", directory)
