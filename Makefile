@@ -4,21 +4,25 @@ BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.py')
 # Without a C compiler the kernels are installed as plain Python, and tested as that.
 KERNELS := $(if $(shell command -v gcc || command -v cc),compiled,interpreted)
+# A fixed order of sets, so that a seed of the simulator replays in every process.
+export PYTHONHASHSEED := 0
 INSTALLED := BARNABAS_KERNELS=$(KERNELS) $(BIN)/python -m pytest
 INTERPRETED := BARNABAS_KERNELS=interpreted PYTHONPATH=src $(BIN)/python -m pytest
 # All but those that need a network, or programs that pip does not bring.
 TESTS := --ignore=tests/interop tests
 
-.PHONY: demo test check interop lint build bench fuzz vectors clean
+.PHONY: demo test check interop lint build bench fuzz vectors answers clients clean
 
 demo: build ; $(BIN)/barnabas demo
 test: lint ; $(INSTALLED) -n 2 $(TESTS) && $(INTERPRETED) -n 2 -m kernel $(TESTS)
-check: lint ; $(INSTALLED) -n 2 tests/unit tests/property tests/scenario && $(INTERPRETED) -n 2 -m kernel tests/unit
+check: lint ; $(INSTALLED) -n 2 tests/unit tests/property tests/scenario --ignore=tests/scenario/clients && $(INTERPRETED) -n 2 -m kernel tests/unit
 interop: build ; $(INSTALLED) tests/interop -rs
 lint: build ; $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 bench: build ; for file in bench/codec.py bench/columns.py bench/log.py; do $(BIN)/python $$file || exit 1; done
 fuzz: build ; BARNABAS_FUZZ=1000000 $(INSTALLED) tests/property/test_malformed_messages.py && BARNABAS_FUZZ=100000 $(INSTALLED) -n 2 tests/property
 vectors: ; mvn -q -B -f tests/differential/kafka_vectors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
+answers: build ; BARNABAS_WRITE_ANSWERS=1 $(INSTALLED) tests/interop/test_answers_of_kafka.py
+clients: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) -n 2 tests/scenario/clients/test_checklist.py
 build: .venv/.built
 clean: ; rm -rf .venv build dist src/*.egg-info
 

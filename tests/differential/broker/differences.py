@@ -1,0 +1,163 @@
+"""Where we answer otherwise than Apache Kafka 4.3.0 on purpose, and why.
+
+A difference that is not in this table fails its story's test, and so does an entry that no longer occurs.
+`*` stands for anything. The docs page on compatibility is made from these rows.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from differential.broker.compare import MISSING, Mismatch
+from differential.broker.talk import CLOSED
+
+ANYTHING: Any = object()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One deliberate difference: where it is seen, what the two say, and the reason."""
+
+    story: str
+    step: str = "*"
+    path: str = "*"
+    kafka: Any = ANYTHING
+    ours: Any = ANYTHING
+    reason: str
+
+    def covers(self, mismatch: Mismatch) -> bool:
+        return (
+            _fits(self.story, mismatch.story)
+            and _fits(self.step, mismatch.step)
+            and _fits(self.path, mismatch.path)
+            and self.kafka in (ANYTHING, mismatch.kafka)
+            and self.ours in (ANYTHING, mismatch.ours)
+        )
+
+    def may_be_in(self, story: str) -> bool:
+        return _fits(self.story, story)
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
+
+
+NOT_BUILT = "What is not built yet is not offered: nothing is accepted and then ignored."
+SAYS_WHY = "Kafka gives the code alone; we also say what is wrong with the batch."
+NOT_OURS_TO_GUESS = "A name that is no UTF-8 cannot be echoed, so the request is malformed."
+STATIC_VOTERS = "The voters of the metadata quorum are set in the configuration (kraft.version 0)."
+NAMED = "Kafka's own code fails on it, hence its UNKNOWN_SERVER_ERROR; we name what the client did wrong."
+
+OPAQUE = "Compressed records are not unpacked by the broker: it checks the header and the CRC."
+STRICT = "What only a broker may write into a header is refused, where Kafka stores it or clears it."
+BOTH_COUNT = "Kafka drops one of two batches for one partition without a word; we append both."
+WHOLE_RANGE = "Kafka's fetch ends with the segment; ours goes on into the next one."
+
+DIFFERENCES: tuple[Difference, ...] = (
+    *(
+        Difference(story="produce/every_codec", step=f"not codec {one}", reason=OPAQUE)
+        for one in (1, 2, 3, 4)
+    ),
+    *(
+        Difference(story="produce/every_codec", step=f"not codec {one}", kafka=-1, ours=76, reason=NAMED)
+        for one in (5, 6, 7)
+    ),
+    Difference(story="produce/wrong_places", step="a partition twice*", reason=BOTH_COUNT),
+    Difference(story="produce/wrong_places", step="the end", reason=BOTH_COUNT),
+    Difference(story="refused-records/headers_that_lie", step="unknown attributes*", reason=STRICT),
+    Difference(story="refused-records/headers_that_lie", step="a delete horizon*", reason=STRICT),
+    Difference(story="refused-records/headers_that_lie", step="append time from a client*", reason=STRICT),
+    Difference(story="producers/unknown_producers", step="no epoch*", reason=STRICT),
+    Difference(
+        story="refused-records/times_out_of_bounds",
+        step="read back",
+        path="*.records.batches[2]",
+        kafka=MISSING,
+        reason=WHOLE_RANGE,
+    ),
+    Difference(story="refused-records/compressed_records_that_are_wrong", step="packed, *", reason=OPAQUE),
+    Difference(story="cluster/api_versions", path="apiKeys[*]", ours=MISSING, reason=NOT_BUILT),
+    Difference(
+        story="cluster/api_versions",
+        path="supportedFeatures[kraft.version].maxVersion",
+        kafka=1,
+        ours=0,
+        reason=STATIC_VOTERS,
+    ),
+    Difference(story="admin/update_features", step="kraft.version, validated*", reason=STATIC_VOTERS),
+    Difference(story="produce/*", path="*errorMessage", kafka=None, reason=SAYS_WHY),
+    Difference(story="refused-records/*", path="*errorMessage", kafka=None, reason=SAYS_WHY),
+    Difference(story="producers/*", path="*errorMessage", kafka=None, reason=SAYS_WHY),
+    Difference(
+        story="config-changes/change_topics_wrongly",
+        step="* operation",
+        path="*errorCode",
+        kafka=-1,
+        ours=42,
+        reason=NAMED,
+    ),
+    Difference(
+        story="config-changes/change_topics_wrongly",
+        step="* operation",
+        path="*errorMessage",
+        kafka=None,
+        reason=NAMED,
+    ),
+    Difference(story="config-changes/change_metrics_and_groups", reason=NOT_BUILT),
+    Difference(
+        story="config-changes/list_what_was_changed",
+        path="configResources[*watch]",
+        ours=MISSING,
+        reason=NOT_BUILT,
+    ),
+    Difference(
+        story="config-changes/list_what_was_changed",
+        path="configResources[32 team]",
+        ours=MISSING,
+        reason=NOT_BUILT,
+    ),
+    Difference(
+        story="config*/list_*",
+        path="configResources[8 1]",
+        ours=MISSING,
+        reason="The levels of loggers cannot be changed over the wire.",
+    ),
+    Difference(
+        story="configs/list_config_resources",
+        step="type 8",
+        path="errorCode",
+        kafka=0,
+        ours=35,
+        reason="The levels of loggers cannot be changed over the wire.",
+    ),
+    Difference(
+        story="config-changes/change_brokers_wrongly",
+        step="unknown name, *",
+        path="*",
+        reason="Kafka keeps names that it does not know, for plugins; we have none, so it is a mistake.",
+    ),
+    Difference(
+        story="config-changes/change_brokers_wrongly",
+        step="setting of topics, *",
+        path="*",
+        reason="Kafka keeps names that it does not know, for plugins; we have none, so it is a mistake.",
+    ),
+    Difference(
+        story="config-changes/change_brokers_wrongly",
+        step="good threads",
+        reason="One thread compacts all logs, so their number is not a setting that can be followed.",
+    ),
+    Difference(
+        story="framing/api_versions_of_the_future",
+        path="",
+        kafka=CLOSED,
+        reason="We answer an unknown version whatever its header looks like; Kafka wants one with tags.",
+    ),
+    Difference(story="framing/headers", step="client id that is no UTF-8", reason=NOT_OURS_TO_GUESS),
+    Difference(story="framing/bodies", step="a name that is no UTF-8", reason=NOT_OURS_TO_GUESS),
+)
+
+
+def undeclared(mismatches: list[Mismatch]) -> list[Mismatch]:
+    """Those that nobody meant."""
+    return [each for each in mismatches if not any(row.covers(each) for row in DIFFERENCES)]

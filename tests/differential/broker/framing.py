@@ -1,0 +1,137 @@
+"""Below the messages: lengths, headers, keys and versions that nobody speaks, bodies that are too short."""
+
+from struct import pack
+
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.apis import api
+from barnabas.protocol.exchange import decode_response, encode_request
+from barnabas.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
+from barnabas.protocol.schema.json import to_json
+from differential.broker.cluster import software
+from differential.broker.talk import CLOSED, SILENT, Family, Talk
+from support.wire_client import ConnectionClosed, WireClient
+
+FRAMING = Family("framing")
+CLIENT = b"\0\4wire"
+QUIET_S = 1.0
+
+# The APIs that a single broker is asked in the other stories.
+BUILT = (0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 43, 44, 55, 57, 60, 61, 74, 75)
+
+
+def header(key: int, version: int, *, flexible: bool = False) -> bytes:
+    return pack(">hhi", key, version, 7) + CLIENT + (b"\0" if flexible else b"")
+
+
+def whole(body: object, version: int, key: ApiKey) -> bytes:
+    """A request without its length."""
+    return encode_request(body, version, key=key, correlation_id=7, client_id="wire")[4:]
+
+
+def happens(talk: Talk, step: str, frame: bytes, key: ApiKey = ApiKey.API_VERSIONS, version: int = 0) -> None:
+    """Send a frame; keep what happens: an answer, silence, or the end of the connection."""
+    sends(talk, step, pack(">i", len(frame)) + frame, key, version)
+
+
+def sends(talk: Talk, step: str, data: bytes, key: ApiKey = ApiKey.API_VERSIONS, version: int = 0) -> None:
+    with WireClient(talk.address, timeout_s=QUIET_S) as client:
+        client.send_raw(data)
+        try:
+            correlation_id, body = decode_response(client.read_frame(), version, key=key)
+        except ConnectionClosed:
+            talk.keep(step, CLOSED)
+        except TimeoutError:
+            talk.keep(step, SILENT)
+        else:
+            plain = to_json(body, version)
+            if key is ApiKey.API_VERSIONS and body.error_code == 0:
+                # Which keys there are is told in another story.
+                plain = {"errorCode": 0}
+            talk.keep(step, {"correlationId": correlation_id, "body": plain})
+
+
+@FRAMING.story
+def keys_and_versions(talk: Talk) -> None:
+    for key in (-1, 4, 5, 6, 7, 58, 93, 999, 32_767):
+        happens(talk, f"key {key}", header(key, 0))
+    for key in BUILT:
+        spoken = api(ApiKey(key)).versions
+        for version in (spoken.last + 1, spoken.first - 1, -1):
+            if ApiKey(key) is not ApiKey.API_VERSIONS and version not in (-1, spoken.last):
+                happens(talk, f"{ApiKey(key).name} version {version}", header(key, version), ApiKey(key), 0)
+    for key in (52, 53, 54, 56, 59, 62, 63, 67, 70, 73):
+        happens(talk, f"of controllers: {ApiKey(key).name}", header(key, 0, flexible=True))
+
+
+@FRAMING.story
+def api_versions_of_the_future(talk: Talk) -> None:
+    for version in (5, 99, 32_767, -1):
+        happens(talk, f"version {version}", header(18, version))
+        happens(talk, f"version {version} with a body", header(18, version, flexible=True) + b"\5wire\0021\0")
+    with WireClient(talk.address) as client:
+        client.send_frame(header(18, 99, flexible=True) + b"\5wire\0021\0")
+        client.read_frame()
+        answer = client.ask(software("wire", "1"), 3)
+        talk.keep("the connection goes on", answer.error_code)
+
+
+@FRAMING.story
+def lengths(talk: Talk) -> None:
+    sends(talk, "length zero", pack(">i", 0))
+    sends(talk, "negative length", pack(">i", -1))
+    sends(talk, "length over the limit", pack(">i", 104_857_601))
+    sends(talk, "an HTTP request", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    for size in (1, 4, 7, 8, 9):
+        happens(talk, f"{size} bytes", header(18, 0)[:size])
+    good = pack(">i", len(header(18, 0))) + header(18, 0)
+    sends(talk, "half a frame", good[:-3])
+
+
+@FRAMING.story
+def headers(talk: Talk) -> None:
+    happens(talk, "no client id", pack(">hhih", 18, 0, 7, -1))
+    happens(talk, "empty client id", pack(">hhih", 18, 0, 7, 0))
+    happens(talk, "client id longer than the frame", pack(">hhih", 18, 0, 7, 300) + b"x")
+    happens(talk, "client id of negative length", pack(">hhih", 18, 0, 7, -2))
+    happens(talk, "client id that is no UTF-8", pack(">hhih", 18, 0, 7, 2) + b"\xff\xfe")
+    tagged = pack(">hhi", 18, 3, 7) + CLIENT + b"\1\5\2ab" + b"\5wire\0021\0"
+    happens(talk, "an unknown tag in the header", tagged, version=3)
+    body = pack(">hhi", 18, 3, 7) + CLIENT + b"\0" + b"\5wire\0021" + b"\1\5\2ab"
+    happens(talk, "an unknown tag in the body", body, version=3)
+    negative = pack(">hhii", 18, 0, -5, 0)[:8] + CLIENT
+    happens(talk, "negative correlation id", negative)
+
+
+@FRAMING.story
+def bodies(talk: Talk) -> None:
+    good = whole(MetadataRequest(topics=[]), 4, ApiKey.METADATA)
+    happens(talk, "good", good, ApiKey.METADATA, 4)
+    happens(talk, "bytes after the body", good + b"garbage", ApiKey.METADATA, 4)
+    happens(talk, "one byte short", good[:-1], ApiKey.METADATA, 4)
+    happens(talk, "no body", header(3, 4), ApiKey.METADATA, 4)
+    happens(talk, "a huge array", header(3, 4) + pack(">i", 2**31 - 1), ApiKey.METADATA, 4)
+    happens(talk, "a negative array", header(3, 4) + pack(">i", -2) + b"\1", ApiKey.METADATA, 4)
+    happens(talk, "null where none may be", header(3, 0) + pack(">i", -1), ApiKey.METADATA, 0)
+    flexible = header(3, 12, flexible=True)
+    happens(talk, "a varint without end", flexible + b"\xff" * 8, ApiKey.METADATA, 12)
+    happens(talk, "a boolean of seven", header(3, 4) + pack(">ib", 0, 7), ApiKey.METADATA, 4)
+    text = header(3, 4) + pack(">ih", 1, 2) + b"\xff\xfe" + b"\1"
+    happens(talk, "a name that is no UTF-8", text, ApiKey.METADATA, 4)
+    asked = whole(
+        ApiVersionsRequest(client_software_name="wire", client_software_version="1"), 3, ApiKey.API_VERSIONS
+    )
+    happens(talk, "ApiVersions and more", asked + b"garbage", version=3)
+    happens(talk, "ApiVersions cut off", asked[:-3], version=3)
+
+
+@FRAMING.story
+def pipelining(talk: Talk) -> None:
+    with WireClient(talk.address) as client:
+        sent = [client.send(MetadataRequest(topics=[]), version) for version in (1, 5, 9, 12)]
+        received = [client.receive(ApiKey.METADATA, version)[0] for version in (1, 5, 9, 12)]
+        talk.keep("answers come in order", received == sent)
+    with WireClient(talk.address) as client:
+        client.send(MetadataRequest(topics=[]), 9)
+        client.send_frame(header(999, 0))
+        talk.keep("answered before the bad one", client.receive(ApiKey.METADATA, 9)[0])
+        talk.keep("closed after it", client.is_closed(within_s=5))
