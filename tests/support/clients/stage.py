@@ -1,0 +1,146 @@
+"""What a story of the checklist finds in place: a broker, topics of its own, and a plain connection.
+
+Topics and records that a story is not about are made over that connection, request by request, so that every
+client finds exactly the same batches. It is also how a story looks at what a client left in the log.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Protocol
+
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.offsets import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.records.builder import NewRecord, build_batch
+from barnabas.records.header import BatchHeader, Codec, batch_headers
+from support.clients.client import WAIT_SECONDS_MAX
+from support.wire_client import WireClient
+
+_LATEST = -1
+_FETCH_BYTES_MAX = 50_000_000
+_LOOK_AGAIN_AFTER_S = 0.02
+_numbers = count()
+
+
+class Broker(Protocol):
+    """Kafka's or ours: support.kafka_broker and support.our_broker."""
+
+    address: str
+    logs: Path
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def wait_until(is_so: Callable[[], bool], what: str, *, within_s: float = WAIT_SECONDS_MAX) -> None:
+    """Look again and again, but not for ever."""
+    deadline = monotonic() + within_s
+    while not is_so():
+        assert monotonic() < deadline, f"{what}: not within {within_s} seconds"
+        sleep(_LOOK_AGAIN_AFTER_S)
+
+
+class Stage:
+    """For one story with one client."""
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self.broker = broker
+        self.address = broker.address
+        self._name = name
+
+    def fresh_name(self) -> str:
+        """A topic that is not there yet; a broker may see many stories."""
+        return f"{self._name}-{next(_numbers)}"
+
+    def topic(self, *, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
+        """A new topic, and every partition of it has a leader."""
+        name = self.fresh_name()
+        configs = [CreatableTopicConfig(name=key, value=value) for key, value in (settings or {}).items()]
+        new = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=configs
+        )
+        [made] = self._ask(CreateTopicsRequest(topics=[new], timeout_ms=10_000), 5).topics
+        assert made.error_code == ErrorCode.NONE, f"{ErrorCode(made.error_code).name}: {made.error_message}"
+        wait_until(lambda: self.partitions(name) == partitions, f"{name} has {partitions} partitions")
+        return name
+
+    def partitions(self, topic: str) -> int:
+        """How many have a leader; none if there is no such topic."""
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+        [found] = self._ask(asked, 9).topics
+        if found.error_code != ErrorCode.NONE:
+            return 0
+        return sum(each.error_code == ErrorCode.NONE and each.leader_id >= 0 for each in found.partitions)
+
+    def write(self, topic: str, records: Sequence[NewRecord], *, codec: Codec = Codec.NONE) -> int:
+        """Append one batch to partition 0 and return the offset of its first record."""
+        data = PartitionProduceData(index=0, records=build_batch(records, codec=codec))
+        asked = ProduceRequest(
+            acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        )
+        [answer] = self._ask(asked, 9).responses[0].partition_responses
+        assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
+        return int(answer.base_offset)
+
+    def end(self, topic: str, partition: int = 0) -> int:
+        """The offset that the next record gets."""
+        place = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
+        asked = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[place])])
+        [answer] = self._ask(asked, 5).topics[0].partitions
+        assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
+        return int(answer.offset)
+
+    def batches(self, topic: str) -> list[BatchHeader]:
+        """What partition 0 holds, batch by batch."""
+        headers: list[BatchHeader] = []
+        end, at = self.end(topic), 0
+        while at < end:
+            headers += [header for _, header in batch_headers(self._fetch(topic, at))]
+            assert headers[-1].next_offset > at, f"nothing was fetched at {at} of {end}"
+            at = headers[-1].next_offset
+        return headers
+
+    def _fetch(self, topic: str, at: int) -> bytes:
+        place = FetchPartition(partition=0, fetch_offset=at, partition_max_bytes=_FETCH_BYTES_MAX)
+        asked = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[place])])
+        [answer] = self._ask(asked, 11).responses[0].partitions
+        assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
+        return bytes(answer.records)
+
+    def delete_records(self, topic: str, *, before: int) -> None:
+        place = DeleteRecordsPartition(partition_index=0, offset=before)
+        asked = DeleteRecordsRequest(
+            topics=[DeleteRecordsTopic(name=topic, partitions=[place])], timeout_ms=10_000
+        )
+        [answer] = self._ask(asked, 1).topics[0].partitions
+        assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
+
+    def cluster_id(self) -> str:
+        """What is written beside the logs."""
+        [found] = {
+            line.partition("=")[2]
+            for path in self.broker.logs.rglob("meta.properties")
+            for line in path.read_text().splitlines()
+            if line.startswith("cluster.id=")
+        }
+        return found
+
+    def _ask(self, body: object, version: int) -> Any:
+        # A connection each, because the broker may be restarted between two questions.
+        with WireClient(self.address) as wire:
+            return wire.ask(body, version)
