@@ -7,7 +7,7 @@ the controller, catches up, and is let in. There is no shorter way for a node th
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from barnabas.server.controllers import ControllerNode
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.formatting import new_id
+from barnabas.server.handlers.controller import APIS as CONTROLLER_APIS
 from barnabas.server.handlers.table import APIS
 from barnabas.server.image_follower import ImageFollower
 from barnabas.server.lifecycle import Lifecycle
@@ -35,6 +36,7 @@ from barnabas.server.request_stats import RequestStats
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.server.settings.endpoints import Endpoint
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import DirectoryOffline
@@ -129,9 +131,14 @@ class Broker:
             self._run(listener.pool.run())
 
     async def _join(self, settings: BrokerSettings) -> None:
-        await self.controller.register(self._advertised_controllers(), self._new_id())
+        await self.controller.register(
+            self._advertised(settings.advertised_controller_listeners), self._new_id()
+        )
         self.lifecycle = lifecycle = self._make_lifecycle(settings)
-        await lifecycle.register(self._advertised(), settings.initial_broker_registration_timeout_ms / 1000)
+        await lifecycle.register(
+            self._advertised(settings.advertised_broker_listeners),
+            settings.initial_broker_registration_timeout_ms / 1000,
+        )
         self.services.producer_ids.broker_epoch = lifecycle.epoch
         if not await self._follower.until(self._knows_us, START_TIMEOUT_S):
             raise StartFailed("the metadata did not tell of this broker's registration")
@@ -212,8 +219,12 @@ class Broker:
     async def _bind(self, settings: BrokerSettings) -> None:
         limits = _limits(settings)
         self.settings.subscribe(self._limit_connections)
-        dispatcher = Dispatcher(APIS)
-        for endpoint in settings.broker_listeners:
+        clients, controllers = Dispatcher(APIS), Dispatcher(CONTROLLER_APIS)
+        doors = [
+            *((endpoint, clients) for endpoint in settings.broker_listeners),
+            *((endpoint, controllers) for endpoint in settings.controller_listeners),
+        ]
+        for endpoint, dispatcher in doors:
             pool = ConnectionPool(
                 clock=self._ports.clock,
                 limits=limits,
@@ -229,26 +240,20 @@ class Broker:
         for listener in self.listeners:
             listener.pool.limits = _limits(settings)
 
-    def _advertised(self) -> list[ListenerMessage]:
+    def _advertised(self, endpoints: Iterable[Endpoint]) -> list[ListenerMessage]:
+        """What others are told of these listeners: what was left open is known by now."""
         ports = {listener.endpoint.name: listener.port for listener in self.listeners}
-        found = []
-        for endpoint in self.settings.now.advertised_broker_listeners:
-            reached = endpoint.reached_at(hostname=self._ports.hostname, port=ports[endpoint.name])
-            found.append(
-                ListenerMessage(name=reached.name, host=reached.host, port=reached.port, security_protocol=0)
-            )
-        return found
-
-    def _advertised_controllers(self) -> list[ListenerMessage]:
+        reached = [one.reached_at(hostname=self._ports.hostname, port=ports[one.name]) for one in endpoints]
         return [
             ListenerMessage(name=one.name, host=one.host, port=one.port, security_protocol=0)
-            for one in self.settings.now.advertised_controller_listeners
+            for one in reached
         ]
 
     @property
     def addresses(self) -> list[str]:
-        """host:port of every listener, as clients are told."""
-        return [f"{_bracketed(one.host)}:{one.port}" for one in self._advertised()]
+        """host:port of every listener for clients, as they are told."""
+        advertised = self._advertised(self.settings.now.advertised_broker_listeners)
+        return [f"{_bracketed(one.host)}:{one.port}" for one in advertised]
 
     # Following the metadata
 

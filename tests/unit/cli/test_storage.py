@@ -1,5 +1,6 @@
 """`barnabas storage`: what it prints and how it ends, as Kafka 4.3.0's storage tool does."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,17 @@ def test_what_is_missing_of_several_directories_is_formatted(tool: Tool) -> None
     assert code == 0
     assert f"Formatting data directory {tool.root}/more with metadata.version 4.3-IV0.\n" in out
     assert str(tool.logs) not in out
+
+
+def test_a_copy_of_a_directory_is_not_taken_for_another_one(tool: Tool) -> None:
+    tool.format()
+    shutil.copytree(tool.logs, tool.root / "copy")
+    tool.configure(log_dirs=f"{tool.logs},{tool.root}/copy,{tool.root}/new")
+
+    code, out, err = tool.format("-g")
+
+    assert (code, out) == (1, "")
+    assert "one is a copy of the other" in err
 
 
 def test_a_directory_of_its_own_for_the_metadata_is_formatted_too(tool: Tool) -> None:

@@ -48,7 +48,7 @@ def test_a_broker_is_seen_from_its_start_to_its_failure() -> None:
         families = read_exposition(body)
         values = {name: list(one.samples.values()) for name, one in families.items()}
         assert values["barnabas_partitions"] == [3]
-        assert values["barnabas_connections_accepted_total"] == [1]
+        assert values["barnabas_connections_accepted_total"] == [1, 0]
         assert values["barnabas_metadata_offset"][0] > 3
         assert values["barnabas_metadata_lag_records"] == [0]
         requests = families["barnabas_request_duration_seconds"].samples

@@ -6,6 +6,7 @@ v1 throttle_time_ms; v3 the client's name and version, features; v4 features tha
 """
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
@@ -30,13 +31,14 @@ _LEVEL_ZERO_FROM: Final = 4
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(ctx: Context, request: Request) -> Answer:
+def answer(ctx: Context, request: Request, rows: list[ApiVersion]) -> Answer:
+    """What the listener speaks whose rows these are."""
     body: ApiVersionsRequest = request.body
     if request.version >= _SOFTWARE_FROM and not _is_presentable(body):
         return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
     image = ctx.broker.image
     return ApiVersionsResponse(
-        api_keys=spoken(),
+        api_keys=rows,
         supported_features=_supported(is_zero_allowed=request.version >= _LEVEL_ZERO_FROM),
         finalized_features_epoch=image.offset,
         finalized_features=_finalized(image),
@@ -50,14 +52,22 @@ def _is_presentable(body: ApiVersionsRequest) -> bool:
     )
 
 
+def handle(ctx: Context, request: Request) -> Answer:
+    return answer(ctx, request, spoken())
+
+
 @cache
 def spoken() -> list[ApiVersion]:
     """The table as clients see it."""
     # The table has this handler in it, so it can only be looked at once both are there.
     from barnabas.server.handlers.table import APIS
 
+    return advertised(APIS)
+
+
+def advertised(apis: Iterable[Api]) -> list[ApiVersion]:
     rows = []
-    for row in sorted(APIS, key=lambda row: row.key):
+    for row in sorted(apis, key=lambda row: row.key):
         versions = row.versions if row.advertised is None else row.advertised
         rows.append(ApiVersion(api_key=row.key, min_version=versions.start, max_version=versions.stop - 1))
     return rows

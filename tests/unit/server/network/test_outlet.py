@@ -1,0 +1,220 @@
+"""What leaves: bytes and ranges of files in order, however slowly the other side takes them. Real sockets."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+from barnabas.server.network.connection import gathered
+from barnabas.server.network.outlet import SEND_MAX, Part, SocketOutlet, TransportOutlet
+from barnabas.storage.disk import DiskFileSystem
+from barnabas.storage.log import LogRead
+
+LARGE = Random(1).randbytes(3_000_000)
+
+
+class Scene:
+    """An outlet on one end of a pair of sockets, and whoever reads at the other."""
+
+    def __init__(self, directory: Path) -> None:
+        self.fs = DiskFileSystem()
+        path = str(directory / "records")
+        (directory / "records").write_bytes(LARGE)
+        self.file = self.fs.open(path)
+        self.ours, self.theirs = socket.socketpair()
+        self.theirs.setblocking(False)
+        self.drained = 0
+        self.broken: list[OSError] = []
+        self.outlet = SocketOutlet(asyncio.get_running_loop(), self.ours, self._drained, self.broken.append)
+
+    def _drained(self) -> None:
+        self.drained += 1
+
+    def records(self, *ranges: tuple[int, int]) -> LogRead:
+        found = [self.fs.range(self.file, at, size) for at, size in ranges]
+        return LogRead(list(found), sum(size for _, size in ranges))
+
+    async def read(self, size: int) -> bytes:
+        loop, parts, left = asyncio.get_running_loop(), [], size
+        while left > 0:
+            part = await asyncio.wait_for(loop.sock_recv(self.theirs, min(left, 65536)), 5)
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        self.outlet.close()
+        self.ours.close()
+        self.theirs.close()
+        self.file.close()
+
+
+@asynccontextmanager
+async def scene(directory: Path) -> AsyncIterator[Scene]:
+    made = Scene(directory)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_small_answer_leaves_at_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            here.outlet.send([b"hello"])
+
+            assert here.theirs.recv(100) == b"hello"
+            assert (here.outlet.waiting, here.outlet.taken) == (0, 5)
+
+    asyncio.run(story())
+
+
+def test_bytes_and_ranges_leave_in_order_by_sendfile(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            parts: list[Part] = [
+                b"head",
+                here.records((10, 100), (500, 50)),
+                b"between",
+                here.records((0, 7)),
+                b"!",
+            ]
+            expected = b"head" + LARGE[10:110] + LARGE[500:550] + b"between" + LARGE[:7] + b"!"
+
+            here.outlet.send(parts)
+
+            assert await here.read(len(expected)) == expected
+            assert here.outlet.sendfile_bytes == 157
+
+    asyncio.run(story())
+
+
+def test_what_the_socket_does_not_take_waits_and_goes_on(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            here.outlet.send([b"a" * 100, here.records((0, len(LARGE))), b"b" * 100])
+            here.outlet.send([b"c" * 100])
+            held = here.outlet.waiting
+            got = await here.read(len(LARGE) + 300)
+
+            assert 0 < held < len(LARGE) + 300
+            assert got == b"a" * 100 + LARGE + b"b" * 100 + b"c" * 100
+            assert (here.outlet.waiting, here.drained) == (0, 1)
+            assert here.outlet.taken == len(got)
+
+    asyncio.run(story())
+
+
+def test_a_small_answer_waits_behind_one_that_does_not_fit(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            large = bytes(2_000_000)
+            here.outlet.send([large])
+            here.outlet.send([b"last"])
+
+            assert (await here.read(len(large) + 4))[-4:] == b"last"
+
+    asyncio.run(story())
+
+
+def test_one_turn_of_the_loop_sends_no_more_than_its_share(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            here.ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 << 20)
+            copies = [(0, len(LARGE))] * 4
+
+            here.outlet.send([here.records(*copies)])
+
+            assert here.outlet.taken <= SEND_MAX
+            assert await here.read(4 * len(LARGE)) == LARGE * 4
+
+    asyncio.run(story())
+
+
+def test_a_peer_that_is_gone_is_told_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            here.theirs.close()
+
+            here.outlet.send([b"hello"])
+
+            assert [type(error) for error in here.broken] == [BrokenPipeError]
+
+    asyncio.run(story())
+
+
+def test_a_range_of_a_file_that_was_cut_breaks_the_connection(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            records = here.records((0, len(LARGE)))
+            here.file.truncate(10)
+
+            here.outlet.send([b"head", records])
+
+            assert len(here.broken) == 1
+            assert "before the range" in str(here.broken[0])
+
+    asyncio.run(story())
+
+
+def test_a_removed_file_is_still_sent(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            here.outlet.send([here.records((0, len(LARGE)))])
+            here.fs.remove(here.file.path)
+            here.file.close()
+
+            assert await here.read(len(LARGE)) == LARGE
+
+    asyncio.run(story())
+
+
+class Buffering(asyncio.Transport):
+    """A transport that takes everything and says how much of it is not sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.unsent = 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.high = high
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+        self.unsent += len(data)
+
+
+def test_a_transport_gets_no_more_while_it_has_no_room(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            transport, drained = Buffering(), []
+            outlet = TransportOutlet(transport, lambda: drained.append(1))
+
+            outlet.send([b"first"])
+            outlet.has_room(False)
+            outlet.send([here.records((0, 10)), b"last"])
+            before = list(transport.written)
+            transport.unsent = 0
+            outlet.has_room(True)
+
+            assert before == [b"first"]
+            assert transport.written == [b"first", LARGE[:10], b"last"]
+            assert (outlet.waiting, drained) == (0, [1])
+
+    asyncio.run(story())
+
+
+def test_neighbouring_small_parts_become_one() -> None:
+    large = bytes(100_000)
+
+    parts = gathered([b"a", memoryview(b"b"), large, memoryview(b"c"), b"d"])
+
+    assert [bytes(part) for part in parts if not isinstance(part, LogRead)] == [b"ab", large, b"cd"]
