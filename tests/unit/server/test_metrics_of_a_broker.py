@@ -57,8 +57,8 @@ def test_a_broker_is_seen_from_its_start_to_its_failure() -> None:
         assert list(free) == [("barnabas_log_directory_free_bytes", (("path", DATA),))]
 
         broker.logs.fail_directory(broker.logs.directories[0], OSError("gone"))
-        assert await get("/health") == (503, b"all log directories are offline\n")
-        assert await get("/ready") == (503, b"all log directories are offline\n")
+        assert await get("/health") == (503, b"the broker has failed\n")
+        assert await get("/ready") == (503, b"the broker has failed\n")
         await broker.stop(clean=False)
         await server.close()
 
