@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from barnabas.base.checksum import InlineChecksums
 from barnabas.server.broker import Broker
-from barnabas.server.formatting import format_storage, read_identity
+from barnabas.server.formatting import format_storage, identity_of
 from barnabas.server.ports import Ports
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.sim.disk import SimDisk
@@ -33,7 +33,7 @@ def broker_settings(settings: Mapping[str, object] | None = None) -> BrokerSetti
 def make_broker(world: World, settings: BrokerSettings, disk: SimDisk | None = None) -> Broker:
     """A broker on the world's disk, formatted if it was not."""
     disk = disk or world.disk
-    if read_identity(disk, list(settings.log_dirs)) is None:
+    if identity_of(disk, settings) is None:
         format_storage(
             disk, settings, cluster_id=CLUSTER_ID, rng=world.dice("format"), now_ms=world.clock.now_ms()
         )

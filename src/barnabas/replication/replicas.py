@@ -124,7 +124,12 @@ class Replicas:
                 log = None
             if log is None:
                 config = self._config(image, topic.name)
-                log = await self._logs.create(tp, topic.id, config, path=self._path(partition), is_new=is_new)
+                # What was out of service is not new when something else about it changes: its records may be
+                # on a disk that is missing, and must not be replaced by an empty log on another.
+                never_here = is_new and tp not in self.offline
+                log = await self._logs.create(
+                    tp, topic.id, config, path=self._path(partition), is_new=never_here
+                )
         except StorageError as error:
             logger.error("partition out of service tp=%s error=%s", tp, error)
             self.offline[tp] = error
