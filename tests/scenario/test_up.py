@@ -215,3 +215,21 @@ def test_one_that_was_told_to_stop_before_it_was_ready_stops(data: Path, err: Pa
 def wait_for_line(running: Running, text: str) -> None:
     while text not in running.err:
         assert running.process.poll() is None, running.err
+
+
+def test_a_port_of_the_controller_in_use_is_found_before_anything_is_touched(
+    config: Path, err: Path, data: Path
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        config.write_text(
+            config.read_text().replace("CONTROLLER://127.0.0.1:0", f"CONTROLLER://127.0.0.1:{port}")
+        )
+
+        ended = run_to_end(err, "broker", str(config))
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == f"barnabas broker: cannot listen on 127.0.0.1:{port}: another program listens there\n"
+    assert not (data / "__cluster_metadata-0").exists()

@@ -19,6 +19,7 @@ from barnabas.base.allocator import keep_freed_memory
 from barnabas.base.checksum import ThreadChecksums
 from barnabas.base.clock import SystemClock
 from barnabas.base.executor import ThreadExecutor
+from barnabas.base.garbage import leave_out_what_is_there
 from barnabas.base.structured_log import LogFormat, log_to
 from barnabas.cli.addresses import check_address, check_free, own_name
 from barnabas.cli.misuse import Misuse
@@ -75,7 +76,7 @@ def serve(settings: BrokerSettings, *, format_if_new: bool, metrics_port: int | 
     identity = _identity(fs, settings)
     if identity is None and not format_if_new:
         raise NotFormatted(settings.log_dirs)
-    check_free(settings.broker_listeners)
+    check_free((*settings.broker_listeners, *settings.controller_listeners))
     for host in _hosts(settings) if metrics_port is not None else ():
         check_address(host, metrics_port or 0)
     cluster_id = _format(fs, settings) if identity is None else identity.cluster_id
@@ -158,6 +159,7 @@ async def _started(broker: Broker, stop: "asyncio.Future[None]") -> bool:
 async def _serve_until(stop: "asyncio.Future[None]", broker: Broker) -> int:
     clean = True
     try:
+        leave_out_what_is_there()
         print(f"ready: {','.join(broker.addresses)}", flush=True)
         await asyncio.wait([stop, broker.failed], return_when=asyncio.FIRST_COMPLETED)
         clean = not broker.failed.done()

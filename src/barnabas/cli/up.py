@@ -62,15 +62,13 @@ def run(options: argparse.Namespace) -> int:
     for name in given:
         if name in DECIDED:
             raise Misuse(f"--config {name}: {DECIDED[name]}")
-    log_as_asked(options)
     if options.dir is not None:
-        return _up(options, given, _directory(options.dir))
+        return _up(options, given, _directory(options.dir), is_temporary=False)
     # Only who needs it waits for its import.
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="barnabas-") as temporary:
-        logger.info("data is temporary, removed at the end dir=%s", temporary)
-        return _up(options, given, temporary)
+        return _up(options, given, temporary, is_temporary=True)
 
 
 def _check_count(name: str, count: int) -> None:
@@ -90,11 +88,14 @@ def _directory(text: str) -> str:
     return directory
 
 
-def _up(options: argparse.Namespace, given: dict[str, str], directory: str) -> int:
+def _up(options: argparse.Namespace, given: dict[str, str], directory: str, *, is_temporary: bool) -> int:
     try:
         settings = BrokerSettings.parse(make_settings(options, given, directory))
     except InvalidSetting as wrong:
         raise Misuse(f"--config {wrong}" if wrong.name in given else str(wrong)) from None
+    log_as_asked(options)
+    if is_temporary:
+        logger.info("data is temporary, removed at the end dir=%s", directory)
     return serve(settings, format_if_new=True, metrics_port=options.metrics_port)
 
 

@@ -63,8 +63,7 @@ class Replicas:
         for tp, log in list(self._logs.logs.items()):
             topic = image.topics.get(tp.topic)
             if not _is_of(topic, tp, log, self.node_id):
-                path = await self._logs.set_aside(tp)
-                logger.warning("stray log set aside tp=%s path=%s", tp, path)
+                await self._set_aside(tp)
         await self._follow_topics(image, image.topics.values(), is_new=False)
 
     async def apply(self, image: MetadataImage, changes: Changes) -> None:
@@ -153,10 +152,24 @@ class Replicas:
         if here is not None and here.topic_id == topic_id:
             del self.partitions[tp]
             # Deleted before it is told to those who wait: they must find it gone.
-            await self._logs.delete(tp)
+            await self._delete(tp)
             here.changed()
         elif here is None and tp in self._logs.logs:
+            await self._delete(tp)
+
+    async def _delete(self, tp: TopicPartition) -> None:
+        try:
             await self._logs.delete(tp)
+        except StorageError as error:
+            # Its disk has failed, and the others go on. What is left there is a stray to the next start.
+            logger.error("log not deleted tp=%s error=%s", tp, error)
+
+    async def _set_aside(self, tp: TopicPartition) -> None:
+        try:
+            path = await self._logs.set_aside(tp)
+            logger.warning("stray log set aside tp=%s path=%s", tp, path)
+        except StorageError as error:
+            logger.error("stray log not set aside tp=%s error=%s", tp, error)
 
     # Settings
 

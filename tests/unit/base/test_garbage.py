@@ -1,0 +1,29 @@
+"""The collector is left on, for what comes after the start."""
+
+import subprocess
+import sys
+
+STORY = """
+import gc, weakref
+from barnabas.base.garbage import YOUNG_MAX, leave_out_what_is_there
+
+class Ring:
+    def __init__(self):
+        self.me = self
+
+old = [Ring() for _ in range(1000)]
+leave_out_what_is_there()
+assert gc.isenabled() and gc.get_threshold()[0] == YOUNG_MAX
+assert gc.get_freeze_count() > 1000
+ring = weakref.ref(Ring())
+kept = [Ring() for _ in range(YOUNG_MAX + 1000)]
+assert ring() is None, "a cycle that came later is found"
+"""
+
+
+def test_what_comes_later_is_still_collected() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STORY], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,17 @@
+"""Commands set up the log of their process, which here is the process of all tests."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _the_log_stays_as_it_is() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level, show = root.handlers[:], root.level, warnings.showwarning
+    yield
+    logging.captureWarnings(False)
+    root.handlers[:], warnings.showwarning = handlers, show
+    root.setLevel(level)
