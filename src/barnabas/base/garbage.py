@@ -1,8 +1,8 @@
 """Keep Python's search for cycles short in a process that has little that could be one.
 
-What a broker holds after its start (modules, settings, logs, the image) stays. The collector would look at all
-of it now and then, and everybody would wait for that: 60 ms with 2,000 partitions. What requests leave
-behind is freed at once, without the collector.
+What a broker holds after its start (modules, settings, logs, the image) stays. The collector would look at
+all of it now and then, and everybody would wait for that. What requests leave behind is freed at once,
+without the collector.
 """
 
 import gc

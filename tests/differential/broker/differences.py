@@ -161,3 +161,32 @@ DIFFERENCES: tuple[Difference, ...] = (
 def undeclared(mismatches: list[Mismatch]) -> list[Mismatch]:
     """Those that nobody meant."""
     return [each for each in mismatches if not any(row.covers(each) for row in DIFFERENCES)]
+
+
+_PAGE = """\
+# Where we answer otherwise than Kafka
+
+The same requests go to Apache Kafka 4.3.0 and to Barnabas, and the answers are compared field by field:
+{stories} stories, from [tests/differential/broker](../../tests/differential/broker). These are the differences that remain on
+purpose. Made from the table that the tests use, where every entry must occur; a test keeps this page current.
+
+| where | what | why |
+| --- | --- | --- |
+"""
+
+
+def page(stories: int) -> str:
+    """docs/reference/differences.md"""
+    rows = [f"| {one.story} | {_what(one)} | {one.reason} |\n" for one in DIFFERENCES]
+    return _PAGE.format(stories=stories) + "".join(dict.fromkeys(rows))
+
+
+def _what(one: Difference) -> str:
+    parts = [] if one.step == "*" else [one.step]
+    if one.path != "*":
+        parts.append(f"`{one.path}`")
+    if one.kafka is not ANYTHING:
+        parts.append(f"Kafka: `{one.kafka}`")
+    if one.ours is not ANYTHING:
+        parts.append(f"ours: `{one.ours}`")
+    return ", ".join(parts).replace("|", "\\|") or "everything"
