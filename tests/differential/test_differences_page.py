@@ -1,4 +1,4 @@
-"""docs/reference/differences.md is what the table of differences says. BARNABAS_WRITE_DOCS=1 writes it anew."""
+"""docs/reference/differences.md is what the table says. BARNABAS_WRITE_DOCS=1 writes it anew."""
 
 import os
 from pathlib import Path
