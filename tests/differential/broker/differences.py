@@ -168,7 +168,8 @@ _PAGE = """\
 
 The same requests go to Apache Kafka 4.3.0 and to Barnabas, and the answers are compared field by field:
 {stories} stories, from [tests/differential/broker](../../tests/differential/broker). These are the
-differences that remain on purpose. Made from the table that the tests use, where every entry must occur; a test keeps this page current.
+differences that remain on purpose. The table is the one that the tests use, where every entry must occur; a
+test keeps this page current.
 
 | where | what | why |
 | --- | --- | --- |
