@@ -3,8 +3,6 @@
 import asyncio
 import errno
 
-import pytest
-
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.messages.log_dirs import DescribeLogDirsRequest
@@ -92,11 +90,6 @@ async def test_the_controller_is_told_of_a_disk_that_failed(
     assert told_of == {"/a": 0, "/b": ErrorCode.KAFKA_STORAGE_ERROR}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the broker does not tell the controller in which directory it has put a replica "
-    "(AssignReplicasToDirs), so the controller cannot know which partitions a failed one had",
-)
 @told(TWO_DISKS)
 async def test_partitions_on_a_failed_disk_have_no_leader_any_more(
     world: World, broker: Broker, client: Client

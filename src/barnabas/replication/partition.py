@@ -83,6 +83,8 @@ class Partition:
                 raise FencedLeaderEpoch(self.name, given=epoch, current=self.leader_epoch)
             raise UnknownLeaderEpoch(self.name, given=epoch, current=self.leader_epoch)
         if not self.is_leader:
+            # A failed disk is told as such, although it has cost us the leadership, too.
+            self.log.check_open()
             raise NotLeader(self.name, leader=self.image.leader, leader_epoch=self.leader_epoch)
 
     def need_in_sync(self) -> None:

@@ -129,6 +129,8 @@ class Replicas:
                 log = await self._logs.create(
                     tp, topic.id, config, path=self._path(partition), is_new=never_here
                 )
+            elif log.topic_id is None:
+                await self._logs.adopt(log, topic.id)
         except StorageError as error:
             logger.error("partition out of service tp=%s error=%s", tp, error)
             self.offline[tp] = error

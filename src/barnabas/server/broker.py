@@ -20,6 +20,7 @@ from barnabas.protocol.messages.brokers import Listener as ListenerMessage
 from barnabas.replication.replicas import Replicas, topic_config
 from barnabas.server.api import Context
 from barnabas.server.controllers import ControllerNode
+from barnabas.server.directory_reports import DirectoryReports
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.formatting import new_id
@@ -83,6 +84,12 @@ class Broker:
         self.controller: Final = ControllerNode(settings, ports, cluster_id, self._follower)
         self.replicas: Final = Replicas(settings.node_id, self.logs, self._configure)
         self.lifecycle: Lifecycle | None = None
+        self._reports = DirectoryReports(
+            self.replicas,
+            self.logs,
+            self.controller.call,
+            lambda: -1 if self.lifecycle is None else self.lifecycle.epoch,
+        )
         self.services: Final = self._make_services()
 
     # Starting
@@ -146,6 +153,8 @@ class Broker:
         if not await self._follower.until(self._lets_us_in, START_TIMEOUT_S):
             raise StartFailed("the metadata did not say that this broker may serve")
         self._run(lifecycle.run())
+        self._run(self._reports.run())
+        self._reports.wake()
 
     def _is_complete(self, image: MetadataImage) -> bool:
         """Whether it holds all that was committed before the leader that we know.
@@ -263,6 +272,8 @@ class Broker:
             self.replicas.reconfigure(image)
         await self.replicas.apply(image, changes)
         self.services.image = image
+        if changes.topics_changed:
+            self._reports.wake()
 
     def _log_config(self, tp: TopicPartition) -> LogConfig:
         return topic_config(self._follower.latest, tp.topic, self._configure)

@@ -274,5 +274,5 @@ async def test_ten_thousand_partitions_are_rendered_in_pieces_that_hold_nobody_u
         began = thread_time()
 
     assert len(read_exposition(text)["barnabas_log_end_offset"].samples) == 10_000
-    # Of the processor. The longest takes about four milliseconds; there is room for a slow machine.
-    assert longest < 0.05
+    # Of the processor. The longest takes about four milliseconds; a slow machine and the collector have room.
+    assert longest < 0.1
