@@ -31,6 +31,9 @@ class InlineChecksums:
     def end(self) -> int:
         return self._crc
 
+    def close(self) -> None:
+        """There is no thread to stop."""
+
 
 class ThreadChecksums:
     """A thread of its own. It waits for locks: anything more comfortable costs more than it saves."""

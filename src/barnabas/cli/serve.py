@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from barnabas.base.allocator import keep_freed_memory
-from barnabas.base.checksum import ThreadChecksums
+from barnabas.base.checksum import InlineChecksums, ThreadChecksums
 from barnabas.base.clock import SystemClock
 from barnabas.base.executor import ThreadExecutor
 from barnabas.base.garbage import leave_out_what_is_there
@@ -45,6 +45,8 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 PORT_MAX: Final = 65_535
 # A terminal's Ctrl-C reaches a wrapper and us, and the wrapper passes it on: two signals this close are one.
 ONE_PRESS_S: Final = 0.5
+# From so many on a thread of its own for checksums is worth it.
+CORES_TO_SPARE: Final = 4
 
 
 def add_serving_options(parser: argparse.ArgumentParser) -> None:
@@ -117,7 +119,7 @@ def _run_loop(story: Coroutine[Any, Any, int]) -> int:
 
 async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metrics_port: int | None) -> int:
     stop = _stop_signal()
-    executor, checksums = ThreadExecutor(settings.blocking_threads), ThreadChecksums()
+    executor, checksums = ThreadExecutor(settings.blocking_threads), _checksums()
     ports = Ports(
         fs=fs,
         clock=SystemClock(),
@@ -142,6 +144,11 @@ async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metr
             await metrics.close()
         executor.close()
         checksums.close()
+
+
+def _checksums() -> ThreadChecksums | InlineChecksums:
+    # A thread pays where a core has time to spare for it. On two, clients and the loop have both of them.
+    return ThreadChecksums() if len(os.sched_getaffinity(0)) >= CORES_TO_SPARE else InlineChecksums()
 
 
 async def _started(broker: Broker, stop: "asyncio.Future[None]") -> bool:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The most that one read of a socket gives.
-SCRATCH_BYTES: Final = 256 << 10
+# The most that one read of a socket gives, unless a large frame is under way. What is read into it is copied.
+SCRATCH_BYTES: Final = 64 << 10
 _NS_PER_MS: Final = 1_000_000
 # Idle connections are looked for this often within the time they may be idle.
 _SWEEPS: Final = 4
