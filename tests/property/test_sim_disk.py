@@ -228,6 +228,23 @@ def change_content(file: File, expected: Expectation, number: int, name: str, at
         expected.contents[number] = before[:at].ljust(at, b"\0")
 
 
+def test_a_name_that_was_replaced_does_not_come_back() -> None:
+    disk = SimDisk(Random(0))
+    disk.make_directory("d")
+    disk.make_directory("e")
+    disk.sync_directory("")
+    for path in ("d/a", "d/c"):
+        disk.open(path, create=True).write(0, [path.encode()])
+    disk.rename("d/a", "d/c")
+    disk.rename("d/c", "e/a")
+
+    disk.sync_directory("e")
+    disk.sync_directory("d")
+    disk.crash()
+
+    assert [path for path in disk.tree() if path != "e/a"] == []
+
+
 @settings(max_examples=300)
 @given(SAFE_STEPS, st.integers(0, 10_000))
 def test_what_is_synced_survives_any_power_loss(steps: list[tuple[Any, ...]], seed: int) -> None:

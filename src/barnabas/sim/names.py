@@ -59,6 +59,8 @@ class NameChange:
     node: Node
     old: Place | None
     new: Place | None
+    # What had the new name until then, and lost it by this.
+    replaced: Node | None = None
     done: bool = False
 
     def settle(self) -> None:
@@ -89,6 +91,9 @@ class NameChange:
     def _settle_name(self, new: Place) -> None:
         if self.old is not None:
             self._anchor(new.directory)
+        if self.replaced is not None:
+            # It came before this one: if it came to the disk later, it would have its name again.
+            self._settle_earlier(self.replaced.changes)
         occupant = new.directory.durable_names.get(new.name)
         if occupant is not None:
             # It may have been moved away before this one took its place.
@@ -218,6 +223,7 @@ class Names:
             occupant = new.node()
             if occupant is not None:
                 occupant.place = None
+                change.replaced = occupant
             new.directory.names[new.name] = node
             if old is None or old.directory is not new.directory:
                 new.directory.unsynced.append(change)
