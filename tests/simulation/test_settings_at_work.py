@@ -209,3 +209,20 @@ async def test_records_are_flushed_when_flush_ms_have_passed(
     await asyncio.sleep(40)
 
     assert log.recovery_point == 1
+
+
+@told({**QUIET, "producer.id.expiration.check.interval.ms": 1_000, "log.initial.task.delay.ms": 0})
+async def test_how_long_a_producer_is_remembered_can_be_changed(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders")
+    producer = await client.producer()
+    await client.produce("orders", b"v", producer=producer)
+    known = partition_of(broker, "orders").log.producers
+    await asyncio.sleep(300)
+    before = len(known)
+
+    await client.configure_broker("", producer_id_expiration_ms=2_000)
+    await asyncio.sleep(5)
+
+    assert (before, len(known)) == (1, 0)

@@ -28,6 +28,11 @@ class ThreadExecutor:
     async def run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
+    def resize(self, threads: int) -> None:
+        """Have another number of threads for what comes from here on. What waits is still done by the old."""
+        old, self._pool = self._pool, ThreadPoolExecutor(threads, thread_name_prefix="barnabas")
+        old.shutdown(wait=False)
+
     def close(self) -> None:
         self._pool.shutdown()
 

@@ -129,6 +129,7 @@ async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metr
         hostname=own_name() if _needs_hostname(settings) else "localhost",
     )
     broker = Broker(settings, ports, cluster_id=cluster_id)
+    broker.settings.subscribe(partial(_resize, executor))
     metrics = None
     try:
         if metrics_port is not None:
@@ -144,6 +145,11 @@ async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metr
             await metrics.close()
         executor.close()
         checksums.close()
+
+
+def _resize(executor: ThreadExecutor, settings: BrokerSettings, changed: frozenset[str]) -> None:
+    if changed & {"num_io_threads", "background_threads"}:
+        executor.resize(settings.blocking_threads)
 
 
 def _checksums() -> ThreadChecksums | InlineChecksums:

@@ -130,7 +130,9 @@ class Broker:
         await self.replicas.start(image)
         self._follower.begin(image, self._carry_out)
         self.services.image = image
-        self._run(Upkeep(self.logs, settings.upkeep, secret=self._secret()).run())
+        upkeep = Upkeep(self.logs, settings.upkeep, secret=self._secret())
+        self.settings.subscribe(partial(self._change_upkeep, upkeep))
+        self._run(upkeep.run())
         await self._bind(settings)
         await self._join(settings)
         for listener in self.listeners:
@@ -244,6 +246,10 @@ class Broker:
             listener = Listener(endpoint, pool, dispatcher, settings.socket_listen_backlog_size)
             await listener.bind()
             self.listeners.append(listener)
+
+    def _change_upkeep(self, upkeep: Upkeep, settings: BrokerSettings, _changed: frozenset[str]) -> None:
+        upkeep.settings = settings.upkeep
+        self.logs.at_once = settings.num_recovery_threads_per_data_dir
 
     def _limit_connections(self, settings: BrokerSettings, _changed: frozenset[str]) -> None:
         for listener in self.listeners:

@@ -75,7 +75,8 @@ class LogManager:
         self._cluster_id = cluster_id
         self._node_id = node_id
         self._new_id = new_id
-        self._at_once = loads_at_once
+        # How many logs of one directory are opened or closed at the same time.
+        self.at_once = loads_at_once
         self._loader = Loader(fs, clock, executor, configs, loads_at_once)
         # How far each log is compacted, by the cleaner's checkpoints.
         self.clean_offsets: dict[TopicPartition, int] = {}
@@ -493,4 +494,4 @@ class LogManager:
             for log in queue:
                 await close(log, self.executor)
 
-        await together(*(close_some() for _ in range(self._at_once)))
+        await together(*(close_some() for _ in range(self.at_once)))

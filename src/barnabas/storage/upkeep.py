@@ -56,7 +56,8 @@ class Upkeep:
 
     def __init__(self, manager: LogManager, settings: UpkeepSettings, *, secret: bytes) -> None:
         self.manager: Final = manager
-        self.settings: Final = settings
+        # May be replaced while it runs: every round goes by what is there then.
+        self.settings = settings
         # For the hashes of keys, so that nobody can choose keys that collide.
         self._secret = secret
         # Logs that will not be compacted before the next start, and why.
@@ -79,24 +80,23 @@ class Upkeep:
 
     async def run(self) -> None:
         """Do everything at its time, until cancelled."""
-        settings = self.settings
         chores = [
             self._flush_when_due(),
-            self._every(settings.flush_check_ms, self.flush_old),
-            self._every(settings.checkpoint_ms, self.write_checkpoints),
-            self._every(settings.retention_check_ms, self.enforce_retention),
-            self._every(settings.producer_check_ms, self.expire_producers),
-            self._every(settings.removal_check_ms, self.remove_marked),
+            self._every(lambda: self.settings.flush_check_ms, self.flush_old),
+            self._every(lambda: self.settings.checkpoint_ms, self.write_checkpoints),
+            self._every(lambda: self.settings.retention_check_ms, self.enforce_retention),
+            self._every(lambda: self.settings.producer_check_ms, self.expire_producers),
+            self._every(lambda: self.settings.removal_check_ms, self.remove_marked),
         ]
-        if settings.cleaner_enable:
-            chores.append(self._every(settings.cleaner_backoff_ms, self.clean_all))
+        if self.settings.cleaner_enable:
+            chores.append(self._every(lambda: self.settings.cleaner_backoff_ms, self.clean_all))
         await together(*chores)
 
-    async def _every(self, interval_ms: int, chore: Callable[[], Awaitable[object]]) -> None:
-        await asyncio.sleep(min(interval_ms, self.settings.initial_delay_ms) / 1000)
+    async def _every(self, interval_ms: Callable[[], int], chore: Callable[[], Awaitable[object]]) -> None:
+        await asyncio.sleep(min(interval_ms(), self.settings.initial_delay_ms) / 1000)
         while True:
             await chore()
-            await asyncio.sleep(interval_ms / 1000)
+            await asyncio.sleep(interval_ms() / 1000)
 
     # Flush
 

@@ -5,7 +5,6 @@ from typing import Final
 from barnabas.base.setting_rules import at_least, between
 from barnabas.server.settings.declare import (
     LONG_MAX,
-    UNTIL_RESTART,
     Change,
     ServerSetting,
     all_with,
@@ -29,7 +28,6 @@ SETTINGS: Final[tuple[ServerSetting, ...]] = (
         "How long the cleaner sleeps when no log needs it.",
         rule=_POSITIVE,
         change=_DYNAMIC,
-        fixed=UNTIL_RESTART,
     ),
     int64(
         "log.cleaner.dedupe.buffer.size",
@@ -37,7 +35,6 @@ SETTINGS: Final[tuple[ServerSetting, ...]] = (
         "How much memory the cleaner has for the keys of a log.",
         rule=at_least((1 << 20) + 1),
         change=_DYNAMIC,
-        fixed=UNTIL_RESTART,
     ),
     int64(
         "log.cleaner.delete.retention.ms",

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from barnabas.base.settings import InvalidSetting
 from barnabas.metadata.image import ALL_BROKERS, BROKER_RESOURCE, ConfigResource, MetadataImage
 from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.settings.catalog import BROKER
 from barnabas.server.settings.change import usable
 from barnabas.server.settings.view import SettingsView
 
@@ -22,6 +23,8 @@ logger = logging.getLogger(__name__)
 # Called with the new settings and the names of the fields that changed.
 Listener = Callable[[BrokerSettings, frozenset[str]], None]
 
+# What Kafka changes in steps, so that one mistake does not take all threads, or the machine.
+_THREADS: Final = ("num.io.threads", "background.threads", "num.recovery.threads.per.data.dir")
 _NOT_VALUES: Final = ("given", "warnings")
 
 
@@ -78,9 +81,18 @@ class DynamicSettings:
         """InvalidSetting if this broker could not run with just these set for itself, or for all brokers."""
         layers = self._applied
         is_for_all = resource == ALL_BROKERS
-        self._over_static(
+        after = self._over_static(
             layers._replace(cluster_wide=configs) if is_for_all else layers._replace(per_broker=configs)
         )
+        for name in _THREADS:
+            self._check_threads(name, getattr(self.now, BROKER[name].attribute), after)
+
+    def _check_threads(self, name: str, before: int, after: BrokerSettings) -> None:
+        threads: int = getattr(after, BROKER[name].attribute)
+        if not before // 2 <= threads <= before * 2:
+            raise InvalidSetting(
+                name, str(threads), f"must be at least half and at most double of what there are: {before}"
+            )
 
     def _usable(self, resource: ConfigResource, configs: Mapping[str, str]) -> Mapping[str, str]:
         good, wrong = usable(configs, resource.name)

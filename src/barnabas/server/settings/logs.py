@@ -9,7 +9,6 @@ from typing import Final
 from barnabas.base.setting_rules import Rule, any_of, at_least, between, exactly, list_of, one_of
 from barnabas.server.settings.declare import (
     LONG_MAX,
-    UNTIL_RESTART,
     Change,
     ServerSetting,
     all_with,
@@ -37,7 +36,6 @@ _DIRECTORIES: Final = (
         "How many logs of one directory are opened at the same time.",
         rule=_POSITIVE,
         change=_DYNAMIC,
-        fixed=UNTIL_RESTART,
     ),
     *all_with(
         unsupported("partitions cannot be moved between directories yet"),
@@ -237,7 +235,6 @@ _RECORDS: Final = (
         "After how long without a batch an idempotent producer is forgotten.",
         rule=_POSITIVE,
         change=_DYNAMIC,
-        fixed=UNTIL_RESTART,
     ),
     int32(
         "producer.id.expiration.check.interval.ms",

@@ -5,7 +5,6 @@ from typing import Final
 from barnabas.base.setting_rules import at_least
 from barnabas.server.settings.declare import (
     LONG_MAX,
-    UNTIL_RESTART,
     Change,
     ServerSetting,
     all_with,
@@ -71,7 +70,6 @@ _THREADS: Final = (
         "Threads for blocking work, beside background.threads: reads from the disk, flushes, compression.",
         rule=at_least(1),
         change=Change.CLUSTER_WIDE,
-        fixed=UNTIL_RESTART,
     ),
     int32(
         "background.threads",
@@ -79,7 +77,6 @@ _THREADS: Final = (
         "Further threads of the same pool as num.io.threads, which it grows by.",
         rule=at_least(1),
         change=Change.CLUSTER_WIDE,
-        fixed=UNTIL_RESTART,
     ),
 )
 

@@ -31,7 +31,6 @@ def test_dynamic_settings_can_be_set_for_one_broker_and_for_all(broker: str, nam
     [
         ("num.partitions", "3", "cannot be changed while the broker runs; set it in its properties file"),
         ("log.retention.hours", "3", "cannot be changed while the broker runs"),
-        ("num.io.threads", "4", "it is read once, at the start of the broker"),
         ("num.network.threads", "4", "a broker is one event loop"),
         ("group.consumer.assignment.interval.ms", "5", "consumer groups are not built yet"),
         ("leader.replication.throttled.rate", "1000", "traffic between replicas cannot be throttled yet"),
@@ -61,3 +60,8 @@ def test_what_somebody_else_wrote_is_used_as_far_as_it_can_be() -> None:
 
     assert good == {"message.max.bytes": "5"}
     assert [error.name for error in wrong] == ["foo.bar", "num.replica.fetchers"]
+
+
+def test_listeners_stay_as_they_are_until_a_restart() -> None:
+    with pytest.raises(InvalidSetting, match="it is read once, at the start of the broker"):
+        validate_broker_config({"listeners": "PLAINTEXT://:1"}, "1")

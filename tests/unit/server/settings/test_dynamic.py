@@ -131,3 +131,14 @@ def test_what_cannot_be_used_is_named_once_and_not_with_every_image(caplog: pyte
         settings.take(image({ALL_BROKERS: {"foo": "1"}, OTHER: {"max.connections": "1"}}))
 
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(("threads", "is_fine"), [("4", True), ("16", True), ("3", False), ("17", False)])
+def test_threads_are_changed_in_steps(threads: str, is_fine: bool) -> None:
+    settings = started(num_io_threads="8")
+
+    if is_fine:
+        settings.check(ME, {"num.io.threads": threads})
+        return
+    with pytest.raises(InvalidSetting, match="at least half and at most double"):
+        settings.check(ME, {"num.io.threads": threads})
