@@ -2,9 +2,12 @@
 
 import socket
 import time
+from itertools import count
 from pathlib import Path
 
 from support.clients.stage import wait_until
+
+_NUMBERS = count()
 
 
 class BadPeer:
@@ -15,6 +18,9 @@ class BadPeer:
         self._socket = socket.socket()
         if receive_buffer_bytes is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        # An address of its own, so that no two peers are ever called the same: ports are used again.
+        number = next(_NUMBERS)
+        self._socket.bind((f"127.1.{number // 250}.{number % 250 + 1}", 0))
         self._socket.connect((host, int(port)))
         self.name = "{}:{}".format(*self._socket.getsockname())
 
