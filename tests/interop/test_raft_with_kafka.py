@@ -17,6 +17,7 @@ from barnabas.raft.snapshots import (
     write_bootstrap,
 )
 from barnabas.storage.disk import DiskFileSystem
+from support.clients.stage import wait_until
 from support.kafka_broker import KafkaBroker
 from support.kafka_sample import sample_files
 from support.kafka_tools import kafka_tools
@@ -114,10 +115,10 @@ def test_a_snapshot_that_kafka_wrote_is_read_and_written_the_same(tmp_path: Path
     settings = {"metadata.log.max.record.bytes.between.snapshots": 1000}
     broker = KafkaBroker(kafka_tools(), tmp_path, settings=settings)
     broker.format()
-    with broker.running():
-        pass
     fs = DiskFileSystem()
     directory = f"{broker.logs}/{METADATA}"
+    with broker.running():
+        wait_until(lambda: bool(list_snapshots(fs, directory)), "a snapshot of Kafka's", within_s=30)
 
     (snapshot_id,) = list(list_snapshots(fs, directory))[-1:]
     snapshot = read_snapshot(fs, f"{directory}/{snapshot_name(snapshot_id)}")
