@@ -91,7 +91,8 @@ class Partition:
         """For acks=all: enough replicas are in sync."""
         # A partition that has fewer replicas than that cannot have more of them in sync. (KIP-966)
         needed = min(self.log.config.min_insync_replicas, len(self.image.replicas))
-        if len(self.image.isr) < needed:
+        # Replicas on other brokers do not fetch yet: with one in the ISR nothing would ever be committed.
+        if len(self.image.isr) < needed or not self._is_alone():
             raise NotEnoughReplicas(self.name, isr=len(self.image.isr), needed=needed)
 
     # Records

@@ -29,7 +29,7 @@ from barnabas.server.handlers.table import APIS
 from barnabas.server.image_follower import ImageFollower
 from barnabas.server.lifecycle import Lifecycle
 from barnabas.server.network.listener import Listener
-from barnabas.server.network.pool import ConnectionLimits, ConnectionPool
+from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
 from barnabas.server.ports import Ports
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.releases import check_served
@@ -231,17 +231,20 @@ class Broker:
         limits = _limits(settings)
         self.settings.subscribe(self._limit_connections)
         clients, controllers = Dispatcher(APIS), Dispatcher(CONTROLLER_APIS)
+        # The limits count for all listeners of clients together.
+        of_clients, of_controllers = Admitted(), Admitted()
         doors = [
-            *((endpoint, clients) for endpoint in settings.broker_listeners),
-            *((endpoint, controllers) for endpoint in settings.controller_listeners),
+            *((endpoint, clients, of_clients) for endpoint in settings.broker_listeners),
+            *((endpoint, controllers, of_controllers) for endpoint in settings.controller_listeners),
         ]
-        for endpoint, dispatcher in doors:
+        for endpoint, dispatcher, admitted in doors:
             pool = ConnectionPool(
                 clock=self._ports.clock,
                 limits=limits,
                 request_bytes_max=settings.socket_request_max_bytes,
                 stats=self.stats,
                 context=partial(_context, self.services, endpoint.name),
+                admitted=admitted,
             )
             listener = Listener(endpoint, pool, dispatcher, settings.socket_listen_backlog_size)
             await listener.bind()

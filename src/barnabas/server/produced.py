@@ -16,6 +16,7 @@ from barnabas.records.header import (
     BATCH_LENGTH_AT,
     CODEC_BITS,
     HEADER_SIZE,
+    INT64_MAX,
     LENGTH_EXCLUDES,
     MAGIC,
     MAGIC_AT,
@@ -86,9 +87,12 @@ def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
         # What is wrong with the header, or on the way, goes first.
         check_produced(batch)
         raise InvalidBatch(f"it does not hold the {count} records that it says", where="records")
-    if base == NO_TIMESTAMP or base + delta == latest:
+    last = base + delta
+    if base == NO_TIMESTAMP or last == latest:
         return batch
-    return with_max_timestamp(batch, base + delta)
+    if not 0 <= last <= INT64_MAX:
+        raise InvalidBatch(f"its latest record would be of {last}, which is no time", where="records")
+    return with_max_timestamp(batch, last)
 
 
 def _in_frame(batch: Buffer, data: PartitionProduceData) -> tuple[bytes, int]:

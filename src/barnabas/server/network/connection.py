@@ -15,6 +15,7 @@ from barnabas.base.errors import Malformed
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.exchange import Request, UnsupportedRequest, decode_request, response_parts
 from barnabas.protocol.frame import FrameDecoder
+from barnabas.protocol.schema.codec import NotEncodable
 from barnabas.server.api import Api, Context, NoAnswer
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.later import Later
@@ -32,21 +33,19 @@ OTHER_REQUEST_BYTES_MAX: Final = 10 << 20
 # Answers that the client has not taken; a fetch may be larger than this in itself.
 WAITING_BYTES_MAX: Final = 1 << 20
 
-
 _PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
 class _Slot:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("api", "later", "parts", "ready", "request", "started_ns", "task")
+    __slots__ = ("api", "later", "parts", "ready", "request", "started_ns")
 
     def __init__(self, api: Api, request: Request, started_ns: int) -> None:
         self.api = api
         self.request = request
         self.started_ns = started_ns
         self.later: Later | None = None
-        self.task: asyncio.Task[None] | None = None
         self.parts: list[Part] = []
         self.ready = False
 
@@ -213,7 +212,7 @@ class Connection(asyncio.BufferedProtocol):
             slot = _Slot(api, request, started_ns)
             self._slots.append(slot)
             self._working = True
-            slot.task = self._loop.create_task(self._work(slot, answer))
+            self._pool.tasks.start(self._work(slot, answer))
         elif not self._slots:
             self._out += self._encode(api, request, answer, started_ns)
         else:
@@ -231,7 +230,6 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._working = False
             self._answered(slot, answer)
-        slot.task = None
         self._serve()
 
     # Answers
@@ -261,7 +259,15 @@ class Connection(asyncio.BufferedProtocol):
                 self.close_for(f"{api.key.name} failed, and its sender did not ask for answers")
             return []
         parts: list[Part] = []
-        parts += response_parts(answer, request.version, key=api.key, correlation_id=request.correlation_id)
+        try:
+            parts += response_parts(
+                answer, request.version, key=api.key, correlation_id=request.correlation_id
+            )
+        except NotEncodable:
+            # A mistake of ours. The answers behind this one must not wait for it for ever.
+            logger.exception("answer not encoded api=%s version=%d", api.key.name, request.version)
+            self.close_for("its answer could not be written")
+            return []
         self._ready_bytes += sum(map(len, parts))
         return parts
 

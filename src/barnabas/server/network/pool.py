@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from barnabas.base.clock import Clock
+from barnabas.base.tasks import Tasks
 from barnabas.server.api import Context
 from barnabas.server.request_stats import RequestStats
 
@@ -40,8 +41,26 @@ class ConnectionLimits:
     receive_buffer_bytes: int = -1
 
 
+class Admitted:
+    """Who is connected through any of the listeners that share their limits."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.hosts: Counter[str] = Counter()
+
+    def add(self, host: str) -> None:
+        self.count += 1
+        self.hosts[host] += 1
+
+    def remove(self, host: str) -> None:
+        self.count -= 1
+        self.hosts[host] -= 1
+        if self.hosts[host] == 0:
+            del self.hosts[host]
+
+
 class ConnectionPool:
-    """The connections of a broker. Counts what all of them do."""
+    """The connections of one listener. Counts what all of them do, and owns what they have at work."""
 
     def __init__(
         self,
@@ -51,6 +70,7 @@ class ConnectionPool:
         request_bytes_max: int,
         stats: RequestStats,
         context: Callable[[str], Context],
+        admitted: Admitted | None = None,
     ) -> None:
         self.clock: Final = clock
         self.limits = limits
@@ -65,7 +85,8 @@ class ConnectionPool:
         self.accepted = 0
         self.refused = 0
         self._connections: set[Connection] = set()
-        self._hosts: Counter[str] = Counter()
+        self._admitted = admitted or Admitted()
+        self.tasks: Final = Tasks(_report)
         self._all_gone: asyncio.Event | None = None
 
     def __len__(self) -> int:
@@ -74,22 +95,21 @@ class ConnectionPool:
     def admit(self, connection: "Connection") -> bool:
         host, limits = connection.host, self.limits
         most = limits.per_host_overrides.get(host, limits.per_host_max)
-        if len(self._connections) >= limits.connections_max or self._hosts[host] >= most:
+        there = self._admitted
+        if there.count >= limits.connections_max or there.hosts[host] >= most:
             self.refused += 1
             logger.warning("connection refused peer=%s reason=too many connections", connection.peer)
             return False
         self.accepted += 1
         self._connections.add(connection)
-        self._hosts[host] += 1
+        there.add(host)
         return True
 
     def forget(self, connection: "Connection") -> None:
         if connection not in self._connections:
             return
         self._connections.discard(connection)
-        self._hosts[connection.host] -= 1
-        if self._hosts[connection.host] == 0:
-            del self._hosts[connection.host]
+        self._admitted.remove(connection.host)
         if not self._connections and self._all_gone is not None:
             self._all_gone.set()
 
@@ -136,3 +156,8 @@ class ConnectionPool:
                 logger.warning("connections cut off count=%d", len(self._connections))
         for connection in list(self._connections):
             connection.abort()
+        await self.tasks.close()
+
+
+def _report(error: BaseException) -> None:
+    logger.error("request failed error=%r", error, exc_info=error)

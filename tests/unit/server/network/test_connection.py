@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import uvloop
 
+from barnabas.base.clock import SystemClock
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -18,7 +20,7 @@ from barnabas.server.dispatch import Dispatcher
 from barnabas.server.later import Later
 from barnabas.server.network.connection import PIPELINED_MAX, WAITING_BYTES_MAX
 from barnabas.server.network.listener import Listener
-from barnabas.server.network.pool import ConnectionLimits, ConnectionPool
+from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
 from barnabas.server.request_stats import RequestStats
 from barnabas.server.settings.endpoints import Endpoint
 from barnabas.sim.world import World, run_sim
@@ -71,7 +73,7 @@ class Place:
 
 
 @asynccontextmanager
-async def served(world: World, **limits: Any) -> AsyncIterator[Place]:
+async def served(world: World, admitted: Admitted | None = None, **limits: Any) -> AsyncIterator[Place]:
     desk = Desk()
     pool = ConnectionPool(
         clock=world.clock,
@@ -87,6 +89,7 @@ async def served(world: World, **limits: Any) -> AsyncIterator[Place]:
         request_bytes_max=FRAME_MAX,
         stats=RequestStats(),
         context=lambda host: Context(None, listener="PLAINTEXT", client_address=host),  # type: ignore[arg-type]
+        admitted=admitted,
     )
     endpoint = Endpoint(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="PLAINTEXT")
     listener = Listener(endpoint, pool, Dispatcher(desk.apis()), backlog=50)
@@ -451,3 +454,74 @@ def test_a_client_that_goes_cancels_what_waits_for_it() -> None:
         assert len(place.listener.pool) == 0
 
     story(do)
+
+
+def test_an_answer_that_cannot_be_written_closes_and_does_not_hang(caplog: pytest.LogCaptureFixture) -> None:
+    async def do(place: Place) -> None:
+        waiting = Later()
+        place.desk.first = lambda _: waiting
+        client = await place.connect()
+        ask_first(client)
+        await asyncio.sleep(1)
+
+        waiting.finish(ApiVersionsResponse(error_code="not a number"))  # type: ignore[arg-type]
+
+        assert await asyncio.wait_for(client.is_closed(), 5)
+
+    story(do)
+
+    assert any("not encoded" in record.message for record in caplog.records)
+
+
+def test_listeners_that_share_their_limits_count_together() -> None:
+    admitted = Admitted()
+
+    async def run(world: World) -> None:
+        async with (
+            served(world, admitted=admitted, per_host_max=2) as one,
+            served(world, admitted=admitted, per_host_max=2) as other,
+        ):
+            await one.connect()
+            inside = await other.connect()
+            outside = await one.connect()
+
+            assert await outside.is_closed()
+            inside.close()
+            await asyncio.sleep(1)
+            again = await one.connect()
+            ask_first(again)
+            await again.answer()
+
+    run_sim(run)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize(
+    "factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
+def test_real_sockets_of_both_families_are_served(host: str, factory: Callable[[], Any]) -> None:
+    async def real() -> None:
+        desk = Desk()
+        limits = ConnectionLimits(connections_max=9, per_host_max=9, per_host_overrides={}, idle_ms=600_000)
+        pool = ConnectionPool(
+            clock=SystemClock(),
+            limits=limits,
+            request_bytes_max=FRAME_MAX,
+            stats=RequestStats(),
+            context=lambda peer: Context(None, listener="PLAINTEXT", client_address=peer),  # type: ignore[arg-type]
+        )
+        endpoint = Endpoint(name="PLAINTEXT", host=host, port=0, protocol="PLAINTEXT")
+        listener = Listener(endpoint, pool, Dispatcher(desk.apis()), backlog=50)
+        await listener.bind()
+        await listener.serve()
+        client = await RawClient.connect(host, listener.port)
+
+        numbers = [ask_first(client), ask_second(client)]
+
+        assert [(await client.answer())[0] for _ in numbers] == numbers
+        await listener.close(5)
+        assert await client.is_closed()
+        client.close()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(real())
