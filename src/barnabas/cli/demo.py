@@ -1,7 +1,7 @@
 """barnabas demo: a tour of what exists so far, made of real work on real bytes.
 
-So far there are the wire protocol, the record batch and the log on disk; there is no broker yet, and the tour
-says so.
+So far there are the wire protocol, the record batch, the log on disk and one broker; the tour says what is
+not there yet.
 """
 
 import argparse
@@ -19,13 +19,15 @@ def run(options: argparse.Namespace) -> int:
     from barnabas import __version__
     from barnabas.base.allocator import keep_freed_memory
     from barnabas.base.kernels import compiled_kernels
+    from barnabas.cli.demo_broker import show_broker
 
     keep_freed_memory()
     print(f"barnabas {__version__}, kernels: {describe_kernels(compiled_kernels())}")
     show_protocol()
     show_batches(options.records)
     show_log(options.records)
-    print("\nnot here yet: the broker, the client, groups, Spark")
+    show_broker(options.records)
+    print("\nnot here yet: the client, groups, transactions, clusters of several nodes, Spark")
     return 0
 
 

@@ -49,4 +49,6 @@ def test_the_demo_reads_back_what_it_wrote_and_does_not_pretend(capsys: pytest.C
 
     out = capsys.readouterr().out
     assert out.count("equal") == 5
+    assert "200 records produced with acks=all and fetched again" in out
+    assert "stopped cleanly: exit code 0" in out
     assert "not here yet" in out
