@@ -12,8 +12,11 @@ import barnabas
 SOURCE = Path(barnabas.__file__).parent
 ROOMS = ("storage", "raft", "metadata", "controller", "replication", "server")
 FILES = [path for room in ROOMS for path in sorted((SOURCE / room).rglob("*.py"))]
-# The one who has the files: the port's other side.
-OUTSIDE = {SOURCE / "storage" / "disk.py"}
+# The client waits by its loop's time, which is the simulator's there; no module may import `time`.
+CLIENT = SOURCE / "client"
+CLIENT_FILES = [path for path in sorted(CLIENT.rglob("*.py")) if "blocking" not in path.parts]
+# The ones who have the files and the dice: the ports' other side.
+OUTSIDE = {SOURCE / "storage" / "disk.py", CLIENT / "ports.py"}
 CALLS = {"open", "exec", "eval"}
 ATTRIBUTES = {
     "to_thread",
@@ -52,12 +55,20 @@ def offences(tree: ast.AST) -> list[str]:
 
 def test_the_rooms_have_files() -> None:
     assert len(FILES) > 150
+    assert len(CLIENT_FILES) > 12
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_nothing_is_taken_from_the_machine(path: Path) -> None:
     if path not in OUTSIDE:
         assert offences(ast.parse(path.read_text())) == []
+
+
+@pytest.mark.parametrize("path", CLIENT_FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_but_the_time_of_its_loop_is_taken_by_the_client(path: Path) -> None:
+    if path not in OUTSIDE:
+        found = offences(ast.parse(path.read_text()))
+        assert [each for each in found if not each.endswith(": .time()")] == []
 
 
 @pytest.mark.parametrize(

@@ -85,11 +85,11 @@ def encode_request(
     header = RequestHeader(
         request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
-    parts: list[bytes] = []
+    parts: list[bytes] = [b""]
     encode_parts(header, api(key).request_header_version(version), parts)
     encode_parts(body, version, parts)
-    data = b"".join(parts)
-    return _SIZE.pack(len(data)) + data
+    parts[0] = _SIZE.pack(sum(map(len, parts)))
+    return b"".join(parts)
 
 
 def response_parts(body: object, version: int, *, key: ApiKey, correlation_id: int) -> list[bytes]:

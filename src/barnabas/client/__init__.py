@@ -1,0 +1,1 @@
+"""Our asyncio client: connections, admin, producer, consumer."""

@@ -1,0 +1,81 @@
+"""How long something may take, and how long to wait between tries.
+
+Time is the running loop's, so it is virtual where the loop is.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Final, TypeVar
+
+from barnabas.client.errors import ClientError, RequestTimedOut, is_retriable
+
+T = TypeVar("T")
+
+# Kafka's: a wait is so much shorter or longer by chance, so that clients do not come back all at once.
+JITTER: Final = 0.2
+# More doublings than this reach any maximum; it keeps the power small.
+_DOUBLINGS_MAX: Final = 30
+
+
+class Deadline:
+    """A point in the running loop's time."""
+
+    __slots__ = ("_loop", "at", "timeout_ms")
+
+    def __init__(self, timeout_ms: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.timeout_ms = timeout_ms
+        self.at = self._loop.time() + timeout_ms / 1000
+
+    @property
+    def remaining_ms(self) -> float:
+        return max(0.0, (self.at - self._loop.time()) * 1000)
+
+    @property
+    def passed(self) -> bool:
+        return self._loop.time() >= self.at
+
+
+class Backoff:
+    """Twice as long after each failure, up to a maximum, with jitter (KIP-580)."""
+
+    def __init__(self, *, first_ms: int, max_ms: int, rng: Random) -> None:
+        self._first_ms = first_ms
+        # Kafka takes a first wait above the maximum as the only one.
+        self._max_ms = max(first_ms, max_ms)
+        self._rng = rng
+
+    def wait_ms(self, failures: int) -> float:
+        """How long to wait after so many failures in a row."""
+        assert failures > 0, "nothing has failed"
+        wait = self._first_ms * 2.0 ** min(failures - 1, _DOUBLINGS_MAX)
+        return min(wait, self._max_ms) * self._rng.uniform(1 - JITTER, 1 + JITTER)
+
+
+async def retry(attempt: Callable[[], Awaitable[T]], *, deadline: Deadline, backoff: Backoff, what: str) -> T:
+    """Try until it goes well, an error says that it never will, or the time is over: then the last error."""
+    failures = 0
+    last: ClientError | None = None
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline.at):
+                return await attempt()
+        except ClientError as error:
+            if not is_retriable(error):
+                raise
+            last = error
+            failures += 1
+        except TimeoutError:
+            raise _out_of_time(last, deadline, what, failures) from None
+        wait_ms = backoff.wait_ms(failures)
+        if wait_ms >= deadline.remaining_ms:
+            raise _out_of_time(last, deadline, what, failures)
+        await asyncio.sleep(wait_ms / 1000)
+
+
+def _out_of_time(last: ClientError | None, deadline: Deadline, what: str, failures: int) -> ClientError:
+    if last is None:
+        return RequestTimedOut(what, "the cluster", deadline.timeout_ms)
+    last.add_note(f"{what}: given up after {deadline.timeout_ms:.0f} ms and {failures} tries")
+    return last

@@ -1,0 +1,96 @@
+"""The first thing said on a connection: which versions of which API does the broker speak?
+
+A broker that is older than our ApiVersions answers in version 0 with the one that it does speak (KIP-511).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from barnabas import __version__
+from barnabas.client.errors import UnsupportedByBroker, refused
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.apis import api
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import decode_response
+from barnabas.protocol.messages.cluster import ApiVersionsRequest
+
+_SOFTWARE: Final = "barnabas"
+# After the correlation id, an answer to ApiVersions has the error code in every version.
+_ERROR_AT: Final = slice(4, 6)
+# What somebody who is no broker says is taken for a length of more than this.
+HELLO_BYTES_MAX: Final = 1024 * 1024
+
+
+class Asks(Protocol):
+    address: str
+
+    async def ask(self, request: object, *, timeout_ms: float, version: int | None = None) -> Any: ...
+
+
+class Offer:
+    """What a broker speaks. Before it has said so, ApiVersions itself."""
+
+    def __init__(self, address: str, answer: Any = None) -> None:
+        self.address = address
+        self.apis: Mapping[int, tuple[int, int]] = {}
+        self.supported_features: Mapping[str, tuple[int, int]] = {}
+        self.finalized_features: Mapping[str, tuple[int, int]] = {}
+        self._chosen: dict[ApiKey, int] = {}
+        if answer is None:
+            return
+        self.apis = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+        self.supported_features = {
+            row.name: (row.min_version, row.max_version) for row in answer.supported_features
+        }
+        self.finalized_features = {
+            row.name: (row.min_version_level, row.max_version_level) for row in answer.finalized_features
+        }
+
+    def version_of(self, key: ApiKey) -> int:
+        """The newest version that both sides speak."""
+        chosen = self._chosen.get(key)
+        if chosen is None:
+            chosen = self._chosen[key] = self._choose(key)
+        return chosen
+
+    def _choose(self, key: ApiKey) -> int:
+        ours = api(key).versions
+        theirs = self.apis.get(key)
+        if theirs is None:
+            raise UnsupportedByBroker(key.name, self.address, "it does not serve that API")
+        newest = min(ours.last, theirs[1])
+        if newest < max(ours.first, theirs[0]):
+            raise UnsupportedByBroker(
+                key.name, self.address, f"it speaks versions {theirs[0]} to {theirs[1]}, and we speak {ours}"
+            )
+        return newest
+
+
+async def say_hello(connection: Asks, timeout_ms: float) -> Offer:
+    """Ask for the versions; again in an older version if the broker does not know ours."""
+    request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=__version__)
+    newest = api(ApiKey.API_VERSIONS).versions.last
+    answer = await connection.ask(request, timeout_ms=timeout_ms, version=newest)
+    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        theirs = [row.max_version for row in answer.api_keys if row.api_key == ApiKey.API_VERSIONS]
+        older = min(newest, max(theirs, default=0))
+        answer = await connection.ask(request, timeout_ms=timeout_ms, version=older)
+    if answer.error_code != ErrorCode.NONE:
+        raise refused(answer.error_code, about=f"API_VERSIONS at {connection.address}")
+    return Offer(connection.address, answer)
+
+
+def offer_of(frame: bytes, version: int) -> Any:
+    """The answer to ApiVersions, which is in version 0 if the broker does not speak `version`."""
+    refusal = int.from_bytes(frame[_ERROR_AT], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION
+    return decode_response(frame, 0 if refusal else version, key=ApiKey.API_VERSIONS)[1]
+
+
+def sounds_like(words: bytes) -> str:
+    """A guess at who it is that does not speak Kafka's protocol, by its first four bytes."""
+    if words == b"HTTP":
+        return " (it speaks HTTP)"
+    # An alert or a handshake of TLS 1.x.
+    if words[:1] in (b"\x15", b"\x16") and words[1:2] == b"\x03":
+        return " (it speaks TLS)"
+    return ""

@@ -1,0 +1,52 @@
+"""Which topics a client wants to know about, and which leaders it found to be wrong. Pure."""
+
+from collections.abc import Iterable
+
+from barnabas.base.ids import TopicPartition
+
+
+class Interest:
+    """Moments are counted, so that an answer only clears what was forgotten before it was asked for."""
+
+    def __init__(self) -> None:
+        self._touched_s: dict[str, float] = {}
+        self._forgotten: dict[TopicPartition, tuple[int, int]] = {}
+        self._moment = 0
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self._touched_s.keys()
+
+    def touch(self, topic: str, now_s: float) -> None:
+        self._touched_s[topic] = now_s
+
+    def drop_idle(self, before_s: float) -> list[str]:
+        """Forget the topics that nobody asked for since; which they were."""
+        dropped = [topic for topic, at_s in self._touched_s.items() if at_s < before_s]
+        for topic in dropped:
+            del self._touched_s[topic]
+        for tp in [each for each in self._forgotten if each.topic not in self._touched_s]:
+            del self._forgotten[tp]
+        return dropped
+
+    def forget(self, tp: TopicPartition, epoch: int) -> None:
+        """The leader of this epoch is wrong."""
+        self._forgotten[tp] = (epoch, self._moment)
+
+    def is_forgotten(self, tp: TopicPartition, epoch: int) -> bool:
+        found = self._forgotten.get(tp)
+        return found is not None and epoch <= found[0]
+
+    @property
+    def has_forgotten(self) -> bool:
+        return bool(self._forgotten)
+
+    def moment(self) -> int:
+        """Now; what is forgotten from here on is later."""
+        self._moment += 1
+        return self._moment
+
+    def refreshed(self, topics: frozenset[str], began: int) -> None:
+        """A question asked at `began` was answered for these topics: the answer is believed."""
+        for tp in [each for each, (_, at) in self._forgotten.items() if each.topic in topics and at < began]:
+            del self._forgotten[tp]

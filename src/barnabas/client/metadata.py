@@ -1,0 +1,151 @@
+"""What a client knows of a cluster: nodes, topics, leaders. An immutable value; news make another.
+
+Answers of different brokers come in any order, and a broker that lags tells of leaders that were. The epoch
+of the leader says which is newer, unless the topic is another one of the same name.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from barnabas.base.errors import Malformed
+from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.cluster import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+NO_LEADER = -1
+
+
+class Node(NamedTuple):
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class PartitionMetadata(NamedTuple):
+    partition: int
+    # NO_LEADER while there is none.
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+class TopicMetadata(NamedTuple):
+    name: str
+    # Zeros if the broker is too old to tell.
+    topic_id: Uuid
+    internal: bool
+    # By partition number.
+    partitions: tuple[PartitionMetadata, ...]
+
+    def leader_of(self, partition: int) -> PartitionMetadata | None:
+        """The partition, if it is there and has a leader."""
+        if not 0 <= partition < len(self.partitions):
+            return None
+        found = self.partitions[partition]
+        return found if found.leader != NO_LEADER else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    cluster_id: str | None = None
+    controller_id: int = NO_LEADER
+    nodes: Mapping[int, Node] = field(default_factory=dict)
+    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
+    names: Mapping[Uuid, str] = field(default_factory=dict)
+    # Why a topic that was asked for is not in `topics`.
+    errors: Mapping[str, ErrorCode] = field(default_factory=dict)
+
+    def with_answer(self, answer: MetadataResponse) -> "Metadata":
+        """With what an answer tells of the topics that are in it; the others stay as they are."""
+        topics, errors = dict(self.topics), dict(self.errors)
+        for told in answer.topics:
+            if told.name is None:
+                continue
+            code = ErrorCode.of(told.error_code)
+            # Kafka names the partitions of a topic whose leaders are being elected, beside that error.
+            if code is ErrorCode.NONE or (code is ErrorCode.LEADER_NOT_AVAILABLE and told.partitions):
+                topics[told.name] = _topic(told.name, told, topics.get(told.name))
+                errors.pop(told.name, None)
+            else:
+                errors[told.name] = code
+                topics.pop(told.name, None)
+        return Metadata(
+            cluster_id=answer.cluster_id,
+            controller_id=answer.controller_id,
+            nodes={
+                each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in answer.brokers
+            },
+            topics=topics,
+            names=_names(topics),
+            errors=errors,
+        )
+
+    def with_leader(
+        self, tp: TopicPartition, leader: int, epoch: int, endpoints: Iterable[Any]
+    ) -> "Metadata | None":
+        """With what another answer told of a new leader; None if that is no news."""
+        topic = self.topics.get(tp.topic)
+        if topic is None or not 0 <= tp.partition < len(topic.partitions) or leader < 0:
+            return None
+        known = topic.partitions[tp.partition]
+        nodes = dict(self.nodes)
+        for each in endpoints:
+            nodes[each.node_id] = Node(each.node_id, each.host, each.port, each.rack)
+        if epoch <= known.leader_epoch or leader not in nodes:
+            return None
+        partitions = list(topic.partitions)
+        partitions[tp.partition] = known._replace(leader=leader, leader_epoch=epoch)
+        topics = {**self.topics, tp.topic: topic._replace(partitions=tuple(partitions))}
+        return replace(self, nodes=nodes, topics=topics)
+
+    def without(self, topics: Iterable[str]) -> "Metadata":
+        """Without topics that nobody is interested in any more."""
+        dropped = set(topics)
+        kept = {name: topic for name, topic in self.topics.items() if name not in dropped}
+        errors = {name: code for name, code in self.errors.items() if name not in dropped}
+        return replace(self, topics=kept, names=_names(kept), errors=errors)
+
+
+def _names(topics: Mapping[str, TopicMetadata]) -> dict[Uuid, str]:
+    return {topic.topic_id: name for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
+
+
+def _topic(name: str, told: MetadataResponseTopic, known: TopicMetadata | None) -> TopicMetadata:
+    if known is not None and known.topic_id != told.topic_id:
+        # Deleted and created again: its epochs begin anew.
+        known = None
+    rows = sorted(told.partitions, key=lambda row: row.partition_index)
+    if [row.partition_index for row in rows] != list(range(len(rows))):
+        raise Malformed("its partitions do not count up from 0", where=f"metadata of topic {name}")
+    partitions = tuple(_partition(row, known) for row in rows)
+    return TopicMetadata(name, told.topic_id, told.is_internal, partitions)
+
+
+def _partition(told: MetadataResponsePartition, known: TopicMetadata | None) -> PartitionMetadata:
+    number = told.partition_index
+    leader = NO_LEADER if told.error_code == ErrorCode.LEADER_NOT_AVAILABLE else told.leader_id
+    news = PartitionMetadata(
+        number,
+        leader,
+        told.leader_epoch,
+        tuple(told.replica_nodes),
+        tuple(told.isr_nodes),
+        tuple(told.offline_replicas),
+    )
+    if known is None or number >= len(known.partitions):
+        return news
+    old = known.partitions[number]
+    # An old broker gives no epochs (-1): then the last word counts.
+    return old if 0 <= news.leader_epoch < old.leader_epoch else news

@@ -1,0 +1,176 @@
+"""The settings that every client has, under Kafka's names, and how given ones are read.
+
+A producer, a consumer and an admin declare theirs in a dataclass that derives from ClientSettings. A setting
+that Kafka has and we do not support is refused with the reason, never ignored.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, TypeVar
+
+from barnabas.base.errors import BarnabasError
+from barnabas.base.setting_rules import at_least, one_of
+from barnabas.base.settings import InvalidSetting, SettingType, parse_settings, setting, settings_of
+
+INT, LONG, STRING, LIST, BOOLEAN = (
+    SettingType.INT,
+    SettingType.LONG,
+    SettingType.STRING,
+    SettingType.LIST,
+    SettingType.BOOLEAN,
+)
+
+_NO_TLS: Final = "TLS and SASL are not supported yet"
+_BYTES: Final = "keys and values are bytes here: serialise them before sending, and after reading"
+_NO_METRICS: Final = "this client has no metrics reporters"
+_NO_INTERCEPTORS: Final = "this client has no interceptors"
+# Names and beginnings of names that Kafka's clients know, and why we do not take them.
+_REFUSED: Final = {
+    "ssl.": _NO_TLS,
+    "sasl.": _NO_TLS,
+    "security.providers": _NO_TLS,
+    "key.serializer": _BYTES,
+    "value.serializer": _BYTES,
+    "key.deserializer": _BYTES,
+    "value.deserializer": _BYTES,
+    "metric.reporters": _NO_METRICS,
+    "metrics.": _NO_METRICS,
+    "enable.metrics.push": _NO_METRICS,
+    "auto.include.jmx.reporter": _NO_METRICS,
+    "interceptor.classes": _NO_INTERCEPTORS,
+    "config.providers": "settings are taken as they are given",
+}
+
+S = TypeVar("S", bound="ClientSettings")
+
+
+class NoSettings(BarnabasError):
+    """Something that must be given was not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    # What a kind of client refuses beside _REFUSED: a name, or its beginning with a dot at the end.
+    REFUSED: ClassVar[Mapping[str, str]] = {}
+
+    bootstrap_servers: tuple[str, ...] = setting(
+        "bootstrap.servers", LIST, (), "HOST:PORT of brokers to begin with, with commas between them"
+    )
+    client_id: str = setting("client.id", STRING, "", "a name for this client in the broker's logs")
+    client_dns_lookup: str = setting(
+        "client.dns.lookup",
+        STRING,
+        "use_all_dns_ips",
+        "every address of a name is tried",
+        rule=one_of("use_all_dns_ips"),
+    )
+    security_protocol: str = setting(
+        "security.protocol", STRING, "PLAINTEXT", "how to speak to brokers", rule=one_of("PLAINTEXT")
+    )
+    request_timeout_ms: int = setting(
+        "request.timeout.ms", INT, 30_000, "how long to wait for one answer", rule=at_least(1)
+    )
+    default_api_timeout_ms: int = setting(
+        "default.api.timeout.ms", INT, 60_000, "how long a call may take, with its retries", rule=at_least(1)
+    )
+    retry_backoff_ms: int = setting(
+        "retry.backoff.ms", LONG, 100, "how long to wait after the first failure", rule=at_least(0)
+    )
+    retry_backoff_max_ms: int = setting(
+        "retry.backoff.max.ms", LONG, 1000, "how long to wait after many failures", rule=at_least(0)
+    )
+    reconnect_backoff_ms: int = setting(
+        "reconnect.backoff.ms",
+        LONG,
+        50,
+        "how long a broker is left alone that was not reached",
+        rule=at_least(0),
+    )
+    reconnect_backoff_max_ms: int = setting(
+        "reconnect.backoff.max.ms", LONG, 1000, "the same, after many failures", rule=at_least(0)
+    )
+    socket_connection_setup_timeout_ms: int = setting(
+        "socket.connection.setup.timeout.ms",
+        LONG,
+        10_000,
+        "how long to wait for a connection",
+        rule=at_least(1),
+    )
+    connections_max_idle_ms: int = setting(
+        "connections.max.idle.ms", LONG, 540_000, "an idle connection is closed after this", rule=at_least(1)
+    )
+    metadata_max_age_ms: int = setting(
+        "metadata.max.age.ms", LONG, 300_000, "metadata is asked for again after this", rule=at_least(1)
+    )
+    metadata_max_idle_ms: int = setting(
+        "metadata.max.idle.ms",
+        LONG,
+        300_000,
+        "a topic that nobody asked for in so long is no longer kept fresh",
+        rule=at_least(5000),
+    )
+    send_buffer_bytes: int = setting(
+        "send.buffer.bytes", INT, 131_072, "SO_SNDBUF; -1: the system's default", rule=at_least(-1)
+    )
+    receive_buffer_bytes: int = setting(
+        "receive.buffer.bytes", INT, -1, "SO_RCVBUF; -1: the system's default", rule=at_least(-1)
+    )
+    receive_message_max_bytes: int = setting(
+        "receive.message.max.bytes",
+        INT,
+        100_000_000,
+        "librdkafka's: a longer answer is refused before it is read",
+        rule=at_least(1000),
+    )
+
+
+def parse_settings_of(cls: type[S], given: Mapping[str, object] | None, named: Mapping[str, object]) -> S:
+    """Settings by Kafka's names, or by keywords with underscores for dots. InvalidSetting if one is wrong."""
+    texts = {name: _text(name, value) for name, value in (given or {}).items() if value is not None}
+    for keyword, value in named.items():
+        name = keyword.replace("_", ".")
+        if name in texts:
+            raise InvalidSetting(name, str(value), "is given twice")
+        if value is not None:
+            texts[name] = _text(name, value)
+    for name, text in texts.items():
+        reason = _refusal(cls, name)
+        if reason is not None:
+            raise InvalidSetting(name, text, reason)
+    settings = cls(**parse_settings(settings_of(cls), texts, {}))
+    if not settings.bootstrap_servers:
+        raise NoSettings("bootstrap.servers is not given: which brokers?")
+    for address in settings.bootstrap_servers:
+        split_address(address)
+    return settings
+
+
+def _refusal(cls: type[ClientSettings], name: str) -> str | None:
+    for known, reason in {**_REFUSED, **cls.REFUSED}.items():
+        if name == known or (known.endswith(".") and name.startswith(known)):
+            return reason
+    return None
+
+
+def _text(name: str, value: object) -> str:
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case list() | tuple():
+            return ",".join(_text(name, each) for each in value)
+        case _:
+            raise InvalidSetting(name, repr(value), "is neither text nor a number, a truth value or a list")
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """HOST:PORT, [IPv6]:PORT or PROTOCOL://HOST:PORT."""
+    bare = address.rpartition("://")[2]
+    host, colon, port = bare.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+    if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+        raise InvalidSetting("bootstrap.servers", address, "must be HOST:PORT")
+    return host, int(port)
