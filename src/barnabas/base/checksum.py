@@ -7,7 +7,7 @@ checks while the caller writes. Where there are to be no threads, InlineChecksum
 import threading
 from typing import Protocol
 
-from crc32c import crc32c
+from barnabas.base.crc32c import crc32c
 
 
 class Checksums(Protocol):

@@ -8,11 +8,11 @@ record were the only one, end_batch() corrects it when the last one is there.
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
-from crc32c import crc32c
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64, u8
 
+from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import compress
 from barnabas.records.column_cells import Area
 from barnabas.records.header import Codec

@@ -9,11 +9,11 @@ the key of a control record.
 
 from typing import Final
 
-from crc32c import crc32c
 from librt.strings import read_i16_be, read_i32_be, read_i32_le, read_i64_be
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
 from barnabas.records.errors import (
     CorruptBatch,

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from crc32c import crc32c
+from barnabas.base.crc32c import crc32c
 
 ByteSource: TypeAlias = bytes | bytearray | memoryview
 

@@ -3,8 +3,7 @@
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
+from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import compress
 from barnabas.records.crc import crc32c_of
 from barnabas.records.header import (

@@ -6,9 +6,9 @@ A produced batch is checked from its header and its CRC. Only topics whose setti
 
 from typing import Final
 
-from crc32c import crc32c
 from mypy_extensions import i64
 
+from barnabas.base.crc32c import crc32c
 from barnabas.records.area import MIN_RECORD_SIZE
 from barnabas.records.header import (
     ATTRIBUTES_AT,

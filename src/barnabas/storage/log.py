@@ -12,9 +12,9 @@ from contextlib import suppress
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
 from mypy_extensions import i64
 
+from barnabas.base.crc32c import crc32c
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.records.header import stamp
 from barnabas.storage.append_errors import BatchTooLarge

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from barnabas.base.crc32c import crc32c
 from barnabas.cli.dump.java import add_to_sequence, boolean, int64, optional_long
 from barnabas.cli.dump.output import Output
 from barnabas.cli.dump.source import WINDOW_BYTES, DumpFailed, Source

@@ -7,11 +7,11 @@ producer follows from them.
 
 from typing import Final
 
-from crc32c import crc32c
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from librt.vecs import vec
 from mypy_extensions import i32, i64, u8
 
+from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import compress
 from barnabas.storage.cleaner.batch import CODEC_BITS, CODECS, Batch, Cursor
 

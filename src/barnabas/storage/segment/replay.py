@@ -6,9 +6,9 @@ transactions. The same rules as in Log, because it is the same log that is being
 
 from typing import Final
 
-from crc32c import crc32c
 from mypy_extensions import i64
 
+from barnabas.base.crc32c import crc32c
 from barnabas.base.errors import Malformed
 from barnabas.records.area import MIN_RECORD_SIZE
 from barnabas.records.header import (

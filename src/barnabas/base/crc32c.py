@@ -1,0 +1,51 @@
+"""CRC-32C, by the C function of the crc32c package and without the rest of that package.
+
+Its __init__ asks for its own version, for which it loads importlib.metadata and with it e-mail, zip and CSV:
+some 15 of the 200 ms that a broker or a tool needs to start. So the extension module is loaded by itself, under
+its own name; whoever imports the package later gets the same one.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from os.path import join
+from typing import Final, TypeAlias
+
+Crc: TypeAlias = Callable[..., int]
+
+_PACKAGE: Final = "crc32c"
+_EXTENSION: Final = "crc32c._crc32c"
+
+
+def _function() -> Crc:
+    if _PACKAGE not in sys.modules and _EXTENSION not in sys.modules:
+        _load_extension()
+    extension = sys.modules.get(_EXTENSION)
+    if extension is None:
+        # Built in another way than the wheels are.
+        import crc32c as package
+
+        return package.crc32c
+    found: Crc = extension.crc32c
+    return found
+
+
+def _load_extension() -> None:
+    package = find_spec(_PACKAGE)
+    for place in (package and package.submodule_search_locations) or ():
+        for suffix in EXTENSION_SUFFIXES:
+            path = join(place, f"_crc32c{suffix}")
+            spec = spec_from_file_location(_EXTENSION, path, loader=ExtensionFileLoader(_EXTENSION, path))
+            if spec is None or spec.loader is None:
+                continue
+            try:
+                module = module_from_spec(spec)
+                spec.loader.exec_module(module)
+            except ImportError:
+                continue
+            sys.modules[_EXTENSION] = module
+            return
+
+
+crc32c: Final[Crc] = _function()
