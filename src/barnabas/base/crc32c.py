@@ -1,8 +1,8 @@
 """CRC-32C, by the C function of the crc32c package and without the rest of that package.
 
 Its __init__ asks for its own version, for which it loads importlib.metadata and with it e-mail, zip and CSV:
-some 15 of the 200 ms that a broker or a tool needs to start. So the extension module is loaded by itself, under
-its own name; whoever imports the package later gets the same one.
+some 15 of the 200 ms that a broker or a tool needs to start. So the extension module is loaded by itself,
+under its own name; whoever imports the package later gets the same one.
 """
 
 import sys

@@ -1,1 +1,77 @@
-"""Our asyncio client: connections, admin, producer, consumer."""
+"""Our asyncio client: connections, admin, producer, consumer. blocking/ has the same three for scripts.
+
+What users need is imported from here, and each of it is loaded when it is asked for (PEP 562): a tool that
+lists topics does not load the producer.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.base.ids import TopicPartition
+    from barnabas.client.admin.admin import Admin
+    from barnabas.client.consumer.consumer import Consumer
+    from barnabas.client.consumer.message import EndOfPartition, Message
+    from barnabas.client.errors import (
+        BrokerUnavailable,
+        ClientError,
+        Closed,
+        ConnectionLost,
+        NotKafka,
+        Refused,
+        RequestTimedOut,
+        SomeRefused,
+        UnknownTopic,
+        UnsupportedByBroker,
+    )
+    from barnabas.client.producer.delivery import Delivered, Delivery
+    from barnabas.client.producer.producer import Producer
+
+_HOMES = {
+    "barnabas.base.ids": ("TopicPartition",),
+    "barnabas.client.admin.admin": ("Admin",),
+    "barnabas.client.consumer.consumer": ("Consumer",),
+    "barnabas.client.consumer.message": ("EndOfPartition", "Message"),
+    "barnabas.client.errors": (
+        "BrokerUnavailable",
+        "ClientError",
+        "Closed",
+        "ConnectionLost",
+        "NotKafka",
+        "Refused",
+        "RequestTimedOut",
+        "SomeRefused",
+        "UnknownTopic",
+        "UnsupportedByBroker",
+    ),
+    "barnabas.client.producer.delivery": ("Delivered", "Delivery"),
+    "barnabas.client.producer.producer": ("Producer",),
+}
+_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Admin",
+    "BrokerUnavailable",
+    "ClientError",
+    "Closed",
+    "ConnectionLost",
+    "Consumer",
+    "Delivered",
+    "Delivery",
+    "EndOfPartition",
+    "Message",
+    "NotKafka",
+    "Producer",
+    "Refused",
+    "RequestTimedOut",
+    "SomeRefused",
+    "TopicPartition",
+    "UnknownTopic",
+    "UnsupportedByBroker",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -25,7 +25,7 @@ _BYTES: Final = "keys and values are bytes here: serialise them before sending, 
 _NO_METRICS: Final = "this client has no metrics reporters"
 _NO_INTERCEPTORS: Final = "this client has no interceptors"
 # Names and beginnings of names that Kafka's clients know, and why we do not take them.
-_REFUSED: Final = {
+REFUSED: Final = {
     "ssl.": _NO_TLS,
     "sasl.": _NO_TLS,
     "security.providers": _NO_TLS,
@@ -50,7 +50,7 @@ class NoSettings(BarnabasError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    # What a kind of client refuses beside _REFUSED: a name, or its beginning with a dot at the end.
+    # What a kind of client refuses beside these: a name, or its beginning with a dot at the end.
     REFUSED: ClassVar[Mapping[str, str]] = {}
 
     bootstrap_servers: tuple[str, ...] = setting(
@@ -146,7 +146,7 @@ def parse_settings_of(cls: type[S], given: Mapping[str, object] | None, named: M
 
 
 def _refusal(cls: type[ClientSettings], name: str) -> str | None:
-    for known, reason in {**_REFUSED, **cls.REFUSED}.items():
+    for known, reason in {**REFUSED, **cls.REFUSED}.items():
         if name == known or (known.endswith(".") and name.startswith(known)):
             return reason
     return None

@@ -87,10 +87,10 @@ def _record(
     timestamp = base_timestamp
     if add_deltas:
         timestamp = add_timestamps(base_timestamp, timestamp_delta)
-    return Record(base_offset + offset_delta, timestamp, key, value, _headers(data, at, stop))
+    return Record(base_offset + offset_delta, timestamp, key, value, read_headers(data, at, stop))
 
 
-def _headers(data: bytes, at: i64, stop: i64) -> Headers:
+def read_headers(data: bytes, at: i64, stop: i64) -> Headers:
     """Read a record's headers, which must end exactly where the record does."""
     count, at = read_varint(data, at, stop)
     if at == BAD or count < 0 or count > (stop - at) // MIN_HEADER_SIZE:

@@ -1,0 +1,105 @@
+"""The admin client: one class in admin.py, and behind it a file for each family of calls.
+
+call.py is what they share: how a call is tried again, and what becomes of each thing that was asked for.
+The words that users need beside Admin can be imported from here; each is loaded when it is asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import Admin
+    from barnabas.client.admin.call import PartlyRefused
+    from barnabas.client.admin.cluster import BrokerVersions, ClusterDescription, ClusterNode
+    from barnabas.client.admin.configs import (
+        ConfigChange,
+        ConfigEntry,
+        ConfigOperation,
+        ConfigSource,
+        ConfigSynonym,
+        Resource,
+        ResourceType,
+        broker_resource,
+        topic_resource,
+    )
+    from barnabas.client.admin.describing import PartitionDescription, TopicDescription
+    from barnabas.client.admin.features import FeaturesDescription, FeatureUpdate, LevelRange, UpgradeType
+    from barnabas.client.admin.log_dirs import LogDir, ReplicaLog
+    from barnabas.client.admin.offsets import ListedOffset, OffsetSpec
+    from barnabas.client.admin.operations import AclOperation
+    from barnabas.client.admin.quorum import QuorumDescription, QuorumEndpoint, QuorumReplica
+    from barnabas.client.admin.records import UP_TO_HIGH_WATERMARK, ProducerDescription
+    from barnabas.client.admin.settings import AdminSettings
+    from barnabas.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
+
+_HOMES = {
+    "admin": ("Admin",),
+    "call": ("PartlyRefused",),
+    "cluster": ("BrokerVersions", "ClusterDescription", "ClusterNode"),
+    "configs": (
+        "ConfigChange",
+        "ConfigEntry",
+        "ConfigOperation",
+        "ConfigSource",
+        "ConfigSynonym",
+        "Resource",
+        "ResourceType",
+        "broker_resource",
+        "topic_resource",
+    ),
+    "describing": ("PartitionDescription", "TopicDescription"),
+    "features": ("FeatureUpdate", "FeaturesDescription", "LevelRange", "UpgradeType"),
+    "log_dirs": ("LogDir", "ReplicaLog"),
+    "offsets": ("ListedOffset", "OffsetSpec"),
+    "operations": ("AclOperation",),
+    "quorum": ("QuorumDescription", "QuorumEndpoint", "QuorumReplica"),
+    "records": ("UP_TO_HIGH_WATERMARK", "ProducerDescription"),
+    "settings": ("AdminSettings",),
+    "topics": ("CreatedTopic", "NewPartitions", "NewTopic", "TopicListing"),
+}
+_MODULES = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "UP_TO_HIGH_WATERMARK",
+    "AclOperation",
+    "Admin",
+    "AdminSettings",
+    "BrokerVersions",
+    "ClusterDescription",
+    "ClusterNode",
+    "ConfigChange",
+    "ConfigEntry",
+    "ConfigOperation",
+    "ConfigSource",
+    "ConfigSynonym",
+    "CreatedTopic",
+    "FeatureUpdate",
+    "FeaturesDescription",
+    "LevelRange",
+    "ListedOffset",
+    "LogDir",
+    "NewPartitions",
+    "NewTopic",
+    "OffsetSpec",
+    "PartitionDescription",
+    "PartlyRefused",
+    "ProducerDescription",
+    "QuorumDescription",
+    "QuorumEndpoint",
+    "QuorumReplica",
+    "ReplicaLog",
+    "Resource",
+    "ResourceType",
+    "TopicDescription",
+    "TopicListing",
+    "UpgradeType",
+    "broker_resource",
+    "topic_resource",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for (PEP 562): a tool pays for what it uses."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,0 +1,340 @@
+"""The admin client: topics, settings, offsets, log directories, and what the cluster says of itself.
+
+    async with Admin(bootstrap_servers="localhost:9092") as admin:
+        await admin.create_topic("orders", partitions=3, settings={"retention.ms": 1000})
+
+Every call tries again what may go well later, until `timeout_ms` is over (default.api.timeout.ms unless it
+is given). A call about one thing raises Refused if the broker says no. A call about several tries all of
+them, and raises PartlyRefused if any was refused: `refused` holds the refusals by name, and `done` what came
+of the others. BrokerUnavailable, ConnectionLost and RequestTimedOut say that nobody answered in time,
+UnsupportedByBroker that the broker is too old. A topic is named by its name (str) or, where it says Topic, by
+its id (Uuid). What calls return is declared beside the family that they belong to.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TypeAlias
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import (
+    cluster,
+    config_calls,
+    describing,
+    elections,
+    features,
+    log_dirs,
+    offsets,
+    quorum,
+    records,
+    topics,
+)
+from barnabas.client.admin.call import Call, all_of, only
+from barnabas.client.admin.cluster import BrokerVersions, ClusterDescription, EndpointType
+from barnabas.client.admin.configs import (
+    ConfigChange,
+    ConfigEntry,
+    Resource,
+    ResourceType,
+    changes_of,
+)
+from barnabas.client.admin.describing import PAGE_PARTITIONS, TopicDescription
+from barnabas.client.admin.elections import ElectionType
+from barnabas.client.admin.features import FeaturesDescription, FeatureUpdate
+from barnabas.client.admin.log_dirs import LogDir
+from barnabas.client.admin.offsets import IsolationLevel, ListedOffset
+from barnabas.client.admin.quorum import QuorumDescription
+from barnabas.client.admin.records import ProducerDescription
+from barnabas.client.admin.settings import AdminSettings
+from barnabas.client.admin.topics import (
+    DEFAULT,
+    CreatedTopic,
+    NewPartitions,
+    NewTopic,
+    Topic,
+    TopicListing,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.client.ports import ClientPorts
+from barnabas.client.settings import parse_settings_of
+
+TopicPartitionLike: TypeAlias = TopicPartition | tuple[str, int]
+
+
+class Admin:
+    """Started by start() or `async with`. Calls may be made at the same time."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, object] | None = None,
+        /,
+        *,
+        ports: ClientPorts | None = None,
+        **named: object,
+    ) -> None:
+        self.settings = parse_settings_of(AdminSettings, settings, named)
+        self.cluster = Cluster(self.settings, ports)
+
+    async def start(self) -> None:
+        await self.cluster.start()
+
+    async def close(self) -> None:
+        """Calls that are under way end with Closed."""
+        await self.cluster.close()
+
+    async def __aenter__(self) -> "Admin":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _call(self, timeout_ms: float | None) -> Call:
+        return Call(self.cluster, timeout_ms=timeout_ms, retries=self.settings.retries)
+
+    # Topics
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = DEFAULT,
+        replication_factor: int = DEFAULT,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        settings: Mapping[str, object] | None = None,
+        validate_only: bool = False,
+        timeout_ms: float | None = None,
+    ) -> CreatedTopic:
+        """Make a topic. What is left out the broker decides; `assignment` is brokers by partition."""
+        new = NewTopic(
+            name=name,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            assignment=assignment,
+            settings=settings or {},
+        )
+        return only(await topics.create(self._call(timeout_ms), [new], validate_only=validate_only))
+
+    async def create_topics(
+        self, new: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: float | None = None
+    ) -> dict[str, CreatedTopic]:
+        return all_of(await topics.create(self._call(timeout_ms), new, validate_only=validate_only))
+
+    async def delete_topic(self, topic: Topic, *, timeout_ms: float | None = None) -> None:
+        only(await topics.delete(self._call(timeout_ms), [topic]))
+
+    async def delete_topics(self, wanted: Iterable[Topic], *, timeout_ms: float | None = None) -> None:
+        all_of(await topics.delete(self._call(timeout_ms), wanted))
+
+    async def list_topics(
+        self, *, internal: bool = False, timeout_ms: float | None = None
+    ) -> dict[str, TopicListing]:
+        """By name, in their order; with `internal`, those of the cluster itself as well."""
+        return await topics.list_all(self._call(timeout_ms), internal=internal)
+
+    async def describe_topic(
+        self, topic: Topic, *, operations: bool = False, timeout_ms: float | None = None
+    ) -> TopicDescription:
+        call = self._call(timeout_ms)
+        return only(
+            await describing.describe(call, [topic], operations=operations, page_partitions=PAGE_PARTITIONS)
+        )
+
+    async def describe_topics(
+        self,
+        wanted: Iterable[Topic] | None = None,
+        *,
+        operations: bool = False,
+        page_partitions: int = PAGE_PARTITIONS,
+        timeout_ms: float | None = None,
+    ) -> dict[Topic, TopicDescription]:
+        """By what they were asked for; None is all topics, by name. So many partitions come in an answer."""
+        call = self._call(timeout_ms)
+        return all_of(
+            await describing.describe(call, wanted, operations=operations, page_partitions=page_partitions)
+        )
+
+    async def create_partitions(
+        self,
+        topic: str,
+        total: int,
+        *,
+        assignments: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Let a topic have `total` partitions. `assignments` are the brokers of each new one."""
+        new = {topic: NewPartitions(total=total, assignments=assignments)}
+        only(await topics.create_partitions(self._call(timeout_ms), new, validate_only=validate_only))
+
+    async def create_partitions_of(
+        self,
+        wanted: Mapping[str, NewPartitions],
+        *,
+        validate_only: bool = False,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """The same for several topics."""
+        call = self._call(timeout_ms)
+        all_of(await topics.create_partitions(call, wanted, validate_only=validate_only))
+
+    # Settings
+
+    async def describe_config(
+        self,
+        resource: Resource,
+        names: Collection[str] | None = None,
+        *,
+        synonyms: bool = False,
+        documentation: bool = False,
+        timeout_ms: float | None = None,
+    ) -> dict[str, ConfigEntry]:
+        """The settings of topic_resource("orders"), of broker_resource(1), ...; all of them, or some."""
+        call = self._call(timeout_ms)
+        return only(
+            await config_calls.describe(
+                call, {resource: names}, synonyms=synonyms, documentation=documentation
+            )
+        )
+
+    async def describe_configs(
+        self,
+        resources: Iterable[Resource] | Mapping[Resource, Collection[str] | None],
+        *,
+        synonyms: bool = False,
+        documentation: bool = False,
+        timeout_ms: float | None = None,
+    ) -> dict[Resource, dict[str, ConfigEntry]]:
+        """The same for several; a mapping names the settings that are wanted of each."""
+        wanted = dict(resources) if isinstance(resources, Mapping) else dict.fromkeys(resources)
+        call = self._call(timeout_ms)
+        return all_of(
+            await config_calls.describe(call, wanted, synonyms=synonyms, documentation=documentation)
+        )
+
+    async def alter_config(
+        self,
+        resource: Resource,
+        set_to: Mapping[str, object] | None = None,
+        *,
+        delete: Iterable[str] = (),
+        append: Mapping[str, object] | None = None,
+        subtract: Mapping[str, object] | None = None,
+        validate_only: bool = False,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Change some settings and leave the others. `append` and `subtract` are for lists."""
+        changes = changes_of(set_to=set_to or {}, delete=delete, append=append or {}, subtract=subtract or {})
+        call = self._call(timeout_ms)
+        only(await config_calls.alter(call, {resource: changes}, validate_only=validate_only))
+
+    async def alter_configs(
+        self,
+        changes: Mapping[Resource, Sequence[ConfigChange]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """The same for several."""
+        all_of(await config_calls.alter(self._call(timeout_ms), changes, validate_only=validate_only))
+
+    async def list_config_resources(
+        self, types: Collection[ResourceType] = (), *, timeout_ms: float | None = None
+    ) -> list[Resource]:
+        """Everything that can have settings, of these types or of all."""
+        return await config_calls.list_resources(self._call(timeout_ms), types)
+
+    # Offsets and records
+
+    async def list_offsets(
+        self,
+        wanted: Mapping[TopicPartition, int],
+        *,
+        isolation: IsolationLevel = "read_uncommitted",
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, ListedOffset]:
+        """The offset of an OffsetSpec, or of a time in milliseconds, in each partition."""
+        specs = {TopicPartition(*tp): spec for tp, spec in wanted.items()}
+        return all_of(await offsets.list_offsets(self._call(timeout_ms), specs, isolation=isolation))
+
+    async def delete_records(
+        self, before: Mapping[TopicPartition, int], *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Remove what lies before an offset, or UP_TO_HIGH_WATERMARK; where each partition begins then."""
+        wanted = {TopicPartition(*tp): offset for tp, offset in before.items()}
+        return all_of(await records.delete_records(self._call(timeout_ms), wanted))
+
+    async def describe_producers(
+        self,
+        tps: Iterable[TopicPartitionLike],
+        *,
+        broker: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, tuple[ProducerDescription, ...]]:
+        """Who has written to each partition, as its leader knows it, or as `broker` does."""
+        wanted = [TopicPartition(*tp) for tp in tps]
+        return all_of(await records.describe_producers(self._call(timeout_ms), wanted, broker=broker))
+
+    # The cluster
+
+    async def describe_cluster(
+        self,
+        *,
+        endpoints: EndpointType = "brokers",
+        fenced: bool = False,
+        operations: bool = False,
+        timeout_ms: float | None = None,
+    ) -> ClusterDescription:
+        """The brokers that are alive; with `fenced`, those that are registered and not."""
+        return await cluster.describe(
+            self._call(timeout_ms), endpoints=endpoints, fenced=fenced, operations=operations
+        )
+
+    async def api_versions(self, *, timeout_ms: float | None = None) -> dict[int, BrokerVersions]:
+        """Of every broker, by its id; one that cannot be reached is there with the error."""
+        return await cluster.api_versions(self._call(timeout_ms))
+
+    async def unregister_broker(self, broker: int, *, timeout_ms: float | None = None) -> None:
+        """Have the cluster forget a broker that will not come back."""
+        await cluster.unregister(self._call(timeout_ms), broker)
+
+    async def describe_features(
+        self, *, broker: int | None = None, timeout_ms: float | None = None
+    ) -> FeaturesDescription:
+        return await features.describe(self._call(timeout_ms), broker)
+
+    async def update_features(
+        self,
+        updates: Mapping[str, FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """All of them or none."""
+        await features.update(self._call(timeout_ms), updates, validate_only=validate_only)
+
+    async def describe_quorum(self, *, timeout_ms: float | None = None) -> QuorumDescription:
+        return await quorum.describe(self._call(timeout_ms))
+
+    async def describe_log_dirs(
+        self,
+        brokers: Iterable[int] | None = None,
+        *,
+        partitions: Iterable[TopicPartitionLike] | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[int, dict[str, LogDir]]:
+        """By broker and path; of all brokers and logs, or of some."""
+        tps = None if partitions is None else [TopicPartition(*tp) for tp in partitions]
+        return all_of(await log_dirs.describe(self._call(timeout_ms), brokers, tps))
+
+    async def elect_leaders(
+        self,
+        election: ElectionType,
+        partitions: Iterable[TopicPartitionLike] | None = None,
+        *,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, bool]:
+        """In these partitions, or in all. False where the leader there was is the right one."""
+        tps = None if partitions is None else [TopicPartition(*tp) for tp in partitions]
+        return all_of(await elections.elect(self._call(timeout_ms), election, tps))

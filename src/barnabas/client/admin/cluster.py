@@ -1,0 +1,146 @@
+"""The brokers of a cluster: DescribeCluster, UnregisterBroker, and what each of them speaks (ApiVersions)."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from barnabas.client.admin.call import Call, Spoken, check
+from barnabas.client.admin.operations import AclOperation, operations_of
+from barnabas.client.errors import ClientError, UnsupportedByBroker
+from barnabas.client.metadata import Node
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.brokers import UnregisterBrokerRequest
+from barnabas.protocol.messages.cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+
+EndpointType: TypeAlias = Literal["brokers", "controllers"]
+
+_ENDPOINT_TYPES: Final[Mapping[str, int]] = {"brokers": 1, "controllers": 2}
+_ENDPOINT_TYPE_FROM, _FENCED_FROM = 1, 2
+_METADATA_OPERATIONS: Final = range(8, 11)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNode:
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    """`operations` is what one may do with the cluster, None if that was not asked for.
+
+    The controller is -1 if none is known. A broker names any that is alive: brokers pass things on.
+    """
+
+    cluster_id: str | None
+    controller_id: int
+    nodes: Mapping[int, ClusterNode]
+    operations: frozenset[AclOperation] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerVersions:
+    """Which versions of each API a broker speaks, first and last, by key; or why it did not say."""
+
+    node: Node
+    versions: Mapping[int, tuple[int, int]]
+    error: ClientError | None = None
+
+
+async def describe(
+    call: Call, *, endpoints: EndpointType, fenced: bool, operations: bool
+) -> ClusterDescription:
+    def make(spoken: Spoken) -> object:
+        if endpoints != "brokers":
+            spoken.needs(_ENDPOINT_TYPE_FROM, "the endpoints of controllers")
+        if fenced:
+            spoken.needs(_FENCED_FROM, "fenced brokers")
+        return DescribeClusterRequest(
+            include_cluster_authorized_operations=operations,
+            endpoint_type=_ENDPOINT_TYPES[endpoints],
+            include_fenced_brokers=fenced,
+        )
+
+    async def attempt() -> ClusterDescription:
+        try:
+            answer: DescribeClusterResponse = await call.ask(ApiKey.DESCRIBE_CLUSTER, make)
+        except UnsupportedByBroker:
+            if fenced or endpoints != "brokers":
+                raise
+            return await _from_metadata(call, operations)
+        check(answer.error_code, about="the cluster", message=answer.error_message)
+        return _described(answer)
+
+    return await call.single("DESCRIBE_CLUSTER", attempt)
+
+
+def _described(answer: DescribeClusterResponse) -> ClusterDescription:
+    return ClusterDescription(
+        cluster_id=answer.cluster_id,
+        controller_id=answer.controller_id,
+        nodes={
+            told.broker_id: ClusterNode(
+                id=told.broker_id, host=told.host, port=told.port, rack=told.rack, fenced=told.is_fenced
+            )
+            for told in sorted(answer.brokers, key=lambda told: told.broker_id)
+        },
+        operations=operations_of(answer.cluster_authorized_operations),
+    )
+
+
+async def _from_metadata(call: Call, operations: bool) -> ClusterDescription:
+    """From a broker that is older than DescribeCluster (KIP-700)."""
+
+    def make(spoken: Spoken) -> object:
+        if operations and spoken.version not in _METADATA_OPERATIONS:
+            spoken.needs(_METADATA_OPERATIONS[0], "what one may do with the cluster")
+        return MetadataRequest(
+            topics=[],
+            include_cluster_authorized_operations=operations,
+        )
+
+    answer: MetadataResponse = await call.ask(ApiKey.METADATA, make)
+    return ClusterDescription(
+        cluster_id=answer.cluster_id,
+        controller_id=answer.controller_id,
+        nodes={
+            told.node_id: ClusterNode(id=told.node_id, host=told.host, port=told.port, rack=told.rack)
+            for told in sorted(answer.brokers, key=lambda told: told.node_id)
+        },
+        operations=operations_of(answer.cluster_authorized_operations),
+    )
+
+
+async def api_versions(call: Call) -> dict[int, BrokerVersions]:
+    """Of every broker. One that cannot be reached is listed with the reason; it is asked once."""
+
+    async def of(node: Node) -> BrokerVersions:
+        try:
+            connection = await call.connection(node.id)
+        except ClientError as error:
+            return BrokerVersions(node=node, versions={}, error=error)
+        return BrokerVersions(node=node, versions=dict(connection.api_versions))
+
+    async def attempt() -> dict[int, BrokerVersions]:
+        nodes = (await call.cluster.refresh()).nodes
+        found = await asyncio.gather(*(of(nodes[number]) for number in sorted(nodes)))
+        return {each.node.id: each for each in found}
+
+    return await call.single("API_VERSIONS", attempt)
+
+
+async def unregister(call: Call, broker: int) -> None:
+    async def attempt() -> None:
+        answer = await call.ask(ApiKey.UNREGISTER_BROKER, lambda _: UnregisterBrokerRequest(broker_id=broker))
+        check(answer.error_code, about=f"broker {broker}", message=answer.error_message)
+
+    await call.single("UNREGISTER_BROKER", attempt)

@@ -1,0 +1,175 @@
+"""What has settings, and what one of them is: the words of config_calls.py and of whoever calls it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from barnabas.base.settings import InvalidSetting, SettingType
+from barnabas.protocol.messages.configs import DescribeConfigsResourceResult
+from barnabas.protocol.messages.topics import CreatableTopicConfigs
+
+_ID_DIGITS_MAX: Final = 10
+
+
+class ResourceType(IntEnum):
+    """What can have settings, with Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Resource(NamedTuple):
+    """One thing that has settings. A broker is named by its id; the broker without a name is all of them."""
+
+    type: ResourceType
+    name: str
+
+    def __str__(self) -> str:
+        kind = self.type.name.lower().replace("_", " ")
+        return f"{kind} {self.name}" if self.name else f"every {kind}"
+
+    @property
+    def node(self) -> int | None:
+        """The broker that has to be asked, if it matters."""
+        is_of_broker = self.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+        is_id = self.name.isascii() and self.name.isdigit() and len(self.name) <= _ID_DIGITS_MAX
+        # Whatever else is called a broker, any of them refuses.
+        return int(self.name) if is_of_broker and is_id else None
+
+
+def topic_resource(name: str) -> Resource:
+    return Resource(ResourceType.TOPIC, name)
+
+
+def broker_resource(node: int | None) -> Resource:
+    """One broker; None: what holds for all of them."""
+    return Resource(ResourceType.BROKER, "" if node is None else str(node))
+
+
+class ConfigSource(IntEnum):
+    """Where a value is from, with Kafka's names."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+class ConfigSynonym(NamedTuple):
+    """One level at which a setting is given; the first of them is the one that holds."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigEntry:
+    """One setting. The value of a sensitive one is never told; an old broker tells no type."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    read_only: bool
+    sensitive: bool
+    type: SettingType | None = None
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    documentation: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+class ConfigOperation(IntEnum):
+    """What is to be done with a value. The last two are for lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    name: str
+    operation: ConfigOperation
+    # None with DELETE.
+    value: str | None
+
+
+def changes_of(
+    *,
+    set_to: Mapping[str, object],
+    delete: Iterable[str],
+    append: Mapping[str, object],
+    subtract: Mapping[str, object],
+) -> list[ConfigChange]:
+    """The changes that a user names by what is to be done."""
+    changes = [ConfigChange(name, ConfigOperation.DELETE, None) for name in delete]
+    for operation, values in (
+        (ConfigOperation.SET, set_to),
+        (ConfigOperation.APPEND, append),
+        (ConfigOperation.SUBTRACT, subtract),
+    ):
+        changes += [
+            ConfigChange(name, operation, setting_text(name, value)) for name, value in values.items()
+        ]
+    return changes
+
+
+def setting_text(name: str, value: object) -> str:
+    """A value as Kafka spells it; InvalidSetting for what has no such spelling."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case list() | tuple():
+            return ",".join(setting_text(name, each) for each in value)
+        case _:
+            raise InvalidSetting(name, repr(value), "is neither text nor a number, a truth value or a list")
+
+
+def entry_of(told: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(
+        name=told.name,
+        value=told.value,
+        source=_source(told.config_source),
+        read_only=told.read_only,
+        sensitive=told.is_sensitive,
+        type=_TYPES.get(told.config_type),
+        synonyms=tuple(ConfigSynonym(one.name, one.value, _source(one.source)) for one in told.synonyms),
+        # An old broker tells none, which reads as an empty text.
+        documentation=told.documentation or None,
+    )
+
+
+def entry_of_new_topic(told: CreatableTopicConfigs) -> ConfigEntry:
+    """As the answer to CreateTopics has it."""
+    return ConfigEntry(
+        name=told.name,
+        value=told.value,
+        source=_source(told.config_source),
+        read_only=told.read_only,
+        sensitive=told.is_sensitive,
+    )
+
+
+_TYPES: Final = {kind.value: kind for kind in SettingType}
+_SOURCES: Final = {source.value: source for source in ConfigSource}
+
+
+def _source(number: int) -> ConfigSource:
+    """A newer broker may know more of them."""
+    return _SOURCES.get(number, ConfigSource.UNKNOWN)

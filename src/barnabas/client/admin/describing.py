@@ -1,0 +1,219 @@
+"""Topics in detail: DescribeTopicPartitions page by page where the broker has it, otherwise Metadata.
+
+Only the former tells of eligible leader replicas (KIP-966), and only the latter finds topics by their ids.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged, name_of
+from barnabas.client.admin.operations import AclOperation, operations_of
+from barnabas.client.admin.topics import Topic
+from barnabas.client.errors import NotKafka, Refused, UnsupportedByBroker
+from barnabas.client.metadata import NO_LEADER
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.cluster import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+    TopicRequest,
+)
+
+# Kafka's client asks for so many; a broker has a limit of its own beside it.
+PAGE_PARTITIONS: Final = 2000
+_OPERATIONS_FROM, _IDS_FROM = 8, 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDescription:
+    """Brokers by their ids. `elr` and `last_known_elr` are None where the broker does not tell."""
+
+    partition: int
+    # -1 while there is none.
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """`operations` is what one may do with it, None if the broker was not asked."""
+
+    name: str
+    topic_id: Uuid | None
+    internal: bool
+    # By number.
+    partitions: tuple[PartitionDescription, ...]
+    operations: frozenset[AclOperation] | None
+
+
+async def describe(
+    call: Call, topics: Iterable[Topic] | None, *, operations: bool, page_partitions: int
+) -> dict[Topic, Outcome[TopicDescription]]:
+    """By what they were asked for; None is all of them, by name."""
+    if topics is None:
+        everything = await call.single("all topics", lambda: _all(call, operations, page_partitions))
+        return {name: outcome for name, outcome in everything.items()}  # noqa: C416 (its keys are Topics)
+    wanted = list(topics)
+    ids: list[Uuid] = [topic for topic in wanted if not isinstance(topic, str)]
+    names = [topic for topic in wanted if isinstance(topic, str)]
+
+    async def named(pending: list[str]) -> dict[str, Outcome[TopicDescription]]:
+        return await _by_name(call, pending, operations, page_partitions)
+
+    async def identified(pending: list[Uuid]) -> dict[Uuid, Outcome[TopicDescription]]:
+        return await _by_id(call, pending, operations)
+
+    by_name = await call.settle("DESCRIBE_TOPIC_PARTITIONS", names, named)
+    by_id = await call.settle("METADATA", ids, identified)
+    return {topic: by_name[topic] if isinstance(topic, str) else by_id[topic] for topic in wanted}
+
+
+async def _all(call: Call, operations: bool, page_partitions: int) -> dict[str, Outcome[TopicDescription]]:
+    if await _has_pages(call):
+        return await _pages(call, [], page_partitions)
+    answer = await _metadata(call, None, operations)
+    return {told.name: _from_metadata(told) for told in answer.topics if told.name is not None}
+
+
+async def _by_name(
+    call: Call, names: list[str], operations: bool, page_partitions: int
+) -> dict[str, Outcome[TopicDescription]]:
+    if await _has_pages(call):
+        return await _pages(call, names, page_partitions)
+    answer = await _metadata(call, [MetadataRequestTopic(name=name) for name in names], operations)
+    return {told.name: _from_metadata(told) for told in answer.topics if told.name is not None}
+
+
+async def _by_id(call: Call, ids: list[Uuid], operations: bool) -> dict[Uuid, Outcome[TopicDescription]]:
+    wanted = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
+    answer = await _metadata(call, wanted, operations, least=_IDS_FROM)
+    return {told.topic_id: _from_metadata(told) for told in answer.topics}
+
+
+# DescribeTopicPartitions
+
+
+async def _has_pages(call: Call) -> bool:
+    try:
+        (await call.connection()).version_of(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+    except UnsupportedByBroker:
+        return False
+    return True
+
+
+async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[TopicDescription]]:
+    """All pages. A topic that goes on over a page is told in parts, each with a share of its partitions."""
+    told: dict[str, DescribeTopicPartitionsResponseTopic] = {}
+    cursor: Cursor | None = None
+    while True:
+        start = cursor.topic_name if cursor is not None else ""
+        request = DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name=name) for name in names if name >= start],
+            response_partition_limit=limit,
+            cursor=cursor,
+        )
+        page: DescribeTopicPartitionsResponse = await call.ask(
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS, _always(request)
+        )
+        for topic in page.topics:
+            name = topic.name or ""
+            before = told.setdefault(name, topic)
+            if before is not topic:
+                if before.topic_id != topic.topic_id:
+                    why = "it was deleted or made anew while it was being described"
+                    raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID, about=f"topic {name}", message=why)
+                before.partitions += topic.partitions
+        following = page.next_cursor
+        if following is None:
+            return {name: _from_page(topic) for name, topic in told.items()}
+        if cursor is not None and _place(following) <= _place(cursor):
+            where = (await call.connection()).address
+            raise NotKafka(where, f"the page after {_place(cursor)} is followed by {_place(following)}")
+        cursor = following
+
+
+def _always(request: object) -> Callable[[Spoken], object]:
+    """The same in every version."""
+    return lambda _: request
+
+
+def _place(cursor: Cursor) -> tuple[str, int]:
+    return cursor.topic_name, cursor.partition_index
+
+
+def _from_page(told: DescribeTopicPartitionsResponseTopic) -> Outcome[TopicDescription]:
+    partitions = tuple(
+        PartitionDescription(
+            partition=row.partition_index,
+            leader=row.leader_id,
+            leader_epoch=row.leader_epoch,
+            replicas=tuple(row.replica_nodes),
+            isr=tuple(row.isr_nodes),
+            offline=tuple(row.offline_replicas),
+            elr=tuple(row.eligible_leader_replicas or ()),
+            last_known_elr=tuple(row.last_known_elr or ()),
+        )
+        for row in sorted(told.partitions, key=lambda row: row.partition_index)
+    )
+    return _described(told, partitions)
+
+
+# Metadata
+
+
+async def _metadata(
+    call: Call, topics: list[MetadataRequestTopic] | None, operations: bool, *, least: int = 0
+) -> MetadataResponse:
+    def make(spoken: Spoken) -> object:
+        spoken.needs(least, "a topic by its id")
+        if operations:
+            spoken.needs(_OPERATIONS_FROM, "what one may do with a topic")
+        return MetadataRequest(
+            topics=topics,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=operations,
+        )
+
+    answer: MetadataResponse = await call.ask(ApiKey.METADATA, make)
+    check(answer.error_code, about="the description of topics")
+    return answer
+
+
+def _from_metadata(told: MetadataResponseTopic) -> Outcome[TopicDescription]:
+    partitions = tuple(
+        PartitionDescription(
+            partition=row.partition_index,
+            leader=NO_LEADER if row.error_code == ErrorCode.LEADER_NOT_AVAILABLE else row.leader_id,
+            leader_epoch=row.leader_epoch,
+            replicas=tuple(row.replica_nodes),
+            isr=tuple(row.isr_nodes),
+            offline=tuple(row.offline_replicas),
+        )
+        for row in sorted(told.partitions, key=lambda row: row.partition_index)
+    )
+    return _described(told, partitions)
+
+
+def _described(told: Any, partitions: tuple[PartitionDescription, ...]) -> Outcome[TopicDescription]:
+    topic_id: Uuid = told.topic_id
+    found = TopicDescription(
+        name=told.name or "",
+        topic_id=None if topic_id == ZERO_UUID else topic_id,
+        internal=told.is_internal,
+        partitions=partitions,
+        operations=operations_of(told.topic_authorized_operations),
+    )
+    return judged(told.error_code, found, about=f"topic {told.name or name_of(topic_id)}")

@@ -1,0 +1,108 @@
+"""Features: what brokers could do and what the cluster has agreed upon (ApiVersions), and UpdateFeatures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from barnabas.client.admin.call import Call, Outcome, Spoken, all_of, check, judged
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest
+from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
+
+_FEATURES_FROM: Final = 3
+_UPGRADE_TYPES_FROM, _NO_RESULTS_FROM = 1, 2
+_NO_EPOCH: Final = -1
+_CLIENT_NAME, _CLIENT_VERSION = "barnabas", "admin"
+
+
+class LevelRange(NamedTuple):
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeaturesDescription:
+    """By name: what the broker that answered supports, and what is in force, as of an epoch."""
+
+    supported: Mapping[str, LevelRange]
+    finalized: Mapping[str, LevelRange]
+    epoch: int | None
+
+
+class UpgradeType(IntEnum):
+    """Which way a feature may go. Downgrades are refused unless they are asked for by name."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureUpdate:
+    """The level that is to be in force. Level 0 takes the feature out of use."""
+
+    level: int
+    type: UpgradeType = UpgradeType.UPGRADE
+
+
+async def describe(call: Call, broker: int | None) -> FeaturesDescription:
+    def make(spoken: Spoken) -> object:
+        spoken.needs(_FEATURES_FROM, "features")
+        return ApiVersionsRequest(client_software_name=_CLIENT_NAME, client_software_version=_CLIENT_VERSION)
+
+    async def attempt() -> FeaturesDescription:
+        answer: ApiVersionsResponse = await call.ask(ApiKey.API_VERSIONS, make, broker)
+        check(answer.error_code, about="features")
+        return FeaturesDescription(
+            supported={
+                told.name: LevelRange(told.min_version, told.max_version)
+                for told in sorted(answer.supported_features, key=lambda told: told.name)
+            },
+            finalized={
+                told.name: LevelRange(told.min_version_level, told.max_version_level)
+                for told in sorted(answer.finalized_features, key=lambda told: told.name)
+            },
+            epoch=None if answer.finalized_features_epoch == _NO_EPOCH else answer.finalized_features_epoch,
+        )
+
+    return await call.single("API_VERSIONS", attempt)
+
+
+async def update(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_only: bool) -> None:
+    """All of them or none."""
+    version = 0
+
+    def make(spoken: Spoken) -> object:
+        nonlocal version
+        version = spoken.version
+        if validate_only:
+            spoken.needs(_UPGRADE_TYPES_FROM, "validation without a change")
+        return UpdateFeaturesRequest(
+            timeout_ms=call.request_timeout_ms,
+            feature_updates=[_key(spoken, name, one) for name, one in updates.items()],
+            validate_only=validate_only,
+        )
+
+    async def attempt() -> dict[str, Outcome[None]]:
+        answer = await call.ask(ApiKey.UPDATE_FEATURES, make)
+        check(answer.error_code, about="features", message=answer.error_message)
+        if version >= _NO_RESULTS_FROM:
+            return dict.fromkeys(updates)
+        return {
+            told.feature: judged(
+                told.error_code, None, about=f"feature {told.feature}", message=told.error_message
+            )
+            for told in answer.results
+        }
+
+    all_of(await call.single("UPDATE_FEATURES", attempt))
+
+
+def _key(spoken: Spoken, name: str, update: FeatureUpdate) -> FeatureUpdateKey:
+    if spoken.version >= _UPGRADE_TYPES_FROM:
+        return FeatureUpdateKey(feature=name, max_version_level=update.level, upgrade_type=update.type)
+    if update.type is UpgradeType.UNSAFE_DOWNGRADE:
+        spoken.needs(_UPGRADE_TYPES_FROM, "an unsafe downgrade")
+    is_down = update.type is not UpgradeType.UPGRADE
+    return FeatureUpdateKey(feature=name, max_version_level=update.level, allow_downgrade=is_down)

@@ -1,0 +1,94 @@
+"""Calls about partitions: each partition is asked for at the broker that leads it.
+
+Who leads is asked anew for every try, in one request for all topics. A broker that cannot be reached costs
+its own partitions a try, and no others.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from typing import Any, TypeAlias, TypeVar
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.call import Call, Outcome, Spoken
+from barnabas.client.errors import ClientError, Refused, UnknownTopic
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+
+V = TypeVar("V")
+
+Make: TypeAlias = Callable[[Spoken, list[TopicPartition]], object]
+Read: TypeAlias = Callable[[Any], Mapping[TopicPartition, Outcome[V]]]
+
+
+async def ask_leaders(
+    call: Call,
+    key: ApiKey,
+    wanted: Iterable[TopicPartition],
+    make: Make,
+    read: Read[V],
+    *,
+    node: int | None = None,
+) -> dict[TopicPartition, Outcome[V]]:
+    """What the leaders say of partitions, or what the one broker `node` does.
+
+    `make` makes the request for some of the partitions, `read` takes an answer apart.
+    """
+
+    async def attempt(pending: list[TopicPartition]) -> dict[TopicPartition, Outcome[V]]:
+        shares, found = await _shares(call, pending, node)
+        asked: dict[int, asyncio.Task[Mapping[TopicPartition, Outcome[V]]]] = {}
+        async with asyncio.TaskGroup() as group:
+            for leader, share in shares.items():
+                asked[leader] = group.create_task(_ask(call, key, leader, share, make, read))
+        for task in asked.values():
+            found.update(task.result())
+        return found
+
+    return await call.settle(key.name, wanted, attempt, awaits_unknown=True)
+
+
+async def _ask(
+    call: Call, key: ApiKey, leader: int, share: list[TopicPartition], make: Make, read: Read[V]
+) -> Mapping[TopicPartition, Outcome[V]]:
+    try:
+        return read(await call.ask(key, lambda spoken: make(spoken, share), leader))
+    except ClientError as error:
+        return dict.fromkeys(share, error)
+
+
+async def _shares(
+    call: Call, pending: list[TopicPartition], node: int | None
+) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, Outcome[Any]]]:
+    """Partitions by leader, and why some have none."""
+    if node is not None:
+        return {node: pending}, {}
+    known = await call.cluster.refresh({tp.topic for tp in pending})
+    shares: dict[int, list[TopicPartition]] = {}
+    failed: dict[TopicPartition, Outcome[Any]] = {}
+    for tp in pending:
+        topic = known.topics.get(tp.topic)
+        if topic is None:
+            code = known.errors.get(tp.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            failed[tp] = _unknown(tp) if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else _refused(tp, code)
+        elif not 0 <= tp.partition < len(topic.partitions):
+            failed[tp] = _unknown(tp)
+        elif (leader := topic.leader_of(tp.partition)) is None:
+            failed[tp] = _refused(tp, ErrorCode.LEADER_NOT_AVAILABLE)
+        else:
+            shares.setdefault(leader.leader, []).append(tp)
+    return shares, failed
+
+
+def _unknown(tp: TopicPartition) -> UnknownTopic:
+    return UnknownTopic(about=str(tp), message="no broker knows of it")
+
+
+def _refused(tp: TopicPartition, code: ErrorCode) -> Refused:
+    return Refused(code, about=str(tp))
+
+
+def by_topic(tps: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    """Topics with their partitions, as requests have them."""
+    ordered = sorted(set(tps))
+    return [(topic, [tp.partition for tp in group]) for topic, group in groupby(ordered, lambda tp: tp.topic)]

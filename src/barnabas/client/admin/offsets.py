@@ -1,0 +1,111 @@
+"""Where partitions begin and end, and which offset a time has: ListOffsets, asked of leaders."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, Literal, TypeAlias
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.call import Call, Outcome, Spoken, judged
+from barnabas.client.admin.leaders import ask_leaders, by_topic
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
+
+_ISOLATION_LEVELS: Final[Mapping[str, int]] = {"read_uncommitted": 0, "read_committed": 1}
+_ISOLATION_FROM: Final = 2
+# Who asks: no broker.
+_CONSUMER: Final = -1
+_NOTHING: Final = -1
+
+
+class OffsetSpec(IntEnum):
+    """What to look for. A number that is not negative is a time in milliseconds: the first record since."""
+
+    LATEST = -1
+    EARLIEST = -2
+    # The record with the greatest timestamp.
+    MAX_TIMESTAMP = -3
+    # The first offset that a broker has on its own disk, and the last that is in remote storage.
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
+    EARLIEST_PENDING_UPLOAD = -6
+
+
+# From which version on each may be asked for.
+_SINCE: Final = {
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+    OffsetSpec.EARLIEST_PENDING_UPLOAD: 11,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOffset:
+    """`offset` is None if nothing is found: no record is as late, nothing is tiered.
+
+    `timestamp_ms` is told with a record only, and `leader_epoch` not by an old broker.
+    """
+
+    offset: int | None
+    timestamp_ms: int | None
+    leader_epoch: int | None
+
+
+async def list_offsets(
+    call: Call, wanted: Mapping[TopicPartition, int], *, isolation: IsolationLevel
+) -> dict[TopicPartition, Outcome[ListedOffset]]:
+    def make(spoken: Spoken, share: list[TopicPartition]) -> object:
+        for spec in {wanted[tp] for tp in share if wanted[tp] < 0}:
+            spoken.needs(_SINCE.get(OffsetSpec(spec), 0), OffsetSpec(spec).name)
+        if isolation == "read_committed":
+            spoken.needs(_ISOLATION_FROM, "read_committed")
+        return ListOffsetsRequest(
+            replica_id=_CONSUMER,
+            isolation_level=_ISOLATION_LEVELS[isolation],
+            topics=[_topic(call, topic, partitions, wanted) for topic, partitions in by_topic(share)],
+            timeout_ms=call.request_timeout_ms,
+        )
+
+    return await ask_leaders(call, ApiKey.LIST_OFFSETS, wanted, make, _read)
+
+
+def _topic(
+    call: Call, topic: str, partitions: list[int], wanted: Mapping[TopicPartition, int]
+) -> ListOffsetsTopic:
+    rows = []
+    for partition in partitions:
+        tp = TopicPartition(topic, partition)
+        leader = call.cluster.known_leader(tp)
+        # With the epoch a leader that was, and does not know yet, cannot answer for the one that is.
+        epoch = leader[1] if leader is not None else _NOTHING
+        rows.append(
+            ListOffsetsPartition(partition_index=partition, current_leader_epoch=epoch, timestamp=wanted[tp])
+        )
+    return ListOffsetsTopic(name=topic, partitions=rows)
+
+
+def _read(answer: Any) -> dict[TopicPartition, Outcome[ListedOffset]]:
+    response: ListOffsetsResponse = answer
+    found: dict[TopicPartition, Outcome[ListedOffset]] = {}
+    for topic in response.topics:
+        for told in topic.partitions:
+            tp = TopicPartition(topic.name, told.partition_index)
+            listed = ListedOffset(
+                offset=_or_none(told.offset),
+                timestamp_ms=_or_none(told.timestamp),
+                leader_epoch=_or_none(told.leader_epoch),
+            )
+            found[tp] = judged(told.error_code, listed, about=str(tp))
+    return found
+
+
+def _or_none(number: int) -> int | None:
+    return None if number == _NOTHING else number

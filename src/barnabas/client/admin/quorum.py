@@ -1,0 +1,101 @@
+"""The quorum of controllers: DescribeQuorum."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.client.admin.call import Call, check
+from barnabas.client.errors import Refused
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.quorum import (
+    DescribeQuorumPartitionData,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumTopicData,
+    ReplicaState,
+)
+
+_TOPIC: Final = "__cluster_metadata"
+_PARTITION: Final = 0
+_NOT_TOLD: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumReplica:
+    """One that keeps the metadata log. Times are None where the broker does not tell them."""
+
+    id: int
+    directory_id: Uuid | None
+    log_end_offset: int
+    last_fetch_ms: int | None
+    last_caught_up_ms: int | None
+
+
+class QuorumEndpoint(NamedTuple):
+    listener: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumDescription:
+    """`nodes` says where the voters listen; it is empty if the broker is too old to tell."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+    nodes: Mapping[int, tuple[QuorumEndpoint, ...]]
+
+
+async def describe(call: Call) -> QuorumDescription:
+    asked = DescribeQuorumTopicData(
+        topic_name=_TOPIC, partitions=[DescribeQuorumPartitionData(partition_index=_PARTITION)]
+    )
+    request = DescribeQuorumRequest(topics=[asked])
+
+    async def attempt() -> QuorumDescription:
+        answer: DescribeQuorumResponse = await call.ask(ApiKey.DESCRIBE_QUORUM, lambda _: request)
+        check(answer.error_code, about="the quorum", message=answer.error_message)
+        told = _the_partition(answer)
+        check(told.error_code, about="the quorum", message=told.error_message)
+        return QuorumDescription(
+            leader_id=told.leader_id,
+            leader_epoch=told.leader_epoch,
+            high_watermark=told.high_watermark,
+            voters=tuple(map(_replica, told.current_voters)),
+            observers=tuple(map(_replica, told.observers)),
+            nodes={
+                node.node_id: tuple(QuorumEndpoint(at.name, at.host, at.port) for at in node.listeners)
+                for node in answer.nodes
+            },
+        )
+
+    return await call.single("DESCRIBE_QUORUM", attempt)
+
+
+def _the_partition(answer: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData:
+    for topic in answer.topics:
+        for told in topic.partitions:
+            if topic.topic_name == _TOPIC and told.partition_index == _PARTITION:
+                return told
+    why = f"the answer does not speak of {_TOPIC}-{_PARTITION}"
+    raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, about="the quorum", message=why)
+
+
+def _replica(told: ReplicaState) -> QuorumReplica:
+    return QuorumReplica(
+        id=told.replica_id,
+        directory_id=None if told.replica_directory_id == ZERO_UUID else told.replica_directory_id,
+        log_end_offset=told.log_end_offset,
+        last_fetch_ms=_or_none(told.last_fetch_timestamp),
+        last_caught_up_ms=_or_none(told.last_caught_up_timestamp),
+    )
+
+
+def _or_none(number: int) -> int | None:
+    return None if number == _NOT_TOLD else number

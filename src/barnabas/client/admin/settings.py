@@ -1,0 +1,34 @@
+"""The settings of the admin client, under the names and with the defaults of Kafka's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from barnabas.base.setting_rules import between
+from barnabas.base.settings import setting
+from barnabas.client.settings import INT, LONG, ClientSettings
+
+_INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminSettings(ClientSettings):
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        "bootstrap.controllers": "this client speaks to brokers, which pass on what controllers decide",
+        "metadata.recovery.strategy": "this client always begins again with bootstrap.servers",
+    }
+
+    retries: int = setting(
+        "retries",
+        INT,
+        _INT_MAX,
+        "how often a call is tried again, within its time",
+        rule=between(0, _INT_MAX),
+    )
+    connections_max_idle_ms: int = setting(
+        "connections.max.idle.ms",
+        LONG,
+        300_000,
+        "an idle connection is closed after this",
+        rule=between(1, 2**63 - 1),
+    )

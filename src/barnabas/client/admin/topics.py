@@ -1,0 +1,239 @@
+"""Topics: CreateTopics, DeleteTopics, CreatePartitions, and the list of them from Metadata.
+
+What is the controller's to decide is asked of any broker, which passes it on. describing.py tells details.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged, name_of
+from barnabas.client.admin.configs import ConfigEntry, entry_of_new_topic, setting_text
+from barnabas.client.errors import Refused
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.cluster import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
+
+# A topic by its name, or by its id.
+Topic: TypeAlias = str | Uuid
+
+# Lets the broker choose: its num.partitions, its default.replication.factor.
+DEFAULT: Final = -1
+_DEFAULTS_FROM: Final = 4
+_IDS_FROM: Final = 6
+_MAYBE_OURS: Final = "an earlier try of this call was lost on the way, and may be what did it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic to be made. With an `assignment` (partition -> brokers) the two numbers are left alone."""
+
+    name: str
+    partitions: int = DEFAULT
+    replication_factor: int = DEFAULT
+    assignment: Mapping[int, Sequence[int]] | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def leaves_numbers_open(self) -> bool:
+        return not self.assignment and DEFAULT in (self.partitions, self.replication_factor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTopic:
+    """What was made, or would be. None is what the broker does not tell: it is old, or one may not know."""
+
+    name: str
+    topic_id: Uuid | None
+    partitions: int | None
+    replication_factor: int | None
+    settings: Mapping[str, ConfigEntry] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPartitions:
+    """How many there are to be afterwards, and the brokers of each new one, if that matters."""
+
+    total: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicListing:
+    """topic_id is None if the broker is too old to tell."""
+
+    name: str
+    topic_id: Uuid | None
+    internal: bool
+    partitions: int
+
+
+# Create
+
+
+async def create(
+    call: Call, topics: Iterable[NewTopic], *, validate_only: bool
+) -> dict[str, Outcome[CreatedTopic]]:
+    new = list(topics)
+
+    async def attempt(names: list[str]) -> dict[str, Outcome[CreatedTopic]]:
+        def make(spoken: Spoken) -> object:
+            chosen = [topic for topic in new if topic.name in pending]
+            if any(topic.leaves_numbers_open for topic in chosen):
+                spoken.needs(_DEFAULTS_FROM, "the broker's own number of partitions or replicas")
+            return CreateTopicsRequest(
+                topics=[_creatable(topic) for topic in chosen],
+                timeout_ms=call.request_timeout_ms,
+                validate_only=validate_only,
+            )
+
+        pending = set(names)
+        answer = await call.ask(ApiKey.CREATE_TOPICS, make)
+        return {told.name: _created(told, is_made=not validate_only) for told in answer.topics}
+
+    outcomes = await call.settle("CREATE_TOPICS", [topic.name for topic in new], attempt)
+    _note_if_lost(call, outcomes, ErrorCode.TOPIC_ALREADY_EXISTS)
+    return outcomes
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    assignment = topic.assignment or {}
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=DEFAULT if assignment else topic.partitions,
+        replication_factor=DEFAULT if assignment else topic.replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=number, broker_ids=list(brokers))
+            for number, brokers in assignment.items()
+        ],
+        configs=[
+            CreatableTopicConfig(name=name, value=setting_text(name, value))
+            for name, value in topic.settings.items()
+        ],
+    )
+
+
+def _created(told: CreatableTopicResult, *, is_made: bool) -> Outcome[CreatedTopic]:
+    # Without the right to describe settings, only the name and the id are told (KIP-525).
+    is_told = told.topic_config_error_code == ErrorCode.NONE and told.num_partitions != DEFAULT
+    made = CreatedTopic(
+        name=told.name,
+        # A broker that only validates has thrown dice for an id all the same, which nothing will have.
+        topic_id=told.topic_id if is_made and told.topic_id != ZERO_UUID else None,
+        partitions=told.num_partitions if is_told else None,
+        replication_factor=told.replication_factor if is_told else None,
+        settings={each.name: entry_of_new_topic(each) for each in told.configs or ()} if is_told else None,
+    )
+    return judged(told.error_code, made, about=f"topic {told.name}", message=told.error_message)
+
+
+# Delete
+
+
+async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[None]]:
+    async def attempt(pending: list[Topic]) -> dict[Topic, Outcome[None]]:
+        names = [topic for topic in pending if isinstance(topic, str)]
+        ids = [topic for topic in pending if not isinstance(topic, str)]
+
+        def make(spoken: Spoken) -> object:
+            timeout_ms = call.request_timeout_ms
+            if spoken.version < _IDS_FROM:
+                if ids:
+                    spoken.needs(_IDS_FROM, "a topic by its id")
+                return DeleteTopicsRequest(topic_names=names, timeout_ms=timeout_ms)
+            states = [DeleteTopicState(name=name) for name in names]
+            states += [DeleteTopicState(topic_id=topic_id) for topic_id in ids]
+            return DeleteTopicsRequest(topics=states, timeout_ms=timeout_ms)
+
+        answer = await call.ask(ApiKey.DELETE_TOPICS, make)
+        wanted = set(ids)
+        found: dict[Topic, Outcome[None]] = {}
+        for told in answer.responses:
+            key = told.topic_id if told.topic_id in wanted else told.name
+            about = f"topic {name_of(key)}"
+            found[key] = judged(told.error_code, None, about=about, message=told.error_message)
+        return found
+
+    outcomes = await call.settle("DELETE_TOPICS", topics, attempt)
+    _note_if_lost(call, outcomes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+    return outcomes
+
+
+def _note_if_lost(call: Call, outcomes: Mapping[Any, Outcome[Any]], *codes: ErrorCode) -> None:
+    """Say so, where a refusal may be the trace of this very call."""
+    for outcome in outcomes.values():
+        if call.lost and isinstance(outcome, Refused) and outcome.code in codes:
+            outcome.add_note(_MAYBE_OURS)
+
+
+# Partitions
+
+
+async def create_partitions(
+    call: Call, wanted: Mapping[str, NewPartitions], *, validate_only: bool
+) -> dict[str, Outcome[None]]:
+    async def attempt(pending: list[str]) -> dict[str, Outcome[None]]:
+        def make(_: Spoken) -> object:
+            return CreatePartitionsRequest(
+                topics=[_grown(name, wanted[name]) for name in pending],
+                timeout_ms=call.request_timeout_ms,
+                validate_only=validate_only,
+            )
+
+        answer = await call.ask(ApiKey.CREATE_PARTITIONS, make)
+        return {
+            told.name: judged(told.error_code, None, about=f"topic {told.name}", message=told.error_message)
+            for told in answer.results
+        }
+
+    outcomes = await call.settle("CREATE_PARTITIONS", wanted, attempt)
+    _note_if_lost(call, outcomes, ErrorCode.INVALID_PARTITIONS)
+    return outcomes
+
+
+def _grown(name: str, new: NewPartitions) -> CreatePartitionsTopic:
+    assignments = new.assignments
+    return CreatePartitionsTopic(
+        name=name,
+        count=new.total,
+        assignments=None
+        if assignments is None
+        else [CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in assignments],
+    )
+
+
+# List
+
+
+async def list_all(call: Call, *, internal: bool) -> dict[str, TopicListing]:
+    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+
+    async def attempt() -> dict[str, TopicListing]:
+        answer: MetadataResponse = await call.ask(ApiKey.METADATA, lambda _: request)
+        check(answer.error_code, about="the list of topics")
+        found = (
+            TopicListing(
+                name=told.name,
+                topic_id=None if told.topic_id == ZERO_UUID else told.topic_id,
+                internal=told.is_internal,
+                partitions=len(told.partitions),
+            )
+            for told in answer.topics
+            if told.name is not None and (internal or not told.is_internal)
+        )
+        return {topic.name: topic for topic in sorted(found, key=lambda topic: topic.name)}
+
+    return await call.single("METADATA", attempt)

@@ -1,0 +1,128 @@
+"""Fetched partitions as Arrow tables, without a Python object a record.
+
+Each table is made of whole answers for partitions, straight from their bytes (records/columns_read.py), with
+topic and partition in front. The only room here that imports pyarrow.
+"""
+
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from barnabas.base.errors import Malformed
+from barnabas.client.consumer.arrived import Arrived
+from barnabas.client.consumer.delivery import Delivery, corrupt
+from barnabas.client.consumer.message import EndOfPartition
+from barnabas.client.consumer.positions import Assigned
+from barnabas.records.column_walk import batch_size
+from barnabas.records.columns_read import MAX_UNPACKED, Fetched, column_schema, decode_fetched
+from barnabas.records.errors import DecompressedTooLarge
+
+TOPIC: Final = pa.dictionary(pa.int32(), pa.string())
+
+
+def table_schema(*, views: bool = False) -> pa.Schema:
+    """The columns of a table: topic and partition, then those of column_schema()."""
+    front = [pa.field("topic", TOPIC, nullable=False), pa.field("partition", pa.int32(), nullable=False)]
+    return pa.schema([*front, *column_schema(views=views)])
+
+
+class Limits(NamedTuple):
+    """A table is ended when it has so many rows, or is made of so many fetched bytes."""
+
+    rows: int
+    fetched_bytes: int
+    # What the compressed batches of one answer may unpack to at a time.
+    unpacked_bytes: int = MAX_UNPACKED
+
+
+class TableMaker:
+    def __init__(self, delivery: Delivery, limits: Limits, *, check_crcs: bool, views: bool) -> None:
+        self._delivery = delivery
+        self._limits = limits
+        self._check_crcs = check_crcs
+        self._views = views
+        self._schema = table_schema(views=views)
+
+    def next_table(self) -> "pa.Table | EndOfPartition | None":
+        """A table of what has arrived, or the end of a partition; None if nothing is here.
+
+        The error of a partition, if it is its turn and nothing comes before it.
+        """
+        parts: list[pa.RecordBatch] = []
+        rows = size = 0
+        while rows < self._limits.rows and size < self._limits.fetched_bytes:
+            found = self._delivery.next_whole(quiet=bool(parts))
+            if found is None:
+                break
+            one, arrived = found
+            part = self._decode(one, arrived)
+            size += arrived.size
+            # What holds aborted transactions or markers only has no rows.
+            if part is not None and part.num_rows > 0:
+                parts.append(part)
+                rows += part.num_rows
+        if parts:
+            return pa.Table.from_batches(parts, self._schema).unify_dictionaries()
+        return self._delivery.take_end()
+
+    def _decode(self, one: Assigned, arrived: Arrived) -> pa.RecordBatch | None:
+        """The rows of one answer; those before a batch that is corrupt, if there is one."""
+        try:
+            fetched = self._columns(one, arrived, arrived.whole)
+        except Malformed as error:
+            return self._decode_until(one, arrived, error)
+        self._delivery.finish_whole(one, arrived)
+        return self._with_place(one, fetched)
+
+    def _columns(self, one: Assigned, arrived: Arrived, end: int) -> Fetched:
+        assert one.position is not None, f"{one.tp} is read without a position"
+        return decode_fetched(
+            memoryview(arrived.data)[:end],
+            from_offset=one.position,
+            aborted=[(producer, first) for first, producer in arrived.aborted],
+            partial_tail=False,
+            check_crc=self._check_crcs,
+            views=self._views,
+            limit=self._limits.unpacked_bytes,
+        )
+
+    def _decode_until(self, one: Assigned, arrived: Arrived, error: Malformed) -> pa.RecordBatch | None:
+        """Find the first batch that cannot be read, by halving: corruption is rare, and need not be fast."""
+        starts = _batch_starts(arrived)
+        good, bad = 0, len(starts)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            try:
+                self._columns(one, arrived, starts[middle])
+                good = middle
+            except Malformed as wrong:
+                bad, error = middle, wrong
+        # The batch at starts[good] is the first bad one.
+        part: pa.RecordBatch | None = None
+        if good > 0:
+            fetched = self._columns(one, arrived, starts[good])
+            part = self._with_place(one, fetched)
+            one.position = fetched.next_offset if fetched.next_offset is not None else one.position
+        assert one.position is not None, f"{one.tp} is read without a position"
+        if good > 0 and isinstance(error, DecompressedTooLarge):
+            # Too much for one table rather than wrong: the rest is fetched again.
+            self._delivery.shed(one)
+            return part
+        self._delivery.spoil(one, corrupt(one, one.position, arrived, starts[good], error))
+        return part
+
+    def _with_place(self, one: Assigned, fetched: Fetched) -> pa.RecordBatch:
+        rows = fetched.rows.num_rows
+        # A row of zero bytes a record: index 0 of a dictionary of one topic.
+        indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
+        topic = pa.DictionaryArray.from_arrays(indices, pa.array([one.tp.topic], pa.string()))
+        partition = pa.repeat(pa.scalar(one.tp.partition, pa.int32()), rows)
+        return pa.RecordBatch.from_arrays([topic, partition, *fetched.rows.columns], schema=self._schema)
+
+
+def _batch_starts(arrived: Arrived) -> list[int]:
+    starts, at = [], 0
+    while at < arrived.whole:
+        starts.append(at)
+        at += batch_size(arrived.data, at, arrived.whole)
+    return starts

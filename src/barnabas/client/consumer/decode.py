@@ -1,0 +1,222 @@
+"""From the bytes of a fetch answer to Messages, batch by batch (compiled).
+
+The rules for batches (CRC, control batches, aborted transactions, unpacking, what comes before the wanted
+offset) are those of records/column_walk.py, which the Arrow side uses too, so that both read the same.
+Records are read by records/decode.py's rules into Messages without an object in between.
+"""
+
+from typing import Final
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from barnabas.client.consumer.message import Message
+from barnabas.records.area import BadRecord
+from barnabas.records.codecs import MAX_DECOMPRESSED
+from barnabas.records.column_walk import Walk, batch_size
+from barnabas.records.decode import add_timestamps, read_headers
+from barnabas.records.errors import CorruptBatch, batch_at
+from barnabas.records.header import TimestampType
+from barnabas.records.varint import BAD, read_varint
+
+# Where the fields of a batch header are: records/header.py has the same under the same names, and
+# column_walk.py says why they are repeated.
+LEADER_EPOCH_AT: Final = 12
+ATTRIBUTES_AT: Final = 21
+LAST_OFFSET_DELTA_AT: Final = 23
+BASE_TIMESTAMP_AT: Final = 27
+MAX_TIMESTAMP_AT: Final = 35
+COUNT_AT: Final = 57
+LOG_APPEND_TIME_BIT: Final = 0x08
+MIN_RECORD: Final = 7
+NULL: Final = -1
+INT32_MAX: Final = 0x7FFFFFFF
+
+CREATE_TIME: Final = TimestampType.CREATE_TIME
+LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
+
+
+def reach(data: bytes) -> tuple[int, int, int]:
+    """Hop over the whole batches of an answer: their bytes, the offset after them, the last one's epoch.
+
+    Without a whole batch these are 0, -1 and -1. Nothing is checked but the lengths.
+    """
+    at: i64 = 0
+    end: i64 = len(data)
+    last: i64 = -1
+    while at < end:
+        size = batch_size(data, at, end)
+        if size == 0:
+            break
+        last = at
+        at += size
+    if last < 0:
+        return 0, -1, -1
+    next_offset: i64 = read_i64_be(data, last) + i64(read_i32_be(data, last + LAST_OFFSET_DELTA_AT)) + 1
+    return at, next_offset, i64(read_i32_be(data, last + LEADER_EPOCH_AT))
+
+
+def claimed_next_offset(data: bytes, at: i64) -> int:
+    """Where the batch at `at` says that the next one begins, whether or not it can be believed."""
+    return read_i64_be(data, at) + i64(read_i32_be(data, at + LAST_OFFSET_DELTA_AT)) + 1
+
+
+class BatchWalk(Walk):
+    """A Walk that goes one batch at a time and keeps nothing of those before."""
+
+    def forget(self) -> None:
+        """Let go of what was walked over, but for the room that small unpacked areas share."""
+        arena = self.arena
+        if arena is None:
+            self.sources = []
+            self.ends = []
+        else:
+            self.sources = [self.sources[self.arena_source]]
+            self.ends = [self.ends[self.arena_source]]
+            self.arena_source = 0
+        self.spans = self.spans[:0]
+        self.rows = 0
+        # The limit is for one batch here, because one is unpacked at a time.
+        self.left = MAX_DECOMPRESSED
+
+
+class BatchReader:
+    """What one answer brought for one partition. take() makes Messages of the next batches.
+
+    `next_offset` is where the partition goes on after what was taken, `last_epoch` the leader epoch of the
+    last batch taken, -1 before the first.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition: i64,
+        data: bytes,
+        end: i64,
+        from_offset: i64,
+        check_crc: bool,
+        aborted: list[tuple[int, int]],
+    ) -> None:
+        """`data[:end]` is whole batches; `aborted` has (first offset, producer id), as Walk wants them."""
+        self.topic = topic
+        self.partition: i64 = partition
+        self.data = data
+        self.at: i64 = 0
+        self.end: i64 = end
+        self.next_offset: i64 = from_offset
+        self.last_epoch: i64 = -1
+        self.walk = BatchWalk(
+            from_offset=from_offset,
+            skip_control=True,
+            check_crc=check_crc,
+            limit=MAX_DECOMPRESSED,
+            aborted=aborted,
+        )
+
+    @property
+    def done(self) -> bool:
+        return self.at >= self.end
+
+    def take(self, enough: int) -> list[Message]:
+        """The messages of whole batches, until there are enough or nothing is left.
+
+        A corrupt batch is a CorruptBatch, or another Malformed, if it is the first; otherwise the messages
+        before it come first, and the error with the next call.
+        """
+        out: list[Message] = []
+        least: i64 = enough
+        while self.at < self.end and len(out) < least:
+            before = len(out)
+            try:
+                self.take_batch(out)
+            except Exception:
+                del out[before:]
+                if before == 0:
+                    raise
+                break
+        return out
+
+    def take_batch(self, out: list[Message]) -> None:
+        walk = self.walk
+        data = self.data
+        at = self.at
+        size = batch_size(data, at, self.end)
+        walk.forget()
+        # A batch that fails is walked over once more at the next call. What the walk has noted of
+        # transactions by then it would note again: no harm.
+        walk.feed(data, at, at + size, False)
+        if len(walk.spans) > 0:
+            self.read_records(walk.sources[walk.spans[0]], walk.spans[1], walk.spans[2], at, out)
+        self.at = at + size
+        if walk.next_offset > self.next_offset:
+            self.next_offset = walk.next_offset
+        self.last_epoch = i64(read_i32_be(data, at + LEADER_EPOCH_AT))
+
+    def read_records(self, area: bytes, at: i64, end: i64, batch: i64, out: list[Message]) -> None:
+        """Append the records of area[at:end], which are those of the batch at `batch`."""
+        data = self.data
+        count: i64 = i64(read_i32_be(data, batch + COUNT_AT))
+        base_offset: i64 = read_i64_be(data, batch)
+        epoch: i64 = i64(read_i32_be(data, batch + LEADER_EPOCH_AT))
+        kind = CREATE_TIME
+        timestamp: i64 = read_i64_be(data, batch + BASE_TIMESTAMP_AT)
+        append_time = i64(read_i16_be(data, batch + ATTRIBUTES_AT)) & LOG_APPEND_TIME_BIT != 0
+        if append_time:
+            kind = LOG_APPEND_TIME
+            timestamp = read_i64_be(data, batch + MAX_TIMESTAMP_AT)
+        index: i64 = 0
+        try:
+            while index < count:
+                length, body = read_varint(area, at, end)
+                if body == BAD or length < MIN_RECORD - 1 or length > end - body:
+                    raise BadRecord(f"its length {length} does not fit in the {end - at} bytes left")
+                at = body + length
+                self.read_record(area, body, at, base_offset, timestamp, append_time, kind, epoch, out)
+                index += 1
+            if at != end:
+                raise BadRecord(f"{end - at} bytes are left after the last record")
+        except BadRecord as wrong:
+            raise CorruptBatch(str(wrong), where=f"{batch_at(batch)}, record {index}") from None
+
+    def read_record(
+        self,
+        data: bytes,
+        at: i64,
+        stop: i64,
+        base_offset: i64,
+        base_timestamp: i64,
+        append_time: bool,
+        kind: TimestampType,
+        epoch: i64,
+        out: list[Message],
+    ) -> None:
+        # The first byte is the record's attributes: none are defined, and readers ignore them.
+        timestamp_delta, at = read_varint(data, at + 1, stop)
+        if at == BAD:
+            raise BadRecord("its timestamp delta is cut off")
+        offset_delta, at = read_varint(data, at, stop)
+        if at == BAD or offset_delta < 0 or offset_delta > INT32_MAX:
+            raise BadRecord(f"its offset delta {offset_delta} is out of range")
+        size, at = read_varint(data, at, stop)
+        if at == BAD or size < NULL or size > stop - at:
+            raise BadRecord(f"its key's length {size} is out of range")
+        key: bytes | None = None
+        if size >= 0:
+            key = data[at : at + size]
+            at += size
+        size, at = read_varint(data, at, stop)
+        if at == BAD or size < NULL or size > stop - at:
+            raise BadRecord(f"its value's length {size} is out of range")
+        value: bytes | None = None
+        if size >= 0:
+            value = data[at : at + size]
+            at += size
+        timestamp = base_timestamp
+        if not append_time:
+            timestamp = add_timestamps(base_timestamp, timestamp_delta)
+        headers = read_headers(data, at, stop)
+        offset = base_offset + offset_delta
+        # It is read to its end all the same: a batch is sound as a whole or not at all.
+        if offset < self.walk.from_offset:
+            return
+        out.append(Message(self.topic, self.partition, offset, timestamp, kind, key, value, headers, epoch))

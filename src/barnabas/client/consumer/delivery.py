@@ -1,0 +1,262 @@
+"""What has arrived and was not read: whose turn it is, the chunk that is being read, how much is held. Pure.
+
+A partition whose data has arrived waits for its turn; when all that one answer brought is read, the next
+partition has its turn. An end or an error of a partition comes after its data. The reader takes messages from
+`ready[at:]`, so that reading one costs an index; everything else follows from that lazily.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.base.errors import Malformed
+from barnabas.client.consumer.arrived import Arrived
+from barnabas.client.consumer.decode import claimed_next_offset
+from barnabas.client.consumer.errors import CorruptRecords
+from barnabas.client.consumer.message import EndOfPartition, Message
+from barnabas.client.consumer.positions import Assigned
+from barnabas.client.errors import ClientError
+
+_HEADER_SIZE: Final = 61
+
+
+class Delivery:
+    """`on_room` is called with a broker's number when it may be asked for more."""
+
+    def __init__(self, *, check_crcs: bool, tells_ends: bool, on_room: Callable[[int], None]) -> None:
+        self._check_crcs = check_crcs
+        self._tells_ends = tells_ends
+        self._on_room = on_room
+        self._turns: deque[Assigned] = deque()
+        # Bytes that lie here, by the broker they came from.
+        self.held: dict[int, int] = {}
+        self.ready: list[Message] = []
+        self.at = 0
+        # Whose messages `ready` has; None if it has none, or an end.
+        self._reading: Assigned | None = None
+
+    # What comes in
+
+    def arrive(self, one: Assigned, arrived: Arrived) -> None:
+        one.queue.append(arrived)
+        one.fetch_offset = arrived.next_offset
+        self.held[arrived.node] = self.held.get(arrived.node, 0) + arrived.size
+        self._take_turn(one)
+
+    def reach_end(self, one: Assigned) -> None:
+        """An answer had nothing more for this partition."""
+        if self._tells_ends and not one.queue:
+            one.end_due = True
+            self._take_turn(one)
+
+    def stop(self, one: Assigned, error: ClientError) -> None:
+        """Nothing more is read of it; the reader gets the error when the data before it is read."""
+        one.error, one.error_told = error, False
+        self._take_turn(one)
+
+    def _take_turn(self, one: Assigned) -> None:
+        if not one.in_turn and not one.paused:
+            one.in_turn = True
+            self._turns.append(one)
+
+    # What becomes of it without being read
+
+    def drop(self, one: Assigned) -> None:
+        """Nothing that has arrived for it is wanted any more."""
+        self._leave(one)
+        while one.queue:
+            self._release(one.queue.popleft())
+
+    def park(self, one: Assigned) -> None:
+        """It was paused: what it has is kept for later."""
+        if one is self._reading:
+            rest = self.ready[self.at :]
+            one.position, one.epoch = self.position_of(one)
+            if rest:
+                one.queue[0].rest = rest
+            else:
+                self._settle()
+        self._leave(one)
+
+    def unpark(self, one: Assigned) -> None:
+        if one.queue or one.end_due or _has_error(one):
+            self._take_turn(one)
+
+    def shed(self, one: Assigned) -> None:
+        """There is no room for what it has beyond its position: it will be fetched again."""
+        assert one is not self._reading, f"{one.tp} is being read"
+        assert one.position is not None, f"{one.tp} has data and no position"
+        self.drop(one)
+        one.fetch_offset = one.position
+
+    def _leave(self, one: Assigned) -> None:
+        if one is self._reading:
+            self._reading, self.ready, self.at = None, [], 0
+        if one.in_turn:
+            one.in_turn = False
+            self._turns.remove(one)
+
+    def _release(self, arrived: Arrived) -> None:
+        self.held[arrived.node] -= arrived.size
+        self._on_room(arrived.node)
+
+    # Reading
+
+    def position_of(self, one: Assigned) -> tuple[int | None, int]:
+        """The next offset for the reader, and the leader epoch of the record before it."""
+        if one is not self._reading or self.at == 0:
+            return one.position, one.epoch
+        if self.at == len(self.ready) and not one.queue[0].rest:
+            reader = one.queue[0].reader
+            assert reader is not None, f"{one.tp} is read without a reader"
+            return reader.next_offset, reader.last_epoch
+        last = self.ready[self.at - 1]
+        return last.offset + 1, last.leader_epoch
+
+    def advance(self, enough: int, *, quiet: bool = False) -> bool:
+        """Have something in `ready`; False if nothing is here. The error of a partition, if it is its turn.
+
+        With `quiet` an error stays where it is: whoever has messages in hand returns them first.
+        """
+        self._settle()
+        while self._turns:
+            one = self._turns[0]
+            if one.end_due or not one.queue:
+                if quiet and not one.end_due and _has_error(one):
+                    return False
+                if self._end_or_error(one):
+                    return True
+            elif self._open(one, enough):
+                return True
+        return False
+
+    def _end_or_error(self, one: Assigned) -> bool:
+        if one.end_due:
+            return self._has_end(one)
+        self._turns.popleft()
+        one.in_turn = False
+        if _has_error(one):
+            assert one.error is not None
+            one.error_told = True
+            raise one.error
+        return False
+
+    def _open(self, one: Assigned, enough: int) -> bool:
+        arrived = self._begin(one)
+        reader = arrived.open(one.tp.topic, one.tp.partition, check_crc=self._check_crcs)
+        self._reading, self.at = one, 0
+        self.ready, arrived.rest = arrived.rest, []
+        if not self.ready:
+            try:
+                self.ready = reader.take(enough)
+            except Malformed as error:
+                position = one.position if one.position is not None else arrived.from_offset
+                self.spoil(one, corrupt(one, position, arrived, reader.at, error))
+                return False
+        if not self.ready:
+            self._settle()
+        return bool(self.ready)
+
+    def begin_next(self) -> None:
+        """Have the next answer asked for before this one is read, which may keep the loop busy."""
+        if self.at == len(self.ready) and self._turns and self._turns[0].queue:
+            self._begin(self._turns[0])
+
+    def _begin(self, one: Assigned) -> Arrived:
+        arrived = one.queue[0]
+        if not arrived.begun:
+            arrived.begun = True
+            # From now on the answer after it may be on its way.
+            self._on_room(arrived.node)
+        return arrived
+
+    def spoil(self, one: Assigned, error: ClientError) -> None:
+        """What comes next cannot be read."""
+        self._reading, self.ready, self.at = None, [], 0
+        self.shed(one)
+        self.stop(one, error)
+
+    def _settle(self) -> None:
+        """Note what was read of the current chunk, which must be all of it."""
+        one, self._reading = self._reading, None
+        assert self.at == len(self.ready), f"{len(self.ready) - self.at} messages were not read"
+        self.ready, self.at = [], 0
+        if one is None:
+            return
+        reader = one.queue[0].reader
+        assert reader is not None, f"{one.tp} was read without a reader"
+        one.position, one.epoch = reader.next_offset, max(reader.last_epoch, one.epoch)
+        if reader.done:
+            self._finish(one)
+
+    def _finish(self, one: Assigned) -> None:
+        arrived = one.queue.popleft()
+        assert one.position == arrived.next_offset, f"{one.tp}: {one.position}, not {arrived.next_offset}"
+        one.end_due = self._tells_ends and one.position >= arrived.end_offset
+        if one.in_turn:
+            # The others first.
+            self._turns.remove(one)
+            self._turns.append(one)
+        self._release(arrived)
+
+    def _has_end(self, one: Assigned) -> bool:
+        one.end_due = False
+        if one.position is None or one.position == one.end_told_at:
+            return False
+        one.end_told_at = one.position
+        self._reading = None
+        self.ready, self.at = [EndOfPartition(one.tp.topic, one.tp.partition, one.position)], 0
+        return True
+
+    # Reading whole answers, for Arrow
+
+    def next_whole(self, *, quiet: bool = False) -> tuple[Assigned, Arrived] | None:
+        """What arrived first, to be given back to finish_whole() or spoil(); None if nothing is here.
+
+        An end is left to take_end(), and with `quiet` an end or an error stays where it is. What is left of a
+        chunk that is being read comes with the answer it belongs to: its rows begin at the position.
+        """
+        self._put_back()
+        while self._turns:
+            one = self._turns[0]
+            if one.queue and not one.end_due:
+                return one, self._begin(one)
+            if (quiet and (one.end_due or _has_error(one))) or self._end_or_error(one):
+                return None
+        return None
+
+    def take_end(self) -> EndOfPartition | None:
+        """The end that next_whole() came upon."""
+        if self.at == len(self.ready):
+            return None
+        end = self.ready[self.at]
+        assert isinstance(end, EndOfPartition), "messages are not taken like this"
+        self.at += 1
+        return end
+
+    def finish_whole(self, one: Assigned, arrived: Arrived) -> None:
+        assert one.queue[0] is arrived, f"{one.tp}: another answer is first"
+        one.position, one.epoch = arrived.next_offset, max(arrived.last_epoch, one.epoch)
+        self._finish(one)
+
+    def _put_back(self) -> None:
+        one = self._reading
+        if one is not None and self.at < len(self.ready):
+            one.position, one.epoch = self.position_of(one)
+            one.queue[0].rest = self.ready[self.at :]
+            self._reading, self.ready, self.at = None, [], 0
+        else:
+            self._settle()
+
+
+def _has_error(one: Assigned) -> bool:
+    return one.error is not None and not one.error_told
+
+
+def corrupt(one: Assigned, position: int, arrived: Arrived, at: int, error: Malformed) -> CorruptRecords:
+    """The error for the batch at byte `at` of what arrived."""
+    beyond: int | None = None
+    if arrived.whole - at >= _HEADER_SIZE:
+        claimed = claimed_next_offset(arrived.data, at)
+        beyond = claimed if claimed > position else None
+    return CorruptRecords(one.tp, position, str(error), beyond)

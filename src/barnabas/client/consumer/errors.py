@@ -1,0 +1,75 @@
+"""What only a consumer can meet, with the facts.
+
+Each of these stops its partition and reaches the reader once. The partition stands still until seek(),
+resume() or assign() says how to go on; the others are read meanwhile.
+"""
+
+from barnabas.base.ids import TopicPartition, Uuid, format_uuid
+from barnabas.client.errors import ClientError
+
+
+class NoOffset(ClientError):
+    """There is nothing at this offset, or nobody said where to begin, and auto.offset.reset is none."""
+
+    def __init__(self, tp: TopicPartition, offset: int | None, start: int, end: int) -> None:
+        asked = "no offset was given" if offset is None else f"offset {offset} is not there"
+        super().__init__(f"{tp}: {asked}: the log is from {start} to {end}, and auto.offset.reset is none")
+        self.tp = tp
+        self.offset = offset
+        self.start = start
+        self.end = end
+
+
+class CorruptRecords(ClientError):
+    """A batch that cannot be read. The position is before it.
+
+    `next_offset` is where its header says that the next batch begins: seek() there leaves this one out. None
+    if the header says nothing that can be.
+    """
+
+    def __init__(self, tp: TopicPartition, offset: int, why: str, next_offset: int | None = None) -> None:
+        further = "" if next_offset is None else f"; seek to {next_offset} to leave it out"
+        super().__init__(f"{tp}: the records at offset {offset} are corrupt: {why}{further}")
+        self.tp = tp
+        self.offset = offset
+        self.why = why
+        self.next_offset = next_offset
+
+
+class LogTruncated(ClientError):
+    """After a change of leaders the log no longer has what was read, and auto.offset.reset is none. (KIP-320)
+
+    `diverged_at` is the first offset that may be another record now; None if the leader cannot tell.
+    """
+
+    def __init__(self, tp: TopicPartition, offset: int, diverged_at: int | None) -> None:
+        since = "" if diverged_at is None else f" from offset {diverged_at} on"
+        super().__init__(f"{tp}: the log was truncated below the position {offset}{since}")
+        self.tp = tp
+        self.offset = offset
+        self.diverged_at = diverged_at
+
+
+class TopicRecreated(ClientError):
+    """The topic was deleted, and another one has its name now. assign() again to read that one."""
+
+    def __init__(self, tp: TopicPartition, was: Uuid, now: Uuid) -> None:
+        super().__init__(f"{tp}: topic {tp.topic} was {format_uuid(was)} and is {format_uuid(now)} now")
+        self.tp = tp
+        self.was = was
+        self.now = now
+
+
+class NotAssigned(ClientError):
+    """The partition is not assigned to this consumer."""
+
+    def __init__(self, tp: TopicPartition) -> None:
+        super().__init__(f"{tp} is not assigned")
+        self.tp = tp
+
+
+class NoArrow(ClientError):
+    """arrow() needs pyarrow, which is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("arrow() needs pyarrow: pip install 'barnabas[arrow]'")

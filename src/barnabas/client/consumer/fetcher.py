@@ -1,0 +1,243 @@
+"""The task that brings data from one broker.
+
+One fetch is under way at a time, on a connection of its own, because one that waits for records would hold up
+everything behind it. While an answer is being read the next one is fetched. A partition that has an unread
+answer is left out; then the fetch does not wait at the broker, because those left out would wait as well.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.client.connection import Connection
+from barnabas.client.consumer.answers import Asked, take_answer, take_silence
+from barnabas.client.consumer.core import Core
+from barnabas.client.consumer.positions import Assigned
+from barnabas.client.consumer.session import FINAL_EPOCH, NO_SESSION, FetchSession, SessionRequest, Wanted
+from barnabas.client.errors import ClientError, is_retriable, refused
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+
+FETCH_LANE: Final = "fetch"
+_TOPIC_IDS_FROM: Final = 13
+_SESSION_ERRORS: Final = (
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+)
+# A broker that refuses a new session so often in a row is left alone for a while.
+_SESSION_TRIES_MAX: Final = 2
+# A broker that does not take notice of the end of a session so soon finds out by itself.
+_END_SESSION_MS: Final = 1_000
+
+
+class Plan(NamedTuple):
+    """What to ask for next."""
+
+    asked: list[Asked]
+    bytes_max: int
+    # Whether the broker may wait for records.
+    waits: bool
+
+
+class Fetcher:
+    """run() ends when nothing that is assigned is fetched from this broker any more."""
+
+    def __init__(self, core: Core, node: int) -> None:
+        self._core = core
+        self._node = node
+        self._settings = core.settings
+        self._session = FetchSession()
+        self._session_tries = 0
+        self._wake = asyncio.Event()
+        # A look at some partitions that did not wait found nothing: the next one comes no sooner than this.
+        self._look_after_s = 0.0
+        self._connection: Connection | None = None
+
+    def poke(self) -> None:
+        self._wake.set()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                self._wake.clear()
+                mine = [one for one in self._core.positions if self._core.route(one) == self._node]
+                if not mine:
+                    break
+                plan = self._plan(mine)
+                if plan is not None:
+                    await self._fetch(plan)
+                    continue
+                await self._sleep(mine)
+        finally:
+            # Upkeep starts another one when it is needed.
+            if self._core.fetchers.get(self._node) is self:
+                del self._core.fetchers[self._node]
+        await self.end_session()
+
+    # What to ask for
+
+    def _plan(self, mine: list[Assigned]) -> Plan | None:
+        now_s = self._core.due_s()
+        able = [one for one in mine if one.is_fetchable(now_s)]
+        hungry = [one for one in able if not one.is_full]
+        waits = len(hungry) == len(able)
+        if not hungry or (not waits and (2 * len(hungry) < len(able) or now_s < self._look_after_s)):
+            return None
+        room = self._room(mine, len(hungry))
+        if room is None:
+            return None
+        asked = [Asked(one, one.generation, one.fetch_offset) for one in hungry]
+        return Plan(asked, min(self._settings.fetch_max_bytes, room), waits)
+
+    def _room(self, mine: list[Assigned], count: int) -> int | None:
+        """How many bytes may come from this broker; None if that is too little for now."""
+        delivery = self._core.delivery
+        share = self._settings.queued_max_bytes // max(1, len(self._core.fetchers))
+        most = min(self._settings.fetch_max_bytes, count * self._settings.max_partition_fetch_bytes)
+        enough = max(1, min(most, share // 2))
+        if share - delivery.held.get(self._node, 0) < enough:
+            # What is kept for paused partitions must not stand in the way of the others.
+            for one in mine:
+                if one.paused and one.queue:
+                    delivery.shed(one)
+        room = share - delivery.held.get(self._node, 0)
+        return room if room >= enough else None
+
+    async def _sleep(self, mine: list[Assigned]) -> None:
+        """Until something changes, or it is time to try again."""
+        now_s = self._core.due_s()
+        times = [one.not_before_s for one in mine if one.not_before_s > now_s]
+        if self._look_after_s > now_s:
+            times.append(self._look_after_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(min(times, default=None)):
+                await self._wake.wait()
+
+    # Asking
+
+    async def _fetch(self, plan: Plan) -> None:
+        try:
+            connection = await self._core.cluster.connection(self._node, lane=FETCH_LANE)
+            self._connection = connection
+            # What was planned may have been sought elsewhere while the connection was made.
+            plan.asked[:] = [each for each in plan.asked if self._core.is_current(each.one, each.generation)]
+            if not plan.asked:
+                return
+            sent, answer = await self._ask(connection, plan)
+        except ClientError as error:
+            self._session.failed()
+            for one in self._still(plan):
+                self._core.forget_leader(one, error)
+            if not is_retriable(error):
+                self._core.complain(error)
+            return
+        if self._session.answered(answer, sent):
+            self._session_tries = 0
+            self._take(plan, answer)
+        else:
+            self._take_refusal(plan, ErrorCode.of(answer.error_code))
+
+    async def _ask(self, connection: Connection, plan: Plan) -> tuple[SessionRequest, FetchResponse]:
+        version = connection.version_of(ApiKey.FETCH)
+        uses_ids = version >= _TOPIC_IDS_FROM and all(each.one.topic_id != ZERO_UUID for each in plan.asked)
+        wanted = {
+            each.one.tp: Wanted(
+                each.one.topic_id,
+                each.offset,
+                each.one.leader_epoch,
+                self._settings.max_partition_fetch_bytes,
+            )
+            for each in plan.asked
+        }
+        sent = self._session.request(wanted, uses_ids=uses_ids)
+        wait_ms = self._settings.fetch_max_wait_ms if plan.waits else 0
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=self._settings.fetch_min_bytes,
+            max_bytes=plan.bytes_max,
+            isolation_level=int(self._settings.read_committed),
+            session_id=sent.session_id,
+            session_epoch=sent.epoch,
+            topics=sent.topics,
+            forgotten_topics_data=sent.forgotten,
+            rack_id=self._settings.client_rack,
+        )
+        answer: FetchResponse = await connection.ask(
+            request,
+            timeout_ms=self._settings.request_timeout_ms + wait_ms,
+            version=version if uses_ids else min(version, _TOPIC_IDS_FROM - 1),
+        )
+        return sent, answer
+
+    def _still(self, plan: Plan) -> list[Assigned]:
+        return [each.one for each in plan.asked if self._core.is_current(each.one, each.generation)]
+
+    # What comes back
+
+    def _take(self, plan: Plan, answer: FetchResponse) -> None:
+        find = _finder(plan.asked)
+        brought = False
+        told: set[TopicPartition] = set()
+        for topic in answer.responses:
+            for data in topic.partitions:
+                asked = find(topic.topic, topic.topic_id, data.partition_index)
+                if asked is None:
+                    continue
+                told.add(asked.one.tp)
+                brought |= take_answer(
+                    self._core, asked, data, node=self._node, endpoints=answer.node_endpoints
+                )
+        if self._settings.enable_partition_eof:
+            # In a session no word means that nothing has changed since the last one.
+            for asked in plan.asked:
+                if asked.one.tp not in told and self._core.is_current(asked.one, asked.generation):
+                    take_silence(self._core, asked.one)
+        if not plan.waits and not brought:
+            self._look_after_s = self._core.now_s() + self._settings.fetch_max_wait_ms / 1000
+
+    def _take_refusal(self, plan: Plan, code: ErrorCode) -> None:
+        """The whole request was refused: because of its session, and then it is made anew, or otherwise."""
+        self._session_tries += 1
+        if code in _SESSION_ERRORS and self._session_tries <= _SESSION_TRIES_MAX:
+            return
+        error = refused(code, about=f"fetch from node {self._node}")
+        for one in self._still(plan):
+            self._core.forget_leader(one, error)
+        if not is_retriable(error) and code not in _SESSION_ERRORS:
+            self._core.complain(error)
+
+    async def end_session(self) -> None:
+        """Tell the broker that its memory is not needed any more, as well as that can be done at once.
+
+        Not on the fetches' own connection: a fetch that waits there would hold it up.
+        """
+        if self._session.id == NO_SESSION or self._connection is None or self._connection.closed:
+            return
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            session_id=self._session.id,
+            session_epoch=FINAL_EPOCH,
+            topics=[],
+            forgotten_topics_data=[],
+        )
+        with suppress(ClientError, TimeoutError):
+            async with asyncio.timeout(_END_SESSION_MS / 1000):
+                connection = await self._core.cluster.connection(self._node)
+                await connection.ask(request, timeout_ms=self._settings.request_timeout_ms)
+
+
+def _finder(asked: list[Asked]) -> Callable[[str, Uuid, int], Asked | None]:
+    """Find a partition of an answer, which names its topic by id or by name."""
+    by_name: dict[TopicPartition, Asked] = {each.one.tp: each for each in asked}
+    names = {each.one.topic_id: each.one.tp.topic for each in asked}
+
+    def find(topic: str, topic_id: Uuid, partition: int) -> Asked | None:
+        name = topic if topic_id == ZERO_UUID else names.get(topic_id)
+        return None if name is None else by_name.get(TopicPartition(name, partition))
+
+    return find

@@ -1,0 +1,200 @@
+"""What is assigned, where each partition stands, and what must be found out before it can be fetched. Pure.
+
+A partition is fetched while its position is known and sure, it is not paused, not stopped by an error and not
+left alone after a failure. Every seek begins a new generation: what was fetched for an older one is dropped.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Final
+
+from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.client.consumer.arrived import Arrived
+from barnabas.client.consumer.errors import NotAssigned
+from barnabas.client.errors import ClientError
+
+UNKNOWN: Final = -1
+# Answers of one partition that lie unread beside the one that is being read.
+AHEAD_MAX: Final = 1
+
+
+class Doubt(Enum):
+    """What makes a known position doubtful."""
+
+    # Another leader: does its log still have what was read?
+    LEADER = "leader"
+    # The offset is out of range, and the error has to name the range.
+    RANGE = "range"
+
+
+class Assigned:
+    """One assigned partition."""
+
+    __slots__ = (
+        "busy",
+        "doubt",
+        "end_due",
+        "end_told_at",
+        "epoch",
+        "error",
+        "error_told",
+        "failures",
+        "fetch_offset",
+        "generation",
+        "high_watermark",
+        "in_turn",
+        "last_stable_offset",
+        "leader_epoch",
+        "log_start_offset",
+        "missing",
+        "no_ahead",
+        "not_before_s",
+        "paused",
+        "position",
+        "preferred",
+        "preferred_until_ms",
+        "queue",
+        "reset_to",
+        "topic_id",
+        "tp",
+    )
+
+    def __init__(self, tp: TopicPartition, topic_id: Uuid = ZERO_UUID) -> None:
+        self.tp: Final = tp
+        self.topic_id = topic_id
+        self.generation = 0
+        # The next offset for the reader, None until it is known; the epoch is that of the last record read.
+        self.position: int | None = None
+        self.epoch = UNKNOWN
+        # The next offset to ask for: after everything that lies in the queue.
+        self.fetch_offset = UNKNOWN
+        # What ListOffsets is to be asked for; None if the position is known, or nobody said where to begin.
+        self.reset_to: int | None = None
+        # The leader's epoch under which the position is known to hold. (KIP-320)
+        self.leader_epoch = UNKNOWN
+        # Why it is not fetched before somebody was asked.
+        self.doubt: Doubt | None = None
+        # A question about this partition is under way.
+        self.busy = False
+        self.paused = False
+        self.error: ClientError | None = None
+        self.error_told = False
+        # The replica that the leader sent us to, and until when. (KIP-392)
+        self.preferred: int | None = None
+        self.preferred_until_ms = 0
+        # As the last answer told; UNKNOWN before.
+        self.high_watermark = UNKNOWN
+        self.last_stable_offset = UNKNOWN
+        self.log_start_offset = UNKNOWN
+        self.failures = 0
+        self.not_before_s = 0.0
+        # How often the metadata has said in a row that it does not exist.
+        self.missing = 0
+        # Not to be fetched before everything in the queue is read.
+        self.no_ahead = False
+        self.queue: deque[Arrived] = deque()
+        self.in_turn = False
+        self.end_due = False
+        self.end_told_at = UNKNOWN
+
+    def move_to(self, offset: int, epoch: int = UNKNOWN) -> None:
+        """Go on at an offset; what was under way for the old position is void."""
+        self._begin_anew()
+        self.position = self.fetch_offset = offset
+        self.epoch = epoch
+        # Without an epoch there is nothing to compare: whoever leads now is believed.
+        self.leader_epoch = UNKNOWN
+
+    def move_by(self, reset_to: int | None) -> None:
+        """Go on where ListOffsets will say."""
+        self._begin_anew()
+        self.position, self.fetch_offset, self.epoch = None, UNKNOWN, UNKNOWN
+        self.reset_to = reset_to
+
+    def _begin_anew(self) -> None:
+        self.generation += 1
+        self.reset_to = None
+        self.doubt, self.busy, self.no_ahead = None, False, False
+        self.error, self.error_told = None, False
+        self.failures, self.not_before_s, self.missing = 0, 0.0, 0
+        self.end_due, self.end_told_at = False, UNKNOWN
+
+    def is_fetchable(self, now_s: float) -> bool:
+        return (
+            self.position is not None
+            and self.doubt is None
+            and not self.paused
+            and self.error is None
+            and now_s >= self.not_before_s
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is enough to read for now."""
+        unread = len(self.queue)
+        if self.no_ahead:
+            return unread > 0
+        return unread > (AHEAD_MAX if unread and self.queue[0].begun else AHEAD_MAX - 1)
+
+    def end_offset(self, *, committed: bool) -> int:
+        """What this reader takes for the end: the last stable offset if it reads committed records only."""
+        return self.last_stable_offset if committed else self.high_watermark
+
+
+class Positions:
+    """The assigned partitions, in the order in which they are fetched where that can be chosen."""
+
+    def __init__(self) -> None:
+        self._assigned: dict[TopicPartition, Assigned] = {}
+
+    def __len__(self) -> int:
+        return len(self._assigned)
+
+    def __iter__(self) -> Iterator[Assigned]:
+        return iter(self._assigned.values())
+
+    def __contains__(self, tp: object) -> bool:
+        return tp in self._assigned
+
+    @property
+    def tps(self) -> frozenset[TopicPartition]:
+        return frozenset(self._assigned)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(tp.topic for tp in self._assigned)
+
+    def find(self, tp: TopicPartition) -> Assigned | None:
+        return self._assigned.get(tp)
+
+    def __getitem__(self, tp: TopicPartition) -> Assigned:
+        found = self._assigned.get(tp)
+        if found is None:
+            raise NotAssigned(tp)
+        return found
+
+    def named(self, tps: Iterable[TopicPartition]) -> list[Assigned]:
+        """Those, or all if none is named."""
+        return [self[tp] for tp in dict.fromkeys(tps)] or list(self._assigned.values())
+
+    def replace(self, ids: dict[TopicPartition, Uuid], reset_to: int | None) -> list[Assigned]:
+        """Assign these with the ids of their topics, and nothing else; those that went.
+
+        What stays keeps its position, unless an error stopped it or its topic is another one now.
+        """
+        before, self._assigned = self._assigned, {}
+        for tp, topic_id in ids.items():
+            known = before.get(tp)
+            if known is not None and known.error is None and known.topic_id == topic_id:
+                self._assigned[tp] = before.pop(tp)
+                continue
+            fresh = self._assigned[tp] = Assigned(tp, topic_id)
+            fresh.move_by(reset_to)
+        return list(before.values())
+
+    def serve_last(self, one: Assigned) -> None:
+        """It got something: next time the others come first."""
+        if self._assigned.get(one.tp) is one:
+            del self._assigned[one.tp]
+            self._assigned[one.tp] = one

@@ -1,0 +1,143 @@
+"""The settings of a consumer, under the names and with the defaults of Kafka's; two are librdkafka's.
+
+Those of consumer groups are refused: a consumer reads what it is assigned.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from barnabas.base.setting_rules import Rule, Value, at_least, between, one_of
+from barnabas.base.settings import SettingType, setting
+from barnabas.client.settings import BOOLEAN, INT, STRING, ClientSettings
+
+# The timestamps that ListOffsets takes for the two ends of a log.
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+_NO_GROUPS: Final = "consumer groups are not served yet"
+_BY_DURATION: Final = "by_duration:"
+# ISO 8601 as Java's Duration reads it, of which a reset takes what is not negative.
+_DURATION: Final = re.compile(
+    r"P(?:(?P<days>[0-9]{1,9})D)?"
+    r"(?P<time>T(?:(?P<hours>[0-9]{1,11})H)?(?:(?P<minutes>[0-9]{1,12})M)?"
+    r"(?:(?P<seconds>[0-9]{1,15})(?:[.,](?P<part>[0-9]{0,9}))?S)?)?",
+    re.IGNORECASE,
+)
+_KIBIBYTES_MAX: Final = 2_097_151
+
+
+def duration_ms(text: str) -> int | None:
+    """Milliseconds of P1DT2H3M4.5S, or None if that is no such text."""
+    found = _DURATION.fullmatch(text)
+    if found is None or text.upper() in ("P", "PT") or (found["time"] or "").upper() == "T":
+        return None
+    days, hours, minutes, seconds = (
+        int(found[name] or 0) for name in ("days", "hours", "minutes", "seconds")
+    )
+    part_ms = int((found["part"] or "").ljust(3, "0")[:3])
+    return ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + part_ms
+
+
+def _is_reset(value: Value) -> bool:
+    if not isinstance(value, str):
+        return False
+    return value in ("earliest", "latest", "none") or (
+        value.startswith(_BY_DURATION) and duration_ms(value.removeprefix(_BY_DURATION)) is not None
+    )
+
+
+_RESET_RULE: Final = Rule("earliest, latest, none or by_duration:P1DT2H3M4S", _is_reset)
+_NO_AUTO_COMMIT: Final = Rule(f"false: {_NO_GROUPS}", lambda value: value is False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSettings(ClientSettings):
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        "group.": _NO_GROUPS,
+        "session.timeout.ms": _NO_GROUPS,
+        "heartbeat.interval.ms": _NO_GROUPS,
+        "max.poll.interval.ms": _NO_GROUPS,
+        "partition.assignment.strategy": _NO_GROUPS,
+        "auto.commit.interval.ms": _NO_GROUPS,
+        "exclude.internal.topics": "topics are assigned by name, never by a pattern",
+    }
+
+    fetch_min_bytes: int = setting(
+        "fetch.min.bytes", INT, 1, "a broker answers a fetch when it has so much", rule=at_least(0)
+    )
+    fetch_max_bytes: int = setting(
+        "fetch.max.bytes",
+        INT,
+        52_428_800,
+        "what one answer may hold, if no batch is larger",
+        rule=at_least(0),
+    )
+    fetch_max_wait_ms: int = setting(
+        "fetch.max.wait.ms", INT, 500, "how long a broker waits for fetch.min.bytes", rule=at_least(0)
+    )
+    max_partition_fetch_bytes: int = setting(
+        "max.partition.fetch.bytes", INT, 1_048_576, "the same for each partition", rule=at_least(0)
+    )
+    max_poll_records: int = setting(
+        "max.poll.records", INT, 500, "the most messages of one batch()", rule=at_least(1)
+    )
+    isolation_level: str = setting(
+        "isolation.level",
+        STRING,
+        "read_uncommitted",
+        "whether open and aborted transactions are read",
+        rule=one_of("read_committed", "read_uncommitted"),
+    )
+    auto_offset_reset: str = setting(
+        "auto.offset.reset",
+        STRING,
+        "latest",
+        "where to begin, and where to go on when an offset is gone",
+        rule=_RESET_RULE,
+    )
+    check_crcs: bool = setting("check.crcs", BOOLEAN, True, "whether the CRC of each batch is checked")
+    client_rack: str = setting("client.rack", STRING, "", "where this client is: a replica near by is read")
+    allow_auto_create_topics: bool = setting(
+        "allow.auto.create.topics", BOOLEAN, True, "whether assigning a topic that is not there may create it"
+    )
+    enable_auto_commit: bool = setting(
+        "enable.auto.commit", BOOLEAN, False, "whether positions are committed", rule=_NO_AUTO_COMMIT
+    )
+    enable_partition_eof: bool = setting(
+        "enable.partition.eof",
+        BOOLEAN,
+        False,
+        "librdkafka's: an EndOfPartition comes where a partition has no more for now",
+    )
+    queued_max_messages_kbytes: int = setting(
+        "queued.max.messages.kbytes",
+        SettingType.INT,
+        65_536,
+        "librdkafka's: how much is fetched ahead of the reader",
+        rule=between(1, _KIBIBYTES_MAX),
+    )
+
+    @property
+    def read_committed(self) -> bool:
+        return self.isolation_level == "read_committed"
+
+    @property
+    def queued_max_bytes(self) -> int:
+        return self.queued_max_messages_kbytes * 1024
+
+    def reset_to(self, now_ms: int) -> int | None:
+        """What auto.offset.reset asks ListOffsets for; None if it says that there is no reset."""
+        match self.auto_offset_reset:
+            case "none":
+                return None
+            case "earliest":
+                return EARLIEST
+            case "latest":
+                return LATEST
+            case text:
+                back_ms = duration_ms(text.removeprefix(_BY_DURATION))
+                assert back_ms is not None, "the rule lets no other text through"
+                # Before 1970 there is nothing, and a negative timestamp would mean something else.
+                return max(0, now_ms - back_ms)

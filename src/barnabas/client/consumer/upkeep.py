@@ -1,0 +1,252 @@
+"""The task that finds out what must be known before partitions can be fetched.
+
+Where to begin (ListOffsets), whether a position holds under a new leader (OffsetForLeaderEpoch, KIP-320), who
+leads (metadata), and whether a topic is still there. It starts a fetcher for each broker that is read from.
+Each question is a task of its own, so that a broker that hangs holds up only what it leads.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.base.tasks import Tasks
+from barnabas.client.consumer.core import Core
+from barnabas.client.consumer.errors import LogTruncated, NoOffset
+from barnabas.client.consumer.fetcher import Fetcher
+from barnabas.client.consumer.offsets import EpochEnd, OffsetAt, ask_epoch_ends, ask_offsets
+from barnabas.client.consumer.positions import UNKNOWN, Assigned, Doubt
+from barnabas.client.consumer.settings import EARLIEST, LATEST
+from barnabas.client.errors import ClientError, Refused, UnknownTopic, is_retriable, refused
+from barnabas.protocol.error_codes import ErrorCode
+
+# A topic is gone when the metadata says so as often in a row: one broker may be behind.
+MISSING_MAX: Final = 2
+
+Question = Callable[[int, list[Assigned]], Coroutine[Any, Any, None]]
+
+
+class Upkeep:
+    def __init__(self, core: Core, tasks: Tasks) -> None:
+        self._core = core
+        self._tasks = tasks
+        self._cluster = core.cluster
+        self._refreshing = False
+
+    async def run(self) -> None:
+        interest_s = self._core.settings.metadata_max_idle_ms / 2000
+        while True:
+            self._core.chores.clear()
+            await self._keep_interest()
+            later_s = self._look_after()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(later_s, self._core.now_s() + interest_s)):
+                    await self._core.chores.wait()
+
+    async def _keep_interest(self) -> None:
+        """Topics that nobody asks for are no longer refreshed. Asking for one that is known does not wait."""
+        for topic in self._core.positions.topics:
+            known = self._cluster.metadata.topics.get(topic)
+            if known is not None and any(known.leader_of(each.partition) for each in known.partitions):
+                await self._cluster.topic(topic)
+
+    def _look_after(self) -> float:
+        """Start what has to be done; when to look again at the latest."""
+        now_s = self._core.due_s()
+        later_s = float("inf")
+        leaderless: list[Assigned] = []
+        by_question: dict[tuple[Question, int], list[Assigned]] = {}
+        for one in self._core.positions:
+            if one.error is not None or one.busy:
+                continue
+            if one.not_before_s > now_s:
+                later_s = min(later_s, one.not_before_s)
+                continue
+            led = self._cluster.known_leader(one.tp)
+            if led is None:
+                leaderless.append(one)
+                continue
+            node = self._core.route(one)
+            assert node is not None, f"{one.tp} has a leader and no route"
+            if one.error is not None:
+                continue
+            question = self._question(one)
+            if question is not None:
+                by_question.setdefault((question, led[0]), []).append(one)
+            elif node not in self._core.fetchers:
+                self._start_fetcher(node)
+        for (question, leader), ones in by_question.items():
+            self._start(question, leader, ones)
+        if leaderless and not self._refreshing:
+            self._refreshing = True
+            self._tasks.start(self._refresh(leaderless))
+        return later_s
+
+    def _question(self, one: Assigned) -> Question | None:
+        if one.position is None:
+            return self._find_range if one.reset_to is None else self._find_start
+        match one.doubt:
+            case Doubt.LEADER:
+                return self._compare_epochs
+            case Doubt.RANGE:
+                return self._find_range
+            case None:
+                return None
+
+    def _start_fetcher(self, node: int) -> None:
+        fetcher = Fetcher(self._core, node)
+        self._core.fetchers[node] = fetcher
+        self._tasks.start(fetcher.run())
+
+    def _start(self, question: Question, leader: int, ones: list[Assigned]) -> None:
+        for one in ones:
+            one.busy = True
+        # Noted now: by the time that the task begins to run they may have been sought elsewhere.
+        self._tasks.start(self._ask(question, leader, [(one, one.generation) for one in ones]))
+
+    async def _ask(self, question: Question, leader: int, asked: list[tuple[Assigned, int]]) -> None:
+        """Carry out a question; if it fails as a whole, all that it was about are tried again later."""
+        try:
+            current = [one for one, generation in asked if self._core.is_current(one, generation)]
+            if current:
+                await question(leader, current)
+        except ClientError as error:
+            for one, generation in asked:
+                if self._core.is_current(one, generation):
+                    self._core.forget_leader(one, error)
+            if not is_retriable(error):
+                self._core.complain(error)
+        finally:
+            for one, generation in asked:
+                if one.generation == generation:
+                    one.busy = False
+            self._core.changed()
+
+    # Questions. Each may find that a partition was sought elsewhere meanwhile: then its answer is void.
+
+    async def _find_start(self, node: int, ones: list[Assigned]) -> None:
+        asked = {one.tp: (one, one.generation) for one in ones}
+        wanted = {one.tp: one.reset_to for one in ones if one.reset_to is not None}
+        committed = self._core.settings.read_committed
+        found = await ask_offsets(self._cluster, node, wanted, committed=committed)
+        for tp, (one, generation) in asked.items():
+            if not self._core.is_current(one, generation):
+                continue
+            match found[tp]:
+                case Refused() as error:
+                    self._refused(one, error)
+                case None:
+                    # Nothing is that young: what comes next is.
+                    one.reset_to = LATEST
+                case OffsetAt(offset=offset):
+                    one.move_to(offset)
+                    if wanted[tp] == LATEST:
+                        _note_end(one, offset, committed=committed)
+
+    async def _find_range(self, node: int, ones: list[Assigned]) -> None:
+        """There is no position to go on from, and no rule to find one: say what there would be."""
+        asked = {one.tp: (one, one.generation) for one in ones}
+        ends: list[dict[TopicPartition, OffsetAt | Refused | None]] = []
+        for which in (EARLIEST, LATEST):
+            wanted = dict.fromkeys(asked, which)
+            ends.append(
+                await ask_offsets(
+                    self._cluster,
+                    node,
+                    wanted,
+                    committed=self._core.settings.read_committed,
+                )
+            )
+        for tp, (one, generation) in asked.items():
+            if not self._core.is_current(one, generation):
+                continue
+            start, end = ends[0][tp], ends[1][tp]
+            if isinstance(start, Refused) or isinstance(end, Refused):
+                self._refused(one, start if isinstance(start, Refused) else end)
+            else:
+                first, last = (UNKNOWN if each is None else each.offset for each in (start, end))
+                self._core.stop(one, NoOffset(tp, one.position, first, last))
+
+    async def _compare_epochs(self, node: int, ones: list[Assigned]) -> None:
+        asked = {one.tp: (one, one.generation) for one in ones}
+        epochs = {one.tp: one.epoch for one in ones}
+        found = await ask_epoch_ends(self._cluster, node, epochs)
+        for tp, (one, generation) in asked.items():
+            if not self._core.is_current(one, generation):
+                continue
+            match found[tp]:
+                case Refused() as error:
+                    self._refused(one, error)
+                case EpochEnd() as end:
+                    self._compared(one, end)
+
+    def _compared(self, one: Assigned, end: EpochEnd) -> None:
+        assert one.position is not None, f"{one.tp} has no position to compare"
+        is_known = end.leader_epoch != UNKNOWN and end.end_offset != UNKNOWN
+        if is_known and end.end_offset >= one.position:
+            one.doubt, one.failures = None, 0
+            return
+        reset_to = self._core.settings.reset_to(self._cluster.ports.clock.now_ms())
+        if reset_to is None:
+            one.doubt = None
+            diverged_at = end.end_offset if is_known else None
+            self._core.stop(one, LogTruncated(one.tp, one.position, diverged_at))
+        elif is_known:
+            one.move_to(end.end_offset, end.leader_epoch)
+        else:
+            one.move_by(reset_to)
+
+    def _refused(self, one: Assigned, error: object) -> None:
+        assert isinstance(error, Refused), f"{one.tp}: {error!r} is no error"
+        if not error.retriable:
+            self._core.stop(one, error)
+        else:
+            self._core.forget_leader(one, error)
+
+    # Metadata
+
+    async def _refresh(self, ones: list[Assigned]) -> None:
+        asked = [(one, one.generation) for one in ones]
+        failure: ClientError | None = None
+        try:
+            await self._cluster.refresh({one.tp.topic for one in ones})
+        except ClientError as error:
+            failure = error
+            if not is_retriable(error):
+                self._core.complain(error)
+        finally:
+            self._refreshing = False
+        for one, generation in asked:
+            if self._core.is_current(one, generation):
+                if failure is None:
+                    self._check_topic(one)
+                else:
+                    self._core.failed(one, failure)
+        self._core.changed()
+
+    def _check_topic(self, one: Assigned) -> None:
+        """What the metadata says of a partition whose leader was not known."""
+        metadata, name = self._cluster.metadata, one.tp.topic
+        topic = metadata.topics.get(name)
+        self._core.check_identity(one)
+        if one.error is not None:
+            return
+        if topic is None or one.tp.partition >= len(topic.partitions):
+            code = metadata.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            one.missing += 1
+            if not code.retriable:
+                self._core.stop(one, refused(code, about=f"topic {name}"))
+            elif code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and one.missing >= MISSING_MAX:
+                self._core.stop(one, UnknownTopic(about=f"partition {one.tp}", message="it was deleted"))
+            else:
+                self._core.failed(one, code.name)
+        elif self._cluster.known_leader(one.tp) is None:
+            self._core.failed(one, "it has no leader")
+
+
+def _note_end(one: Assigned, offset: int, *, committed: bool) -> None:
+    if committed:
+        one.last_stable_offset = offset
+    else:
+        one.high_watermark = offset

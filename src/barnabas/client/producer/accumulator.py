@@ -1,0 +1,280 @@
+"""Records become batches here: by partition, by size, by linger, within the memory there is. Pure.
+
+append() is the short way of every record that needs no waiting: it makes no task and no future. When a batch
+can go, or will by its linger, `schedule` and `remind` tell the sender. Which batches go together in a request
+is node_sender.py's business.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+from barnabas.base.clock import Clock
+from barnabas.client.producer.batch import Batch
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.errors import RecordTooLarge
+from barnabas.client.producer.memory import BufferMemory
+from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.partitioner import STICK, Choose, Hash
+from barnabas.client.producer.settings import ProducerSettings
+from barnabas.client.producer.stamp import record_count
+from barnabas.client.producer.topic_queues import TopicQueues
+from barnabas.records.builder import BatchBuilder
+from barnabas.records.record import Header
+
+# What a record needs beside its key, value and headers at most (five varints and a byte), and its batch.
+RECORD_OVERHEAD: Final = 21
+BATCH_OVERHEAD: Final = 61
+HEADER_OVERHEAD: Final = 10
+# So many records are taken before others get a turn of the loop, though no batch is full.
+BREATH: Final = 500
+
+
+class Accumulator:
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        *,
+        clock: Clock,
+        rng: Random,
+        choose: Choose,
+        key_hash: Hash | None,
+        schedule: Callable[[PartitionQueue], None],
+        remind: Callable[[PartitionQueue, int], None],
+    ) -> None:
+        self.settings = settings
+        self.topics: dict[str, TopicQueues] = {}
+        self.memory = BufferMemory(settings.buffer_memory, on_full=self.close_open)
+        # Every batch that has no end yet, the oldest first.
+        self.incomplete: OrderedDict[Batch, None] = OrderedDict()
+        # When it is used up, send() lets the loop have a turn before it takes another record.
+        self.breath = BREATH
+        self._clock = clock
+        self._rng = rng
+        self.choose = choose
+        self.key_hash = key_hash
+        self._schedule = schedule
+        self._remind = remind
+        self._batch_size = settings.batch_size
+        self._codec, self._level = settings.codec, settings.level
+        self._idempotent = settings.enable_idempotence
+        self._adaptive = settings.partitioner_adaptive_partitioning_enable
+        self._size_max = min(settings.max_request_size, settings.buffer_memory)
+        self._record_max = self._size_max - BATCH_OVERHEAD
+
+    # Topics
+
+    def topic(self, name: str) -> TopicQueues:
+        found = self.topics.get(name)
+        if found is None:
+            found = TopicQueues(name, batch_size=self._batch_size, idempotent=self._idempotent)
+            self.topics[name] = found
+        return found
+
+    def stick(self, into: TopicQueues) -> int:
+        """Where what has no key goes now, for a batch of its own."""
+        return into.stick(self._rng, adaptive=self._adaptive)
+
+    # Records
+
+    def size_of(self, value: bytes | None, key: bytes | None, headers: Sequence[Header]) -> int:
+        """What a record counts in buffer.memory: the most that it can need. Or RecordTooLarge."""
+        size = RECORD_OVERHEAD
+        if value is not None:
+            if not isinstance(value, bytes):
+                raise _not_bytes("value", value)
+            size += len(value)
+        if key is not None:
+            if not isinstance(key, bytes):
+                raise _not_bytes("key", key)
+            size += len(key)
+        if headers:
+            size += _size_of_headers(headers)
+        if size > self._record_max:
+            raise self._too_large(BATCH_OVERHEAD + size)
+        return size
+
+    def _too_large(self, size: int) -> RecordTooLarge:
+        settings = self.settings
+        if size > settings.max_request_size:
+            return RecordTooLarge(size=size, limit=settings.max_request_size, setting="max.request.size")
+        return RecordTooLarge(size=size, limit=settings.buffer_memory, setting="buffer.memory")
+
+    def append(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Sequence[Header],
+        *,
+        granted: bool = False,
+    ) -> Delivery | None:
+        """Take a record, or return None: the topic or partition is not known, or there is no room.
+
+        With `granted` its room was taken before. If this raises, nothing is taken.
+        """
+        into = self.topics.get(topic)
+        if into is None or not into.known:
+            return None
+        size = self.size_of(value, key, headers)
+        memory = self.memory
+        if not granted and (memory.used + size > memory.limit or memory.waiters):
+            return None
+        if timestamp_ms is None:
+            timestamp_ms = self._clock.now_ms()
+        sticks = False
+        if partition is None:
+            if key is not None and self.key_hash is not None:
+                partition = self.key_hash(key, into.count)
+            else:
+                partition = self.choose(topic, key, into.count)
+                if partition == STICK:
+                    sticks, partition = True, into.sticky
+        elif not 0 <= partition < into.count:
+            return None
+        batch = into.queues[partition].open if partition >= 0 else None
+        if batch is None or not batch.builder.append(timestamp_ms, key, value, headers):  # type: ignore[union-attr]
+            batch = self._append_to_new(into, partition, sticks, timestamp_ms, key, value, headers)
+        index = batch.count
+        batch.count = index + 1
+        batch.charged += size
+        if not granted:
+            memory.used += size
+        self.breath -= 1
+        return Delivery(batch, index, timestamp_ms)
+
+    def _append_to_new(
+        self,
+        into: TopicQueues,
+        partition: int,
+        sticks: bool,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+    ) -> Batch:
+        """The open batch is full, or there is none; a record that sticks may go to another partition now."""
+        if sticks:
+            moved = into.stick(self._rng, adaptive=self._adaptive)
+            if moved != partition:
+                if partition >= 0:
+                    self._fill(into.queues[partition])
+                open_there = into.queues[moved].open
+                if open_there is not None:
+                    assert open_there.builder is not None, "an open batch takes records"
+                    if open_there.builder.append(timestamp_ms, key, value, headers):
+                        into.stuck_to(open_there)
+                        return open_there
+            partition = moved
+        builder = BatchBuilder(max_bytes=self._batch_size, codec=self._codec, level=self._level)
+        builder.append(timestamp_ms, key, value, headers)
+        # From here on nothing fails.
+        queue = into.queues[partition]
+        self._fill(queue)
+        batch = Batch(queue, builder=builder)
+        self._enter(batch)
+        queue.open = batch
+        batch.ready_ms = batch.created_ms + (0 if self.memory.waiters else self.settings.linger_ms)
+        into.used = True
+        if sticks:
+            into.stuck_to(batch)
+        if len(queue.batches) == 1:
+            if batch.ready_ms > batch.created_ms:
+                self._remind(queue, batch.ready_ms)
+            else:
+                self._schedule(queue)
+        self.breath = 0
+        return batch
+
+    def _fill(self, queue: PartitionQueue) -> None:
+        """The open batch is full: it goes at once."""
+        if queue.open is not None:
+            queue.open = None
+            self._schedule(queue)
+
+    def _enter(self, batch: Batch) -> None:
+        batch.created_ms = self._clock.monotonic_ms()
+        batch.queue.batches.append(batch)
+        self.incomplete[batch] = None
+
+    def append_encoded(self, queue: PartitionQueue, data: bytes) -> Batch:
+        """Take a whole batch, whose room was taken before."""
+        batch = Batch(queue, data=data)
+        batch.count, batch.charged = record_count(data), len(data)
+        self._fill(queue)
+        self._enter(batch)
+        self.topics[queue.tp.topic].used = True
+        self._schedule(queue)
+        self.breath = 0
+        return batch
+
+    def refuse_larger(self, size: int) -> None:
+        """RecordTooLarge if an encoded batch of this size could never be sent."""
+        if size > self._size_max:
+            raise self._too_large(size)
+
+    # Time
+
+    def close_open(self) -> None:
+        """Let no batch wait for more records: somebody flushes, or waits for room."""
+        for batch in self.incomplete:
+            if batch is batch.queue.open:
+                self._fill(batch.queue)
+
+    def expired(self, now_ms: int) -> list[Batch]:
+        """Those that are older than delivery.timeout.ms."""
+        found = []
+        for batch in self.incomplete:
+            if batch.created_ms + self.settings.delivery_timeout_ms > now_ms:
+                break
+            found.append(batch)
+        return found
+
+    def next_expiry_ms(self) -> int | None:
+        oldest = next(iter(self.incomplete), None)
+        return None if oldest is None else oldest.created_ms + self.settings.delivery_timeout_ms
+
+    # The end of a batch
+
+    def finish(self, batch: Batch, error: Exception | None = None) -> None:
+        """Its deliveries are done. Its memory is free, unless it is still under way."""
+        del self.incomplete[batch]
+        if not batch.in_flight:
+            self.release(batch)
+        batch.finish(error)
+
+    def release(self, batch: Batch) -> None:
+        assert not batch.released, "its memory is given back once"
+        batch.released = True
+        batch.data = batch.builder = None
+        self.memory.release(batch.charged)
+
+    def replace(self, batch: Batch, parts: list[Batch]) -> None:
+        """The parts have the age and the memory of the whole."""
+        del self.incomplete[batch]
+        left = batch.charged
+        for part in reversed(parts):
+            part.charged = min(left, part.wire_size())
+            left -= part.charged
+            part.created_ms = batch.created_ms
+            self.incomplete[part] = None
+            self.incomplete.move_to_end(part, last=False)
+        parts[0].charged += left
+        batch.released = True
+        batch.become(parts)
+
+
+def _size_of_headers(headers: Sequence[Header]) -> int:
+    size = 0
+    for name, data in headers:
+        if not isinstance(name, str) or not (data is None or isinstance(data, bytes)):
+            raise TypeError(f"a header is a text and bytes or None, not {(name, data)!r}")
+        size += HEADER_OVERHEAD + len(name.encode()) + (0 if data is None else len(data))
+    return size
+
+
+def _not_bytes(what: str, given: object) -> TypeError:
+    return TypeError(f"a {what} is bytes or None, not {type(given).__name__}: encode it first")

@@ -1,0 +1,126 @@
+"""What a user holds of a record that was sent: awaitable, and cheap as long as nobody waits.
+
+A delivery is a batch and an index in it. Waiting makes a future for the one who waits, so a waiter that is
+cancelled disturbs no other.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
+
+from barnabas.client.producer.batch import NO_OFFSET, NO_TIME, Batch, unfinished_part
+
+
+class Delivered(NamedTuple):
+    """Where a record is. The offset is -1 with acks=0, and where the broker no longer knows it."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class Delivery:
+    """The word of one record: `await` it, or ask done() and then result() or exception()."""
+
+    __slots__ = ("_batch", "_index", "_timestamp_ms")
+
+    def __init__(self, batch: Batch, index: int, timestamp_ms: int) -> None:
+        self._batch = batch
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+
+    @property
+    def topic(self) -> str:
+        return self._batch.queue.tp.topic
+
+    @property
+    def partition(self) -> int:
+        return self._batch.queue.tp.partition
+
+    def done(self) -> bool:
+        return self._unfinished() is None
+
+    def result(self) -> Delivered:
+        """Where it is, or the error raised; asyncio.InvalidStateError if that is not known yet."""
+        error = self.exception()
+        if error is not None:
+            # One error is raised for many records: without the traces of the others.
+            raise error.with_traceback(None)
+        batch, index = self._batch.find(self._index)
+        offset = NO_OFFSET if batch.base_offset == NO_OFFSET else batch.base_offset + index
+        appended = batch.append_time_ms
+        tp = batch.queue.tp
+        return Delivered(
+            tp.topic, tp.partition, offset, self._timestamp_ms if appended == NO_TIME else appended
+        )
+
+    def exception(self) -> Exception | None:
+        if not self.done():
+            raise asyncio.InvalidStateError("it is not known yet whether the record is delivered")
+        batch, index = self._batch.find(self._index)
+        return batch.error_of(index)
+
+    def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
+        """Call it with this delivery, from the loop, when it is done."""
+        self._call_when_done(lambda: asyncio.get_running_loop().call_soon(callback, self))
+
+    def _call_when_done(self, call: Callable[[], object]) -> None:
+        batch = self._unfinished()
+        if batch is None:
+            call()
+        else:
+            batch.call_when_changed(call, lambda: self._call_when_done(call))
+
+    def _unfinished(self) -> Batch | None:
+        batch, _ = self._batch.find(self._index)
+        return None if batch.done else batch
+
+    def __await__(self) -> Generator[Any, None, Delivered]:
+        while (batch := self._unfinished()) is not None:
+            yield from changed(batch).__await__()
+        return self.result()
+
+
+class BatchDelivery(Delivery):
+    """The word of all rows of a table that went in one batch; the result is that of the first of them.
+
+    The others follow it without a gap, unless the broker had the batch split.
+    """
+
+    __slots__ = ("records",)
+
+    def __init__(self, batch: Batch, timestamp_ms: int) -> None:
+        super().__init__(batch, 0, timestamp_ms)
+        self.records = batch.count
+
+    def exception(self) -> Exception | None:
+        if not self.done():
+            raise asyncio.InvalidStateError("it is not known yet whether the rows are delivered")
+        return _first_error(self._batch)
+
+    def _unfinished(self) -> Batch | None:
+        return unfinished_part(self._batch)
+
+
+def _first_error(batch: Batch) -> Exception | None:
+    if batch.parts is None:
+        return batch.error
+    return next((error for error in map(_first_error, batch.parts) if error is not None), None)
+
+
+async def changed(batch: Batch) -> None:
+    """Wait until the batch is done or split."""
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+    batch.call_when_changed(waiter, lambda: None if waiter.done() else waiter.set_result(None))
+    try:
+        await waiter
+    finally:
+        batch.forget_call(waiter)
+
+
+async def finished(batch: Batch) -> None:
+    """Wait until the batch, or whatever it was split into, is done."""
+    while (part := unfinished_part(batch)) is not None:
+        await changed(part)

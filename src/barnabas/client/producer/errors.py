@@ -1,0 +1,102 @@
+"""What can go wrong with records on their way, beside what can go wrong with every request."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from barnabas.client.errors import ClientError, Refused
+from barnabas.protocol.error_codes import ErrorCode
+
+
+class NotStarted(ClientError):
+    """The producer was used before start()."""
+
+    def __init__(self) -> None:
+        super().__init__("the producer is not started: use `async with`, or call start() first")
+
+
+class BufferFull(ClientError):
+    """There was no room for the record within max.block.ms; nothing of it was taken.
+
+    When a table was being sent, `deliveries` are of those of its rows that were taken before.
+    """
+
+    retriable = True
+
+    def __init__(self, *, needed: int, used: int, limit: int, waited_ms: float) -> None:
+        super().__init__(
+            f"no room for {needed} bytes after {waited_ms:.0f} ms: {used} of buffer.memory={limit} are in use"
+        )
+        self.needed = needed
+        self.used = used
+        self.limit = limit
+        self.waited_ms = waited_ms
+        self.deliveries: Sequence[Any] = ()
+
+
+class TopicNotReady(ClientError):
+    """try_send() does not wait, and the topic's partitions are not known yet. They are looked up now."""
+
+    retriable = True
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"the partitions of topic {topic} are not known yet; they are being asked for")
+        self.topic = topic
+
+
+class RecordTooLarge(ClientError):
+    """The record is larger than a request or the buffer may be; nothing of it was taken."""
+
+    def __init__(self, *, size: int, limit: int, setting: str) -> None:
+        super().__init__(f"a record of {size} bytes does not fit: {setting}={limit}")
+        self.size = size
+        self.limit = limit
+        self.setting = setting
+
+
+class BadPartition(ClientError):
+    """A partitioner chose a partition that the topic does not have."""
+
+    def __init__(self, topic: str, partition: object, count: int) -> None:
+        super().__init__(f"the partitioner chose {partition!r} of the {count} partitions of {topic}")
+        self.topic = topic
+        self.partition = partition
+        self.count = count
+
+
+class DeliveryTimedOut(ClientError):
+    """Not acknowledged within delivery.timeout.ms. If `maybe_written`, the records may be in the log."""
+
+    def __init__(
+        self, about: str, *, timeout_ms: int, attempts: int, maybe_written: bool, last: Exception | None
+    ) -> None:
+        tries = "never sent" if attempts == 0 else f"sent {attempts} times"
+        doubt = ", and may have been written" if maybe_written else ""
+        super().__init__(
+            f"{about}: not acknowledged within {timeout_ms} ms, {tries}{doubt}"
+            + (f"; the last error: {last}" if last is not None else "")
+        )
+        self.about = about
+        self.timeout_ms = timeout_ms
+        self.attempts = attempts
+        self.maybe_written = maybe_written
+        self.last = last
+
+
+class DeliveryInDoubt(Refused):
+    """The broker said no, but an earlier try was not answered: the records may be in the log.
+
+    They are not sent again: under a new producer id they could be there twice.
+    """
+
+    def __init__(self, code: ErrorCode, *, about: str, message: str | None = None) -> None:
+        doubt = "an earlier try may have been written"
+        super().__init__(code, about=about, message=f"{message}; {doubt}" if message else doubt)
+        self.retriable = False
+
+
+class ProducerCrashed(ClientError):
+    """A bug: the producer's own work failed. The cause is the error."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"the producer failed: {error!r}")
+        self.__cause__ = error

@@ -1,0 +1,209 @@
+"""One task a broker: takes the batches that are ready for it, and sends them, several requests at a time."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.client.connection import Connection
+from barnabas.client.errors import ClientError, NotKafka, UnsupportedByBroker
+from barnabas.client.producer.alarm import Alarm
+from barnabas.client.producer.batch import Batch
+from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.cluster import MetadataRequest
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.records.header import Codec
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from barnabas.client.producer.sender import Sender
+
+# From here on topics go by their ids, and zstd is allowed.
+_IDS_FROM: Final = 13
+_ZSTD_FROM: Final = 7
+
+
+class NodeSender:
+    def __init__(self, node: int, sender: "Sender", on_crash: Callable[[BaseException], None]) -> None:
+        self.node = node
+        self._sender = sender
+        self._settings = sender.settings
+        self._on_crash = on_crash
+        self._alarm = Alarm()
+        # In the order in which they are served: who was served goes to the end.
+        self._ready: dict[PartitionQueue, None] = {}
+        self._in_flight = 0
+        self._in_flight_max = self._settings.max_in_flight_requests_per_connection
+        self._one_at_a_time = self._in_flight_max == 1
+        # Where requests went that have no answer.
+        self._told: Connection | None = None
+
+    def add(self, queue: PartitionQueue) -> None:
+        self._ready[queue] = None
+        self._alarm.call()
+
+    async def run(self) -> None:
+        while True:
+            await self._alarm.sleep()
+            while self._ready and self._in_flight < self._in_flight_max:
+                try:
+                    connection = await self._sender.cluster.connection(self.node)
+                    await connection.drained()
+                except ClientError as error:
+                    self._hand_back(error)
+                    break
+                batches = self._drain()
+                if batches:
+                    self._post(connection, batches)
+
+    def _hand_back(self, error: ClientError) -> None:
+        """It is not reached: perhaps others lead by now."""
+        cluster = self._sender.cluster
+        ready, self._ready = self._ready, {}
+        for queue in ready:
+            queue.trouble = error
+            led = cluster.known_leader(queue.tp)
+            if led is not None and led[0] == self.node:
+                cluster.forget_leader(queue.tp, led[1])
+            self._sender.reroute(queue)
+
+    async def heard(self) -> None:
+        """Wait until the broker has read what has no answer (acks=0), by asking it something after it."""
+        if self._told is None:
+            return
+        # If the connection breaks, what was on the way is lost, and with acks=0 nobody is told.
+        with suppress(ClientError):
+            await self._told.ask(MetadataRequest(topics=[]), timeout_ms=self._settings.request_timeout_ms)
+
+    # Which batches
+
+    def _drain(self) -> list[Batch]:
+        """At most one batch of each partition, in as many bytes as a request may have."""
+        batches: list[Batch] = []
+        room = self._settings.max_request_size
+        now_ms = self._sender.clock.monotonic_ms()
+        for queue in list(self._ready):
+            # One batch goes in any case: compressed it may fit though it does not seem to.
+            if batches and queue.batches and queue.batches[0].wire_size() > room:
+                break
+            del self._ready[queue]
+            queue.scheduled = False
+            led = self._sender.cluster.known_leader(queue.tp)
+            if led is None or led[0] != self.node:
+                self._sender.reroute(queue)
+                continue
+            batch = self._take(queue, now_ms)
+            if batch is not None:
+                room -= len(batch.seal())
+                batches.append(batch)
+        return batches
+
+    def _take(self, queue: PartitionQueue, now_ms: int) -> Batch | None:
+        identity = self._sender.identity.current
+        batch = queue.take(now_ms, identity, one_at_a_time=self._one_at_a_time)
+        ready_ms = queue.ready_at()
+        if ready_ms is not None and ready_ms > now_ms:
+            self._sender.remind(queue, ready_ms)
+        elif batch is not None and ready_ms is not None:
+            self._sender.schedule(queue)
+        elif batch is None and queue.needs_identity:
+            # It is scheduled again when there is one.
+            self._sender.identity.want(identity)
+        return batch
+
+    # The request
+
+    def _post(self, connection: Connection, batches: list[Batch]) -> None:
+        try:
+            version = self._version(connection, batches)
+            names: dict[Uuid, str] = {}
+            request = self._request(batches, version, names)
+            if self._settings.acks_number == 0:
+                connection.tell(request, version=version)
+                self._told = connection
+                for batch in batches:
+                    self._sender.outcomes.told(batch)
+                return
+            answer = connection.send(request, timeout_ms=self._settings.request_timeout_ms, version=version)
+        except ClientError as error:
+            for batch in batches:
+                self._sender.outcomes.unanswered(batch, error, sent=False)
+            return
+        self._in_flight += 1
+        answer.add_done_callback(partial(self._answered, batches, names, connection.address))
+
+    def _version(self, connection: Connection, batches: list[Batch]) -> int:
+        version = connection.version_of(ApiKey.PRODUCE)
+        if version < _ZSTD_FROM and self._settings.codec is Codec.ZSTD:
+            raise UnsupportedByBroker("PRODUCE", connection.address, "it is too old for zstd")
+        topics = self._sender.accumulator.topics
+        if any(topics[batch.queue.tp.topic].topic_id == ZERO_UUID for batch in batches):
+            version = min(version, _IDS_FROM - 1)
+        return version
+
+    def _request(self, batches: list[Batch], version: int, names: dict[Uuid, str]) -> ProduceRequest:
+        """Puts into `names` which topics it means: later another one may have the name."""
+        topics: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            name, number = batch.queue.tp
+            into = topics.get(name)
+            if into is None:
+                topic_id = self._sender.accumulator.topics[name].topic_id or ZERO_UUID
+                names[topic_id] = name
+                into = topics[name] = TopicProduceData(
+                    name=name if version < _IDS_FROM else "", topic_id=topic_id, partition_data=[]
+                )
+            into.partition_data.append(PartitionProduceData(index=number, records=batch.seal()))
+        return ProduceRequest(
+            transactional_id=None,
+            acks=self._settings.acks_number,
+            timeout_ms=self._settings.request_timeout_ms,
+            topic_data=list(topics.values()),
+        )
+
+    # The answer
+
+    def _answered(
+        self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: "asyncio.Future[Any]"
+    ) -> None:
+        self._in_flight -= 1
+        self._alarm.call()
+        try:
+            error = answer.exception()
+            if error is None:
+                self._resolve(batches, names, address, answer.result())
+            elif isinstance(error, ClientError):
+                for batch in batches:
+                    if batch.in_flight:
+                        self._sender.outcomes.unanswered(batch, error)
+            else:
+                raise error
+        except Exception as crash:
+            self._on_crash(crash)
+
+    def _resolve(
+        self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: ProduceResponse
+    ) -> None:
+        rows = {
+            (topic.name or names.get(topic.topic_id), row.index): row
+            for topic in answer.responses
+            for row in topic.partition_responses
+        }
+        for batch in batches:
+            row = rows.get(batch.queue.tp)
+            if not batch.in_flight:
+                # The producer was closed meanwhile, and has given it up.
+                continue
+            if row is None:
+                missing = NotKafka(address, f"PRODUCE: no answer for {batch.queue.tp}")
+                self._sender.outcomes.unanswered(batch, missing)
+            else:
+                self._sender.outcomes.answered(batch, row, answer.node_endpoints)

@@ -1,0 +1,228 @@
+"""What an answer, its absence or the passing of time means for a batch: done, failed, split or sent again.
+
+The rules are those of Java's Sender, and numbering.py's where batches are numbered.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from barnabas.base.clock import Clock
+from barnabas.client.cluster import Cluster
+from barnabas.client.deadline import Backoff
+from barnabas.client.errors import ClientError, Refused, UnknownTopic, refused
+from barnabas.client.producer.accumulator import Accumulator
+from barnabas.client.producer.batch import Batch
+from barnabas.client.producer.errors import DeliveryInDoubt, DeliveryTimedOut
+from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.settings import ProducerSettings
+from barnabas.client.producer.split import split_batch
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.produce import PartitionProduceResponse
+
+# The broker misses what comes before, or does not know the producer any more.
+_OUT_OF_ORDER: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
+# After these the batch is certainly not in the log by this try. All others may come after it was appended:
+# even NOT_LEADER_OR_FOLLOWER, when the leader changes while it waits for its followers.
+_NOT_WRITTEN: Final = frozenset(
+    {
+        *_OUT_OF_ORDER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.POLICY_VIOLATION,
+    }
+)
+
+
+class Outcomes:
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        *,
+        cluster: Cluster,
+        accumulator: Accumulator,
+        clock: Clock,
+        backoff: Backoff,
+        schedule: Callable[[PartitionQueue], None],
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._accumulator = accumulator
+        self._clock = clock
+        self._backoff = backoff
+        self._schedule = schedule
+
+    # Answers
+
+    def told(self, batch: Batch) -> None:
+        """Sent with acks=0: nobody will say more."""
+        batch.queue.returned(batch)
+        self._accumulator.finish(batch)
+
+    def answered(self, batch: Batch, row: PartitionProduceResponse, endpoints: Iterable[Any]) -> None:
+        queue = batch.queue
+        queue.returned(batch)
+        code = ErrorCode.of(row.error_code)
+        if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            self._written(batch, row)
+        else:
+            self._refused(batch, code, row, endpoints)
+        self.settle(queue)
+
+    def unanswered(self, batch: Batch, error: ClientError, *, sent: bool = True) -> None:
+        """The connection broke, or it took too long: unless it was never `sent`, it may be in the log."""
+        queue = batch.queue
+        queue.returned(batch)
+        batch.maybe_written = batch.maybe_written or sent
+        led = self._cluster.known_leader(queue.tp)
+        if led is not None:
+            self._cluster.forget_leader(queue.tp, led[1])
+        self._again(batch, error)
+        self.settle(queue)
+
+    def _written(self, batch: Batch, row: PartitionProduceResponse) -> None:
+        numbering = batch.queue.numbering
+        if numbering is not None:
+            for proved in numbering.acknowledged(batch):
+                # It is there, and nobody knows where.
+                if not proved.done:
+                    self._accumulator.finish(proved)
+        if batch.done:
+            # Its time was over while it was under way.
+            self._accumulator.release(batch)
+            return
+        batch.base_offset = row.base_offset
+        batch.append_time_ms = row.log_append_time_ms
+        self._accumulator.finish(batch)
+
+    def _refused(
+        self, batch: Batch, code: ErrorCode, row: PartitionProduceResponse, endpoints: Iterable[Any]
+    ) -> None:
+        queue = batch.queue
+        batch.maybe_written = batch.maybe_written or code not in _NOT_WRITTEN
+        error = refused(row.error_code, about=f"partition {queue.tp}", message=row.error_message)
+        hinted = code.refreshes_metadata and self._look_elsewhere(queue, row, endpoints)
+        if code is ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1 and not batch.done:
+            self._split(batch, error)
+        elif code in _OUT_OF_ORDER and queue.numbering is not None:
+            self._out_of_order(batch, error)
+        elif code.retriable:
+            self._again(batch, error, at_once=hinted)
+        else:
+            batch.record_errors = None if batch.maybe_written else _record_errors(batch, row)
+            self._end(batch, error)
+
+    def _look_elsewhere(
+        self, queue: PartitionQueue, row: PartitionProduceResponse, endpoints: Iterable[Any]
+    ) -> bool:
+        """Take the hint of who leads (KIP-951), or have the metadata asked for. True if it was news."""
+        hint = row.current_leader
+        if hint is not None and self._cluster.take_hint(
+            queue.tp, hint.leader_id, hint.leader_epoch, endpoints
+        ):
+            return True
+        led = self._cluster.known_leader(queue.tp)
+        if led is not None:
+            self._cluster.forget_leader(queue.tp, led[1])
+        return False
+
+    def _split(self, batch: Batch, error: ClientError) -> None:
+        settings = self._settings
+        batch.last_error = error
+        parts = split_batch(batch, batch_size=settings.batch_size, codec=settings.codec, level=settings.level)
+        batch.queue.split(batch, parts)
+        self._accumulator.replace(batch, parts)
+
+    def _out_of_order(self, batch: Batch, error: ClientError) -> None:
+        numbering = batch.queue.numbering
+        assert numbering is not None, "only numbered batches are out of order"
+        if batch.done or not numbering.refused_order(batch):
+            self._again(batch, error)
+        else:
+            batch.last_error = error
+            # If it goes under new numbers, it need not wait.
+            batch.not_before_ms = 0
+
+    # Once more, or the end
+
+    def _again(self, batch: Batch, error: ClientError, *, at_once: bool = False) -> None:
+        if batch.done or batch.attempts > self._settings.retries:
+            self._end(batch, error)
+            return
+        batch.last_error = error
+        wait_ms = 0.0 if at_once else self._backoff.wait_ms(batch.attempts)
+        batch.not_before_ms = self._clock.monotonic_ms() + int(wait_ms)
+        batch.queue.put_back(batch)
+
+    def _end(self, batch: Batch, error: ClientError) -> None:
+        """It is not sent any more. It is neither under way nor in the queue."""
+        if batch.queue.numbering is not None:
+            batch.queue.numbering.dropped(batch)
+        if batch.done:
+            self._accumulator.release(batch)
+            return
+        if batch.maybe_written and isinstance(error, Refused):
+            error = DeliveryInDoubt(error.code, about=error.about, message=error.message)
+        self._accumulator.finish(batch, error)
+
+    def fail(self, batch: Batch, error: Exception) -> None:
+        """End a batch wherever it is. If it is under way, the rest follows when it is answered."""
+        queue = batch.queue
+        queue.remove(batch)
+        if batch.numbered and not batch.in_flight and queue.numbering is not None:
+            queue.numbering.dropped(batch)
+        self._accumulator.finish(batch, error)
+        self.settle(queue)
+
+    def expire(self, batch: Batch) -> None:
+        """Its delivery.timeout.ms is over."""
+        self.fail(batch, self._expiry(batch))
+
+    def _expiry(self, batch: Batch) -> ClientError:
+        queue = batch.queue
+        topic = self._accumulator.topics.get(queue.tp.topic)
+        last = batch.last_error or queue.trouble
+        timeout_ms = self._settings.delivery_timeout_ms
+        gone = topic is not None and (not topic.known or queue.tp.partition >= topic.count)
+        if gone or isinstance(last, UnknownTopic):
+            return UnknownTopic(about=f"partition {queue.tp}", message=f"and not within {timeout_ms} ms")
+        return DeliveryTimedOut(
+            f"{batch.count} records for {queue.tp}",
+            timeout_ms=timeout_ms,
+            attempts=batch.attempts,
+            maybe_written=batch.maybe_written or batch.in_flight,
+            last=last,
+        )
+
+    def settle(self, queue: PartitionQueue) -> None:
+        """Something became known of a batch of this partition: what follows from it for the others."""
+        for batch in queue.settle():
+            if not batch.done:
+                code = getattr(batch.last_error, "code", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+                self._accumulator.finish(batch, DeliveryInDoubt(code, about=f"partition {queue.tp}"))
+        if queue.batches:
+            self._schedule(queue)
+
+
+def _record_errors(batch: Batch, row: PartitionProduceResponse) -> dict[int, Exception] | None:
+    """What the broker says of single records of a batch that it refused as a whole (KIP-467)."""
+    if not row.record_errors:
+        return None
+    return {
+        each.batch_index: refused(
+            row.error_code,
+            about=f"record {each.batch_index} of a batch for {batch.queue.tp}",
+            message=each.batch_index_error_message or row.error_message,
+        )
+        for each in row.record_errors
+    }

@@ -1,0 +1,123 @@
+"""The batches of one partition that wait, and which of them may go next. Pure."""
+
+from collections import deque
+from typing import Any
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.producer.batch import Batch
+from barnabas.client.producer.numbering import Numbering
+from barnabas.client.producer.stamp import Identity
+
+
+class PartitionQueue:
+    """Those to be sent again come first, in the order in which they went; the last one may still be open."""
+
+    __slots__ = (
+        "_next_place",
+        "batches",
+        "home",
+        "in_flight",
+        "needs_identity",
+        "numbering",
+        "open",
+        "scheduled",
+        "timer_ms",
+        "tp",
+        "trouble",
+    )
+
+    def __init__(self, tp: TopicPartition, *, idempotent: bool) -> None:
+        self.tp = tp
+        self.batches: deque[Batch] = deque()
+        # The last of the batches, if it takes more records.
+        self.open: Batch | None = None
+        self.in_flight = 0
+        self.numbering = Numbering() if idempotent else None
+        # It waits for a producer id that is not the one that there is.
+        self.needs_identity = False
+        # Why nothing could be sent the last time that it was tried.
+        self.trouble: Exception | None = None
+        self._next_place = 0
+        # The sender's notes: who sends to the leader, whether it is in a list of what is ready, its alarm.
+        self.home: Any = None
+        self.scheduled = False
+        self.timer_ms: int | None = None
+
+    def ready_at(self) -> int | None:
+        """When the first batch may go, as far as that is a matter of time; None if there is none."""
+        if not self.batches:
+            return None
+        front = self.batches[0]
+        if front.place:
+            return front.not_before_ms
+        return front.ready_ms if front is self.open else front.created_ms
+
+    def take(self, now_ms: int, identity: Identity | None, *, one_at_a_time: bool) -> Batch | None:
+        """The batch to send now, with its numbers, or None. Without `identity` only if it needs none."""
+        ready_ms = self.ready_at()
+        if ready_ms is None or ready_ms > now_ms or (one_at_a_time and self.in_flight):
+            return None
+        batch = self.batches[0]
+        if self.numbering is not None and not self._may_go(self.numbering, batch, identity):
+            return None
+        self.batches.popleft()
+        if batch is self.open:
+            self.open = None
+        if not batch.place:
+            batch.place = (self._next_place,)
+            self._next_place += 1
+        if self.numbering is not None and not batch.numbered:
+            assert identity is not None, "it may not go"
+            self.numbering.begin(batch, identity)
+        batch.in_flight = True
+        batch.attempts += 1
+        self.in_flight += 1
+        return batch
+
+    def _may_go(self, numbering: Numbering, batch: Batch, identity: Identity | None) -> bool:
+        if batch.numbered:
+            return numbering.may_repeat(batch)
+        self.needs_identity = identity is None or numbering.needs_identity(identity)
+        return identity is not None and not self.needs_identity and numbering.may_begin(identity)
+
+    def returned(self, batch: Batch) -> None:
+        """It is no longer under way."""
+        assert batch.in_flight, "it was not under way"
+        batch.in_flight = False
+        self.in_flight -= 1
+
+    def put_back(self, batch: Batch) -> None:
+        """It goes again, before everything that went after it."""
+        at = 0
+        for each in self.batches:
+            if not each.place or each.place > batch.place:
+                break
+            at += 1
+        self.batches.insert(at, batch)
+
+    def split(self, batch: Batch, parts: list[Batch]) -> None:
+        """The parts go instead of the whole."""
+        for number, part in enumerate(parts):
+            part.place = (*batch.place, number)
+        if self.numbering is not None:
+            self.numbering.split(batch, parts)
+        for part in parts:
+            self.put_back(part)
+
+    def remove(self, batch: Batch) -> None:
+        """It does not go any more. Nothing to do if it is under way or parked."""
+        if batch is self.open:
+            self.open = None
+        if not batch.in_flight and not batch.parked:
+            self.batches.remove(batch)
+
+    def settle(self) -> list[Batch]:
+        """Called when something became known of a batch; those that have failed by that."""
+        settled = None if self.numbering is None else self.numbering.settle()
+        if settled is None:
+            return []
+        # What is in the queue with a number is among those that go again, which had theirs taken.
+        again = set(settled.again)
+        rest = [batch for batch in self.batches if batch not in again]
+        self.batches = deque([*settled.again, *rest])
+        return settled.failed

@@ -1,0 +1,312 @@
+"""The producer, as users see it.
+
+    async with Producer(bootstrap_servers="localhost:9092") as producer:
+        delivery = await producer.send("orders", b"value", key=b"k")
+        placed = await delivery
+
+send() waits only for what it needs to take a record: metadata of a new topic, and room. What becomes of the
+record its Delivery tells. Records of a partition arrive in the order in which they were sent.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.cluster import Cluster
+from barnabas.client.deadline import Backoff, Deadline
+from barnabas.client.errors import Closed, UnknownTopic
+from barnabas.client.ports import ClientPorts
+from barnabas.client.producer.accumulator import BREATH
+from barnabas.client.producer.delivery import BatchDelivery, Delivered, Delivery, finished
+from barnabas.client.producer.errors import BufferFull, NotStarted, ProducerCrashed, TopicNotReady
+from barnabas.client.producer.sender import Sender
+from barnabas.client.producer.settings import producer_settings
+from barnabas.client.producer.topic_queues import TopicQueues
+from barnabas.records.record import Header
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["BatchDelivery", "Delivered", "Delivery", "Producer"]
+
+
+class Producer:
+    """Settings by Kafka's names in a mapping, or as keywords with underscores for dots."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, object] | None = None,
+        /,
+        *,
+        ports: ClientPorts | None = None,
+        **named: object,
+    ) -> None:
+        self.settings, self._partitioner = producer_settings(settings, named)
+        self._ports = ports
+        self._cluster: Cluster | None = None
+        self._sender: Sender | None = None
+        self._closing = False
+        self._crash: ProducerCrashed | None = None
+
+    # Beginning and end
+
+    async def start(self) -> None:
+        """Reach a broker; BrokerUnavailable or NotKafka if that fails within default.api.timeout.ms."""
+        if self._closing:
+            raise Closed("the producer")
+        assert self._cluster is None, "it was started already"
+        self._cluster = Cluster(self.settings, self._ports)
+        sender = Sender(self._cluster, self.settings, self._partitioner, on_crash=self._crashed)
+        await self._cluster.start()
+        sender.start()
+        self._sender = sender
+
+    async def close(self, timeout_ms: float | None = None) -> None:
+        """Deliver what was taken, within the time if one is given; what is left then fails with Closed.
+
+        Without a time it ends by delivery.timeout.ms at the latest. If this is cancelled, nothing is waited
+        for any more, and everything ends all the same.
+        """
+        self._closing = True
+        try:
+            if self._sender is not None and self._crash is None:
+                self._sender.accumulator.memory.refuse_waiters(lambda: Closed("the producer"))
+                async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                    await self._finish_all(self._sender)
+                    await self._sender.heard()
+        except TimeoutError:
+            pass
+        finally:
+            await _to_its_end(self._end())
+
+    async def _end(self) -> None:
+        if self._sender is not None:
+            await self._sender.close()
+        if self._cluster is not None:
+            await self._cluster.close()
+        self._give_up(lambda: Closed("the producer"))
+
+    async def __aenter__(self) -> "Producer":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _crashed(self, error: BaseException) -> None:
+        """A task of ours failed, which is a bug: nobody waits for what will not come."""
+        if self._crash is None:
+            self._crash = ProducerCrashed(error)
+            self._give_up(lambda: ProducerCrashed(error))
+
+    def _give_up(self, error: Callable[[], Exception]) -> None:
+        if self._sender is None:
+            return
+        accumulator = self._sender.accumulator
+        accumulator.topics.clear()
+        accumulator.memory.refuse_waiters(error)
+        for batch in list(accumulator.incomplete):
+            if batch.in_flight:
+                batch.queue.returned(batch)
+            accumulator.finish(batch, error())
+
+    def _running(self) -> Sender:
+        """The sender, unless nothing can be sent."""
+        if self._crash is not None:
+            raise self._crash.with_traceback(None)
+        if self._closing:
+            raise Closed("the producer")
+        if self._sender is None:
+            raise NotStarted()
+        return self._sender
+
+    # Sending
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> Delivery:
+        """Take a record. BufferFull or UnknownTopic after max.block.ms. If this raises, nothing was taken."""
+        sender = self._sender
+        if sender is None or self._closing:
+            sender = self._running()
+        accumulator = sender.accumulator
+        if accumulator.breath <= 0:
+            # The sender gets its turn: batches go while more records come. Whoever sends meanwhile lets it
+            # have its turn too, so nobody overtakes.
+            await asyncio.sleep(0)
+            accumulator.breath = BREATH
+            if self._closing:
+                raise Closed("the producer")
+        delivery = accumulator.append(topic, value, key, partition, timestamp_ms, headers)
+        if delivery is None:
+            return await self._send_patiently(topic, value, key, partition, timestamp_ms, headers)
+        return delivery
+
+    def try_send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> Delivery:
+        """The same without a wait: BufferFull or TopicNotReady at once."""
+        sender = self._running()
+        delivery = sender.accumulator.append(topic, value, key, partition, timestamp_ms, headers)
+        if delivery is not None:
+            return delivery
+        accumulator = sender.accumulator
+        into = accumulator.topics.get(topic)
+        if into is not None and into.known and (partition is None or 0 <= partition < into.count):
+            raise accumulator.memory.full(accumulator.size_of(value, key, headers), 0)
+        sender.look_up_soon(topic)
+        raise TopicNotReady(topic)
+
+    async def _send_patiently(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Sequence[Header],
+    ) -> Delivery:
+        deadline = Deadline(self.settings.max_block_ms)
+        while True:
+            accumulator = self._running().accumulator
+            await self._topic(topic, partition, deadline)
+            size = accumulator.size_of(value, key, headers)
+            await accumulator.memory.take(size, deadline)
+            delivery = None
+            try:
+                if not self._closing:
+                    delivery = accumulator.append(
+                        topic, value, key, partition, timestamp_ms, headers, granted=True
+                    )
+            finally:
+                if delivery is None:
+                    accumulator.memory.release(size)
+            # None if the topic went away while there was no room.
+            if delivery is not None:
+                return delivery
+
+    async def _topic(self, name: str, partition: int | None, deadline: Deadline) -> TopicQueues:
+        """Wait until the topic and the partition are known; UnknownTopic at the deadline."""
+        if partition is not None and partition < 0:
+            raise ValueError(f"partition {partition} is negative")
+        sender = self._running()
+        assert self._cluster is not None, "it is started"
+        backoff = Backoff(
+            first_ms=self.settings.retry_backoff_ms,
+            max_ms=self.settings.retry_backoff_max_ms,
+            rng=self._cluster.ports.rng,
+        )
+        failures = 0
+        while True:
+            known = await self._cluster.topic(name, deadline, create=True)
+            into = sender.accumulator.topic(name)
+            sender.take_metadata()
+            if not into.known:
+                into.update(known)
+            if partition is None or partition < into.count:
+                return into
+            failures += 1
+            wait_ms = backoff.wait_ms(failures)
+            if wait_ms >= deadline.remaining_ms:
+                raise UnknownTopic(
+                    about=f"partition {TopicPartition(name, partition)}",
+                    message=f"the topic has {into.count}",
+                )
+            await asyncio.sleep(wait_ms / 1000)
+            await self._cluster.refresh([name])
+
+    async def send_table(
+        self, topic: str, table: "pa.Table | pa.RecordBatch", *, partition: int | None = None
+    ) -> list[BatchDelivery]:
+        """Take the rows of an Arrow table: columns value, and if wanted key, timestamp, headers, partition.
+
+        One delivery a batch. Waits for room as often as it must; if that takes too long, the error's
+        `deliveries` are of the rows that were taken before.
+        """
+        from barnabas.client.producer.table import by_partition, encode, hashes_with_murmur2, pieces
+
+        deliveries: list[BatchDelivery] = []
+        for piece in pieces(table):
+            deadline = Deadline(self.settings.max_block_ms)
+            into = await self._topic(topic, partition, deadline)
+            sender = self._running()
+            accumulator = sender.accumulator
+            parts = by_partition(
+                piece,
+                topic,
+                partition=partition,
+                choose=accumulator.choose,
+                murmur2=hashes_with_murmur2(accumulator.key_hash),
+                sticky=accumulator.stick(into),
+                count=into.count,
+            )
+            now_ms = sender.clock.now_ms()
+            for number, rows in parts:
+                for data in encode(rows, self.settings, now_ms):
+                    deliveries.append(await self._send_encoded(topic, number, data, now_ms, deliveries))
+        return deliveries
+
+    async def _send_encoded(
+        self, topic: str, partition: int, data: bytes, now_ms: int, before: list[BatchDelivery]
+    ) -> BatchDelivery:
+        accumulator = self._running().accumulator
+        accumulator.refuse_larger(len(data))
+        deadline = Deadline(self.settings.max_block_ms)
+        try:
+            await accumulator.memory.take(len(data), deadline)
+        except BufferFull as error:
+            error.deliveries = list(before)
+            raise
+        into = accumulator.topics.get(topic)
+        if self._closing or into is None or partition >= len(into.queues):
+            accumulator.memory.release(len(data))
+            self._running()
+            raise UnknownTopic(about=f"partition {TopicPartition(topic, partition)}")
+        batch = accumulator.append_encoded(into.queues[partition], data)
+        return BatchDelivery(batch, now_ms)
+
+    async def flush(self) -> None:
+        """Send what was taken so far without waiting for more, and wait until all of it has an end."""
+        await self._finish_all(self._running())
+
+    async def _finish_all(self, sender: Sender) -> None:
+        sender.accumulator.close_open()
+        for batch in list(sender.accumulator.incomplete):
+            await finished(batch)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What is counted of buffer.memory now."""
+        return 0 if self._sender is None else self._sender.accumulator.memory.used
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do it all, also if whoever waits is cancelled; that is raised afterwards. For what takes no time."""
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled

@@ -1,0 +1,266 @@
+"""What goes when, and where to: time passes, leaders are looked up, and each broker has a task of its own.
+
+A queue that has something to send is *scheduled*: it is in the list of its leader's NodeSender, or in ours as
+long as the leader is not known. A queue that has to wait (linger, backoff) has a reminder. One that waits for
+an answer is scheduled when the answer comes, and one that waits for a producer id when there is one.
+"""
+
+import asyncio
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+from barnabas.base.tasks import Tasks
+from barnabas.client.cluster import Cluster
+from barnabas.client.deadline import Backoff, Deadline
+from barnabas.client.errors import ClientError, is_retriable, refused
+from barnabas.client.metadata import Metadata
+from barnabas.client.producer.accumulator import Accumulator
+from barnabas.client.producer.alarm import Alarm
+from barnabas.client.producer.batch import Batch
+from barnabas.client.producer.identity import IdentityKeeper
+from barnabas.client.producer.node_sender import NodeSender
+from barnabas.client.producer.outcomes import Outcomes
+from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.partitioner import chooser_of
+from barnabas.client.producer.settings import PartitionerFunction, ProducerSettings
+
+
+class Sender:
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: ProducerSettings,
+        partitioner: PartitionerFunction | None,
+        *,
+        on_crash: Callable[[BaseException], None],
+    ) -> None:
+        self.cluster = cluster
+        self.settings = settings
+        self.clock = cluster.ports.clock
+        rng = cluster.ports.rng
+        choose, key_hash = chooser_of(settings, partitioner, rng)
+        self.accumulator = Accumulator(
+            settings,
+            clock=self.clock,
+            rng=rng,
+            choose=choose,
+            key_hash=key_hash,
+            schedule=self.schedule,
+            remind=self.remind,
+        )
+        backoff = Backoff(first_ms=settings.retry_backoff_ms, max_ms=settings.retry_backoff_max_ms, rng=rng)
+        self.outcomes = Outcomes(
+            settings,
+            cluster=cluster,
+            accumulator=self.accumulator,
+            clock=self.clock,
+            backoff=backoff,
+            schedule=self.schedule,
+        )
+        self._tasks = Tasks(on_crash)
+        self._on_crash = on_crash
+        self._backoff = backoff
+        self.identity = IdentityKeeper(
+            cluster, self._tasks, backoff, on_new=self._new_identity, on_trouble=self._no_identity
+        )
+        self._alarm = Alarm()
+        self._ready: list[PartitionQueue] = []
+        self._leaderless: dict[PartitionQueue, None] = {}
+        self._finding = False
+        # Topics that are being asked for though nobody waits.
+        self._looked_up: set[str] = set()
+        self._nodes: dict[int, NodeSender] = {}
+        # Time, a number that tells apart what is due at the same time, whose reminder it is.
+        self._timers: list[tuple[int, int, PartitionQueue]] = []
+        self._timer_numbers = count()
+        self._seen: Metadata | None = None
+
+    def start(self) -> None:
+        self._tasks.start(self._keep_time())
+        self._tasks.start(self._keep_interest())
+
+    async def close(self) -> None:
+        """No task is left. Batches stay as they are."""
+        await self._tasks.close()
+
+    async def heard(self) -> None:
+        """Wait until brokers have read what they do not answer."""
+        for node in list(self._nodes.values()):
+            await node.heard()
+
+    # Who has something to send
+
+    def schedule(self, queue: PartitionQueue) -> None:
+        if not queue.scheduled:
+            queue.scheduled = True
+            if queue.home is not None:
+                queue.home.add(queue)
+            else:
+                self._ready.append(queue)
+                self._alarm.call()
+
+    def reroute(self, queue: PartitionQueue) -> None:
+        """Its leader is not, or not surely, who it was."""
+        queue.home = None
+        queue.scheduled = False
+        if queue.batches:
+            self.schedule(queue)
+
+    def remind(self, queue: PartitionQueue, at_ms: int) -> None:
+        """Schedule it then."""
+        if queue.timer_ms is not None and queue.timer_ms <= at_ms:
+            return
+        queue.timer_ms = at_ms
+        heappush(self._timers, (at_ms, next(self._timer_numbers), queue))
+        if self._timers[0][2] is queue:
+            self._alarm.call()
+
+    # Time
+
+    async def _keep_time(self) -> None:
+        while True:
+            now_ms = self.clock.monotonic_ms()
+            self.take_metadata()
+            self._fire_timers(now_ms)
+            for batch in self.accumulator.expired(now_ms):
+                # The end of one may have been that of others.
+                if not batch.done:
+                    self.outcomes.expire(batch)
+            self._route()
+            await self._alarm.sleep(self._wait_ms())
+
+    def _wait_ms(self) -> float | None:
+        times = [self._timers[0][0]] if self._timers else []
+        expiry_ms = self.accumulator.next_expiry_ms()
+        if expiry_ms is not None:
+            times.append(expiry_ms)
+        # At least 1: the clock counts whole milliseconds, and may be a little behind the loop's.
+        return max(1, min(times) - self.clock.monotonic_ms()) if times else None
+
+    def _fire_timers(self, now_ms: int) -> None:
+        timers = self._timers
+        while timers and timers[0][0] <= now_ms:
+            at_ms, _, queue = heappop(timers)
+            # An earlier reminder may have taken its place.
+            if queue.timer_ms == at_ms:
+                queue.timer_ms = None
+                if queue.batches:
+                    self.schedule(queue)
+
+    # Topics and leaders
+
+    async def _keep_interest(self) -> None:
+        """Topics that are sent to must not be dropped as idle: append() does not ask the cluster."""
+        while True:
+            await asyncio.sleep(self.settings.metadata_max_idle_ms / 2000)
+            for topic in [each for each in self.accumulator.topics.values() if each.used and each.led]:
+                topic.used = False
+                # It is known and has leaders, so this does not wait.
+                await self.cluster.topic(topic.name)
+
+    def take_metadata(self) -> None:
+        """See what is new of the topics that are in use."""
+        metadata = self.cluster.metadata
+        if metadata is self._seen:
+            return
+        self._seen = metadata
+        for topic in self.accumulator.topics.values():
+            if topic.update(metadata.topics.get(topic.name)):
+                for queue in topic.queues:
+                    if queue.numbering is not None:
+                        queue.numbering.restart()
+                        self.outcomes.settle(queue)
+
+    def look_up_soon(self, topic: str) -> None:
+        """Have the metadata of a topic asked for that somebody wants to send to, and cannot wait."""
+        if topic not in self._looked_up:
+            self._looked_up.add(topic)
+            self._tasks.start(self._look_up_topic(topic))
+
+    async def _look_up_topic(self, topic: str) -> None:
+        try:
+            known = await self.cluster.topic(topic, Deadline(self.settings.max_block_ms), create=True)
+            self.accumulator.topic(topic).update(known)
+        except ClientError:
+            # Whoever tries again has it looked up again.
+            pass
+        finally:
+            self._looked_up.discard(topic)
+
+    def _route(self) -> None:
+        ready, self._ready = self._ready, []
+        for queue in ready:
+            led = self.cluster.known_leader(queue.tp)
+            if led is None:
+                self._leaderless[queue] = None
+            else:
+                queue.home = self._node(led[0])
+                queue.home.add(queue)
+        if self._leaderless and not self._finding:
+            self._finding = True
+            self._tasks.start(self._find_leaders())
+
+    def _node(self, node: int) -> NodeSender:
+        found = self._nodes.get(node)
+        if found is None:
+            found = self._nodes[node] = NodeSender(node, self, self._on_crash)
+            self._tasks.start(found.run())
+        return found
+
+    async def _find_leaders(self) -> None:
+        """Ask until each of them has one, or has nothing to send any more."""
+        failures = 0
+        while self._leaderless:
+            trouble: ClientError | None = None
+            try:
+                await self.cluster.refresh({queue.tp.topic for queue in self._leaderless})
+            except ClientError as error:
+                trouble = error
+            self.take_metadata()
+            waiting, self._leaderless = self._leaderless, {}
+            for queue in waiting:
+                self._look_up(queue, trouble)
+            if self._leaderless:
+                failures += 1
+                await asyncio.sleep(self._backoff.wait_ms(failures) / 1000)
+        self._finding = False
+
+    def _look_up(self, queue: PartitionQueue, trouble: ClientError | None) -> None:
+        code = self.cluster.metadata.errors.get(queue.tp.topic)
+        if code is not None:
+            trouble = refused(code, about=f"topic {queue.tp.topic}")
+            if not is_retriable(trouble):
+                self._fail_all(list(queue.batches), trouble)
+        queue.trouble = trouble or queue.trouble
+        if self.cluster.known_leader(queue.tp) is not None or not queue.batches:
+            self.reroute(queue)
+        else:
+            self._leaderless[queue] = None
+
+    # The producer id
+
+    def _new_identity(self) -> None:
+        for topic in self.accumulator.topics.values():
+            for queue in topic.queues:
+                if queue.needs_identity and queue.batches:
+                    queue.needs_identity = False
+                    self.schedule(queue)
+
+    def _no_identity(self, error: ClientError) -> bool:
+        """Those who wait for it fail, if there is no hope. Whether any still waits."""
+        waiting = False
+        for topic in self.accumulator.topics.values():
+            for queue in topic.queues:
+                if queue.needs_identity and queue.batches:
+                    queue.trouble = error
+                    if is_retriable(error):
+                        waiting = True
+                    else:
+                        self._fail_all([batch for batch in queue.batches if not batch.numbered], error)
+        return waiting
+
+    def _fail_all(self, batches: list[Batch], error: Exception) -> None:
+        for batch in batches:
+            if not batch.done:
+                self.outcomes.fail(batch, error)

@@ -1,0 +1,184 @@
+"""What can be set for a producer: Kafka's names, types and defaults of 4.3, and which of them go together."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, TypeAlias
+
+from barnabas.base.setting_rules import any_of, at_least, between, exactly, one_of
+from barnabas.base.settings import InvalidSetting, setting
+from barnabas.client.settings import BOOLEAN, INT, LONG, STRING, ClientSettings, parse_settings_of
+from barnabas.records.header import Codec
+
+INT32_MAX: Final = 0x7FFFFFFF
+# A broker remembers the last five batches of a producer in a partition: more could not be told apart.
+IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
+ACKS_ALL: Final = -1
+# Kafka takes its default for lz4's fast mode, not for level 9 of the slow one.
+LZ4_FAST: Final = 9
+CUSTOM: Final = "custom"
+PARTITIONERS: Final = (
+    "murmur2_random",
+    "murmur2",
+    "consistent_random",
+    "consistent",
+    "fnv1a_random",
+    "fnv1a",
+    "random",
+    "sticky",
+)
+
+# Topic, key, number of partitions.
+PartitionerFunction: TypeAlias = Callable[[str, bytes | None, int], int]
+
+_NO_TRANSACTIONS: Final = "transactions are not served yet"
+_ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "0": 0, "1": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSettings(ClientSettings):
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        "transactional.id": _NO_TRANSACTIONS,
+        "transaction.timeout.ms": _NO_TRANSACTIONS,
+        "transaction.two.phase.commit.enable": _NO_TRANSACTIONS,
+        "partitioner.class": "a Java class; give `partitioner` a name or a function",
+        "partitioner.availability.timeout.ms": "partitions of slow brokers are not left out",
+    }
+
+    acks: str = setting(
+        "acks", STRING, "all", "who has it before it is acknowledged", rule=one_of("all", "-1", "0", "1")
+    )
+    batch_size: int = setting("batch.size", INT, 16_384, "bytes of a batch", rule=at_least(0))
+    linger_ms: int = setting(
+        "linger.ms", LONG, 5, "how long a batch waits for more records", rule=at_least(0)
+    )
+    buffer_memory: int = setting(
+        "buffer.memory", LONG, 33_554_432, "bytes of records that are not acknowledged", rule=at_least(0)
+    )
+    max_block_ms: int = setting(
+        "max.block.ms", LONG, 60_000, "how long send() waits for metadata and room", rule=at_least(0)
+    )
+    max_request_size: int = setting(
+        "max.request.size", INT, 1_048_576, "bytes of a request, and of a record", rule=at_least(0)
+    )
+    compression_type: str = setting(
+        "compression.type",
+        STRING,
+        "none",
+        "how batches are compressed",
+        rule=one_of("none", "gzip", "snappy", "lz4", "zstd"),
+    )
+    compression_gzip_level: int = setting(
+        "compression.gzip.level", INT, -1, "-1: zlib's default", rule=any_of(between(1, 9), exactly(-1))
+    )
+    compression_lz4_level: int = setting(
+        "compression.lz4.level",
+        INT,
+        9,
+        "9, the default, is lz4's fast mode as in Kafka; the others are those of its slow one",
+        rule=between(1, 17),
+    )
+    compression_zstd_level: int = setting(
+        "compression.zstd.level", INT, 3, "zstd's scale", rule=between(-131_072, 22)
+    )
+    enable_idempotence: bool = setting(
+        "enable.idempotence", BOOLEAN, True, "each record once and in order, however often it is sent"
+    )
+    max_in_flight_requests_per_connection: int = setting(
+        "max.in.flight.requests.per.connection", INT, 5, "requests under way to a broker", rule=at_least(1)
+    )
+    delivery_timeout_ms: int = setting(
+        "delivery.timeout.ms", INT, 120_000, "how long a record is tried to be delivered", rule=at_least(0)
+    )
+    retries: int = setting(
+        "retries", INT, INT32_MAX, "how often a batch is sent again", rule=between(0, INT32_MAX)
+    )
+    partitioner: str = setting(
+        "partitioner",
+        STRING,
+        "murmur2_random",
+        "which partition a record goes to; a name, or a function of topic, key and number of partitions",
+        rule=one_of(*PARTITIONERS, CUSTOM),
+    )
+    partitioner_ignore_keys: bool = setting(
+        "partitioner.ignore.keys", BOOLEAN, False, "records with a key go where those without would"
+    )
+    partitioner_adaptive_partitioning_enable: bool = setting(
+        "partitioner.adaptive.partitioning.enable",
+        BOOLEAN,
+        True,
+        "partitions with shorter queues get more of the records that have no key",
+    )
+
+    @property
+    def acks_number(self) -> int:
+        return _ACKS[self.acks]
+
+    @property
+    def codec(self) -> Codec:
+        return Codec[self.compression_type.upper()]
+
+    @property
+    def level(self) -> int | None:
+        """None for the codec's own default."""
+        match self.codec:
+            case Codec.GZIP:
+                return None if self.compression_gzip_level < 0 else self.compression_gzip_level
+            case Codec.LZ4:
+                return None if self.compression_lz4_level == LZ4_FAST else self.compression_lz4_level
+            case Codec.ZSTD:
+                return self.compression_zstd_level
+            case _:
+                return None
+
+
+def producer_settings(
+    given: Mapping[str, object] | None, named: Mapping[str, object]
+) -> tuple[ProducerSettings, PartitionerFunction | None]:
+    """Read and check; the partitioner apart if it is a function."""
+    texts, keywords = dict(given or {}), dict(named)
+    function: PartitionerFunction | None = None
+    for place in (texts, keywords):
+        if callable(place.get("partitioner")):
+            function = place["partitioner"]  # type: ignore[assignment]
+            place["partitioner"] = CUSTOM
+        elif place.get("partitioner") == CUSTOM:
+            raise InvalidSetting(
+                "partitioner", CUSTOM, f"must be a function, or one of {', '.join(PARTITIONERS)}"
+            )
+    settings = parse_settings_of(ProducerSettings, texts, keywords)
+    asked = texts.get("enable.idempotence", keywords.get("enable_idempotence")) is not None
+    timed = texts.get("delivery.timeout.ms", keywords.get("delivery_timeout_ms")) is not None
+    return _timed(_idempotent(settings, asked), timed), function
+
+
+def _idempotent(settings: ProducerSettings, asked: bool) -> ProducerSettings:
+    """Without what idempotence needs it is switched off, or refused if it was asked for: Kafka's rule."""
+    if not settings.enable_idempotence:
+        return settings
+    if settings.retries == 0:
+        missing = "needs retries above 0"
+    elif settings.acks_number != ACKS_ALL:
+        missing = f"needs acks=all, not {settings.acks}"
+    elif settings.max_in_flight_requests_per_connection > IDEMPOTENT_IN_FLIGHT_MAX:
+        # Refused also if idempotence was not asked for: Kafka's since 4.0.
+        asked = True
+        missing = f"needs max.in.flight.requests.per.connection of at most {IDEMPOTENT_IN_FLIGHT_MAX}"
+    else:
+        return settings
+    if asked:
+        raise InvalidSetting("enable.idempotence", "true", missing)
+    return replace(settings, enable_idempotence=False)
+
+
+def _timed(settings: ProducerSettings, asked: bool) -> ProducerSettings:
+    """A batch has time for its linger and one request: Kafka's rule."""
+    least = min(settings.linger_ms + settings.request_timeout_ms, INT32_MAX)
+    if settings.delivery_timeout_ms >= least:
+        return settings
+    if asked:
+        raise InvalidSetting(
+            "delivery.timeout.ms",
+            str(settings.delivery_timeout_ms),
+            f"must be at least linger.ms + request.timeout.ms = {least}",
+        )
+    return replace(settings, delivery_timeout_ms=least)

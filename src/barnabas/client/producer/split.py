@@ -1,0 +1,38 @@
+"""A batch that the broker found too large, as several smaller ones. Pure."""
+
+from barnabas.client.producer.batch import Batch
+from barnabas.records.builder import BatchBuilder
+from barnabas.records.codecs import MAX_DECOMPRESSED
+from barnabas.records.decode import decode_batch
+from barnabas.records.header import HEADER_SIZE, Codec
+from barnabas.records.record import Record
+
+
+def split_batch(batch: Batch, *, batch_size: int, codec: Codec, level: int | None) -> list[Batch]:
+    """At least two: of at most batch.size bytes each, and of half the size before compression."""
+    assert batch.count > 1, "one record can not be split"
+    assert batch.data is not None, "it was not sent"
+    records = decode_batch(batch.data)
+    (whole,) = _filled(records, MAX_DECOMPRESSED, Codec.NONE, None)
+    limit = min(batch_size, HEADER_SIZE + (whole.size - HEADER_SIZE) // 2)
+    return [_part(batch, builder) for builder in _filled(records, limit, codec, level)]
+
+
+def _filled(records: list[Record], limit: int, codec: Codec, level: int | None) -> list[BatchBuilder]:
+    builders: list[BatchBuilder] = []
+    for record in records:
+        if not builders or not builders[-1].append(
+            record.timestamp, record.key, record.value, record.headers
+        ):
+            builders.append(BatchBuilder(max_bytes=limit, codec=codec, level=level))
+            builders[-1].append(record.timestamp, record.key, record.value, record.headers)
+    return builders
+
+
+def _part(batch: Batch, builder: BatchBuilder) -> Batch:
+    part = Batch(batch.queue, data=builder.build())
+    part.count = builder.count
+    part.attempts = batch.attempts
+    part.maybe_written = batch.maybe_written
+    part.last_error = batch.last_error
+    return part

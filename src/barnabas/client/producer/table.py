@@ -1,0 +1,112 @@
+"""Arrow tables to batches: which rows go to which partition, in pieces that fit into the memory there is.
+
+Columns are those of records/columns_write.py, and `partition` (integers; where it is null the key decides).
+No Python runs per row unless there are keys to be hashed.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.client.partitioning.murmur2 import murmur2_partition, murmur2_partitions
+from barnabas.client.producer.errors import BadPartition
+from barnabas.client.producer.partitioner import STICK, Choose
+from barnabas.client.producer.settings import ProducerSettings
+from barnabas.records.columns_write import UnfitColumns, encode_columns
+
+# Larger batches than for single records: nothing waits for them to fill. A broker takes 1,048,588 bytes.
+TABLE_BATCH_BYTES: Final = 1_000_000
+# So much of a table is encoded at a time, before it is known whether there is room for it.
+PIECE_BYTES: Final = 4 * 1024 * 1024
+
+_FROM_0: Final = bytes(8)
+
+
+def pieces(table: "pa.Table | pa.RecordBatch") -> "Iterator[pa.Table]":
+    """The rows in order, in parts of about PIECE_BYTES."""
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    rows = table.num_rows
+    step = max(1, rows * PIECE_BYTES // max(1, table.nbytes))
+    for start in range(0, rows, step):
+        yield table.slice(start, step)
+
+
+def by_partition(
+    table: "pa.Table",
+    topic: str,
+    *,
+    partition: int | None,
+    choose: Choose,
+    murmur2: bool,
+    sticky: int,
+    count: int,
+) -> "list[tuple[int, pa.Table]]":
+    """The rows of each partition, in their order. `sticky` is where rows without a key go."""
+    if partition is not None:
+        return [(partition, table)]
+    chosen = _chosen(table, topic, choose, murmur2, sticky, count)
+    if isinstance(chosen, int):
+        return [(chosen, table)]
+    numbers = pc.unique(chosen).to_pylist()
+    return [(number, table.filter(pc.equal(chosen, number))) for number in sorted(numbers)]
+
+
+def _chosen(
+    table: "pa.Table", topic: str, choose: Choose, murmur2: bool, sticky: int, count: int
+) -> "pa.Array[Any] | int":
+    """A partition for each row, or one for all."""
+    named = _named(table, topic, count)
+    if named is not None and named.null_count == 0:
+        return named
+    hashed = _hashed(table, topic, choose, murmur2, sticky, count)
+    if named is None:
+        return hashed
+    return pc.if_else(pc.is_valid(named), named, hashed)
+
+
+def _named(table: "pa.Table", topic: str, count: int) -> "pa.ChunkedArray[Any] | None":
+    if "partition" not in table.schema.names:
+        return None
+    column = table.column("partition")
+    if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
+        raise UnfitColumns(f"column partition is {column.type}, not of integers")
+    column = column.cast(pa.int32())
+    least, most = pc.min(column).as_py(), pc.max(column).as_py()
+    for number in (least, most):
+        if number is not None and not 0 <= number < count:
+            raise BadPartition(topic, number, count)
+    return column
+
+
+def _hashed(
+    table: "pa.Table", topic: str, choose: Choose, murmur2: bool, sticky: int, count: int
+) -> "pa.Array[Any] | int":
+    if "key" not in table.schema.names or table.column("key").null_count == table.num_rows:
+        one = choose(topic, None, count)
+        return sticky if one == STICK else one
+    keys = table.column("key").cast(pa.large_binary()).to_pylist()
+    if murmur2 and None not in keys:
+        return pa.array(murmur2_partitions(keys, count), pa.int32())
+    chosen = [choose(topic, key, count) for key in keys]
+    return pa.array([sticky if one == STICK else one for one in chosen], pa.int32())
+
+
+def encode(table: "pa.Table", settings: ProducerSettings, timestamp_ms: int) -> list[bytes]:
+    """Batches of consecutive rows, without a producer's numbers."""
+    most = min(settings.max_request_size, settings.buffer_memory)
+    batches = encode_columns(
+        table,
+        codec=settings.codec,
+        level=settings.level,
+        batch_bytes=min(most, max(settings.batch_size, TABLE_BATCH_BYTES)),
+        timestamp_ms=timestamp_ms,
+    )
+    # Offsets run on from one to the next. A broker takes only 0 from a producer; the CRC does not cover it.
+    return batches[:1] + [_FROM_0 + data[len(_FROM_0) :] for data in batches[1:]]
+
+
+def hashes_with_murmur2(key_hash: object) -> bool:
+    return key_hash is murmur2_partition

@@ -1,0 +1,71 @@
+"""docs/reference/client-settings.md is made from the declarations.
+
+PYTHONPATH=src python tests/unit/client/test_client_settings_reference.py        # writes the page again
+"""
+
+from pathlib import Path
+
+from barnabas.base.settings import format_value, settings_of
+from barnabas.client.admin.settings import AdminSettings
+from barnabas.client.consumer.settings import ConsumerSettings
+from barnabas.client.producer.settings import ProducerSettings
+from barnabas.client.settings import REFUSED, ClientSettings
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "client-settings.md"
+OPENING = """# Settings of clients
+
+Made from the declarations in the code; a test keeps it current. Names and defaults are those of Kafka's own
+clients, but for the few that say that they are librdkafka's. Given as `{"linger.ms": 5}` or as `linger_ms=5`.
+An unknown name is refused with the nearest one.
+"""
+KINDS = {"A producer's": ProducerSettings, "A consumer's": ConsumerSettings, "An admin's": AdminSettings}
+
+
+def rows(cls: type[ClientSettings], without: type[ClientSettings] | None) -> list[str]:
+    """Those that are not declared alike by every client."""
+    common = {} if without is None else settings_of(without)
+    lines = ["| name | type | default | may be | what it is for |", "|---|---|---|---|---|"]
+    for name, one in settings_of(cls).items():
+        if common.get(name) == one:
+            continue
+        shown = format_value(one.default)
+        default = "none" if shown is None else f"`{shown}`" if shown else "empty"
+        rule = "" if one.rule is None else one.rule.text
+        lines.append(f"| `{name}` | {one.type.label} | {default} | {rule} | {one.doc} |")
+    return lines
+
+
+def page() -> str:
+    lines = [OPENING, "## Every client's", "", *rows(ClientSettings, None), ""]
+    for title, cls in KINDS.items():
+        lines += [f"## {title}", "", *rows(cls, ClientSettings), ""]
+    lines += [
+        "## Refused",
+        "",
+        "What Kafka's clients have and this one has not.",
+        "",
+        "| name | why |",
+        "|---|---|",
+    ]
+    refused = dict(REFUSED)
+    for cls in KINDS.values():
+        refused |= cls.REFUSED
+    lines += [
+        f"| `{name}{'*' if name.endswith('.') else ''}` | {why} |" for name, why in sorted(refused.items())
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text() == page(), f"write it again: PYTHONPATH=src python {__file__}"
+
+
+def test_every_setting_has_a_row() -> None:
+    named = {line.split("`")[1] for line in page().splitlines() if line.startswith("| `")}
+
+    for cls in KINDS.values():
+        assert settings_of(cls).keys() <= named
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
