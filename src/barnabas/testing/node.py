@@ -1,0 +1,128 @@
+"""The broker that ships, made and started in the running event loop, and what tests ask of it.
+
+Like cli/serve.py, but for what belongs to a process: no signal handlers, no settings of the allocator and the
+garbage collector, no configuration of logging. Work that would go to threads is done on the spot. There is no
+disk to wait for, and the loop has a thread of its own already; so there are no other threads to start, to
+count, or to be waited for when the process ends.
+
+This module imports the server. Only a broker's own thread imports it, so that the caller does not wait for
+that while the interpreter could do something else.
+"""
+
+import asyncio
+import random
+import resource
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from barnabas.base.checksum import InlineChecksums
+from barnabas.base.clock import SystemClock
+from barnabas.base.executor import InlineExecutor
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from barnabas.raft.dynamic_voters import check_voters_are_fixed
+from barnabas.server.broker import Broker
+from barnabas.server.formatting import format_storage, new_cluster_id, read_identity
+from barnabas.server.ports import Ports
+from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.storage.directory.meta_properties import check_owner
+from barnabas.storage.disk import OPEN_FILES_MAX, DiskFileSystem
+from barnabas.testing.plans import Plan, TopicPlan
+from barnabas.testing.settings import HOST, broker_properties
+from barnabas.testing.unsynced import UnsyncedFileSystem
+
+# How many of the process' descriptors a broker may use for files: others in the process need some, too.
+OPEN_FILES_SHARE: Final = 8
+OPEN_FILES_MIN: Final = 32
+TOPIC_TIMEOUT_MS: Final = 30_000
+# What the broker decides by its own settings.
+_BY_SETTINGS: Final = -1
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """The loop that `barnabas up` has, without a word to the process' policy."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def make_broker(plan: Plan, port: int) -> Broker:
+    """A broker on the plan's directory, formatted if it was not. InvalidSetting, OSError and others."""
+    fs = _file_system(is_temporary=plan.is_temporary)
+    identity = read_identity(fs, [plan.directory])
+    own = {} if identity is None else {"node.id": str(identity.node_id)}
+    settings = BrokerSettings.parse(
+        broker_properties({**own, **plan.settings}, port=port, directory=plan.directory)
+    )
+    rng, clock = random.Random(), SystemClock()
+    if identity is None:
+        cluster_id = new_cluster_id(rng)
+        format_storage(fs, settings, cluster_id=cluster_id, rng=rng, now_ms=clock.now_ms())
+    else:
+        cluster_id = identity.cluster_id
+        check_owner(plan.directory, identity, cluster_id=cluster_id, node_id=settings.node_id)
+        check_voters_are_fixed(fs, plan.directory)
+    ports = Ports(
+        fs=fs,
+        clock=clock,
+        executor=InlineExecutor(),
+        checksums=InlineChecksums(),
+        rng=rng,
+        hostname=HOST,
+    )
+    return Broker(settings, ports, cluster_id=cluster_id)
+
+
+def _file_system(*, is_temporary: bool) -> DiskFileSystem:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    share = OPEN_FILES_MAX if soft == resource.RLIM_INFINITY else soft // OPEN_FILES_SHARE
+    files_max = max(OPEN_FILES_MIN, min(OPEN_FILES_MAX, share))
+    kind: Callable[..., DiskFileSystem] = UnsyncedFileSystem if is_temporary else DiskFileSystem
+    return kind(open_files_max=files_max)
+
+
+async def create_topics(broker: Broker, topics: Iterable[TopicPlan]) -> None:
+    """Through the controller, as a client's request would be. When this returns, they can be used."""
+    wanted = [
+        CreatableTopic(
+            name=topic.name,
+            num_partitions=_BY_SETTINGS if topic.partitions is None else topic.partitions,
+            replication_factor=_BY_SETTINGS,
+            assignments=[],
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.settings.items()],
+        )
+        for topic in topics
+    ]
+    answer = await broker.controller.call(
+        CreateTopicsRequest(topics=wanted, timeout_ms=TOPIC_TIMEOUT_MS, validate_only=False)
+    )
+    assert isinstance(answer, CreateTopicsResponse), answer
+    for one in answer.topics:
+        _need_done(one.error_code, f"topic {one.name}", one.error_message)
+
+
+async def delete_topic(broker: Broker, name: str) -> None:
+    state = DeleteTopicState(name=name)
+    answer = await broker.controller.call(
+        DeleteTopicsRequest(topics=[state], topic_names=[], timeout_ms=TOPIC_TIMEOUT_MS)
+    )
+    assert isinstance(answer, DeleteTopicsResponse), answer
+    for one in answer.responses:
+        _need_done(one.error_code, f"topic {one.name}", one.error_message)
+
+
+def _need_done(code: int, about: str, message: str | None) -> None:
+    if code != 0:
+        # What the client raises, when it is told the same.
+        from barnabas.client.errors import refused
+
+        raise refused(code, about=about, message=message)

@@ -1,0 +1,218 @@
+"""A broker inside a process, seen from outside: how the process ends, and what a fork of it has."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing.places import PREFIX
+from support.kit import Ended, python
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """Where brokers with storage="disk" keep their files, in the processes of these tests."""
+    found = tmp_path / "scratch"
+    found.mkdir()
+    return found
+
+
+def run(tmp_path: Path, scratch: Path, program: str) -> Ended:
+    file = tmp_path / "program.py"
+    file.write_text(program)
+    return python(str(file), cwd=tmp_path, environment={"TMPDIR": str(scratch)})
+
+
+def test_a_process_that_ends_without_a_stop_leaves_no_directory_and_does_not_hang(
+    tmp_path: Path, scratch: Path
+) -> None:
+    ended = run(
+        tmp_path,
+        scratch,
+        """
+import socket
+from barnabas.testing import Broker
+brokers = [Broker(storage="disk", topics=["orders"]).start() for _ in range(3)]
+connected = socket.create_connection(("127.0.0.1", brokers[0].port))
+print(brokers[0].directory)
+""",
+    )
+
+    assert (ended.code, ended.err) == (0, "")
+    assert Path(ended.out.strip()).parents[1] == scratch
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_process_that_fails_without_a_stop_leaves_no_directory(tmp_path: Path, scratch: Path) -> None:
+    ended = run(
+        tmp_path,
+        scratch,
+        """
+from barnabas.testing import Broker
+broker = Broker(storage="disk").start()
+raise SystemExit("the test went wrong")
+""",
+    )
+
+    assert (ended.code, ended.err) == (1, "the test went wrong\n")
+    assert list(scratch.iterdir()) == []
+
+
+def test_what_a_killed_process_leaves_goes_with_the_next_start(tmp_path: Path, scratch: Path) -> None:
+    killed = run(
+        tmp_path,
+        scratch,
+        """
+import os, signal
+from barnabas.testing import Broker
+broker = Broker(storage="disk").start()
+os.kill(os.getpid(), signal.SIGKILL)
+""",
+    )
+    assert killed.code == -9
+    assert [path.name.startswith(PREFIX) for path in scratch.iterdir()] == [True]
+
+    run(
+        tmp_path,
+        scratch,
+        """
+from barnabas.testing import Broker
+with Broker(storage="disk"):
+    pass
+""",
+    )
+
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_fork_is_told_that_the_broker_is_not_there_and_takes_nothing_with_it(
+    tmp_path: Path, scratch: Path
+) -> None:
+    ended = run(
+        tmp_path,
+        scratch,
+        """
+import os, sys
+from barnabas.testing import Broker, StartedElsewhere
+broker = Broker(storage="disk").start()
+child = os.fork()
+if child == 0:
+    for use in (broker.stop, broker.restart, lambda: broker.create_topic("mine")):
+        try:
+            use()
+        except StartedElsewhere as refused:
+            assert str(os.getppid()) in str(refused) and str(os.getpid()) in str(refused)
+        else:
+            os._exit(3)
+    with Broker(storage="disk", topics=["mine"]) as own:
+        assert own.bootstrap != broker.bootstrap
+    # Through everything that the end of a process does, the finalizers included.
+    del broker
+    sys.exit(7)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 7, status
+broker.create_topic("still-served")
+assert broker.directory.exists()
+broker.stop()
+""",
+    )
+
+    assert (ended.code, ended.err) == (0, "")
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_forked_worker_can_use_the_address(tmp_path: Path, scratch: Path) -> None:
+    ended = run(
+        tmp_path,
+        scratch,
+        """
+import multiprocessing
+from barnabas.testing import Broker
+
+def work(bootstrap):
+    from confluent_kafka import Producer
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce("orders", b"from the fork")
+    return producer.flush(30)
+
+with Broker(storage="disk", topics=["orders"]) as broker:
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(work, [broker.bootstrap]) == 0
+    segment = broker.directory / "orders-0" / "00000000000000000000.log"
+    assert b"from the fork" in segment.read_bytes()
+""",
+    )
+
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_a_ctrl_c_while_it_starts_stops_it(tmp_path: Path, scratch: Path) -> None:
+    ended = run(
+        tmp_path,
+        scratch,
+        """
+import _thread, threading, time
+from barnabas.testing import Broker
+
+def interrupt():
+    # From the moment that its thread is there, the caller waits; and the thread has a server to import.
+    while len(threading.enumerate()) < 3:
+        time.sleep(0.001)
+    _thread.interrupt_main()
+
+threading.Thread(target=interrupt).start()
+broker = Broker(storage="disk")
+try:
+    broker.start()
+except KeyboardInterrupt:
+    print([one.name for one in threading.enumerate() if one.name.startswith("barnabas")])
+""",
+    )
+
+    assert ended == Ended(0, "[]\n", "")
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_package_and_the_plugin_import_next_to_nothing(tmp_path: Path) -> None:
+    ended = python(
+        "-c",
+        "import sys; before = set(sys.modules); import barnabas.testing; "
+        "print(*sorted(set(sys.modules) - before))",
+        cwd=tmp_path,
+    )
+    names = ended.out.split()
+    assert [name for name in names if name.startswith("barnabas")] == ["barnabas", "barnabas.testing"]
+    assert not {"asyncio", "socket", "logging", "dataclasses", "threading"} & set(names)
+
+    ended = python(
+        "-c",
+        "import sys, pytest; before = set(sys.modules); import barnabas.testing.plugin; "
+        "print(*sorted(set(sys.modules) - before))",
+        cwd=tmp_path,
+    )
+    assert ended.out.split() == ["barnabas", "barnabas.testing", "barnabas.testing.plugin"]
+
+
+def test_a_process_that_may_have_no_more_threads_is_told_so_and_keeps_no_directory(
+    tmp_path: Path, scratch: Path
+) -> None:
+    ended = run(
+        tmp_path,
+        scratch,
+        """
+import asyncio, threading
+from barnabas.testing import Broker
+
+def refused(*_, **__):
+    raise RuntimeError("can't start new thread")
+
+threading._start_new_thread = refused
+for start in (Broker(storage="disk").start, lambda: asyncio.run(Broker(storage="disk").__aenter__())):
+    try:
+        start()
+    except RuntimeError as error:
+        print(error)
+""",
+    )
+
+    assert ended == Ended(0, "can't start new thread\n" * 2, "")
+    assert list(scratch.iterdir()) == []

@@ -1,0 +1,37 @@
+"""What a user may set of a broker inside a test, and how it is written down."""
+
+import pytest
+
+from barnabas.base.settings import InvalidSetting
+from barnabas.testing.settings import broker_properties, given_settings
+
+
+def test_kafkas_names_and_keywords_with_underscores_mean_the_same() -> None:
+    by_name = given_settings({"num.partitions": 3, "log.retention.ms": -1}, {})
+
+    assert given_settings({"log.retention.ms": -1}, {"num_partitions": 3}) == by_name
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(True, "true"), (False, "false"), (3, "3"), ("x", "x"), (["compact", "delete"], "compact,delete")],
+)
+def test_a_value_is_written_as_in_a_properties_file(value: object, text: str) -> None:
+    assert given_settings({"some.name": value}, {}) == {"some.name": text}
+
+
+def test_what_is_decided_elsewhere_is_refused_with_the_way_to_have_it() -> None:
+    with pytest.raises(InvalidSetting, match=r"log\.dirs=/data: cannot be set here: directory= says"):
+        given_settings(None, {"log_dirs": "/data"})
+
+
+def test_a_setting_that_was_given_in_both_ways_is_refused() -> None:
+    with pytest.raises(InvalidSetting, match=r"num\.partitions=4: was given twice, also as 3"):
+        given_settings({"num.partitions": 3}, {"num_partitions": 4})
+
+
+def test_another_node_id_is_the_voters_too() -> None:
+    properties = broker_properties({"node.id": "7"}, port=0, directory="/data")
+
+    assert properties["node.id"] == "7"
+    assert properties["controller.quorum.voters"].startswith("7@")
