@@ -5,11 +5,11 @@ A command module has a docstring whose first line is its help, `arguments(parser
 habits brings a `Parser` of its own. Only the module of the command that is run is imported.
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from barnabas import __version__
 from barnabas.base.errors import BarnabasError
@@ -23,6 +23,16 @@ COMMANDS = {
     "version": "what is installed, and whether its kernels are compiled",
     "demo": "a tour of what exists so far",
     "dump-log": "what is in the files of a log: kafka-dump-log.sh",
+    "topics": "make, list, describe, grow and delete topics: kafka-topics.sh",
+    "configs": "settings of topics, brokers and others: kafka-configs.sh",
+    "get-offsets": "where partitions begin and end: kafka-get-offsets.sh",
+    "log-dirs": "what the brokers' directories hold: kafka-log-dirs.sh",
+    "cluster": "a cluster's id and its nodes: kafka-cluster.sh",
+    "broker-api-versions": "what brokers speak: kafka-broker-api-versions.sh",
+    "console-producer": "lines of standard input to a topic: kafka-console-producer.sh",
+    "console-consumer": "print the records of topics: kafka-console-consumer.sh",
+    "producer-perf-test": "how fast records are taken: kafka-producer-perf-test.sh",
+    "consumer-perf-test": "how fast records are read: kafka-consumer-perf-test.sh",
 }
 
 # What a shell says of a program that Ctrl-C ended.
@@ -62,7 +72,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(name: str, words: list[str]) -> int:
     module = import_module(f"barnabas.cli.{name.replace('-', '_')}")
-    make = getattr(module, "Parser", argparse.ArgumentParser)
+    make: Any = getattr(module, "Parser", None)
+    if make is None:
+        # Tools do without it, which is a part of how soon they start.
+        from argparse import ArgumentParser
+
+        make = ArgumentParser
     parser = make(prog=f"barnabas {name}", description=COMMANDS[name])
     module.arguments(parser)
     return int(module.run(parser.parse_args(words)))

@@ -1,0 +1,1 @@
+"""What `barnabas configs` is made of: whose settings are meant, what changes, what is printed."""

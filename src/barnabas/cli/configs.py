@@ -1,0 +1,94 @@
+"""`barnabas configs`: settings of topics, brokers, groups and others, told and changed: kafka-configs.sh.
+
+Flags, output and exit codes are its. What a broker does not serve (quotas, groups, client metrics, SCRAM
+credentials, as far as they are not built) it refuses, and the reason is printed. --bootstrap-controller is
+refused: our client speaks to brokers only. Entities are printed in the order of their names, those of Kafka's
+tool in that of a hash map.
+"""
+
+from typing import Final
+
+from barnabas.base.errors import BarnabasError
+from barnabas.cli.config import changes, entities
+from barnabas.cli.option_parser import Options, Parser
+from barnabas.cli.tool import (
+    ToolFailed,
+    add_json_option,
+    admin_settings,
+    note,
+    reason,
+    run_async,
+    started,
+)
+
+__all__ = ["Parser", "arguments", "run"]
+
+_QUOTAS: Final = frozenset((entities.USERS, entities.CLIENTS, entities.IPS))
+
+
+def arguments(parser: Parser) -> None:
+    parser.about = "Settings of topics, clients, users, brokers, ips, client metrics and groups."
+    parser.option("bootstrap-server", "Where the cluster is reached: HOST:PORT,...", value="host:port,...")
+    parser.option("bootstrap-controller", "Refused: use --bootstrap-server.", value="host:port,...")
+    parser.option("command-config", "A file of properties with settings for the client.", value="file")
+    parser.flag("alter", "Change settings.")
+    parser.flag("describe", "Print settings.")
+    parser.flag("all", "With --describe: all settings, not only those that were given while brokers run.")
+    entities.add_options(parser)
+    parser.option(
+        "add-config",
+        "Settings to add: NAME=VALUE, several with commas between them. A value with commas is put into"
+        " brackets: NAME=[V1,V2].",
+        value="name=value,...",
+    )
+    parser.option("add-config-file", "A file of properties with settings to add.", value="file")
+    parser.option("delete-config", "Settings to remove: NAME,...", value="name,...", many=True)
+    add_json_option(parser)
+
+
+def run(options: Options) -> int:
+    parser = options.parser
+    if options.alter == options.describe:
+        parser.fail("Command must include exactly one action: --describe, --alter", usage=True)
+    parser.refuse_with(options, "describe", ["add-config", "delete-config"])
+    try:
+        meant = entities.Entities(options)
+        entities.check(options, meant)
+        if options.alter:
+            changes.check(options)
+        return run_async(_main(options, meant))
+    except BarnabasError as error:
+        # Kafka prints a line about its own command line before some of these, and a stack trace after it.
+        note(reason(error))
+        return 1
+
+
+async def _main(options: Options, meant: entities.Entities) -> int:
+    from barnabas.cli.config import quotas, resources
+    from barnabas.client.admin.admin import Admin
+
+    if options.bootstrap_controller is not None:
+        raise ToolFailed(
+            "--bootstrap-controller: this client speaks to brokers, which pass on what is the controller's to"
+            " decide; use --bootstrap-server"
+        )
+    added, deleted = changes.to_add(options), changes.to_delete(options)
+    family = quotas if meant.type in _QUOTAS else resources
+    async with started(Admin(admin_settings(options))) as admin:
+        if options.alter:
+            await family.alter(admin, meant, added, deleted)
+            _print_done(meant, as_json=options.json)
+        else:
+            await family.describe(admin, meant, everything=options.all, as_json=options.json)
+    return 0
+
+
+def _print_done(meant: entities.Entities, *, as_json: bool) -> None:
+    from barnabas.cli.tool import print_json
+
+    if as_json:
+        print_json({"altered": dict(zip(meant.types, meant.names, strict=True))})
+    elif meant.name:
+        print(f"Completed updating config for {meant.singular} {meant.name}.")
+    else:
+        print(f"Completed updating default config for {meant.type} in the cluster.")

@@ -1,0 +1,171 @@
+"""Keys, values and headers as text: Kafka's deserializers by the names of their Java classes.
+
+Pure. What is printed is what Java's toString() makes of the value, byte for byte, except where that shows
+an address in memory (ByteArrayDeserializer): there the bytes themselves are printed.
+"""
+
+import math
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, TypeAlias
+
+from barnabas.base.errors import BarnabasError
+from barnabas.cli.dump.java import boolean, string
+
+Deserializer: TypeAlias = Callable[[bytes], bytes]
+
+PACKAGE: Final = "org.apache.kafka.common.serialization."
+
+# Java writes an exponent outside of these.
+_PLAIN_MIN: Final = 1e-3
+_PLAIN_MAX: Final = 1e7
+_FLOAT32: Final = Struct(">f")
+# So many digits tell any two numbers of 32 bits apart.
+_FLOAT32_DIGITS: Final = 9
+
+
+class CannotDeserialize(BarnabasError):
+    """Bytes that are not what the deserializer takes."""
+
+
+class UnknownDeserializer(BarnabasError):
+    """A name that none of ours has."""
+
+    def __init__(self, name: str) -> None:
+        known = ", ".join(_BY_NAME)
+        super().__init__(f"no deserializer {name!r}: Java classes cannot be loaded here, there are {known}")
+
+
+def deserializer(name: str) -> Deserializer:
+    """By the full name of Kafka's class, or the last part of it."""
+    found = _BY_NAME.get(name.removeprefix(PACKAGE))
+    if found is None:
+        raise UnknownDeserializer(name)
+    return found
+
+
+def float_text(value: float, digits: str) -> str:
+    """As Double.toString() prints it. `digits` is the shortest text that tells the number from any other.
+
+    The shortest as of Java 19, as Python has it; before that Java sometimes printed a digit too many.
+    """
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    sign = "-" if digits.startswith("-") else ""
+    mantissa, _, exponent = digits.lstrip("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    # As 0.ddd times a power of ten, from which both notations follow.
+    all_digits = (whole + fraction).lstrip("0")
+    if not all_digits:
+        return f"{sign}0.0"
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(all_digits))
+    significant = all_digits.rstrip("0")
+    if len(significant) == 1:
+        # Java always shows two digits, and the second is a true one: the smallest double is 4.9E-324.
+        significant = f"{abs(value):.1e}".partition("e")[0].replace(".", "").rstrip("0")
+    if _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
+        if point <= 0:
+            return f"{sign}0.{'0' * -point}{significant}"
+        padded = significant.ljust(point, "0")
+        return f"{sign}{padded[:point]}.{padded[point:] or '0'}"
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{point - 1}"
+
+
+def _shortest_float32(value: float) -> str:
+    for precision in range(1, _FLOAT32_DIGITS):
+        text = f"{value:.{precision}g}"
+        try:
+            if _FLOAT32.unpack(_FLOAT32.pack(float(text)))[0] == value:
+                return text
+        except OverflowError:
+            # Rounded up, it is more than 32 bits hold.
+            continue
+    return f"{value:.{_FLOAT32_DIGITS}g}"
+
+
+def _float(data: bytes) -> bytes:
+    value = _number(_FLOAT32, "Deserializer", data)
+    return float_text(value, _shortest_float32(value)).encode()
+
+
+def _double(data: bytes) -> bytes:
+    value = _number(Struct(">d"), "Deserializer", data)
+    return float_text(value, repr(value)).encode()
+
+
+def _whole_number(layout: str, name: str) -> Deserializer:
+    number = Struct(layout)
+
+    def text(data: bytes) -> bytes:
+        return b"%d" % _number(number, name, data)
+
+    return text
+
+
+def _number(number: Struct, name: str, data: bytes) -> float:
+    if len(data) != number.size:
+        raise CannotDeserialize(f"Size of data received by {name} is not {number.size}")
+    value: float = number.unpack(data)[0]
+    return value
+
+
+def _boolean(data: bytes) -> bytes:
+    if len(data) != 1:
+        raise CannotDeserialize("Size of data received by BooleanDeserializer is not 1")
+    if data[0] > 1:
+        shown = int.from_bytes(data, signed=True)
+        raise CannotDeserialize(f"Unexpected byte received by BooleanDeserializer: {shown}")
+    return boolean(data[0] == 1).encode()
+
+
+def _string(data: bytes) -> bytes:
+    return string(data).encode()
+
+
+def _uuid(data: bytes) -> bytes:
+    parts = string(data).split("-")
+    try:
+        numbers = [int(part, 16) for part in parts]
+    except ValueError:
+        numbers = []
+    # Java takes parts that are too short and prints them in full, and of those that are too long the end.
+    widths = (8, 4, 4, 4, 12)
+    if len(numbers) != len(widths):
+        raise CannotDeserialize("Error parsing data into UUID")
+    shown = [f"{number:0{width}x}"[-width:] for number, width in zip(numbers, widths, strict=True)]
+    return "-".join(shown).encode()
+
+
+def _bytes(data: bytes) -> bytes:
+    shown = (chr(one) if 0x20 <= one <= 0x7E and one != 0x5C else f"\\x{one:02X}" for one in data)
+    return "".join(shown).encode()
+
+
+def _byte_buffer(data: bytes) -> bytes:
+    return b"java.nio.HeapByteBuffer[pos=0 lim=%d cap=%d]" % (len(data), len(data))
+
+
+def _void(data: bytes) -> bytes:
+    raise CannotDeserialize("Data should be null for a VoidDeserializer.")
+
+
+def _as_they_are(data: bytes) -> bytes:
+    return data
+
+
+_BY_NAME: Final[dict[str, Deserializer]] = {
+    "StringDeserializer": _string,
+    "ByteArrayDeserializer": _as_they_are,
+    "BytesDeserializer": _bytes,
+    "ByteBufferDeserializer": _byte_buffer,
+    "ShortDeserializer": _whole_number(">h", "ShortDeserializer"),
+    "IntegerDeserializer": _whole_number(">i", "IntegerDeserializer"),
+    "LongDeserializer": _whole_number(">q", "LongDeserializer"),
+    "FloatDeserializer": _float,
+    "DoubleDeserializer": _double,
+    "BooleanDeserializer": _boolean,
+    "UUIDDeserializer": _uuid,
+    "VoidDeserializer": _void,
+}

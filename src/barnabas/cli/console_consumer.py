@@ -1,0 +1,237 @@
+"""barnabas console-consumer: print the records of topics, as kafka-console-consumer.sh of Kafka 4.3.
+
+Flags, output, messages and exit codes are Kafka's. Without --group Kafka's tool makes up a group that nobody
+else is in; ours reads all partitions without one, which shows the same. A --group is refused, because
+consumer groups are not served yet. A broker that is not there, and records that cannot be read, end the
+program with 1, where Kafka's ends with 0. With --json there is one object on stdout for every record.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.cli.console.settings import add_stream_options, given_settings, key_values, merge_options, warn
+from barnabas.cli.option_parser import LONG_MAX, Options, Parser, integer, long
+from barnabas.cli.tool import BOOTSTRAP, ToolFailed, note, read_properties, run_async
+
+if TYPE_CHECKING:
+    from barnabas.cli.console.consuming import Wanted
+    from barnabas.cli.console.formatters import Formatter
+
+CLIENT_ID: Final = "console-consumer"
+NO_LIMIT: Final = -1
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+_RESET: Final = "auto.offset.reset"
+_GROUP: Final = "group.id"
+_RENAMED: Final = (("command-property", "consumer-property"), ("command-config", "consumer.config"))
+
+
+def arguments(parser: Parser) -> None:
+    parser.about = "Read records of topics and print them to standard output."
+    add_stream_options(parser, "every record")
+    parser.option("topic", "The topic to read.", value="topic")
+    parser.option("include", "A regular expression: read all topics whose names it matches.", value="regex")
+    parser.option("partition", "Read this partition only.", value="partition", convert=integer)
+    parser.option(
+        "offset", "Where to begin in --partition: a number, earliest or latest. (latest)", value="offset"
+    )
+    parser.flag("from-beginning", "Begin with the first record that is there, not with the next that comes.")
+    parser.option("max-messages", "End after so many records.", value="number", convert=integer)
+    parser.option("timeout-ms", "End if no record comes for so long.", value="ms", convert=long)
+    parser.option(
+        "isolation-level",
+        "read_committed leaves out what transactions have not committed. (read_uncommitted)",
+        value="level",
+        default="read_uncommitted",
+    )
+    parser.option("group", "Refused: consumer groups are not served yet.", value="group")
+    parser.flag("enable-systest-events", "Print shutdown_complete at the end.")
+    _add_format_options(parser)
+    parser.option("consumer-property", "(DEPRECATED) --command-property.", value="name=value", many=True)
+    parser.option("consumer.config", "(DEPRECATED) --command-config.", value="file")
+
+
+def _add_format_options(parser: Parser) -> None:
+    parser.option(
+        "formatter",
+        "How records are printed: DefaultMessageFormatter, LoggingMessageFormatter, NoOpMessageFormatter of "
+        "org.apache.kafka.tools.consumer, and its formatters of internal topics.",
+        value="class",
+    )
+    parser.option(
+        "formatter-property",
+        "What is printed: print.timestamp, print.partition, print.offset, print.delivery, print.epoch, "
+        "print.headers, print.key (false), print.value (true); between it: key.separator, line.separator, "
+        "headers.separator; for what is null: null.literal; as text: key.deserializer, value.deserializer, "
+        "headers.deserializer.",
+        value="name=value",
+        many=True,
+    )
+    parser.option("property", "(DEPRECATED) --formatter-property.", value="name=value", many=True)
+    parser.option("formatter-config", "A file of such properties; --formatter-property wins.", value="file")
+    parser.option("key-deserializer", "As text: String, Integer, Long, ... of Kafka.", value="class")
+    parser.option("value-deserializer", "The same for values.", value="class")
+    parser.flag("skip-message-on-error", "Pass over a record that cannot be printed.")
+
+
+def run(options: Options) -> int:
+    _check(options)
+    settings = consumer_settings(options)
+    wanted = _wanted(options)
+    formatter = _formatter(options)
+    from barnabas.cli.console.consuming import consume
+
+    code = run_async(consume(settings, wanted, formatter))
+    if options.enable_systest_events:
+        print("shutdown_complete")
+    return code
+
+
+def _check(options: Options) -> None:
+    fail = options.parser.fail
+    if options.given("topic") == options.given("include"):
+        fail("Exactly one of the following arguments is required: [topic], [include]", usage=True)
+    if options.given("partition"):
+        if not options.given("topic"):
+            fail("The topic is required when partition is specified.", usage=True)
+        if options.from_beginning and options.given("offset"):
+            fail("Options from-beginning and offset cannot be specified together.", usage=True)
+    elif options.given("offset"):
+        fail("The partition is required when offset is specified.", usage=True)
+    options.parser.require(options, "bootstrap-server")
+    for name, old in _RENAMED:
+        if options.given(name) and options.given(old):
+            fail(f"Options --{old} and --{name} cannot be specified together.", usage=True)
+    for name, old in _RENAMED:
+        if options.given(old):
+            _warn_of(options, old, name)
+
+
+def _warn_of(options: Options, old: str, name: str) -> None:
+    warn(
+        options,
+        f"Option --{old} is deprecated and will be removed in a future version. Use --{name} instead.",
+    )
+
+
+def consumer_settings(options: Options) -> dict[str, object]:
+    """What the consumer is made with."""
+    file = options.command_config or getattr(options, "consumer.config")
+    settings = given_settings(file, options.command_property or options.consumer_property)
+    _refuse_groups(options, settings)
+    if _RESET in settings:
+        if options.from_beginning and settings[_RESET] != EARLIEST:
+            raise ToolFailed(
+                f"Can't simultaneously specify --from-beginning and '{_RESET}={settings[_RESET]}', "
+                "please remove one option"
+            )
+    else:
+        settings[_RESET] = EARLIEST if options.from_beginning else LATEST
+    settings[BOOTSTRAP] = options.bootstrap_server
+    settings.setdefault("client.id", CLIENT_ID)
+    merge_options(settings, options, {"isolation.level": "isolation-level"})
+    return settings
+
+
+def _refuse_groups(options: Options, settings: dict[str, object]) -> None:
+    groups = [options.group] if options.given("group") else []
+    if _GROUP in settings:
+        groups.append(settings[_GROUP])
+    if groups and options.given("partition"):
+        options.parser.fail("Options group and partition cannot be specified together.", usage=True)
+    if groups:
+        raise ToolFailed(
+            f"--group {groups[0]}: consumer groups are not served yet; "
+            "without a group all partitions are read"
+        )
+
+
+def _wanted(options: Options) -> "Wanted":
+    from barnabas.cli.console.consuming import Wanted
+
+    return Wanted(
+        topic=options.topic,
+        include=_include(options),
+        partition=options.partition,
+        begin=_begin(options),
+        records_max=NO_LIMIT if options.max_messages is None else options.max_messages,
+        idle_ms_max=options.timeout_ms
+        if options.timeout_ms is not None and options.timeout_ms >= 0
+        else None,
+        skip_errors=options.skip_message_on_error,
+    )
+
+
+def _include(options: Options) -> str | None:
+    import re
+
+    if options.include is not None:
+        try:
+            re.compile(options.include)
+        except re.error as wrong:
+            raise ToolFailed(f"--include {options.include} is no regular expression: {wrong}") from None
+    include: str | None = options.include
+    return include
+
+
+def _begin(options: Options) -> int | str:
+    """An offset, or a word for one."""
+    if not options.given("offset"):
+        return EARLIEST if options.from_beginning else LATEST
+    text: str = options.offset
+    if text.lower() in (EARLIEST, LATEST):
+        return text.lower()
+    try:
+        offset = long(text)
+    except ValueError:
+        offset = -1
+    if not 0 <= offset <= LONG_MAX:
+        options.parser.fail(
+            f"The provided offset value '{text}' is incorrect. "
+            "Valid values are 'earliest', 'latest', or a non-negative long.",
+            usage=True,
+        )
+    return offset
+
+
+def _formatter(options: Options) -> "Formatter":
+    if options.given("property") and options.given("formatter-property"):
+        options.parser.fail(
+            "Options --property and --formatter-property cannot be specified together.", usage=True
+        )
+    if options.given("property"):
+        _warn_of(options, "property", "formatter-property")
+    properties = read_properties(options.formatter_config) if options.formatter_config is not None else {}
+    for name in ("key", "value"):
+        text = getattr(options, f"{name}_deserializer")
+        if text:
+            properties[f"{name}.deserializer"] = text
+    properties.update(key_values(options.formatter_property or options.property))
+    return _formatter_named(options, properties)
+
+
+def _formatter_named(options: Options, properties: dict[str, str]) -> "Formatter":
+    from barnabas.cli.console import formatters
+
+    if options.json:
+        if options.given("formatter"):
+            options.parser.fail("Options --json and --formatter cannot be specified together.", usage=True)
+        from barnabas.cli.console.json_formatter import json_formatter
+
+        return json_formatter(properties)
+    name = options.formatter or formatters.DEFAULT
+    if "." not in name:
+        name = formatters.PACKAGE + name
+    match name:
+        case formatters.DEFAULT:
+            return formatters.default_formatter(properties)
+        case formatters.LOGGING:
+            return formatters.logging_formatter(properties, note)
+        case formatters.NO_OP:
+            return formatters.no_op_formatter
+    from barnabas.cli.console.internal_formatters import internal_formatter
+
+    found = internal_formatter(name)
+    if found is None:
+        options.parser.fail(f"--formatter {name}: Java classes cannot be loaded here", usage=True)
+    return found

@@ -1,0 +1,139 @@
+"""barnabas consumer-perf-test: how fast records are read: kafka-consumer-perf-test.sh of Kafka 4.3.
+
+Flags, the lines of comma-separated values and exit codes are Kafka's, but a broker that is not there is an
+error. All partitions are read by assignment: consumer groups are not served yet, so --group has no effect on
+what is read, no time goes into joining one, and the columns of rebalancing are 0. Every record becomes an
+object of the client, as in Kafka's tool; --arrow reads Arrow tables instead, which measures the broker more
+than the client.
+"""
+
+from typing import Final
+
+from barnabas.cli.console.settings import add_stream_options, given_settings, warn
+from barnabas.cli.option_parser import Options, Parser, integer, long
+from barnabas.cli.tool import BOOTSTRAP, ToolFailed, run_async
+
+CLIENT_ID: Final = "perf-consumer-client"
+DATE_FORMAT: Final = "yyyy-MM-dd HH:mm:ss:SSS"
+TIMEOUT_MS: Final = 10_000
+REPORTING_INTERVAL_MS: Final = 5000
+
+
+def arguments(parser: Parser) -> None:
+    parser.about = "Read records of topics as fast as it goes, and say how fast that was."
+    add_stream_options(parser, "every line of figures")
+    parser.option("topic", "The topic to read.", value="topic")
+    parser.option("include", "A regular expression: read all topics whose names it matches.", value="regex")
+    parser.option("num-records", "REQUIRED: end after so many records.", value="number", convert=long)
+    parser.option("messages", "(DEPRECATED) --num-records.", value="number", convert=long)
+    parser.option(
+        "group",
+        "A name for the group in Kafka's tool. Here partitions are read by assignment, without a group, and "
+        "the times of rebalancing are 0.",
+        value="group",
+    )
+    _add_reading_options(parser)
+    _add_printing_options(parser)
+    parser.option("consumer.config", "(DEPRECATED) --command-config.", value="file")
+
+
+def _add_reading_options(parser: Parser) -> None:
+    parser.option(
+        "fetch-size",
+        "max.partition.fetch.bytes: what one answer holds of a partition. (1048576)",
+        value="bytes",
+        convert=integer,
+        default=1_048_576,
+    )
+    parser.option(
+        "socket-buffer-size",
+        "receive.buffer.bytes: SO_RCVBUF. (2097152)",
+        value="bytes",
+        convert=integer,
+        default=2_097_152,
+    )
+    parser.flag("from-latest", "Begin with the next record that comes, not with the first that is there.")
+    parser.option(
+        "timeout",
+        f"End if no record comes for so long. ({TIMEOUT_MS})",
+        value="ms",
+        convert=long,
+        default=TIMEOUT_MS,
+        value_optional=True,
+    )
+    parser.flag("arrow", "Read Arrow tables, not single records (needs pyarrow).")
+
+
+def _add_printing_options(parser: Parser) -> None:
+    parser.flag("show-detailed-stats", "A line for every interval, instead of one at the end.")
+    parser.option(
+        "reporting-interval",
+        f"How long an interval is. ({REPORTING_INTERVAL_MS})",
+        value="ms",
+        convert=_interval,
+        default=REPORTING_INTERVAL_MS,
+    )
+    parser.flag("hide-header", "No line with the names of the columns.")
+    parser.option(
+        "date-format", f"How times are printed: a SimpleDateFormat of Java. ({DATE_FORMAT})", value="format"
+    )
+    parser.flag("print-metrics", "Refused: the client has no metrics.")
+
+
+def _interval(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return long(text)
+
+
+def run(options: Options) -> int:
+    _check(options)
+    settings = consumer_settings(options)
+    from barnabas.cli.perf.consuming import Test, measure
+    from barnabas.cli.perf.java_format import DateFormat
+
+    test = Test(
+        topic=options.topic,
+        include=options.include,
+        records=options.num_records if options.messages is None else options.messages,
+        idle_ms_max=TIMEOUT_MS if options.timeout == "" else options.timeout,
+        reporting_interval_ms=options.reporting_interval,
+        detailed=options.show_detailed_stats,
+        header=not options.hide_header,
+        dates=DateFormat(options.date_format or DATE_FORMAT),
+        arrow=options.arrow,
+        as_json=options.json,
+    )
+    return run_async(measure(settings, test))
+
+
+def _check(options: Options) -> None:
+    parser = options.parser
+    parser.require(options, "bootstrap-server")
+    for one, other in (("topic", "include"), ("messages", "num-records")):
+        if options.given(one) == options.given(other):
+            parser.fail(f"Exactly one of the following arguments is required: [{one}], [{other}]", usage=True)
+    parser.refuse_with(options, "consumer.config", ["command-config"])
+    if options.given("messages"):
+        warn(options, "Warning: --messages is deprecated. Use --num-records instead.")
+    if options.given("consumer.config"):
+        warn(options, "Warning: --consumer.config is deprecated. Use --command-config instead.")
+    if options.reporting_interval <= 0:
+        raise ToolFailed("Reporting interval must be greater than 0.")
+    if options.print_metrics:
+        raise ToolFailed("--print-metrics: the client has no metrics yet")
+
+
+def consumer_settings(options: Options) -> dict[str, object]:
+    """What the consumer is made with."""
+    file = options.command_config or getattr(options, "consumer.config")
+    settings = given_settings(file, options.command_property)
+    # The group of a file is treated like --group, which says where offsets would be kept.
+    settings.pop("group.id", None)
+    settings[BOOTSTRAP] = options.bootstrap_server
+    settings["receive.buffer.bytes"] = options.socket_buffer_size
+    settings["max.partition.fetch.bytes"] = options.fetch_size
+    settings["auto.offset.reset"] = "latest" if options.from_latest else "earliest"
+    settings["check.crcs"] = "false"
+    settings.setdefault("client.id", CLIENT_ID)
+    return settings

@@ -1,0 +1,149 @@
+"""`barnabas get-offsets`: where partitions begin and end, and which offset a time has: kafka-get-offsets.sh.
+
+Flags, output and exit codes are its: one line TOPIC:PARTITION:OFFSET each, nothing for a partition where
+nothing is found, and one line on stderr for a partition that could not be asked.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli import option_parser
+from barnabas.cli.option_parser import Options, long
+from barnabas.cli.tool import (
+    ToolFailed,
+    add_client_options,
+    admin_settings,
+    note,
+    print_json,
+    print_lines,
+    reason,
+    run_reporting,
+    started,
+)
+
+if TYPE_CHECKING:
+    from barnabas.cli.partition_filters import PartitionFilter
+    from barnabas.client.admin.admin import Admin
+    from barnabas.client.admin.offsets import ListedOffset
+
+_PREFIX: Final = "Error occurred: "
+_TIMES: Final = {
+    "latest": -1,
+    "earliest": -2,
+    "max-timestamp": -3,
+    "earliest-local": -4,
+    "latest-tiered": -5,
+    "earliest-pending-upload": -6,
+}
+_NO_TIME: Final = min(_TIMES.values()) - 1
+_FORMS: Final = " / ".join(f"{number} or {name}" for name, number in _TIMES.items())
+
+
+class Parser(option_parser.Parser):
+    prefix = _PREFIX
+
+
+def arguments(parser: option_parser.Parser) -> None:
+    parser.about = "Where partitions begin and end, and which offset a time has."
+    add_client_options(parser, required=False)
+    parser.option(
+        "topic-partitions",
+        "Rules with commas between them: TOPICS:PARTITIONS, where TOPICS is a regular expression (nothing:"
+        " all) and PARTITIONS is NUMBER, FROM-UP_TO, FROM-, -UP_TO (without UP_TO itself) or nothing: all.",
+        value="rules",
+    )
+    parser.option("topic", "A regular expression for topics. (all)", value="pattern")
+    parser.option("partitions", "Numbers of partitions: 0,1,2. (all)", value="numbers")
+    parser.option(
+        "time",
+        f"Which offset: {_FORMS}, or a time in milliseconds: the first record that is not older. (latest)",
+        value="time",
+        default="latest",
+    )
+    parser.flag("exclude-internal-topics", "Leave out topics of the brokers themselves.")
+
+
+def run(options: Options) -> int:
+    options.parser.require(options, "bootstrap-server")
+    return run_reporting(_main(options), prefix=_PREFIX)
+
+
+async def _main(options: Options) -> int:
+    from barnabas.client.admin.admin import Admin
+
+    spec, wanted = parse_time(options.time), _filter(options)
+    settings = {**admin_settings(options), "client.id": "GetOffsetShell"}
+    async with started(Admin(settings)) as admin:
+        partitions = await _partitions(admin, wanted, internal=not options.exclude_internal_topics)
+        if not partitions:
+            raise ToolFailed("Could not match any topic-partitions with the specified filters")
+        found = await _offsets(admin, dict.fromkeys(partitions, spec))
+    told = {tp: found[tp] for tp in partitions if tp in found and found[tp].offset is not None}
+    if options.json:
+        print_json({"offsets": [_document(tp, listed) for tp, listed in told.items()]})
+    else:
+        print_lines(f"{tp.topic}:{tp.partition}:{listed.offset}" for tp, listed in told.items())
+    return 0
+
+
+def parse_time(text: str) -> int:
+    """One of the names, or a number: those of the names too."""
+    if text in _TIMES:
+        return _TIMES[text]
+    try:
+        number = long(text)
+    except ValueError:
+        number = _NO_TIME
+    # A negative number that means nothing would be sent by Kafka's tool, for the broker to refuse.
+    if number <= _NO_TIME:
+        raise ToolFailed(
+            f"Malformed time argument {text}. Please use {_FORMS}, or a specified long format timestamp"
+        )
+    return number
+
+
+def _filter(options: Options) -> "PartitionFilter":
+    from barnabas.cli.partition_filters import by_rules, by_topic
+
+    if options.topic_partitions is None:
+        return by_topic(options.topic, options.partitions)
+    if options.topic is not None or options.partitions is not None:
+        raise ToolFailed("--topic-partitions cannot be used with --topic or --partitions")
+    return by_rules(options.topic_partitions)
+
+
+async def _partitions(admin: "Admin", wanted: "PartitionFilter", *, internal: bool) -> list[TopicPartition]:
+    """In the order of their names, `TOPIC-PARTITION`, which is how Kafka's tool sorts its lines."""
+    topics = await admin.list_topics(internal=internal)
+    found = [
+        TopicPartition(name, number)
+        for name, topic in topics.items()
+        if wanted.allows_topic(name)
+        for number in range(topic.partitions)
+        if wanted.allows(name, number)
+    ]
+    return sorted(found, key=str)
+
+
+async def _offsets(
+    admin: "Admin", wanted: Mapping[TopicPartition, int]
+) -> "Mapping[TopicPartition, ListedOffset]":
+    from barnabas.client.admin.call import PartlyRefused
+
+    try:
+        return await admin.list_offsets(wanted)
+    except PartlyRefused as error:
+        for name, refused in error.refused.items():
+            note(f"Skip getting offsets for topic-partition {name} due to error: {reason(refused)}")
+        return error.done
+
+
+def _document(tp: TopicPartition, listed: "ListedOffset") -> dict[str, Any]:
+    return {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "offset": listed.offset,
+        "timestamp": listed.timestamp_ms,
+        "leaderEpoch": listed.leader_epoch,
+    }

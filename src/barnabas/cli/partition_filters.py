@@ -1,0 +1,81 @@
+"""Which partitions `barnabas get-offsets` is asked about. Pure.
+
+Either a pattern for topics and a set of numbers, or rules: `TOPICS:PARTITIONS` with commas between them,
+where TOPICS is a regular expression (nothing: all) and PARTITIONS a number, `FROM-UP_TO` with either side
+left out, or nothing at all.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.cli.option_parser import INT_MAX, integer
+from barnabas.cli.tool import ToolFailed
+from barnabas.cli.topic.patterns import TopicPattern
+
+_RULE: Final = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Partitions by their numbers, from the first and up to before the last; or only these."""
+
+    topics: TopicPattern
+    first: int = 0
+    end: int = INT_MAX
+    only: frozenset[int] | None = None
+
+    def allows_topic(self, topic: str) -> bool:
+        return self.topics.allows(topic)
+
+    def allows(self, topic: str, partition: int) -> bool:
+        if not self.allows_topic(topic):
+            return False
+        return partition in self.only if self.only is not None else self.first <= partition < self.end
+
+
+class PartitionFilter:
+    """What one of the rules allows is allowed."""
+
+    def __init__(self, rules: list[Rule]) -> None:
+        self._rules = rules
+
+    def allows_topic(self, topic: str) -> bool:
+        return any(rule.allows_topic(topic) for rule in self._rules)
+
+    def allows(self, topic: str, partition: int) -> bool:
+        return any(rule.allows(topic, partition) for rule in self._rules)
+
+
+def by_topic(topic: str | None, partitions: str | None) -> PartitionFilter:
+    """--topic and --partitions; what is not given leaves nothing out."""
+    pattern = TopicPattern(topic if topic is not None else ".*")
+    return PartitionFilter([Rule(pattern, only=_numbers(partitions) if partitions else None)])
+
+
+def _numbers(text: str) -> frozenset[int]:
+    try:
+        return frozenset(integer(each) for each in text.rstrip(",").split(","))
+    except ValueError:
+        raise ToolFailed(
+            f"--partitions expects a comma separated list of numeric partition ids, but received: {text}"
+        ) from None
+
+
+def by_rules(text: str) -> PartitionFilter:
+    """--topic-partitions."""
+    return PartitionFilter([_rule(each) for each in text.rstrip(",").split(",")])
+
+
+def _rule(text: str) -> Rule:
+    found = _RULE.fullmatch(text)
+    if found is None:
+        raise ToolFailed(f"Invalid rule specification: {text}")
+    topics, number, first, end = found.groups()
+    pattern = TopicPattern(topics or ".*")
+    try:
+        if number:
+            return Rule(pattern, only=frozenset((integer(number),)))
+        return Rule(pattern, integer(first) if first else 0, integer(end) if end else INT_MAX)
+    except ValueError as error:
+        raise ToolFailed(f"Invalid rule specification: {text}: {error}") from None

@@ -1,0 +1,144 @@
+"""Send records as fast as they are taken, or at a rate: the working half of producer-perf-test."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.cli.perf.acknowledgements import Acknowledgements, now_ms
+from barnabas.cli.perf.latency import Latencies
+from barnabas.cli.perf.payloads import Payload
+from barnabas.cli.perf.throttle import Throttle
+from barnabas.cli.progress import Progress
+from barnabas.cli.tool import ToolFailed, note, started
+
+if TYPE_CHECKING:
+    from barnabas.client.producer.producer import Producer
+
+# Rows of a table, with --arrow: about so many bytes, and not more than so many rows.
+TABLE_BYTES: Final = 1 << 20
+TABLE_ROWS_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    topic: str
+    records: int
+    warmup_records: int
+    # Records a second; below zero as many as go.
+    rate: float
+    reporting_interval_ms: int
+    arrow: bool
+    payload: Payload
+    payload_bytes: int
+
+
+Tell = Callable[[dict[str, Any], str], None]
+
+
+async def measure(settings: dict[str, object], test: Test, tell: Tell) -> int:
+    from barnabas.client.producer.producer import Producer
+
+    progress = Progress("records", test.records)
+
+    def told(figures: dict[str, Any], line: str) -> None:
+        progress.clear()
+        tell(figures, line)
+
+    async with started(Producer(settings)) as producer:
+        if test.warmup_records:
+            warmup = test.warmup_records
+            told(
+                {"warmup_records": warmup},
+                f"Warmup first {warmup} records. "
+                "Steady state results will print after the complete test summary.",
+            )
+        whole = Latencies(
+            test.records,
+            reporting_interval_ms=test.reporting_interval_ms,
+            now_ms=now_ms(),
+            on_window=told,
+        )
+        sending = _Sending(producer, test, whole, told, progress)
+        await sending.run()
+        for why, records in sending.acknowledgements.failed.items():
+            note(f"{records} records were not delivered: {why}")
+        told(*whole.total(now_ms()))
+        steady = sending.acknowledgements.steady
+        if steady is not None:
+            told(*steady.total(now_ms()))
+    return 0
+
+
+class _Sending:
+    """The records of one test, on their way."""
+
+    def __init__(
+        self, producer: "Producer", test: Test, whole: Latencies, told: Tell, progress: Progress
+    ) -> None:
+        self._producer = producer
+        self._test = test
+        self._whole = whole
+        self._told = told
+        self.acknowledgements = Acknowledgements(whole, progress.update)
+
+    async def run(self) -> None:
+        throttle = Throttle(self._test.rate, now_ms=now_ms())
+        try:
+            if self._test.arrow:
+                await self._send_tables(throttle)
+            else:
+                await self._send_records(throttle)
+            await self._producer.flush()
+            await self.acknowledgements.all()
+        finally:
+            self.acknowledgements.cancel()
+
+    def _begin_steady_state(self) -> None:
+        """The warm-up is over: what is sent from now on has figures of its own, and the others are silent."""
+        self._whole.silent = True
+        self.acknowledgements.steady = Latencies(
+            self._test.records - self._test.warmup_records,
+            reporting_interval_ms=self._test.reporting_interval_ms,
+            now_ms=now_ms(),
+            steady_state=True,
+            on_window=self._told,
+        )
+
+    async def _send_records(self, throttle: Throttle) -> None:
+        test, send, add = self._test, self._producer.send, self.acknowledgements.add
+        payload, topic, unlimited = test.payload, test.topic, test.rate < 0
+        steady_from = test.warmup_records or test.records
+        for number in range(test.records):
+            value = payload(number)
+            if number == steady_from:
+                self._begin_steady_state()
+            sent_ms = now_ms()
+            delivery = await send(topic, value)
+            add(delivery, 1, len(value), sent_ms)
+            if not unlimited and (wait_ms := throttle.wait_ms(number + 1, sent_ms)):
+                await asyncio.sleep(wait_ms / 1000.0)
+
+    async def _send_tables(self, throttle: Throttle) -> None:
+        test, number = self._test, 0
+        rows = max(1, min(TABLE_ROWS_MAX, TABLE_BYTES // test.payload_bytes))
+        # A table is not of two minds: it ends where the warm-up does.
+        for end in (test.warmup_records, test.records):
+            while number < end:
+                values = [test.payload(each) for each in range(number, min(number + rows, end))]
+                table, size = _table(values), sum(map(len, values)) // len(values)
+                sent_ms = now_ms()
+                for delivery in await self._producer.send_table(test.topic, table):
+                    self.acknowledgements.add(delivery, delivery.records, delivery.records * size, sent_ms)
+                number += len(values)
+                await asyncio.sleep(throttle.wait_ms(number, now_ms()) / 1000.0)
+            if number < test.records and number:
+                self._begin_steady_state()
+
+
+def _table(values: list[bytes]) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ToolFailed("--arrow needs pyarrow: pip install 'barnabas[arrow]'") from None
+    return pa.table({"value": pa.array(values, pa.binary())})

@@ -1,0 +1,204 @@
+"""barnabas producer-perf-test: how fast records are taken: kafka-producer-perf-test.sh of Kafka 4.3.
+
+Flags, lines and exit codes are Kafka's, but a broker or a topic that is not there is an error. Every record
+goes through the producer's send(), as in Kafka's tool, so that the figures mean the same; --arrow sends
+tables of records instead, which measures the broker more than the client. Transactions and --print-metrics
+are refused: neither exists here yet. With --json there is one object on stdout for every line.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from barnabas.cli.option_parser import integer, long
+from barnabas.cli.tool import BOOTSTRAP, ToolFailed, print_json, run_async
+
+if TYPE_CHECKING:
+    from barnabas.cli.perf.payloads import Payload
+
+CLIENT_ID: Final = "perf-producer-client"
+REPORTING_INTERVAL_MS: Final = 5000
+_TRANSACTIONAL_ID: Final = "transactional.id"
+
+
+class Parser(argparse.ArgumentParser):
+    """Kafka's tool has the habits of argparse here, but ends with 1 when it is misused."""
+
+    def parse_args(self, words: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        if not words:
+            self.print_help()
+            raise SystemExit(0)
+        return super().parse_args(words, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(1, f"{self.prog}: error: {message}\n")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write records to a topic as fast as it goes, or at a rate, and say how fast that was."
+    )
+    parser.set_defaults(fail=parser.error)
+    add = parser.add_argument
+    add("--bootstrap-server", metavar="HOST:PORT,...", help="the brokers to begin with")
+    add("--topic", required=True, metavar="TOPIC", help="the topic to write to")
+    add("--num-records", required=True, type=long, metavar="NUMBER", help="how many records")
+    add("--throughput", required=True, type=float, metavar="RATE", help="records a second; -1: no limit")
+    payload = parser.add_mutually_exclusive_group(required=True)
+    payload.add_argument("--record-size", type=integer, metavar="BYTES", help="random letters, so many")
+    payload.add_argument("--payload-file", metavar="FILE", help="a random one of the payloads in this file")
+    payload.add_argument("--payload-monotonic", action="store_true", help="0, 1, 2 and so on")
+    add("--payload-delimiter", default="\\n", metavar="REGEX", help="what is between payloads (\\n)")
+    add("--command-property", nargs="+", metavar="NAME=VALUE", help="settings of the producer")
+    add("--command-config", metavar="FILE", help="a file of such settings; --command-property wins")
+    add("--producer-props", nargs="+", metavar="NAME=VALUE", help="(DEPRECATED) --command-property")
+    add("--producer.config", metavar="FILE", dest="producer_config", help="(DEPRECATED) --command-config")
+    add("--warmup-records", type=long, default=0, metavar="NUMBER", help="not in the steady state (0)")
+    add(
+        "--reporting-interval",
+        type=long,
+        default=REPORTING_INTERVAL_MS,
+        metavar="MS",
+        help=f"a line after so long ({REPORTING_INTERVAL_MS})",
+    )
+    add("--arrow", action="store_true", help="send Arrow tables, not single records (needs pyarrow)")
+    add("--json", action="store_true", help="print one JSON object a line")
+    add("--print-metrics", action="store_true", help="refused: the client has no metrics")
+    add("--transactional-id", metavar="ID", help="refused: transactions are not served yet")
+    add("--transaction-duration-ms", type=long, metavar="MS", help="refused, for the same reason")
+
+
+def run(options: argparse.Namespace) -> int:
+    _check(options)
+    payload, size = _payload(options)
+    settings = producer_settings(options)
+    from barnabas.cli.perf.producing import Test, measure
+
+    test = Test(
+        topic=options.topic,
+        records=options.num_records,
+        warmup_records=max(options.warmup_records, 0),
+        rate=options.throughput,
+        reporting_interval_ms=options.reporting_interval,
+        arrow=options.arrow,
+        payload=payload,
+        payload_bytes=size,
+    )
+    return run_async(measure(settings, test, _tell_json if options.json else _tell))
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.num_records <= 0:
+        options.fail("--num-records should be greater than zero.")
+    if options.warmup_records >= options.num_records:
+        options.fail(
+            "The value for --warmup-records must be strictly fewer than the number of records in the test, "
+            "--num-records."
+        )
+    if options.record_size is not None and options.record_size <= 0:
+        options.fail("--record-size should be greater than zero.")
+    sources = ("bootstrap_server", "command_property", "producer_props", "producer_config", "command_config")
+    if all(getattr(options, source) is None for source in sources):
+        options.fail(
+            "At least one of --bootstrap-server, --command-property, --producer-props, --producer.config or "
+            "--command-config must be specified."
+        )
+    for name, old in (("command-property", "producer-props"), ("command-config", "producer.config")):
+        if all(getattr(options, one.replace("-", "_").replace(".", "_")) is not None for one in (name, old)):
+            options.fail(f"--{name} and --{old} cannot be specified together.")
+    if options.transaction_duration_ms is not None and options.transaction_duration_ms <= 0:
+        options.fail("--transaction-duration-ms should be greater than zero.")
+    if options.reporting_interval <= 0:
+        options.fail("--reporting-interval should be greater than zero.")
+    if options.throughput == 0 or options.throughput != options.throughput:
+        # Kafka's tool takes 0 and then never sends a second record.
+        options.fail("--throughput should be greater than zero, or -1 for no limit.")
+    _refuse_what_is_missing(options)
+
+
+def _refuse_what_is_missing(options: argparse.Namespace) -> None:
+    if options.print_metrics:
+        raise ToolFailed("--print-metrics: the client has no metrics yet")
+    for name in ("transactional_id", "transaction_duration_ms"):
+        if getattr(options, name) is not None:
+            raise ToolFailed(f"--{name.replace('_', '-')}: transactions are not served yet")
+
+
+def producer_settings(options: argparse.Namespace) -> dict[str, object]:
+    """What the producer is made with."""
+    from barnabas.cli.console.settings import given_settings
+
+    properties = options.command_property or options.producer_props or []
+    for text in properties:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ToolFailed(f"Invalid property: {text}")
+    for option, old in (("--command-property", "producer_props"), ("--command-config", "producer_config")):
+        if getattr(options, old) is not None:
+            shown = old.replace("_", "-" if old == "producer_props" else ".")
+            _warn(
+                options,
+                f"Option --{shown} has been deprecated and will be removed in a future version. "
+                f"Use {option} instead.",
+            )
+    settings = given_settings(options.command_config or options.producer_config, properties)
+    settings.setdefault("client.id", CLIENT_ID)
+    if options.bootstrap_server is not None:
+        settings[BOOTSTRAP] = options.bootstrap_server
+    if _TRANSACTIONAL_ID in settings:
+        raise ToolFailed(f"{_TRANSACTIONAL_ID}: transactions are not served yet")
+    return settings
+
+
+def _payload(options: argparse.Namespace) -> "tuple[Payload, int]":
+    """What is sent, and about how large one is."""
+    from random import Random
+
+    from barnabas.cli.perf import payloads
+
+    # The same in every run, as in Kafka's tool.
+    rng = Random(0)
+    if options.record_size is not None:
+        return payloads.random_letters(options.record_size, rng), options.record_size
+    if options.payload_monotonic:
+        return payloads.counted, len(str(options.num_records))
+    found = _read_payloads(options)
+    return payloads.one_of(found, rng), max(1, sum(map(len, found)) // len(found))
+
+
+def _read_payloads(options: argparse.Namespace) -> list[bytes]:
+    from pathlib import Path
+
+    from barnabas.cli.perf.payloads import split_payloads
+
+    path = Path(options.payload_file)
+    _warn(options, f"Reading payloads from: {path.absolute()}")
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        content = b""
+    if not content:
+        raise ToolFailed("File does not exist or empty file provided.")
+    delimiter = "\n" if options.payload_delimiter == "\\n" else options.payload_delimiter
+    found = split_payloads(content, delimiter)
+    _warn(options, f"Number of records read: {len(found)}")
+    if not found:
+        raise ToolFailed(f"{path}: there is no payload in it")
+    return found
+
+
+def _warn(options: argparse.Namespace, line: str) -> None:
+    print(line, file=sys.stderr if options.json else sys.stdout)
+
+
+def _tell(figures: dict[str, Any], line: str) -> None:
+    print(line, flush=True)
+
+
+def _tell_json(figures: dict[str, Any], line: str) -> None:
+    from barnabas.cli.perf.java_format import without_nan
+
+    print_json(without_nan(figures))
+    sys.stdout.flush()

@@ -1,0 +1,201 @@
+"""What the tools that speak to a cluster share: options, settings, the event loop, errors, output.
+
+A tool is a module like every command (see main.py) and looks like this:
+
+    from barnabas.cli.option_parser import Parser, integer   # Parser by this name: main.py takes it
+    from barnabas.cli.tool import add_client_options, print_json, run_async
+
+    def arguments(parser: Parser) -> None:
+        parser.about = "What the tool is for."
+        add_client_options(parser)                # --bootstrap-server, --command-config, --json
+        parser.option("topic", "The topic.", value="topic", required=True)
+        parser.flag("list", "All of them.")
+
+    def run(options: Options) -> int:
+        if not options.list: options.parser.fail("...", usage=True)      # misuse: stderr, exit code 1
+        return run_async(_main(options))
+
+    async def _main(options: Options) -> int:
+        from barnabas.client.admin.admin import Admin   # late: --help needs no client
+        async with started(Admin(admin_settings(options))) as admin:
+            ...
+        return 0
+
+run_async() is the only place where an event loop is started. started() is `async with`, and says at a
+terminal what it waits for. Errors: a ClientError, or ToolFailed with the whole line, may leave `_main`;
+main() prints it as one line on stderr and exits with 1. Whoever has to print it as Kafka's tool does runs
+with run_reporting(), or catches `ClientError` and calls reason(error), which is what Kafka's exception would
+say. Results go to stdout with print(), everything else to stderr with note(). asyncio, json and the client
+are imported when they are needed: a tool starts in a tenth of a second, and most of that is imports.
+"""
+
+import sys
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, Final, Protocol, TypeVar
+
+from barnabas.base.errors import BarnabasError, Malformed
+from barnabas.cli.option_parser import Parser
+
+BOOTSTRAP: Final = "bootstrap.servers"
+_SERIALIZERS: Final = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
+# Whoever sits at a terminal is told what is waited for after this long.
+PATIENCE_S: Final = 2.0
+
+
+class Client(Protocol):
+    async def start(self) -> Any: ...
+    async def close(self) -> Any: ...
+
+
+C = TypeVar("C", bound=Client)
+
+
+class ToolFailed(BarnabasError):
+    """What a tool cannot do, in the words of its user."""
+
+
+def add_client_options(parser: Parser, *, required: bool = True) -> None:
+    """Where the cluster is and how to speak to it. Not `required`: the tool checks that itself."""
+    parser.option(
+        "bootstrap-server",
+        "REQUIRED: where the cluster is reached: HOST:PORT, several with commas between them.",
+        value="host:port,...",
+        required=required,
+    )
+    parser.option("command-config", "A file of properties with settings for the client.", value="file")
+    add_json_option(parser)
+
+
+def add_json_option(parser: Parser) -> None:
+    parser.flag("json", "Print the result as one JSON document.")
+
+
+class GivenOptions(Protocol):
+    """What is needed of options, whichever parser read them."""
+
+    bootstrap_server: str | None
+    command_config: str | None
+
+
+def client_settings(options: GivenOptions, file: str | None = None) -> dict[str, object]:
+    """The settings of --command-config (or of another file), with the command line's bootstrap servers."""
+    path = file if file is not None else options.command_config
+    found: dict[str, object] = dict(read_properties(path)) if path is not None else {}
+    if options.bootstrap_server is not None:
+        found[BOOTSTRAP] = options.bootstrap_server
+    return found
+
+
+def admin_settings(options: GivenOptions) -> dict[str, object]:
+    """The same for an admin. One file often serves several clients: what is for the others is passed over,
+    with a note. What no client knows is refused by the admin."""
+    from barnabas.base.settings import settings_of
+    from barnabas.client.admin.settings import AdminSettings
+
+    found = client_settings(options)
+    unknown = [name for name in found if name not in settings_of(AdminSettings)]
+    for name in _of_other_clients(unknown) if unknown else ():
+        note(f"{options.command_config}: {name} is for producers and consumers, and not used here")
+        del found[name]
+    return found
+
+
+def _of_other_clients(names: Iterable[str]) -> list[str]:
+    from barnabas.base.settings import settings_of
+    from barnabas.client.consumer.settings import ConsumerSettings
+    from barnabas.client.producer.settings import ProducerSettings
+
+    known = {*_SERIALIZERS}
+    for settings in (ProducerSettings, ConsumerSettings):
+        known |= {*settings_of(settings), *settings.REFUSED}
+    beginnings = tuple(each for each in known if each.endswith("."))
+    return [name for name in names if name in known or name.startswith(beginnings)]
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """What is in a file of properties. ToolFailed if that cannot be read."""
+    from barnabas.base import properties
+
+    try:
+        with open(path, "rb") as file:
+            return properties.parse(file.read())
+    except OSError as error:
+        raise ToolFailed(f"{path}: {error.strerror}") from None
+    except Malformed as error:
+        raise ToolFailed(f"{path}: {error}") from None
+
+
+def run_async(main: Coroutine[Any, Any, int]) -> int:
+    """Run a tool to its end. Ctrl-C cancels it, and what it has opened is closed before we leave."""
+    import asyncio
+
+    code = asyncio.run(main)
+    # Now, where somebody notices if the reader of the output has left (see main.py).
+    sys.stdout.flush()
+    return code
+
+
+def run_reporting(main: Coroutine[Any, Any, int], *, prefix: str = "", to_stdout: bool = False) -> int:
+    """The same for a tool whose errors are one line: `prefix`, and why. Kafka prints some to stdout."""
+    try:
+        return run_async(main)
+    except BarnabasError as error:
+        print(f"{prefix}{reason(error)}", file=sys.stdout if to_stdout else sys.stderr)
+        return 1
+
+
+@asynccontextmanager
+async def started(client: C) -> "AsyncIterator[C]":
+    """An admin, a producer or a consumer, started and closed. At a terminal a long wait is explained."""
+    import asyncio
+
+    hint: asyncio.TimerHandle | None = None
+    if sys.stderr.isatty():
+        loop = asyncio.get_running_loop()
+        hint = loop.call_later(PATIENCE_S, note, "waiting for a broker to answer ...")
+    try:
+        await client.start()
+    finally:
+        if hint is not None:
+            hint.cancel()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def print_json(document: object) -> None:
+    """One JSON document, on one line."""
+    import json
+
+    print(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+
+
+def reason(error: BarnabasError) -> str:
+    """Why, in the broker's own words if it was a broker that said no. Kafka's tools print no more."""
+    from barnabas.client.errors import Refused, SomeRefused
+    from barnabas.protocol.error_codes import ErrorCode
+
+    with_name = (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR)
+    if isinstance(error, SomeRefused):
+        return "; ".join(map(reason, error.refused.values()))
+    why = str(error)
+    # What the client refuses by itself has one of these, and needs the name of what it is about.
+    if isinstance(error, Refused) and error.code not in with_name and error.message:
+        why = error.message
+    # What the client adds: how long it was tried, and whether an earlier try may have done it.
+    notes: list[str] = getattr(error, "__notes__", [])
+    return f"{why} ({'; '.join(notes)})" if notes else why
+
+
+def note(*words: object) -> None:
+    """What is not the result: stderr."""
+    print(*words, file=sys.stderr)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Many lines at once, because a terminal takes one write faster than thousands."""
+    text = "\n".join(lines)
+    if text:
+        print(text)

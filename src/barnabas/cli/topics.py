@@ -1,0 +1,159 @@
+"""`barnabas topics`: make, list, describe, grow and delete topics, as kafka-topics.sh does it.
+
+Flags, output and exit codes are its. What goes wrong is one line on stdout, as Kafka prints it; with --json
+it is on stderr. Topics are printed in the order of their names; Kafka describes them in the order of a hash
+map. A setting that does not exist is refused by the broker and not by the tool, with the same line.
+"""
+
+import sys
+from typing import Final, NoReturn
+
+from barnabas.cli import option_parser
+from barnabas.cli.option_parser import Options, integer
+from barnabas.cli.tool import add_client_options, admin_settings, note, run_reporting, started
+
+_FAILED: Final = "Error while executing topic command : "
+_ACTIONS: Final = ("list", "describe", "create", "alter", "delete")
+_PARTITION_FILTERS: Final = {
+    "under-replicated-partitions": "With --describe: only partitions with replicas that are not in sync.",
+    "unavailable-partitions": "With --describe: only partitions without a leader that is alive.",
+    "under-min-isr-partitions": "With --describe: only those with fewer in sync than min.insync.replicas.",
+    "at-min-isr-partitions": "With --describe: only those with as many in sync as min.insync.replicas.",
+}
+# Which actions an option goes with, in the order of Kafka's checks.
+_GOES_WITH: Final = {
+    "config": ("alter", "create"),
+    "partitions": ("alter", "create"),
+    "replication-factor": ("create",),
+    "replica-assignment": ("alter", "create"),
+    **dict.fromkeys(_PARTITION_FILTERS, ("describe",)),
+    "topics-with-overrides": ("describe",),
+    "if-exists": ("alter", "delete", "describe"),
+    "if-not-exists": ("create",),
+    "exclude-internal": ("list", "describe"),
+}
+
+
+class Parser(option_parser.Parser):
+    def fail_value(self, message: str) -> NoReturn:
+        # Kafka's tool looks at values when it is already at work.
+        print(f"{_FAILED}{message}")
+        raise SystemExit(1)
+
+
+def arguments(parser: option_parser.Parser) -> None:
+    parser.about = "Make, list, describe, grow and delete topics."
+    add_client_options(parser, required=False)
+    parser.flag("list", "Print the names of topics.")
+    parser.flag("create", "Make a topic.")
+    parser.flag("delete", "Delete topics.")
+    parser.flag("alter", "Give topics more partitions. Settings are changed by `barnabas configs`.")
+    parser.flag("describe", "Print what there is to know of topics.")
+    parser.option("topic", "The topic; a regular expression except with --create.", value="topic")
+    parser.option("topic-id", "With --describe: the topic, by its id.", value="id")
+    parser.option("config", "With --create: a setting of the topic.", value="name=value", many=True)
+    parser.option("delete-config", "Does nothing: see `barnabas configs`.", value="name", many=True)
+    parser.option(
+        "partitions",
+        "How many there are to be. With --create, the broker's num.partitions if it is not given. Growing a"
+        " topic changes which partition a key goes to.",
+        value="number",
+        convert=integer,
+    )
+    parser.option(
+        "replication-factor",
+        "With --create: on how many brokers each partition is. (default.replication.factor of the broker)",
+        value="number",
+        convert=integer,
+    )
+    parser.option(
+        "replica-assignment",
+        "The brokers of each partition: ID:ID for the first, after a comma those of the second, and so on.",
+        value="id:id,id:id,...",
+    )
+    for name, text in _PARTITION_FILTERS.items():
+        parser.flag(name, text)
+    parser.flag(
+        "topics-with-overrides",
+        "With --describe: only topics with settings of their own, without partitions.",
+    )
+    parser.flag("if-exists", "With --alter, --delete, --describe: a topic that is not there is no error.")
+    parser.flag("if-not-exists", "With --create: a topic that is there already is no error.")
+    parser.flag("exclude-internal", "With --list and --describe: without topics of the brokers themselves.")
+    parser.option(
+        "partition-size-limit-per-response",
+        "How many partitions an answer may tell of. (2000)",
+        value="number",
+        convert=integer,
+    )
+
+
+def run(options: Options) -> int:
+    action = _check(options)
+    return run_reporting(_main(options, action), prefix=_FAILED, to_stdout=not options.json)
+
+
+def _check(options: Options) -> str:
+    """The action; the program ends if the options do not fit together."""
+    parser = options.parser
+    asked = [action for action in _ACTIONS if options.given(action)]
+    if len(asked) != 1:
+        parser.fail(
+            "Command must include exactly one action: --list, --describe, --create, --alter or --delete",
+            usage=True,
+        )
+    if options.given("delete-config"):
+        note(
+            "delete-config option is no longer supported and deprecated since version 4.0."
+            " The config will be fully removed in future releases."
+        )
+    [action] = asked
+    _check_required(options, action)
+    for name, actions in _GOES_WITH.items():
+        parser.refuse_with(options, name, [other for other in _ACTIONS if other not in actions])
+        if name in _PARTITION_FILTERS:
+            parser.refuse_with(options, name, ["topics-with-overrides"])
+    if action == "create":
+        parser.refuse_with(options, "replica-assignment", ["partitions", "replication-factor"])
+    return action
+
+
+def _check_required(options: Options, action: str) -> None:
+    parser = options.parser
+    if not options.given("bootstrap-server"):
+        parser.fail("--bootstrap-server must be specified")
+    if action == "describe" and options.if_exists:
+        if not options.given("topic") and not options.given("topic-id"):
+            parser.fail("--topic or --topic-id is required to describe a topic", usage=True)
+        if options.given("topic") and options.given("topic-id"):
+            line = (
+                "Only topic id will be used when both --topic and --topic-id are specified and topicId is not"
+                " Uuid.ZERO_UUID"
+            )
+            print(line, file=sys.stderr if options.json else sys.stdout)
+    if action not in ("list", "describe"):
+        parser.require(options, "topic")
+    if action == "alter":
+        if options.given("config"):
+            parser.fail(
+                'Option combination "[[config], [bootstrap-server]]" can\'t be used with option "[alter]"'
+                " (To alter topic configurations, the kafka-configs tool can be used.)",
+                usage=True,
+            )
+        parser.require(options, "partitions")
+
+
+async def _main(options: Options, action: str) -> int:
+    from barnabas.cli.topic import actions
+    from barnabas.client.admin.admin import Admin
+
+    do = {
+        "list": actions.list_topics,
+        "describe": actions.describe,
+        "create": actions.create,
+        "alter": actions.alter,
+        "delete": actions.delete,
+    }[action]
+    async with started(Admin(admin_settings(options))) as admin:
+        await do(admin, options)
+    return 0

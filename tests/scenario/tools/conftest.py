@@ -1,0 +1,23 @@
+"""One broker a module, and the tools with its address."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.our_broker import OurBroker
+from support.tool_runs import Tools
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    broker = OurBroker(tmp_path_factory.mktemp("tools"), settings={"auto.create.topics.enable": "false"})
+    with broker.running():
+        yield broker
+
+
+@pytest.fixture
+def tool(broker: OurBroker) -> Iterator[Tools]:
+    """The broker as a test found it: topics that it made are gone afterwards."""
+    tools = Tools(broker.address)
+    yield tools
+    assert tools("topics", "--delete", "--topic", ".*", "--if-exists").code == 0

@@ -1,0 +1,85 @@
+"""What --add-config, --add-config-file and --delete-config say."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli import configs
+from barnabas.cli.config import changes
+from barnabas.cli.config.changes import parse_pairs
+from barnabas.cli.option_parser import Options, Parser
+from barnabas.cli.tool import ToolFailed
+
+
+def read(*words: str) -> Options:
+    parser = Parser(prog="barnabas configs", description="")
+    configs.arguments(parser)
+    return parser.parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("a=1", {"a": "1"}),
+        ("a=1,b=2", {"a": "1", "b": "2"}),
+        ("a=[x,y],b=2", {"a": "x,y", "b": "2"}),
+        ("a=", {"a": ""}),
+        (" a = 1 ", {"a": "1"}),
+        ("a=[p=1,q=2]", {"a": "p=1,q=2"}),
+        ("a=1,", {"a": "1"}),
+    ],
+)
+def test_pairs_have_commas_between_them_and_brackets_keep_commas_together(
+    text: str, pairs: dict[str, str]
+) -> None:
+    assert parse_pairs(text) == pairs
+
+
+@pytest.mark.parametrize("text", ["a", "a=1,b", "a=b=c"])
+def test_what_is_no_pair_is_refused(text: str) -> None:
+    with pytest.raises(ToolFailed, match=r"^requirement failed: Invalid entity config: "):
+        parse_pairs(text)
+
+
+def test_names_are_letters_digits_and_a_few_signs() -> None:
+    with pytest.raises(ToolFailed, match=r"^Invalid character found for config key: a b$"):
+        changes.to_add(read("--add-config", "a b=1"))
+
+
+def test_a_file_of_properties_can_be_added(tmp_path: Path) -> None:
+    path = tmp_path / "add.properties"
+    path.write_text("# a comment\na=1\nb = x,y\n")
+
+    assert changes.to_add(read("--add-config-file", str(path))) == {"a": "1", "b": "x,y"}
+
+
+def test_a_file_that_is_not_there_or_broken_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.properties"
+    broken.write_text("a=\\u00zz\n")
+
+    with pytest.raises(ToolFailed, match=r"/nowhere: No such file or directory$"):
+        changes.to_add(read("--add-config-file", str(tmp_path / "nowhere")))
+    with pytest.raises(ToolFailed, match=r"broken\.properties: "):
+        changes.to_add(read("--add-config-file", str(broken)))
+
+
+def test_names_to_delete_come_with_commas_or_several_times() -> None:
+    assert changes.to_delete(read("--delete-config", "a, b", "--delete-config", "c")) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (
+            ("--alter",),
+            "At least one of --add-config, --add-config-file, or --delete-config must be specified",
+        ),
+        (
+            ("--add-config", "a=1", "--add-config-file", "f"),
+            "Only one of --add-config or --add-config-file must be specified",
+        ),
+    ],
+)
+def test_something_has_to_change_and_from_one_place(words: tuple[str, ...], why: str) -> None:
+    with pytest.raises(ToolFailed, match=f"^{why}"):
+        changes.check(read(*words))
