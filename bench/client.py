@@ -1,0 +1,189 @@
+"""How fast is our client, beside aiokafka and confluent-kafka, with the same broker in the same run?
+
+The broker is ours, in a process of its own; each client runs in a fresh process (bench/client_runs.py), one
+after the other, in turns. With two cores, client and broker have one each, but librdkafka has threads beside
+Python's. What it should cost: a record that is sent is one call, one hash or none, and some hundred bytes
+copied twice; one that is read is one object. An Arrow table costs nothing for each record but the compiled
+loop over its bytes, so what remains is the socket: about a gigabyte a second on loopback.
+"""
+
+import compileall
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+# The broker under test is started the way the tests start it.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import barnabas
+from barnabas.base.kernels import compiled_kernels
+from broker_rows import Answer, more_is_better
+from report import machine, parse_options, report
+from support.our_broker import OurBroker
+
+ROUNDS = 5
+QUICK_ROUNDS = 1
+# What a run may take before it is given up.
+RUN_S_MAX = 300
+CHILD = Path(__file__).with_name("client_runs.py")
+# Deleted as soon as they are not needed: the disk need not hold every run.
+BROKER = {"log.segment.delete.delay.ms": 0, "log.retention.check.interval.ms": 1000}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Two runs of client_runs.py and how many records each moves; `aim` is the ratio that is enough."""
+
+    text: str
+    ours: str
+    peer: str
+    records: int
+    peer_records: int
+    size: int
+    codec: str = "none"
+    partitions: int = 1
+    aim: float | None = None
+
+    @property
+    def consumes(self) -> bool:
+        return "consume" in self.ours
+
+
+QUESTIONS = [
+    *(
+        Question(
+            f"produce {name}{note}, a record at a time", "ours_produce", peer, many, few, size, codec, aim=aim
+        )
+        for name, size, many in (("100 B", 100, 400_000), ("1 kB", 1000, 200_000))
+        for codec, note in (("none", ""), ("lz4", " lz4"))
+        for peer, few, aim in (("aiokafka_produce", 100_000, 1.5), ("confluent_produce", 400_000, None))
+    ),
+    *(
+        Question(f"produce {name}, Arrow", "ours_produce_table", "confluent_produce", many, 400_000, size)
+        for name, size, many in (("100 B", 100, 5_000_000), ("1 kB", 1000, 1_000_000))
+    ),
+    *(
+        Question(
+            f"consume {name}, a record at a time",
+            "ours_consume",
+            "aiokafka_consume",
+            1_000_000,
+            500_000,
+            size,
+            aim=1.5,
+        )
+        for name, size in (("100 B", 100), ("1 kB", 1000))
+    ),
+    *(
+        Question(f"consume {name}, lists of 1,000", "ours_consume_lists", peer, 1_000_000, few, size, aim=aim)
+        for name, size in (("100 B", 100), ("1 kB", 1000))
+        for peer, few, aim in (
+            ("aiokafka_consume_lists", 500_000, 1.5),
+            ("confluent_consume_lists", 1_000_000, None),
+        )
+    ),
+    *(
+        Question(
+            f"consume {name}{note}, Arrow, {partitions} partitions",
+            "ours_consume_arrow",
+            "confluent_consume_lists",
+            many,
+            1_000_000,
+            size,
+            codec,
+            partitions,
+            3.0,
+        )
+        for name, size, many in (("100 B", 100, 5_000_000), ("1 kB", 1000, 1_000_000))
+        for codec, note, partitions in (("none", "", 1), ("none", "", 8), ("lz4", " lz4", 1))
+    ),
+]
+
+
+class Bench:
+    def __init__(self, address: str, rounds: int, quick: bool) -> None:
+        self._address = address
+        self._rounds = rounds
+        self._quick = quick
+        self._filled: set[str] = set()
+
+    def answer(self, question: Question) -> Answer:
+        ours: list[float] = []
+        theirs: list[float] = []
+        # A round that does not count first, unless it is only to be shown that it runs.
+        for number in range(self._rounds if self._quick else self._rounds + 1):
+            mine = self._run(question.ours, question, question.records)
+            other = self._run(question.peer, question, question.peer_records)
+            if number > 0 or self._quick:
+                ours.append(mine / 1e6)
+                theirs.append(other / 1e6)
+        answer = more_is_better(question.text, ours, theirs, "M records/s", question.aim)
+        return replace(answer, row=replace(answer.row, peer=question.peer.partition("_")[0]))
+
+    def _run(self, name: str, question: Question, records: int) -> float:
+        records = records // 10 if self._quick else records
+        topic = self._topic(question)
+        return float(self._child(name, topic, records, question.size, question.codec))
+
+    def _topic(self, question: Question) -> str:
+        """Its own for what is produced; one that is filled once for what is consumed."""
+        if not question.consumes:
+            topic = f"produced-{question.size}-{question.codec}"
+            self._create(topic, 1, ["--config", "retention.bytes=500000000"])
+            return topic
+        topic = f"consumed-{question.size}-{question.codec}-{question.partitions}"
+        if topic not in self._filled:
+            self._filled.add(topic)
+            self._create(topic, question.partitions, [])
+            self._child(
+                "ours_produce_table", topic, question.records + 100_000, question.size, question.codec
+            )
+        return topic
+
+    def _create(self, topic: str, partitions: int, more: Sequence[str]) -> None:
+        command = [
+            "topics",
+            "--bootstrap-server",
+            self._address,
+            "--create",
+            "--if-not-exists",
+            "--topic",
+            topic,
+        ]
+        subprocess.run(
+            [sys.executable, "-m", "barnabas.cli.main", *command, "--partitions", str(partitions), *more],
+            check=True,
+            capture_output=True,
+        )
+
+    def _child(self, name: str, topic: str, records: int, size: int, codec: str) -> str:
+        command = [sys.executable, str(CHILD), name, self._address, topic, str(records), str(size), codec]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
+        if done.returncode:
+            raise SystemExit(f"{name}: {done.stderr[-3000:]}")
+        return done.stdout
+
+
+def main() -> int:
+    options = parse_options(__doc__)
+    machine(options)
+    plain = [name for name, compiled in compiled_kernels().items() if not compiled]
+    print(f"kernels: {'interpreted: ' + ', '.join(plain) if plain else 'all compiled'}")
+    compileall.compile_dir(Path(barnabas.__file__).parent, quiet=1)
+    answers: list[Answer] = []
+    with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as name:
+        broker = OurBroker(Path(name), settings=BROKER)
+        with broker.running() as address:
+            bench = Bench(address, QUICK_ROUNDS if options.quick else ROUNDS, options.quick)
+            for question in QUESTIONS:
+                answers.append(bench.answer(question))
+                print(answers[-1].line(), flush=True)
+    report([answer.shown() for answer in answers], options)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
