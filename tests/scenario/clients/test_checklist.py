@@ -1,7 +1,7 @@
 """Unmodified clients and one checklist: every entry is told with every client, against our broker.
 
 What a client has no way to do is skipped with the reason. tests/interop/test_checklist_on_kafka.py tells the
-same stories to Apache Kafka. With BARNABAS_CLIENTS_TABLE=FILE the outcome is written down: see conftest.py.
+same stories to Apache Kafka. BARNABAS_CLIENTS_TABLE=FILE writes down the outcome: see table_writer.py.
 """
 
 from collections.abc import Callable, Iterator

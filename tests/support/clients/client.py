@@ -36,6 +36,11 @@ class Ability(Enum):
     SET_TIMESTAMPS = "set the timestamp of a message"
     NULL_HEADERS = "send a header without a value"
     NULL_KEY_AND_VALUE = "send a message with neither key nor value"
+    SNAPPY = "compress with snappy"
+    LZ4 = "compress with lz4"
+    ZSTD = "compress with zstd"
+    CONSUME = "consume without a group"
+    READ_NULL_HEADERS = "tell a header without a value from an empty one"
 
 
 class Refused(Exception):
@@ -68,12 +73,13 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One record as the consumer hands it to its user."""
+    """One record as the consumer hands it to its user. A client that does not show the type of its timestamp
+    gives None."""
 
     partition: int
     offset: int
     timestamp_ms: int
-    timestamp_type: TimestampType
+    timestamp_type: TimestampType | None
     key: bytes | None
     value: bytes | None
     headers: Headers
@@ -139,10 +145,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Brokers by id, each with host:port. A client that does not show the cluster's id gives None."""
+    """Brokers by id, each with host:port. A client that does not show the cluster's id, or who the controller
+    is, gives None."""
 
     cluster_id: str | None
-    controller: int
+    controller: int | None
     brokers: Mapping[int, str]
 
 
@@ -183,7 +190,10 @@ class Admin(Protocol):
 
 class Client(Protocol):
     name: str
-    cannot: Mapping[Ability, str]
+
+    @property
+    def cannot(self) -> Mapping[Ability, str]:
+        """Asked only where nothing is missing: it may depend on how the client was built."""
 
     def version(self) -> str: ...
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import pytest
 
 from support.clients.aiokafka_client import AioKafka
+from support.clients.barnabas_client import Barnabas
 from support.clients.client import Ability, Client
 from support.clients.confluent import Confluent
 from support.clients.kafka_python import KafkaPython
@@ -24,7 +25,7 @@ Story: TypeAlias = Callable[[Client, Stage], None]
 # Before they are imported, so that their assertions say what was compared, as those of test modules do.
 pytest.register_assert_rewrite("support.clients.stories")
 
-CLIENTS: tuple[Client, ...] = (Confluent(), KafkaPython(), AioKafka(), Kcat())
+CLIENTS: tuple[Client, ...] = (Confluent(), KafkaPython(), AioKafka(), Kcat(), Barnabas())
 # For the tests that carry entries out: see carry_out().
 SOCKETS_LEFT_OPEN = "ignore:unclosed:ResourceWarning"
 _STORIES = ("administration", "producing", "consuming", "restarts")

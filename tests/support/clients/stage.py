@@ -4,7 +4,7 @@ Topics and records that a story is not about are made over that connection, requ
 client finds exactly the same batches. It is also how a story looks at what a client left in the log.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
@@ -68,7 +68,7 @@ class Stage:
         return f"{self._name}-{next(_numbers)}"
 
     def topic(self, *, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
-        """A new topic, and every partition of it has a leader."""
+        """A new topic, and every partition of it has a leader that serves it."""
         name = self.fresh_name()
         configs = [CreatableTopicConfig(name=key, value=value) for key, value in (settings or {}).items()]
         new = CreatableTopic(
@@ -77,6 +77,9 @@ class Stage:
         [made] = self._ask(CreateTopicsRequest(topics=[new], timeout_ms=10_000), 5).topics
         assert made.error_code == ErrorCode.NONE, f"{ErrorCode(made.error_code).name}: {made.error_message}"
         wait_until(lambda: self.partitions(name) == partitions, f"{name} has {partitions} partitions")
+        # Kafka names a leader a moment before that one has made all of its logs. A client that is refused in
+        # one partition and sends all of them again, as kafkajs does, would tell a story of its own.
+        wait_until(lambda: self._is_served(name, partitions), f"all partitions of {name} are served")
         return name
 
     def partitions(self, topic: str) -> int:
@@ -99,11 +102,18 @@ class Stage:
 
     def end(self, topic: str, partition: int = 0) -> int:
         """The offset that the next record gets."""
-        place = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
-        asked = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[place])])
-        [answer] = self._ask(asked, 5).topics[0].partitions
+        [answer] = self._ends(topic, [partition])
         assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
         return int(answer.offset)
+
+    def _is_served(self, topic: str, partitions: int) -> bool:
+        return all(each.error_code == ErrorCode.NONE for each in self._ends(topic, range(partitions)))
+
+    def _ends(self, topic: str, partitions: Iterable[int]) -> Sequence[Any]:
+        places = [ListOffsetsPartition(partition_index=each, timestamp=_LATEST) for each in partitions]
+        asked = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=places)])
+        found: Sequence[Any] = self._ask(asked, 5).topics[0].partitions
+        return found
 
     def batches(self, topic: str) -> list[BatchHeader]:
         """What partition 0 holds, batch by batch."""

@@ -1,25 +1,32 @@
 """The table of what clients can do with our broker, as docs/reference/clients.md shows it.
 
 Filled with the reports of a run of the checklist; an entry that did not run is shown as that, so a partial
-run cannot pass for a whole one.
+run cannot pass for a whole one. A client that did not run at all keeps its column, with the reason.
 """
 
 import pytest
 
-from support.clients.entries import CLIENTS, all_entries
+from support.clients.client import Client
+from support.clients.entries import CLIENTS, Entry, all_entries
+from support.clients.other_languages import OTHER_LANGUAGES
 
 # Which client and which entry a test is about, in the properties of its report.
 PROPERTY = "checklist"
+COLUMNS: tuple[Client, ...] = (*CLIENTS, *OTHER_LANGUAGES)
 _PASSED = "yes"
 _FAILED = "**failed**"
 _NOT_RUN = "not run"
+_NOT_RUN_HERE = "not run here"
+_NOT_SELECTED = "The tests of this client were not part of the run that wrote this page."
 
 _INTRODUCTION = """# Clients
 
-Unmodified clients and one checklist. Every cell is a test that runs in `make test`, and the same stories run
-against Apache Kafka 4.3 in `make interop`. `make clients` runs the checklist and writes this page.
+Unmodified clients and one checklist. Every cell is a test: those of Python's clients and of kcat run in
+`make test`, and all of them in `make interop`, which tells the same stories to Apache Kafka 4.3 and writes
+this page.
 
-Consumers are assigned their partitions: there are no consumer groups yet, and no transactions.
+Consumers are assigned their partitions: there are no consumer groups yet, and no transactions. What a client
+sent that cannot consume, or a topic that it made and cannot describe, is looked at with confluent-kafka.
 """
 
 
@@ -43,27 +50,42 @@ class Table:
                 self._cells.setdefault((client, entry), _PASSED)
 
     def render(self) -> str:
-        names = [client.name for client in CLIENTS]
-        lines = [_INTRODUCTION, "| client | version |", "| --- | --- |"]
-        for client in CLIENTS:
-            lines.append(f"| {client.name} | {client.missing() or client.version()} |")
-        lines += ["", f"| | {' | '.join(names)} |", f"| --- | {' | '.join('---' for _ in names)} |"]
         # Numbered in the order of the page, whatever the order of the run was.
         reasons: list[str] = []
+        missing = {client.name: self._why_missing(client) for client in COLUMNS}
+        lines = [_INTRODUCTION, "| client | version |", "| --- | --- |"]
+        for client in COLUMNS:
+            reason = missing[client.name]
+            version = client.version() if reason is None else _because(_NOT_RUN_HERE, reason, reasons)
+            lines.append(f"| {client.name} | {version} |")
+        lines += ["", f"| | {' | '.join(missing)} |", f"| --- | {' | '.join('---' for _ in missing)} |"]
         for entry in all_entries():
-            cells = [self._cell(name, entry.name, reasons) for name in names]
+            cells = [self._cell(name, entry, why, reasons) for name, why in missing.items()]
             lines.append(f"| {entry.name} | {' | '.join(cells)} |")
         lines.append("")
         lines += [f"{number}. {reason}" for number, reason in enumerate(reasons, 1)]
         return "\n".join(lines) + "\n"
 
-    def _cell(self, client: str, entry: str, reasons: list[str]) -> str:
-        reason = self._skipped.get((client, entry))
+    def _why_missing(self, client: Client) -> str | None:
+        """Why the client did not run, if it did not. Who was not selected is not built only to be named."""
+        if not any(name == client.name for name, _ in (*self._cells, *self._skipped)):
+            return _NOT_SELECTED
+        return client.missing()
+
+    def _cell(self, client: str, entry: Entry, missing: str | None, reasons: list[str]) -> str:
+        if missing is not None:
+            return _because(_NOT_RUN_HERE, missing, reasons)
+        reason = self._skipped.get((client, entry.name))
         if reason is None:
-            return self._cells.get((client, entry), _NOT_RUN)
-        if reason not in reasons:
-            reasons.append(reason)
-        return f"no [{reasons.index(reason) + 1}]"
+            return self._cells.get((client, entry.name), _NOT_RUN)
+        return _because("no", reason, reasons)
+
+
+def _because(what: str, reason: str, reasons: list[str]) -> str:
+    """With the number of the reason, which is explained below the table."""
+    if reason not in reasons:
+        reasons.append(reason)
+    return f"{what} [{reasons.index(reason) + 1}]"
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -1,22 +1,38 @@
 """Steps that many stories take: send these, read them back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import time
 
 from barnabas.records.builder import NewRecord
+from barnabas.records.header import Codec
 from support.clients.client import (
+    Ability,
     Client,
+    Consumer,
     ConsumerOptions,
     Delivery,
     Message,
     ProducerOptions,
     Seen,
+    Setting,
     opened,
 )
+from support.clients.confluent import Confluent
 from support.clients.stage import Stage
 
 # Whole milliseconds of an hour ago: old enough to be told from now, and too young to be retained away.
 START_MS = int(time() - 3600) * 1000
+
+# All clients know the others.
+CODEC_NEEDS = {
+    Codec.SNAPPY: (Ability.SNAPPY,),
+    Codec.LZ4: (Ability.LZ4,),
+    Codec.ZSTD: (Ability.ZSTD,),
+}
+
+
+def codecs_of(client: Client) -> list[Codec]:
+    return [codec for codec in Codec if not any(need in client.cannot for need in CODEC_NEEDS.get(codec, ()))]
 
 
 def send(
@@ -42,11 +58,24 @@ def deliver(
     return deliveries
 
 
+def consumer(client: Client, stage: Stage, topic: str, options: ConsumerOptions) -> Consumer:
+    """The client's own; what a client sent that cannot consume is read by one that can."""
+    reader = Confluent() if Ability.CONSUME in client.cannot else client
+    return reader.consumer(stage.address, topic, options)
+
+
 def read(
     client: Client, stage: Stage, topic: str, count: int, options: ConsumerOptions | None = None
 ) -> list[Seen]:
-    with opened(client.consumer(stage.address, topic, options or ConsumerOptions())) as consumer:
-        return consumer.read(count)
+    with opened(consumer(client, stage, topic, options or ConsumerOptions())) as opened_consumer:
+        return opened_consumer.read(count)
+
+
+def settings_of(client: Client, stage: Stage, topic: str) -> Mapping[str, Setting]:
+    """As the client shows them, or one that can."""
+    reader = Confluent() if Ability.SETTINGS in client.cannot else client
+    with opened(reader.admin(stage.address)) as admin:
+        return admin.topic_settings(topic)
 
 
 def numbered(count: int, *, start: int = 0) -> list[NewRecord]:
