@@ -21,13 +21,21 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import barnabas
 from barnabas.base.kernels import compiled_kernels
 from broker_rows import Answer, more_is_better
-from report import machine, parse_options, report
+from report import Options, machine, parse_options, report
 from support.our_broker import OurBroker
 
 ROUNDS = 5
 QUICK_ROUNDS = 1
 # What a run may take before it is given up.
 RUN_S_MAX = 300
+PEERS = {
+    "aiokafka_produce": "aiokafka",
+    "aiokafka_consume": "aiokafka",
+    "aiokafka_consume_lists": "aiokafka",
+    "confluent_produce": "confluent",
+    "confluent_consume_lists": "confluent",
+    "confluent_consume_values": "confluent, values read",
+}
 CHILD = Path(__file__).with_name("client_runs.py")
 # Deleted as soon as they are not needed: the disk need not hold every run.
 BROKER = {"log.segment.delete.delay.ms": 0, "log.retention.check.interval.ms": 1000}
@@ -89,7 +97,7 @@ QUESTIONS = [
         Question(
             f"consume {name}{note}, Arrow, {partitions} partitions",
             "ours_consume_arrow",
-            "confluent_consume_lists",
+            peer,
             many,
             1_000_000,
             size,
@@ -99,15 +107,17 @@ QUESTIONS = [
         )
         for name, size, many in (("100 B", 100, 5_000_000), ("1 kB", 1000, 1_000_000))
         for codec, note, partitions in (("none", "", 1), ("none", "", 8), ("lz4", " lz4", 1))
+        for peer in ("confluent_consume_lists", "confluent_consume_values")
     ),
 ]
 
 
 class Bench:
-    def __init__(self, address: str, rounds: int, quick: bool) -> None:
+    def __init__(self, address: str, options: Options) -> None:
         self._address = address
-        self._rounds = rounds
-        self._quick = quick
+        self._rounds = QUICK_ROUNDS if options.quick else ROUNDS
+        self._quick = options.quick
+        self._memory = "fresh" if options.fresh else "kept"
         self._filled: set[str] = set()
 
     def answer(self, question: Question) -> Answer:
@@ -121,7 +131,7 @@ class Bench:
                 ours.append(mine / 1e6)
                 theirs.append(other / 1e6)
         answer = more_is_better(question.text, ours, theirs, "M records/s", question.aim)
-        return replace(answer, row=replace(answer.row, peer=question.peer.partition("_")[0]))
+        return replace(answer, row=replace(answer.row, peer=PEERS[question.peer]))
 
     def _run(self, name: str, question: Question, records: int) -> float:
         records = records // 10 if self._quick else records
@@ -161,6 +171,7 @@ class Bench:
 
     def _child(self, name: str, topic: str, records: int, size: int, codec: str) -> str:
         command = [sys.executable, str(CHILD), name, self._address, topic, str(records), str(size), codec]
+        command.append(self._memory)
         done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
         if done.returncode:
             raise SystemExit(f"{name}: {done.stderr[-3000:]}")
@@ -177,7 +188,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as name:
         broker = OurBroker(Path(name), settings=BROKER)
         with broker.running() as address:
-            bench = Bench(address, QUICK_ROUNDS if options.quick else ROUNDS, options.quick)
+            bench = Bench(address, options)
             for question in QUESTIONS:
                 answers.append(bench.answer(question))
                 print(answers[-1].line(), flush=True)

@@ -1,6 +1,6 @@
 """One client doing one thing, in a process of its own: run by bench/client.py, prints records per second.
 
-    python bench/client_runs.py TASK ADDRESS TOPIC COUNT SIZE [CODEC]
+    python bench/client_runs.py TASK ADDRESS TOPIC COUNT SIZE CODEC kept|fresh
 
 The clock runs while records move: a producer is connected and knows its topic, and everything it sent is
 acknowledged when the clock stops; a consumer has had its first records. Every client has its defaults but for
@@ -13,6 +13,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 import uvloop
+
+from barnabas.base.allocator import keep_freed_memory
 
 # How many records a consumer that gives lists is asked for at a time.
 LIST_RECORDS = 1000
@@ -225,6 +227,16 @@ async def confluent_produce(address: str, topic: str, count: int, size: int, cod
 
 
 async def confluent_consume_lists(address: str, topic: str, count: int, size: int, codec: str) -> float:
+    """`consumer.consume(...)`: messages whose values nobody looks at stay in librdkafka's memory."""
+    return confluent_consume(address, topic, count, values=False)
+
+
+async def confluent_consume_values(address: str, topic: str, count: int, size: int, codec: str) -> float:
+    """The same, and the value of each message is asked for, as whoever consumes does."""
+    return confluent_consume(address, topic, count, values=True)
+
+
+def confluent_consume(address: str, topic: str, count: int, *, values: bool) -> float:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     clock = Clock()
@@ -234,7 +246,11 @@ async def confluent_consume_lists(address: str, topic: str, count: int, size: in
     first = seen = len(consumer.consume(1, POLL_S))
     clock.start()
     while seen < count:
-        seen += len(consumer.consume(LIST_RECORDS, POLL_S))
+        found = consumer.consume(LIST_RECORDS, POLL_S)
+        seen += len(found)
+        if values:
+            for message in found:
+                message.value()
     rate = clock.rate(seen - first)
     consumer.close()
     return rate
@@ -253,12 +269,15 @@ RUNS: dict[str, Callable[[str, str, int, int, str], Awaitable[float]]] = {
         aiokafka_consume_lists,
         confluent_produce,
         confluent_consume_lists,
+        confluent_consume_values,
     )
 }
 
 
 def main() -> None:
-    name, address, topic, count, size, codec = sys.argv[1:]
+    name, address, topic, count, size, codec, memory = sys.argv[1:]
+    if memory == "kept":
+        keep_freed_memory()
 
     async def run() -> float:
         return await RUNS[name](address, topic, int(count), int(size), codec)

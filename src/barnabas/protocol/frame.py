@@ -1,10 +1,10 @@
 """Frames: a four-byte length, then that many bytes. Bytes in, frames out; no socket in sight."""
 
-import io
 from collections.abc import Iterable
 from struct import Struct
 
 from barnabas.base.errors import Malformed
+from barnabas.records.fresh_bytes import fresh_bytes
 
 _LENGTH = Struct(">i")
 
@@ -36,7 +36,7 @@ class FrameDecoder:
         # How many bytes complete the unfinished frame, its length included; 4 while that is unknown.
         self._needed = 4
         # The room of a large frame that is under way.
-        self._room: io.BytesIO | None = None
+        self._room: bytes | None = None
         self._room_left = memoryview(b"")
 
     @property
@@ -72,9 +72,7 @@ class FrameDecoder:
         if self._needed < ROOM_FROM_BYTES or self._held * ROOM_TIMES < self._needed:
             return None
         held = b"".join(self._pieces)
-        # A BytesIO lets its bytes be written to, and gives them up as they are.
-        self._room = io.BytesIO(bytes(self._needed - 4))
-        self._room_left = self._room.getbuffer()
+        self._room, self._room_left = fresh_bytes(self._needed - 4)
         self._room_left[: len(held) - 4] = held[4:]
         self._room_left = self._room_left[len(held) - 4 :]
         self._pieces = []
@@ -91,7 +89,7 @@ class FrameDecoder:
         self._room_left = memoryview(b"")
         self._held = 0
         self._needed = 4
-        return [room.getvalue()]
+        return [room]
 
     def _keep(self, data: bytes) -> None:
         self._held += len(data)

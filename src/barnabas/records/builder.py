@@ -106,6 +106,12 @@ class BatchBuilder:
         self._count += 1
         return True
 
+    def number(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        """The numbers of the producer, if they were not known before."""
+        self._producer_id = producer_id
+        self._producer_epoch = producer_epoch
+        self._base_sequence = base_sequence
+
     def build(self) -> bytes:
         """Return the batch as it stands; more may be appended after and built again."""
         assert self._count > 0, "a batch of no records would have no last offset"

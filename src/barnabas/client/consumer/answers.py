@@ -11,6 +11,8 @@ from barnabas.client.consumer.positions import Assigned
 from barnabas.client.errors import refused
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import NodeEndpoint, PartitionData
+from barnabas.protocol.schema.fields import Records
+from barnabas.records.beneath import bytes_beneath
 
 NO_REPLICA: Final = -1
 
@@ -85,21 +87,21 @@ def _take_watermarks(one: Assigned, data: PartitionData) -> None:
 
 
 def _take_records(core: Core, one: Assigned, data: PartitionData, node: int) -> bool:
-    # A copy, so that the whole answer need not be kept for as long as its last partition is unread.
-    records = bytes(data.records or b"")
+    records, start, end = _bytes_of(data.records or b"")
     try:
-        whole, next_offset, last_epoch = reach(records)
+        whole, next_offset, last_epoch = reach(records, start, end)
     except Malformed as error:
         core.stop(one, CorruptRecords(one.tp, one.fetch_offset, str(error)))
         return False
     if next_offset <= one.fetch_offset:
-        why = f"{len(records)} bytes hold no batch that is whole and ends after it"
+        why = f"{end - start} bytes hold no batch that is whole and ends after it"
         core.stop(one, CorruptRecords(one.tp, one.fetch_offset, why))
         return False
     committed = core.settings.read_committed
     aborted = data.aborted_transactions if committed else None
     arrived = Arrived(
         data=records,
+        start=start,
         whole=whole,
         from_offset=one.fetch_offset,
         next_offset=next_offset,
@@ -112,6 +114,20 @@ def _take_records(core: Core, one: Assigned, data: PartitionData, node: int) -> 
     core.positions.serve_last(one)
     core.news.set()
     return True
+
+
+def _bytes_of(records: Records) -> tuple[bytes, int, int]:
+    """The bytes that hold them, and where in them they are.
+
+    These are the whole answer if most of it is of this partition. Otherwise it is a copy, so that the answer
+    need not be kept for as long as the last of its partitions is unread.
+    """
+    found = bytes_beneath(records) if isinstance(records, memoryview) else None
+    if found is not None and 2 * len(records) >= len(found[0]):
+        data, start = found
+        return data, start, start + len(records)
+    copy = bytes(records)
+    return copy, 0, len(copy)
 
 
 def _take_error(

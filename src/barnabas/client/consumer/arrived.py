@@ -7,7 +7,7 @@ from barnabas.client.consumer.message import Message
 
 
 class Arrived:
-    """`data[:whole]` is whole batches, the rest is the beginning of one that was cut off."""
+    """`data[start:whole]` is whole batches of this partition. What else is in `data` is not looked at."""
 
     __slots__ = (
         "aborted",
@@ -20,6 +20,7 @@ class Arrived:
         "node",
         "reader",
         "rest",
+        "start",
         "whole",
     )
 
@@ -27,6 +28,7 @@ class Arrived:
         self,
         *,
         data: bytes,
+        start: int = 0,
         whole: int,
         from_offset: int,
         next_offset: int,
@@ -36,6 +38,7 @@ class Arrived:
         node: int,
     ) -> None:
         self.data: Final = data
+        self.start: Final = start
         self.whole: Final = whole
         self.from_offset: Final = from_offset
         # After the last whole batch, and the leader epoch of that batch.
@@ -54,11 +57,19 @@ class Arrived:
 
     @property
     def size(self) -> int:
+        """What it keeps in memory."""
         return len(self.data)
 
     def open(self, topic: str, partition: int, *, check_crc: bool) -> BatchReader:
         if self.reader is None:
             self.reader = BatchReader(
-                topic, partition, self.data, self.whole, self.from_offset, check_crc, self.aborted
+                topic,
+                partition,
+                self.data,
+                self.start,
+                self.whole,
+                self.from_offset,
+                check_crc,
+                self.aborted,
             )
         return self.reader

@@ -77,7 +77,7 @@ class TableMaker:
     def _columns(self, one: Assigned, arrived: Arrived, end: int) -> Fetched:
         assert one.position is not None, f"{one.tp} is read without a position"
         return decode_fetched(
-            memoryview(arrived.data)[:end],
+            memoryview(arrived.data)[arrived.start : end],
             from_offset=one.position,
             aborted=[(producer, first) for first, producer in arrived.aborted],
             partial_tail=False,
@@ -121,7 +121,7 @@ class TableMaker:
 
 
 def _batch_starts(arrived: Arrived) -> list[int]:
-    starts, at = [], 0
+    starts, at = [], arrived.start
     while at < arrived.whole:
         starts.append(at)
         at += batch_size(arrived.data, at, arrived.whole)

@@ -36,13 +36,12 @@ CREATE_TIME: Final = TimestampType.CREATE_TIME
 LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 
 
-def reach(data: bytes) -> tuple[int, int, int]:
-    """Hop over the whole batches of an answer: their bytes, the offset after them, the last one's epoch.
+def reach(data: bytes, start: i64, end: i64) -> tuple[int, int, int]:
+    """Hop over the whole batches of data[start:end]: their end, the offset after them, the last one's epoch.
 
-    Without a whole batch these are 0, -1 and -1. Nothing is checked but the lengths.
+    Without a whole batch these are `start`, -1 and -1. Nothing is checked but the lengths.
     """
-    at: i64 = 0
-    end: i64 = len(data)
+    at: i64 = start
     last: i64 = -1
     while at < end:
         size = batch_size(data, at, end)
@@ -51,7 +50,7 @@ def reach(data: bytes) -> tuple[int, int, int]:
         last = at
         at += size
     if last < 0:
-        return 0, -1, -1
+        return start, -1, -1
     next_offset: i64 = read_i64_be(data, last) + i64(read_i32_be(data, last + LAST_OFFSET_DELTA_AT)) + 1
     return at, next_offset, i64(read_i32_be(data, last + LEADER_EPOCH_AT))
 
@@ -92,16 +91,17 @@ class BatchReader:
         topic: str,
         partition: i64,
         data: bytes,
+        start: i64,
         end: i64,
         from_offset: i64,
         check_crc: bool,
         aborted: list[tuple[int, int]],
     ) -> None:
-        """`data[:end]` is whole batches; `aborted` has (first offset, producer id), as Walk wants them."""
+        """`data[start:end]` is whole batches; `aborted` has (first offset, producer id), as for Walk."""
         self.topic = topic
         self.partition: i64 = partition
         self.data = data
-        self.at: i64 = 0
+        self.at: i64 = start
         self.end: i64 = end
         self.next_offset: i64 = from_offset
         self.last_epoch: i64 = -1

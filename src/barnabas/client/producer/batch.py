@@ -107,8 +107,9 @@ class Batch:
         """The bytes to send. No record goes in after this."""
         if self.data is None:
             assert self.builder is not None, "a batch without content"
-            data = self.builder.build()
-            self.data = data if self.identity is None else stamped(data, self.identity, self.sequence)
+            if self.identity is not None:
+                self.builder.number(self.identity.producer_id, self.identity.epoch, self.sequence)
+            self.data = self.builder.build()
             self.builder = None
         return self.data
 

@@ -8,8 +8,16 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from barnabas.base.crc32c import crc32c
-from barnabas.records.header import ATTRIBUTES_AT, COUNT_AT, CRC_AT, MAX_TIMESTAMP_AT, PRODUCER_ID_AT
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    COUNT_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    MAX_TIMESTAMP_AT,
+    PRODUCER_ID_AT,
+)
 
+FROM_0: Final = bytes(8)
 _NUMBERS: Final = Struct(">qhi")
 _CRC: Final = Struct(">I")
 _COUNT: Final = Struct(">i")
@@ -24,11 +32,18 @@ class Identity(NamedTuple):
 
 
 def stamped(data: bytes, identity: Identity, sequence: int) -> bytes:
-    """The same batch with these numbers, and the CRC that goes with them."""
-    batch = bytearray(data)
-    _NUMBERS.pack_into(batch, PRODUCER_ID_AT, identity.producer_id, identity.epoch, sequence)
-    _CRC.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
-    return bytes(batch)
+    """The same batch with these numbers, from offset 0, and the CRC that goes with them."""
+    head = bytearray(data[:HEADER_SIZE])
+    head[: len(FROM_0)] = FROM_0
+    _NUMBERS.pack_into(head, PRODUCER_ID_AT, identity.producer_id, identity.epoch, sequence)
+    records = memoryview(data)[HEADER_SIZE:]
+    _CRC.pack_into(head, CRC_AT, crc32c(records, crc32c(head[ATTRIBUTES_AT:])))
+    return b"".join((head, records))
+
+
+def from_0(data: bytes) -> bytes:
+    """The same batch from offset 0, which is all that a broker takes. The CRC does not cover it."""
+    return FROM_0 + data[len(FROM_0) :]
 
 
 def record_count(data: bytes) -> int:

@@ -14,14 +14,13 @@ from barnabas.client.partitioning.murmur2 import murmur2_partition, murmur2_part
 from barnabas.client.producer.errors import BadPartition
 from barnabas.client.producer.partitioner import STICK, Choose
 from barnabas.client.producer.settings import ProducerSettings
+from barnabas.client.producer.stamp import from_0
 from barnabas.records.columns_write import UnfitColumns, encode_columns
 
 # Larger batches than for single records: nothing waits for them to fill. A broker takes 1,048,588 bytes.
 TABLE_BATCH_BYTES: Final = 1_000_000
 # So much of a table is encoded at a time, before it is known whether there is room for it.
 PIECE_BYTES: Final = 4 * 1024 * 1024
-
-_FROM_0: Final = bytes(8)
 
 
 def pieces(table: "pa.Table | pa.RecordBatch") -> "Iterator[pa.Table]":
@@ -104,8 +103,8 @@ def encode(table: "pa.Table", settings: ProducerSettings, timestamp_ms: int) -> 
         batch_bytes=min(most, max(settings.batch_size, TABLE_BATCH_BYTES)),
         timestamp_ms=timestamp_ms,
     )
-    # Offsets run on from one to the next. A broker takes only 0 from a producer; the CRC does not cover it.
-    return batches[:1] + [_FROM_0 + data[len(_FROM_0) :] for data in batches[1:]]
+    # Offsets run on from one to the next. With its producer's numbers each gets offset 0 as well (stamp.py).
+    return batches if settings.enable_idempotence else [from_0(data) for data in batches]
 
 
 def hashes_with_murmur2(key_hash: object) -> bool:

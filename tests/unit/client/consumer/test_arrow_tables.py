@@ -15,6 +15,9 @@ from support.requests import batch
 
 ENOUGH = 1 << 30
 
+# What else is in an answer.
+HEAD, TAIL = b"before", b"after"
+
 
 class Desk:
     """One partition with what has arrived of it."""
@@ -27,9 +30,10 @@ class Desk:
         self.arrive(b"".join(batches))
 
     def arrive(self, data: bytes) -> None:
-        whole, next_offset, epoch = reach(data)
+        whole, next_offset, epoch = reach(HEAD + data + TAIL, len(HEAD), len(HEAD + data))
         arrived = Arrived(
-            data=data,
+            data=HEAD + data + TAIL,
+            start=len(HEAD),
             whole=whole,
             from_offset=self.one.fetch_offset,
             next_offset=next_offset,

@@ -15,6 +15,8 @@ from support.consumer_worlds import log_of
 from support.sample_records import LARGE_RECORDS, ODD_RECORDS
 
 pytestmark = pytest.mark.kernel
+# What else is in an answer.
+HEAD, TAIL = b"before", b"after"
 MARKER = b"\0\0" + b"\0\0\0\7"
 
 
@@ -25,9 +27,17 @@ def batch_of(records: list[NewRecord], first: int, *, append_ms: int | None = No
 
 
 def reader_of(data: bytes, start: int = 0, **given: object) -> BatchReader:
-    whole, _, _ = reach(data)
+    answer = HEAD + data + TAIL
+    whole, _, _ = reach(answer, len(HEAD), len(HEAD + data))
     aborted: list[tuple[int, int]] = given.pop("aborted", [])  # type: ignore[assignment]
-    return BatchReader("orders", 0, data, whole, start, bool(given.get("check_crc", True)), aborted)
+    check_crc = bool(given.get("check_crc", True))
+    return BatchReader("orders", 0, answer, len(HEAD), whole, start, check_crc, aborted)
+
+
+def reach_of(data: bytes) -> tuple[int, int, int]:
+    """How far whole batches go in an answer that has more in it."""
+    end, next_offset, epoch = reach(HEAD + data + TAIL, len(HEAD), len(HEAD + data))
+    return end - len(HEAD), next_offset, epoch
 
 
 def as_record(message: Message) -> Record:
@@ -94,23 +104,23 @@ def test_a_tail_that_is_cut_off_is_not_reached() -> None:
     first, second = log_of(2, 2)
 
     for cut in range(1, len(second)):
-        assert reach(first + second[:cut]) == (len(first), 2, 0)
-    assert reach(second[:-1]) == (0, -1, -1)
-    assert reach(b"") == (0, -1, -1)
+        assert reach_of(first + second[:cut]) == (len(first), 2, 0)
+    assert reach_of(second[:-1]) == (0, -1, -1)
+    assert reach_of(b"") == (0, -1, -1)
 
 
 def test_reach_tells_the_end_and_the_epoch_of_the_last_batch() -> None:
     data = b"".join([*log_of(2, epoch=1), *log_of(3, epoch=4, first=2)])
 
-    assert reach(data) == (len(data), 5, 4)
+    assert reach_of(data) == (len(data), 5, 4)
     assert claimed_next_offset(data, 0) == 2
 
 
 def test_what_is_no_batch_is_told() -> None:
     with pytest.raises(UnsupportedMagic):
-        reach(bytes(16) + b"\x01" + bytes(50))
+        reach_of(bytes(16) + b"\x01" + bytes(50))
     with pytest.raises(CorruptBatch):
-        reach(bytes(8) + (10).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(60))
+        reach_of(bytes(8) + (10).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(60))
 
 
 def test_a_corrupt_batch_comes_after_the_messages_before_it_and_again() -> None:
@@ -121,7 +131,7 @@ def test_a_corrupt_batch_comes_after_the_messages_before_it_and_again() -> None:
     for _ in range(2):
         with pytest.raises(CorruptBatch, match="CRC"):
             reader.take(100)
-    assert (reader.next_offset, reader.at) == (2, len(first))
+    assert (reader.next_offset, reader.at) == (2, len(HEAD + first))
 
 
 def test_the_crc_is_not_looked_at_if_nobody_wants_that() -> None:

@@ -27,7 +27,7 @@ class Desk:
 
     def arrive(self, one: Assigned, *counts: int, end: int = 100, data: bytes | None = None) -> Arrived:
         records = data if data is not None else b"".join(log_of(*counts, first=one.fetch_offset))
-        whole, next_offset, epoch = reach(records)
+        whole, next_offset, epoch = reach(records, 0, len(records))
         arrived = Arrived(
             data=records,
             whole=whole,

@@ -10,10 +10,12 @@ from barnabas.client.partitioning.murmur2 import murmur2_partition
 from barnabas.client.producer.errors import BadPartition
 from barnabas.client.producer.partitioner import chooser_of
 from barnabas.client.producer.settings import ProducerSettings, producer_settings
+from barnabas.client.producer.stamp import Identity, stamped
 from barnabas.client.producer.table import PIECE_BYTES, by_partition, encode, hashes_with_murmur2, pieces
 from barnabas.records.columns_write import UnfitColumns
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import read_header
+from barnabas.records.validate import check_batch
 
 COUNT, STICKY = 5, 3
 
@@ -99,11 +101,19 @@ def test_a_partition_column_of_text_is_refused() -> None:
         divided(pa.table({"value": [b"a"], "partition": ["0"]}))
 
 
-def test_batches_of_a_table_all_begin_at_offset_0() -> None:
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_batches_of_a_table_all_begin_at_offset_0(idempotent: bool) -> None:
     table = pa.table({"value": [b"x" * 1000] * 3000})
-    batches = encode(table, settings(), 123)
+    batches = encode(table, settings(enable_idempotence=idempotent), 123)
+    if idempotent:
+        batches = [stamped(data, Identity(7, 3), number) for number, data in enumerate(batches)]
 
     assert len(batches) > 2
+    for number, data in enumerate(batches):
+        check_batch(data)
+        header = read_header(data)
+        numbers = (header.producer_id, header.producer_epoch, header.base_sequence)
+        assert numbers == ((7, 3, number) if idempotent else (-1, -1, -1))
     assert {read_header(data).base_offset for data in batches} == {0}
     assert all(len(data) <= 1_048_576 for data in batches)
     assert sum(read_header(data).count for data in batches) == 3000
