@@ -1,14 +1,15 @@
 """What the value of a setting may be, with the words for it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from barnabas.base.values import value
 
 # None only where a setting may be left unset. Lists are tuples: hashable, and they stay as they are.
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rule:
     """`text` continues the sentence "it must be ..."."""
 

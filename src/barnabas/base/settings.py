@@ -9,12 +9,12 @@ or a broker. What a value may be is in setting_rules.py.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
 
 from barnabas.base.errors import Malformed
 from barnabas.base.setting_rules import Rule, Value
+from barnabas.base.values import value
 
 # Longer than any number that fits; what is longer is refused before it is converted.
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,64}")
@@ -57,7 +57,7 @@ class InvalidSetting(Malformed):
         self.value = value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Synonym:
     """Another name under which a setting can be given one level up, perhaps in a larger unit."""
 
@@ -152,8 +152,7 @@ def parse_settings(
     """
     for name, text in given.items():
         if name not in declared:
-            near = get_close_matches(name, declared, n=1)
-            raise InvalidSetting(name, text, "no such setting" + (f"; is {near[0]} meant?" if near else ""))
+            raise _unknown(declared, name, text)
     values: dict[str, Any] = {}
     for name, one in declared.items():
         own = given.get(name)
@@ -161,6 +160,14 @@ def parse_settings(
         if value is not None:
             values[one.attribute] = value
     return values
+
+
+def _unknown(declared: Mapping[str, Setting], name: str, text: str) -> InvalidSetting:
+    # Imported for this sentence alone: a start does not pay for it.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, declared, n=1)
+    return InvalidSetting(name, text, "no such setting" + (f"; is {near[0]} meant?" if near else ""))
 
 
 def parse_value(name: str, kind: SettingType, text: str) -> Value:

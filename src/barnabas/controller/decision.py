@@ -1,9 +1,9 @@
 """What a decision is: records to be written, and the answer that may be given once they are committed."""
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from barnabas.base.errors import BarnabasError
+from barnabas.base.values import value
 from barnabas.protocol.error_codes import ErrorCode
 
 # Kafka's limits on what one request may change.
@@ -26,7 +26,7 @@ class Contact(NamedTuple):
     is_new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Decision:
     """`records` are one batch if `atomic`; otherwise they may be cut into several, in their order."""
 

@@ -1,12 +1,13 @@
 """What decisions need to know beside the image and the request."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from barnabas.base.settings import InvalidSetting
+from barnabas.base.values import value
 from barnabas.controller.sessions import Sessions
 from barnabas.metadata.image import ConfigResource
 
@@ -41,16 +42,16 @@ SUPPORTED_FEATURES: Final[Mapping[str, FeatureRange]] = MappingProxyType(
 
 def _no_broker_config(configs: Mapping[str, str], broker: str) -> None:
     """The validator of a controller that was given none: what cannot be checked is not taken."""
-    for name, value in configs.items():
-        raise InvalidSetting(name, value, f"cannot be changed on broker {broker!r}")
+    for name, text in configs.items():
+        raise InvalidSetting(name, text, f"cannot be changed on broker {broker!r}")
 
 
 def _no_other_config(resource: ConfigResource, configs: Mapping[str, str]) -> None:
-    for name, value in configs.items():
-        raise InvalidSetting(name, value, f"cannot be set for {resource.name!r}")
+    for name, text in configs.items():
+        raise InvalidSetting(name, text, f"cannot be set for {resource.name!r}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ControllerSettings:
     """The settings that the controller goes by. Times are in milliseconds."""
 

@@ -5,15 +5,16 @@ not fenced begins a new session. Time is monotonic and handed in.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from barnabas.base.values import value
 from barnabas.controller.decision import Contact
 
 _EVERYTHING: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Session:
     """`shutdown_offset` is that of the last record of its controlled shutdown, None if it is in none.
 

@@ -5,11 +5,12 @@ that stayed the same. So whoever holds an image sees one moment of the cluster, 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from barnabas.base.ids import Uuid
+from barnabas.base.values import value
 from barnabas.protocol.stored.cluster_nodes import RegisterBrokerRecord, RegisterControllerRecord
 
 NO_LEADER: Final = -1
@@ -31,7 +32,7 @@ GROUP_RESOURCE: Final = 32
 ALL_BROKERS: Final = ConfigResource(BROKER_RESOURCE, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class PartitionImage:
     """One partition. Lists are tuples; `directories` is parallel to `replicas`."""
 
@@ -49,7 +50,7 @@ class PartitionImage:
     partition_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TopicImage:
     """One topic. Its partitions are numbered from 0 without holes."""
 
@@ -58,7 +59,7 @@ class TopicImage:
     partitions: tuple[PartitionImage, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class BrokerImage:
     """One registered broker, alive or not. `registration` is what it said of itself."""
 
@@ -80,7 +81,7 @@ def _nothing() -> Mapping[Any, Any]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MetadataImage:
     """`offset` is that of the last record that is in it, -1 if there is none; `epoch` is that record's."""
 

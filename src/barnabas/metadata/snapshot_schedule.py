@@ -4,10 +4,10 @@ After so many bytes of records, so that a start has little to replay; and after 
 anything new at all, so that the log can be cut.
 """
 
-from dataclasses import dataclass
+from barnabas.base.values import value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class SnapshotSchedule:
     """metadata.log.max.record.bytes.between.snapshots; metadata.log.max.snapshot.interval.ms, 0 is never."""
 

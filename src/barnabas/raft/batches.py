@@ -5,9 +5,9 @@ has, or in the version that comes with it: Versioned(record, version).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from barnabas.base.errors import Malformed
+from barnabas.base.values import value
 from barnabas.protocol.schema.struct import schema_of
 from barnabas.protocol.stored.control import LeaderChangeMessage, LeaderChangeMessageVoter
 from barnabas.protocol.stored.framing import (
@@ -25,7 +25,7 @@ from barnabas.records.header import HEADER_SIZE, BatchHeader, read_header
 from barnabas.records.validate import check_batch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class CommittedBatch:
     """What was appended at once, and is there for good. A control batch comes without records."""
 

@@ -1,13 +1,12 @@
 """What a leader can tell of its quorum, for DescribeQuorum (pure)."""
 
-from dataclasses import dataclass
-
 from barnabas.base.ids import Uuid
+from barnabas.base.values import value
 from barnabas.raft.facts import NONE, Voter
 from barnabas.raft.replicas import Replica, Replicas
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ReplicaDescription:
     """One replica. Times are milliseconds since 1970; -1 for what is not known."""
 
@@ -18,7 +17,7 @@ class ReplicaDescription:
     last_caught_up_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class QuorumDescription:
     leader: int
     epoch: int
@@ -27,7 +26,7 @@ class QuorumDescription:
     observers: tuple[ReplicaDescription, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Times:
     """Now on both clocks, to tell a time on the one as a time on the other."""
 

@@ -1,20 +1,20 @@
 """What the core wants done (pure). The driver does it in order, and takes in no other event meanwhile."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from barnabas.base.values import value
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.raft.facts import Election, OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PersistState:
     """Write it to the disk itself. What comes after this tells others about it, or counts on it."""
 
     election: Election
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class SendVote:
     to: int
     epoch: int
@@ -22,20 +22,20 @@ class SendVote:
     pre_vote: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class SendBeginEpoch:
     to: int
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class SendEndEpoch:
     to: int
     epoch: int
     successors: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class SendFetch:
     to: int
     epoch: int
@@ -45,7 +45,7 @@ class SendFetch:
     serial: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class InstallSnapshot:
     """Get this snapshot from the leader, start the log anew behind it, and say SnapshotInstalled.
 
@@ -58,7 +58,7 @@ class InstallSnapshot:
     serial: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class AppendLeaderChange:
     """The first record of an epoch: who leads, and who has voted for it."""
 
@@ -66,28 +66,28 @@ class AppendLeaderChange:
     granting: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppendFetched:
     """Append what the leader sent, and say Flushed when it is on the disk."""
 
     records: object
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TruncateTo:
     """Cut the log here, and say Truncated."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HighWatermarkAdvanced:
     """Everything before it is committed: it will be in the log of every leader to come."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class BecameLeader:
     """Records may be appended in this epoch, which starts at this offset."""
 
@@ -95,14 +95,14 @@ class BecameLeader:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LostLeadership:
     """No more records may be appended in this epoch."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeaderChanged:
     """Somebody leads, or nobody does any more."""
 
@@ -110,7 +110,7 @@ class LeaderChanged:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class VoteAnswer:
     error: ErrorCode
     leader: int | None
@@ -118,7 +118,7 @@ class VoteAnswer:
     granted: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class EpochAnswer:
     """For BeginQuorumEpoch and EndQuorumEpoch, and whether FetchSnapshot may go on."""
 
@@ -127,7 +127,7 @@ class EpochAnswer:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class FetchAnswer:
     """At most one of the last three is set: where the logs part, what to load instead, where to read from."""
 

@@ -4,19 +4,19 @@ Requests come from other nodes, and their effects hold one answer. What comes ba
 what was asked, because an answer may be late. An error is the wire's code for it.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from barnabas.base.values import value
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.raft.facts import OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Tick:
     """Some time has passed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class VoteRequested:
     """A node wants to lead. With `pre_vote` it only asks whether it would be elected. (KIP-996)"""
 
@@ -26,7 +26,7 @@ class VoteRequested:
     pre_vote: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class VoteAnswered:
     voter: int
     asked_epoch: int
@@ -37,7 +37,7 @@ class VoteAnswered:
     granted: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class BeginEpochRequested:
     """A node says that it leads."""
 
@@ -45,7 +45,7 @@ class BeginEpochRequested:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class BeginEpochAnswered:
     voter: int
     asked_epoch: int
@@ -54,7 +54,7 @@ class BeginEpochAnswered:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class EndEpochRequested:
     """The leader stops leading, and says who has most of its log, the best first."""
 
@@ -63,7 +63,7 @@ class EndEpochRequested:
     successors: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class EndEpochAnswered:
     voter: int
     asked_epoch: int
@@ -72,7 +72,7 @@ class EndEpochAnswered:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class FetchRequested:
     """A node has everything before `offset` on its disk, the last of it of `last_epoch`, and wants more."""
 
@@ -82,7 +82,7 @@ class FetchRequested:
     last_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class SnapshotRequested:
     """A node reads a snapshot. What it gets is not our affair, but it has been heard of."""
 
@@ -90,7 +90,7 @@ class SnapshotRequested:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class FetchAnswered:
     """The records are what the driver makes of them; None without any."""
 
@@ -106,40 +106,40 @@ class FetchAnswered:
     records: object | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unanswered:
     """What was asked of this node did not reach it, or its answer made no sense."""
 
     peer: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HeardFrom:
     """The leader sent a part of a snapshot."""
 
     peer: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Flushed:
     """Everything of our log before this offset is on the disk."""
 
     upto: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Truncated:
     """The log was cut as it was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotInstalled:
     """The leader's snapshot is here, and the log goes on behind it; or it could not be had any more."""
 
     serial: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ResignRequested:
     """The node is about to stop."""
 

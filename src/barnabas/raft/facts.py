@@ -1,9 +1,9 @@
 """The small facts that everything in this room speaks of."""
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.base.values import value
 
 METADATA: Final = TopicPartition("__cluster_metadata", 0)
 # Fixed for all clusters: AAAAAAAAAAAAAAAAAAAAAQ.
@@ -43,7 +43,7 @@ class Voter(NamedTuple):
     directory_id: Uuid = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Election:
     """What a node must not forget: the epoch, and in it the leader or the one it voted for."""
 

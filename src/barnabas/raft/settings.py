@@ -1,14 +1,13 @@
 """The quorum's settings: Kafka's names and defaults, as a plain value."""
 
-from dataclasses import dataclass
-
+from barnabas.base.values import value
 from barnabas.storage.config import LogConfig
 
 # The largest batch that a controller writes, and so the least that a segment must hold.
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class QuorumSettings:
     """controller.quorum.* and metadata.*, in the order of Kafka's documentation."""
 

@@ -7,10 +7,10 @@ complete. The format is Kafka's. Reading and writing wait for the disk: they are
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from barnabas.base.errors import Malformed
+from barnabas.base.values import value
 from barnabas.protocol.stored.control import SnapshotFooterRecord, SnapshotHeaderRecord
 from barnabas.protocol.stored.framing import decode_control, encode_control
 from barnabas.raft.batches import decode_values, encode_record
@@ -76,7 +76,7 @@ def remove_snapshots(fs: FileSystem, directory: str, gone: Iterable[OffsetAndEpo
 # Reading
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Snapshot:
     """A snapshot that was read: its CRCs are right, and header and footer are where they must be."""
 

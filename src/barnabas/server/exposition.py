@@ -9,11 +9,12 @@ is this file, so the core install does without the dependency; its parser is the
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from math import isfinite
 from typing import Final, NamedTuple
+
+from barnabas.base.values import value
 
 # So many lines are made at a time; in between others get their turn.
 PIECE_LINES: Final = 1_000
@@ -34,7 +35,7 @@ class Dialect(StrEnum):
     OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Metric:
     """One family: what it is called, what it means, and which labels its samples have.
 

@@ -1,10 +1,10 @@
 """Where the numbers of metrics.py are kept, and what has to be measured for them (pure)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.values import value
 from barnabas.metadata.image import MetadataImage
 from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
@@ -15,7 +15,7 @@ from barnabas.server.request_stats import RequestStats
 from barnabas.storage.manager import LogManager
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ProcessFigures:
     """What the operating system says of this process."""
 
@@ -33,7 +33,7 @@ class Space(NamedTuple):
     total_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Sources:
     """Where the numbers are."""
 

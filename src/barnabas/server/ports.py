@@ -1,15 +1,15 @@
 """The world outside, as a node sees it. The simulator hands in another one."""
 
-from dataclasses import dataclass
 from random import Random
 
 from barnabas.base.checksum import Checksums
 from barnabas.base.clock import Clock
 from barnabas.base.executor import Executor
+from barnabas.base.values import value
 from barnabas.storage.files import FileSystem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Ports:
     """Files, time, chance, and where blocking work runs."""
 

@@ -13,6 +13,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.executor import Executor
 from barnabas.base.ids import TopicPartition
 from barnabas.base.tasks import together
+from barnabas.base.values import value
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.directory.partition_metadata import read_partition_metadata
@@ -29,7 +30,7 @@ Configs = Callable[[TopicPartition], LogConfig]
 Loaded = Callable[[TopicPartition, Opened | StorageError], None]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Progress:
     """How far the loading of one directory is."""
 

@@ -7,10 +7,10 @@ that the log never starts where its followers have not been.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
+from barnabas.base.values import value
 from barnabas.storage.config import LogConfig
 
 NO_TIMESTAMP: Final = -1
@@ -24,7 +24,7 @@ class Reason(Enum):
     TIME = "retention.ms"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class SegmentFacts:
     """One segment. The end offset is the next segment's base offset, or the end of the log."""
 
@@ -40,7 +40,7 @@ class SegmentFacts:
         return self.largest_timestamp if self.largest_timestamp >= 0 else self.modified_ms
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Departure:
     """One segment that goes. `why` is for the log line."""
 
@@ -49,7 +49,7 @@ class Departure:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Decision:
     """What is to be done, in this order: roll, move the log start, remove the segments."""
 

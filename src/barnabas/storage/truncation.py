@@ -6,10 +6,10 @@ counts: otherwise old batches could come back behind new ones.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from barnabas.base.executor import Executor
+from barnabas.base.values import value
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.errors import CorruptFile, CorruptLog, StorageError
 from barnabas.storage.files import FileSystem, write_atomically
@@ -32,7 +32,7 @@ class ChangedMeanwhile(StorageError):
         super().__init__(f"log {log.tp} was appended to while it was truncated")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cut:
     """Where to cut: the first byte to go in the last segment that stays, and what is known then."""
 

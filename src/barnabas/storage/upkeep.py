@@ -7,11 +7,11 @@ log that cannot be compacted is left alone until the next start, and says so.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from barnabas.base.tasks import together
+from barnabas.base.values import value
 from barnabas.storage.cleaner.build import KeysDoNotFit
 from barnabas.storage.cleaner.clean import clean, dirty_log
 from barnabas.storage.cleaner.facts import CleanedTooLarge, CleaningStopped
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _FOREVER: Final = 0x7FFFFFFFFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class UpkeepSettings:
     """How often, and how much. The names and defaults are those of Kafka's broker settings."""
 

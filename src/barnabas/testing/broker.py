@@ -14,7 +14,6 @@ import os
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -25,6 +24,8 @@ from barnabas.testing.plans import Plan, TopicPlan
 from barnabas.testing.settings import as_text, given_settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from barnabas.client.blocking import Admin, Consumer, Producer
     from barnabas.client.consumer.message import Message
     from barnabas.server.broker import Broker as ServerBroker
@@ -168,10 +169,13 @@ class Broker:
         return int(self.bootstrap.rpartition(":")[2])
 
     @property
-    def directory(self) -> Path:
+    def directory(self) -> "Path":
         """Where its logs are, in Kafka's format."""
         if self._directory is None:
             raise BrokerStopped("the broker was not started")
+        # Few tests ask, and its import would be a good part of a broker's start.
+        from pathlib import Path
+
         return Path(self._directory)
 
     # Topics

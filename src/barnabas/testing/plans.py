@@ -1,10 +1,11 @@
 """What to start, as plain values: they pass from the user's thread to the broker's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from barnabas.base.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TopicPlan:
     """A topic to create. Without partitions it has as many as num.partitions says."""
 
@@ -13,7 +14,7 @@ class TopicPlan:
     settings: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Plan:
     """A broker. Port 0 is any that is free."""
 

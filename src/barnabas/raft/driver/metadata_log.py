@@ -8,16 +8,16 @@ cut off by a restart.
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from barnabas.base.values import value
 from barnabas.raft.facts import METADATA, OffsetAndEpoch
 from barnabas.storage.directory.checkpoints import RECOVERY_POINTS, write_offsets
 from barnabas.storage.files import File, FileSystem
 from barnabas.storage.log import Log
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SyncJob:
     """What has to be synced so that everything before `upto` is safe, if the log is not cut meanwhile."""
 

@@ -5,11 +5,11 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.tasks import Tasks
+from barnabas.base.values import value
 from barnabas.server.api import Context
 from barnabas.server.request_stats import RequestStats
 
@@ -29,7 +29,7 @@ _SWEEP_MS_MAX: Final = 60_000
 _LATE_MS: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ConnectionLimits:
     """Replaced as a whole when a setting changes. A negative idle time is no limit, as in Kafka."""
 

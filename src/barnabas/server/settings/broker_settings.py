@@ -7,11 +7,12 @@ directories. What topics fall back on has no fields: storage/config.py reads `to
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final
 
 from barnabas.base.setting_rules import Value
+from barnabas.base.values import value
 from barnabas.server.settings.catalog import BROKER, find
 from barnabas.server.settings.declare import Support
 from barnabas.server.settings.endpoints import Endpoint, Voter, parse_overrides
@@ -28,7 +29,7 @@ TOPIC_FALLBACKS: Final = frozenset(
 _FLUSH_CHECK_MAX_MS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class BrokerSettings:
     """One value for every setting that works. Never changed: a change makes new ones (dynamic.py)."""
 

@@ -1,7 +1,6 @@
 """All settings that a broker knows, by name."""
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from barnabas.base.settings import InvalidSetting
@@ -69,5 +68,8 @@ def find(name: str, declared: Mapping[str, ServerSetting] = BROKER) -> ServerSet
     # The value of an unknown setting is not shown: it might be a secret.
     if name.startswith(LISTENER_PREFIX):
         raise InvalidSetting(name, "(hidden)", "a listener cannot have settings of its own yet")
+    # Imported for this sentence alone: a start does not pay for it.
+    from difflib import get_close_matches
+
     near = get_close_matches(name, declared, n=1)
     raise InvalidSetting(name, "(hidden)", "no such setting" + (f"; is {near[0]} meant?" if near else ""))

@@ -12,6 +12,7 @@ from typing import Final, TypedDict, Unpack
 
 from barnabas.base.setting_rules import Rule, Value
 from barnabas.base.settings import InvalidSetting, Setting, SettingType, parse_value
+from barnabas.base.values import value
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -32,7 +33,7 @@ class Support(Enum):
     UNSUPPORTED = "not supported"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Status:
     """`reason` says in a user's words why a setting does not work; it is empty for one that does."""
 

@@ -6,11 +6,11 @@ are kept in capitals, as Kafka does. A host is not looked up: that would be IO.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from ipaddress import ip_address
+from dataclasses import replace
 from typing import Final
 
 from barnabas.base.settings import InvalidSetting
+from barnabas.base.values import value
 
 PLAINTEXT: Final = "PLAINTEXT"
 PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -23,7 +23,7 @@ _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]+")
 _WHOLE: Final = re.compile(r"[0-9]{1,10}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Endpoint:
     """One listener. An empty host is every address to listen on, and to advertise the machine's own name;
     port 0 is any free port, and to advertise the one that the listener got."""
@@ -38,7 +38,7 @@ class Endpoint:
         return replace(self, host=self.host or hostname, port=self.port or port)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Voter:
     """One member of the quorum."""
 
@@ -117,6 +117,9 @@ def _check_ports(name: str, text: str, endpoints: tuple[Endpoint, ...]) -> None:
 
 def _ip_version(host: str) -> int:
     """4 or 6, and 0 for a name."""
+    # Few brokers have two listeners on one port, and a start does not pay for what only they need.
+    from ipaddress import ip_address
+
     try:
         return ip_address(host).version
     except ValueError:

@@ -1,11 +1,11 @@
 """Settings that have to fit together: who the node is, its listeners and its quorum, and limits on limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.base.setting_rules import Value
 from barnabas.base.settings import InvalidSetting
+from barnabas.base.values import value
 from barnabas.server.settings.catalog import BROKER
 from barnabas.server.settings.endpoints import (
     PLAINTEXT,
@@ -41,7 +41,7 @@ def node_id(given: Mapping[str, str], values: Values) -> int:
     return number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Listeners:
     """Where the node listens, apart for brokers and controllers, and what it tells others."""
 

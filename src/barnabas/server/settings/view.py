@@ -6,12 +6,12 @@ first comes: retention.ms of a topic says nothing of log.retention.hours unless 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from barnabas.base.setting_rules import Value
 from barnabas.base.settings import Setting, SettingType, format_value
+from barnabas.base.values import value
 from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP
 from barnabas.server.settings.resources import GROUP_PREFIX
 from barnabas.storage.config import LogConfig
@@ -30,7 +30,7 @@ class Source(IntEnum):
     GROUP_CONFIG = 8
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Given:
     """One place where a setting is given. The value of a sensitive one is None."""
 
@@ -39,7 +39,7 @@ class Given:
     source: Source
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Shown:
     """One row. The value of a sensitive setting is None."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.base.values import value
 from barnabas.storage.cleaner.grouping import Source
 from barnabas.storage.cleaner.key_map import LOAD_FACTOR
 from barnabas.storage.errors import StorageError
@@ -14,7 +15,7 @@ from barnabas.storage.segment.txn_index import AbortedTxn
 CLEANED_BYTES_MAX: Final = 0x7FFFFFFF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class CleaningFacts:
     """All that a run has to know."""
 
@@ -43,7 +44,7 @@ class CleaningFacts:
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class CleanedGroup:
     """Files under .cleaned names, synced, that may take the place of some segments."""
 

@@ -1,14 +1,15 @@
 """Which segments are compacted into one (pure), so that a log does not end up as many small files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from barnabas.base.values import value
 
 # Offsets in an index are 32 bits, counted from the base offset.
 OFFSETS_MAX: Final = 0x7FFFFFFF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Source:
     """A segment that is to be compacted: no longer written to, and not to be removed meanwhile."""
 

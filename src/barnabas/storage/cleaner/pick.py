@@ -8,12 +8,12 @@ start of the log, so that a checkpoint which lies before it is nothing to wonder
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from barnabas.base.values import value
 from barnabas.storage.config import LogConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class DirtySegment:
     """What is asked about a segment."""
 
@@ -26,7 +26,7 @@ class DirtySegment:
     first_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class DirtyLog:
     """What is asked about a log that compacts, and is neither being compacted nor marked as damaged."""
 
@@ -41,7 +41,7 @@ class DirtyLog:
     config: LogConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Candidate:
     """A log, and what there is to do in it."""
 

@@ -6,9 +6,9 @@ believed without recovery. So it must be gone, durably, before the first byte is
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
+from barnabas.base.values import value
 from barnabas.storage.files import FileSystem, write_atomically
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
@@ -17,7 +17,7 @@ _SIZE_MAX: Final = 4096
 _LONG: Final = range(-(2**63), 2**63)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CleanShutdown:
     """The last stop was clean. The epoch is that of the broker's last registration, if the file says so."""
 

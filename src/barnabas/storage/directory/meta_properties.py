@@ -4,12 +4,12 @@ A directory that was mounted in the wrong place is found out here, before anythi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from barnabas.base import properties
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import Uuid, format_uuid, parse_uuid
+from barnabas.base.values import value
 from barnabas.storage.errors import CorruptFile, StorageError
 from barnabas.storage.files import FileSystem, write_atomically
 
@@ -29,7 +29,7 @@ class WrongDirectory(StorageError):
         self.directory = directory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MetaProperties:
     """What the file says. Directories that were made before Kafka 3.7 may lack an id."""
 

@@ -4,11 +4,11 @@ A log that is deleted, moved or not ours is renamed first: `orders-0.<unique id>
 step on the disk, and the partition's own name is free again at once.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.values import value
 from barnabas.storage.names import (
     DELETE_DIRECTORY,
     FUTURE_DIRECTORY,
@@ -34,7 +34,7 @@ class DirectoryKind(Enum):
     STRAY = STRAY_DIRECTORY
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PartitionDirectory:
     """The topic may be cut short, except for LOG."""
 
