@@ -85,6 +85,8 @@ class LogManager:
         # Directories that could not be opened, and why: nobody knows what is in them.
         self._unread: dict[str, str] = {}
         self._recovery_writers: dict[str, Coalesced] = {}
+        self._checkpoint_writers: dict[str, Coalesced] = {}
+        self._clean_writers: dict[str, Coalesced] = {}
         # Many logs are made and deleted together: one sync of the directory's names serves all of them.
         self._name_syncs: dict[str, Coalesced] = {}
         # Called for every log that is opened or created, before anybody else sees it.
@@ -121,6 +123,8 @@ class LogManager:
             self.directories.append(directory)
             write = partial(self._write_recovery_points, directory)
             self._recovery_writers[directory.path] = Coalesced(write)
+            self._checkpoint_writers[directory.path] = Coalesced(partial(self._write_checkpoints, directory))
+            self._clean_writers[directory.path] = Coalesced(partial(self._write_clean_offsets, directory))
             self._name_syncs[directory.path] = Coalesced(partial(self._sync_names, directory.path))
         if not self.directories:
             raise DirectoryOffline(", ".join(self.paths), "no log directory could be opened")
@@ -283,6 +287,11 @@ class LogManager:
         # Taken before the first await, so that nobody else creates it meanwhile.
         self._homes[tp] = directory
         try:
+            if directory.may_have_row(tp):
+                # Of a log that was deleted. After a crash the new one would be opened with its numbers, and
+                # begin where that one began, or end before it was flushed.
+                await self.write_checkpoints(directory)
+                await self.write_clean_offsets(directory)
             log = await self.executor.run(partial(self._create, directory, tp, topic_id, config))
             await self._name_syncs[directory.path].run()
         except BaseException as error:
@@ -414,6 +423,9 @@ class LogManager:
 
     async def write_checkpoints(self, directory: LogDirectory) -> None:
         """Write down recovery points, start offsets and high watermarks of a directory's logs."""
+        await self._checkpoint_writers[directory.path].run()
+
+    async def _write_checkpoints(self, directory: LogDirectory) -> None:
         await self.write_recovery_points(directory)
         logs, known = self.logs_in(directory), directory.checkpoints
         # No further than the log is flushed: else a power loss could leave a log that ends before it starts.
@@ -427,6 +439,9 @@ class LogManager:
 
     async def write_clean_offsets(self, directory: LogDirectory) -> None:
         """Write down how far the logs of a directory are compacted."""
+        await self._clean_writers[directory.path].run()
+
+    async def _write_clean_offsets(self, directory: LogDirectory) -> None:
         here = [log.tp for log in self.logs_in(directory)]
         offsets = {tp: self.clean_offsets[tp] for tp in here if tp in self.clean_offsets}
         offsets = self._with_broken(directory, offsets, directory.checkpoints.cleaner_offsets)

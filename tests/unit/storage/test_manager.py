@@ -191,6 +191,45 @@ async def test_checkpoints_are_written_and_read_back_after_a_power_loss() -> Non
     assert found.end_offset in (3, 4)
 
 
+@pytest.mark.parametrize(
+    "crashes_before", [False, True], ids=["deleted in this life", "deleted before a crash"]
+)
+@on_a_loop
+async def test_a_log_made_again_has_nothing_of_the_deleted_one(crashes_before: bool) -> None:
+    disk = new_disk()
+    manager = await with_logs(disk, t0=A)
+    old = in_service(manager, T0)
+    await manager.flush(old)
+    old.advance_high_watermark(3)
+    old.advance_start(2)
+    manager.clean_offsets[T0] = 2
+    await manager.write_checkpoints(manager.home(old))
+    await manager.write_clean_offsets(manager.home(old))
+    await manager.delete(T0)
+    if crashes_before:
+        disk.crash()
+        manager = await opened(disk)
+    new = await manager.create(T0, TOPIC_ID, CONFIG)
+    append(new)
+    await manager.flush(new)
+    disk.crash()
+
+    again = await opened(disk)
+
+    known = again.directories[0].checkpoints
+    assert not any(
+        T0 in rows
+        for rows in (
+            known.recovery_points,
+            known.start_offsets,
+            known.high_watermarks,
+            known.cleaner_offsets,
+        )
+    )
+    found = in_service(again, T0)
+    assert (found.start_offset, found.end_offset) == (0, 1)
+
+
 @on_a_loop
 async def test_only_a_clean_stop_counts_as_one_and_only_once() -> None:
     disk = new_disk()

@@ -7,10 +7,11 @@ is in the directory, nothing is touched that is not this node's; logs are opened
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.base.values import value
 from barnabas.storage.directory.checkpoints import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
@@ -64,7 +65,7 @@ class DirectoryInUse(StorageError):
         self.directory = directory
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Contents:
     """What is in a log directory. Strangers are reported and left alone."""
 
@@ -72,7 +73,7 @@ class Contents:
     strangers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Checkpoints:
     """The offsets that were found when the directory was opened, and the files that could not be read.
 
@@ -110,6 +111,13 @@ class LogDirectory:
         # How the broker before this one stopped; None if it crashed, or if there was none.
         self.clean: Final = clean
         self._lock = lock
+        # Which partitions each checkpoint file may have a row of.
+        self._rows: dict[str, frozenset[TopicPartition]] = {
+            RECOVERY_POINTS: frozenset(checkpoints.recovery_points),
+            START_OFFSETS: frozenset(checkpoints.start_offsets),
+            HIGH_WATERMARKS: frozenset(checkpoints.high_watermarks),
+            CLEANER_OFFSETS: frozenset(checkpoints.cleaner_offsets),
+        }
         self._offline: str | None = None
         self._on_failure: list[Callable[[LogDirectory], None]] = []
 
@@ -153,16 +161,26 @@ class LogDirectory:
         return Contents(tuple(partitions), tuple(strangers))
 
     def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
-        write_offsets(self.fs, f"{self.path}/{RECOVERY_POINTS}", offsets)
+        self._write_offsets(RECOVERY_POINTS, offsets)
 
     def write_start_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        write_offsets(self.fs, f"{self.path}/{START_OFFSETS}", offsets)
+        self._write_offsets(START_OFFSETS, offsets)
 
     def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
-        write_offsets(self.fs, f"{self.path}/{HIGH_WATERMARKS}", offsets)
+        self._write_offsets(HIGH_WATERMARKS, offsets)
 
     def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        write_offsets(self.fs, f"{self.path}/{CLEANER_OFFSETS}", offsets)
+        self._write_offsets(CLEANER_OFFSETS, offsets)
+
+    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        # Both until it is done: if it fails, the file is the old one or the new one.
+        self._rows[name] |= frozenset(offsets)
+        write_offsets(self.fs, f"{self.path}/{name}", offsets)
+        self._rows[name] = frozenset(offsets)
+
+    def may_have_row(self, tp: TopicPartition) -> bool:
+        """Whether a checkpoint on the disk may tell something of this partition."""
+        return any(tp in rows for rows in self._rows.values())
 
     # From start to stop
 
