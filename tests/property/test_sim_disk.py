@@ -245,6 +245,24 @@ def test_a_name_that_was_replaced_does_not_come_back() -> None:
     assert [path for path in disk.tree() if path != "e/a"] == []
 
 
+def test_a_name_is_not_lost_to_one_who_had_it_before_and_went() -> None:
+    disk = SimDisk(Random(0))
+    disk.make_directory("d")
+    disk.make_directory("e")
+    disk.sync_directory("")
+    for path in ("d/a", "e/a"):
+        disk.open(path, create=True).write(0, [path.encode()])
+    disk.rename("d/a", "d/b")
+    disk.open("d/a", create=True)
+    disk.rename("e/a", "d/a")
+
+    disk.sync_directory("e")
+    disk.sync_directory("d")
+    disk.crash()
+
+    assert sorted(disk.tree()) == ["d/a", "d/b"]
+
+
 @settings(max_examples=300)
 @given(SAFE_STEPS, st.integers(0, 10_000))
 def test_what_is_synced_survives_any_power_loss(steps: list[tuple[Any, ...]], seed: int) -> None:

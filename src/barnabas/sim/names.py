@@ -91,8 +91,9 @@ class NameChange:
     def _settle_name(self, new: Place) -> None:
         if self.old is not None:
             self._anchor(new.directory)
+        # Who had this name before: if that came to the disk later, it would have its name again.
+        self._settle_earlier([change for change in new.directory.unsynced if new in (change.old, change.new)])
         if self.replaced is not None:
-            # It came before this one: if it came to the disk later, it would have its name again.
             self._settle_earlier(self.replaced.changes)
         occupant = new.directory.durable_names.get(new.name)
         if occupant is not None:
