@@ -1,7 +1,7 @@
 """The checklist with clients of other languages, against our broker and against Apache Kafka.
 
 The clients run in processes of their own, which are built on first use: tests/interop/clients. Where a
-tool-chain is missing, its clients are skipped with that reason. The Java client is in a file of its own.
+tool-chain is missing, its clients are skipped with that reason.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ import pytest
 
 from support.clients.client import Client
 from support.clients.entries import Entry, all_entries, skip_if_impossible, stage_name
-from support.clients.other_languages import CONFLUENT_JS, FRANZ_GO, KAFKAJS, SARAMA
+from support.clients.other_languages import OTHER_LANGUAGES
 from support.clients.stage import Broker, Stage
 from support.clients.table import PROPERTY
 from support.kafka_broker import KafkaBroker
@@ -21,9 +21,7 @@ from support.our_broker import OurBroker
 # So that a topic that was deleted stays away; the story of topics that are created by producing has its own.
 SHARED_SETTINGS = {"auto.create.topics.enable": "false"}
 
-each_client = pytest.mark.parametrize(
-    "client", [FRANZ_GO, SARAMA, KAFKAJS, CONFLUENT_JS], ids=lambda client: client.name
-)
+each_client = pytest.mark.parametrize("client", OTHER_LANGUAGES, ids=lambda client: client.name)
 
 
 def on_own_broker(own: bool) -> pytest.MarkDecorator:

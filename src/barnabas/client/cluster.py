@@ -6,6 +6,7 @@ interest: they are refreshed together, when they are old and when somebody found
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from barnabas.client.shared import SharedWork
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
 
+logger = logging.getLogger(__name__)
 _FINDING: Final = "finding"
 
 
@@ -52,6 +54,8 @@ class Cluster:
         deadline = Deadline(self.settings.default_api_timeout_ms)
         try:
             await retry(lambda: self.refresh([]), deadline=deadline, backoff=self._backoff, what="bootstrap")
+            # It may have been closed after the answer came, and then nothing may begin any more.
+            self._check()
         except BaseException:
             await self.close()
             raise
@@ -212,6 +216,9 @@ class Cluster:
         found = None if topic is None else topic.leader_of(tp.partition)
         if found is None or self._interest.is_forgotten(tp, found.leader_epoch):
             return None
+        if found.leader not in self.metadata.nodes:
+            # Nobody could be sent there. Whoever needs it asks again after a while, as if there were none.
+            return None
         return found.leader, found.leader_epoch
 
     def forget_leader(self, tp: TopicPartition, epoch: int) -> None:
@@ -245,6 +252,7 @@ class Cluster:
                 failures, self.last_failure = 0, None
             except ClientError as error:
                 failures, self.last_failure = failures + 1, error
+                logger.info("cluster not reached because=%s", error, extra={"because": error})
             if self._interest.has_forgotten:
                 # Forgotten after the question was asked that was answered just now.
                 self._wanted.set()

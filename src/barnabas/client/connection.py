@@ -58,6 +58,7 @@ class Connection(BufferedProtocol):
         self._gone: Future[None] = self._loop.create_future()
         # Set while the socket takes no more, or the broker asked us to wait.
         self._paused: Future[None] | None = None
+        self._stuck_timer: TimerHandle | None = None
         self._throttled_until = 0.0
         self._last_used = self._loop.time()
         self._idle_timer: TimerHandle | None = None
@@ -233,8 +234,14 @@ class Connection(BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._paused = self._loop.create_future()
+        # Requests that are answered have time-outs of their own. Those with acks=0 have none, and a broker
+        # that reads nothing any more would hold up whoever has something to say to it.
+        timeout_s = self._settings.request_timeout_ms / 1000
+        self._stuck_timer = self._loop.call_later(timeout_s, self.drop, "the broker reads nothing")
 
     def resume_writing(self) -> None:
+        if self._stuck_timer is not None:
+            self._stuck_timer.cancel()
         if self._paused is not None:
             self._paused.set_result(None)
             self._paused = None
@@ -296,11 +303,20 @@ async def open_connection(host: str, port: int, settings: ClientSettings) -> Con
     except TimeoutError:
         raise BrokerUnavailable([address], f"no connection within {timeout_ms} ms") from None
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno is not None else str(error)
-        raise BrokerUnavailable([address], why) from None
+        raise BrokerUnavailable([address], _reason(error)) from None
+    except (ValueError, OverflowError) as error:
+        # No host has such a name, or no socket such a port: metadata may say anything.
+        raise BrokerUnavailable([address], f"not an address: {error}") from None
     try:
         connection.introduced(await say_hello(connection, settings.request_timeout_ms))
     except BaseException:
         await connection.close()
         raise
     return connection
+
+
+def _reason(error: OSError) -> str:
+    """The system's words. Numbers below zero are of names not found, and have words of their own."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

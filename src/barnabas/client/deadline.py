@@ -4,12 +4,14 @@ Time is the running loop's, so it is virtual where the loop is.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Final, TypeVar
 
 from barnabas.client.errors import ClientError, RequestTimedOut, is_retriable
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # Kafka's: a wait is so much shorter or longer by chance, so that clients do not come back all at once.
@@ -66,6 +68,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], *, deadline: Deadline, back
                 raise
             last = error
             failures += 1
+            logger.info("tried again what=%s because=%s", what, error, extra={"because": error})
         except TimeoutError:
             raise _out_of_time(last, deadline, what, failures) from None
         wait_ms = backoff.wait_ms(failures)

@@ -73,7 +73,7 @@ async def say_hello(connection: Asks, timeout_ms: float) -> Offer:
     answer = await connection.ask(request, timeout_ms=timeout_ms, version=newest)
     if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
         theirs = [row.max_version for row in answer.api_keys if row.api_key == ApiKey.API_VERSIONS]
-        older = min(newest, max(theirs, default=0))
+        older = max(0, min(newest, max(theirs, default=0)))
         answer = await connection.ask(request, timeout_ms=timeout_ms, version=older)
     if answer.error_code != ErrorCode.NONE:
         raise refused(answer.error_code, about=f"API_VERSIONS at {connection.address}")

@@ -5,11 +5,12 @@ of the leader says which is newer, unless the topic is another one of the same n
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.base.values import value
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import (
     MetadataResponse,
@@ -57,7 +58,7 @@ class TopicMetadata(NamedTuple):
         return found if found.leader != NO_LEADER else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Metadata:
     cluster_id: str | None = None
     controller_id: int = NO_LEADER

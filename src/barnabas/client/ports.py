@@ -3,13 +3,13 @@
 Sockets and waiting are the running loop's. The simulated world hands in its own.
 """
 
-from dataclasses import dataclass
 from random import Random
 
 from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.values import value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ClientPorts:
     clock: Clock
     rng: Random

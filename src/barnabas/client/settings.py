@@ -126,13 +126,13 @@ class ClientSettings:
 
 def parse_settings_of(cls: type[S], given: Mapping[str, object] | None, named: Mapping[str, object]) -> S:
     """Settings by Kafka's names, or by keywords with underscores for dots. InvalidSetting if one is wrong."""
-    texts = {name: _text(name, value) for name, value in (given or {}).items() if value is not None}
+    texts = {name: setting_text(name, value) for name, value in (given or {}).items() if value is not None}
     for keyword, value in named.items():
         name = keyword.replace("_", ".")
         if name in texts:
             raise InvalidSetting(name, str(value), "is given twice")
         if value is not None:
-            texts[name] = _text(name, value)
+            texts[name] = setting_text(name, value)
     for name, text in texts.items():
         reason = _refusal(cls, name)
         if reason is not None:
@@ -152,7 +152,8 @@ def _refusal(cls: type[ClientSettings], name: str) -> str | None:
     return None
 
 
-def _text(name: str, value: object) -> str:
+def setting_text(name: str, value: object) -> str:
+    """A value as Kafka spells it; InvalidSetting for what has no such spelling."""
     match value:
         case str():
             return value
@@ -161,7 +162,7 @@ def _text(name: str, value: object) -> str:
         case int() | float():
             return str(value)
         case list() | tuple():
-            return ",".join(_text(name, each) for each in value)
+            return ",".join(setting_text(name, each) for each in value)
         case _:
             raise InvalidSetting(name, repr(value), "is neither text nor a number, a truth value or a list")
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from barnabas.client.admin.features import FeaturesDescription, FeatureUpdate, LevelRange, UpgradeType
     from barnabas.client.admin.log_dirs import LogDir, ReplicaLog
     from barnabas.client.admin.offsets import ListedOffset, OffsetSpec
-    from barnabas.client.admin.operations import AclOperation
     from barnabas.client.admin.quorum import QuorumDescription, QuorumEndpoint, QuorumReplica
     from barnabas.client.admin.records import UP_TO_HIGH_WATERMARK, ProducerDescription
     from barnabas.client.admin.settings import AdminSettings
     from barnabas.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
+    from barnabas.protocol.acl_operations import AclOperation
 
 _HOMES = {
     "admin": ("Admin",),
@@ -47,11 +47,10 @@ _HOMES = {
         "broker_resource",
         "topic_resource",
     ),
-    "describing": ("PartitionDescription", "TopicDescription"),
+    "describing": ("AclOperation", "PartitionDescription", "TopicDescription"),
     "features": ("FeatureUpdate", "FeaturesDescription", "LevelRange", "UpgradeType"),
     "log_dirs": ("LogDir", "ReplicaLog"),
     "offsets": ("ListedOffset", "OffsetSpec"),
-    "operations": ("AclOperation",),
     "quorum": ("QuorumDescription", "QuorumEndpoint", "QuorumReplica"),
     "records": ("UP_TO_HIGH_WATERMARK", "ProducerDescription"),
     "settings": ("AdminSettings",),

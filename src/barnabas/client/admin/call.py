@@ -7,10 +7,10 @@ asking for again, or the time is over. One thing that is refused does not keep t
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from barnabas.base.ids import TopicPartition, format_uuid
+from barnabas.base.values import value
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
 from barnabas.client.deadline import Backoff, Deadline
@@ -55,7 +55,7 @@ class PartlyRefused(SomeRefused):
         self.done = dict(done)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Spoken:
     """A connection, and the version of an API that is spoken on it.
 

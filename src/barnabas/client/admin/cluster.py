@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from barnabas.base.values import value
 from barnabas.client.admin.call import Call, Spoken, check
-from barnabas.client.admin.operations import AclOperation, operations_of
 from barnabas.client.errors import ClientError, UnsupportedByBroker
 from barnabas.client.metadata import Node
+from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.brokers import UnregisterBrokerRequest
 from barnabas.protocol.messages.cluster import (
@@ -25,7 +25,7 @@ _ENDPOINT_TYPE_FROM, _FENCED_FROM = 1, 2
 _METADATA_OPERATIONS: Final = range(8, 11)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ClusterNode:
     id: int
     host: str
@@ -34,7 +34,7 @@ class ClusterNode:
     fenced: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ClusterDescription:
     """`operations` is what one may do with the cluster, None if that was not asked for.
 
@@ -47,7 +47,7 @@ class ClusterDescription:
     operations: frozenset[AclOperation] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class BrokerVersions:
     """Which versions of each API a broker speaks, first and last, by key; or why it did not say."""
 

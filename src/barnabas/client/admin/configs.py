@@ -1,11 +1,12 @@
 """What has settings, and what one of them is: the words of config_calls.py and of whoever calls it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from barnabas.base.settings import InvalidSetting, SettingType
+from barnabas.base.settings import SettingType
+from barnabas.base.values import value
+from barnabas.client.settings import setting_text
 from barnabas.protocol.messages.configs import DescribeConfigsResourceResult
 from barnabas.protocol.messages.topics import CreatableTopicConfigs
 
@@ -72,7 +73,7 @@ class ConfigSynonym(NamedTuple):
     source: ConfigSource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ConfigEntry:
     """One setting. The value of a sensitive one is never told; an old broker tells no type."""
 
@@ -124,21 +125,6 @@ def changes_of(
             ConfigChange(name, operation, setting_text(name, value)) for name, value in values.items()
         ]
     return changes
-
-
-def setting_text(name: str, value: object) -> str:
-    """A value as Kafka spells it; InvalidSetting for what has no such spelling."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case list() | tuple():
-            return ",".join(setting_text(name, each) for each in value)
-        case _:
-            raise InvalidSetting(name, repr(value), "is neither text nor a number, a truth value or a list")
 
 
 def entry_of(told: DescribeConfigsResourceResult) -> ConfigEntry:

@@ -4,15 +4,15 @@ Only the former tells of eligible leader replicas (KIP-966), and only the latter
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.base.values import value
 from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged, name_of
-from barnabas.client.admin.operations import AclOperation, operations_of
 from barnabas.client.admin.topics import Topic
 from barnabas.client.errors import NotKafka, Refused, UnsupportedByBroker
 from barnabas.client.metadata import NO_LEADER
+from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import (
@@ -32,7 +32,7 @@ PAGE_PARTITIONS: Final = 2000
 _OPERATIONS_FROM, _IDS_FROM = 8, 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class PartitionDescription:
     """Brokers by their ids. `elr` and `last_known_elr` are None where the broker does not tell."""
 
@@ -47,7 +47,7 @@ class PartitionDescription:
     last_known_elr: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class TopicDescription:
     """`operations` is what one may do with it, None if the broker was not asked."""
 

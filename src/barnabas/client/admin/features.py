@@ -1,10 +1,10 @@
 """Features: what brokers could do and what the cluster has agreed upon (ApiVersions), and UpdateFeatures."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from barnabas.base.values import value
 from barnabas.client.admin.call import Call, Outcome, Spoken, all_of, check, judged
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest
@@ -21,7 +21,7 @@ class LevelRange(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class FeaturesDescription:
     """By name: what the broker that answered supports, and what is in force, as of an epoch."""
 
@@ -38,7 +38,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class FeatureUpdate:
     """The level that is to be in force. Level 0 takes the feature out of use."""
 

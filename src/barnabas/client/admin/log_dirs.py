@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.values import value
 from barnabas.client.admin.call import Call, Outcome, check
 from barnabas.client.admin.leaders import by_topic
 from barnabas.client.errors import ClientError, Refused, refused
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.log_dirs import (
 _NOT_TOLD: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ReplicaLog:
     """One log. A future one is on its way here from another directory of its broker."""
 
@@ -30,7 +30,7 @@ class ReplicaLog:
     future: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class LogDir:
     """One directory, or why it is out of service. Sizes are None where the broker does not tell them."""
 

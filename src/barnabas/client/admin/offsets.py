@@ -1,11 +1,11 @@
 """Where partitions begin and end, and which offset a time has: ListOffsets, asked of leaders."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, Literal, TypeAlias
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.values import value
 from barnabas.client.admin.call import Call, Outcome, Spoken, judged
 from barnabas.client.admin.leaders import ask_leaders, by_topic
 from barnabas.protocol.api_keys import ApiKey
@@ -47,7 +47,7 @@ _SINCE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ListedOffset:
     """`offset` is None if nothing is found: no record is as late, nothing is tiered.
 

@@ -1,10 +1,10 @@
 """The quorum of controllers: DescribeQuorum."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.base.values import value
 from barnabas.client.admin.call import Call, check
 from barnabas.client.errors import Refused
 from barnabas.protocol.api_keys import ApiKey
@@ -23,7 +23,7 @@ _PARTITION: Final = 0
 _NOT_TOLD: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class QuorumReplica:
     """One that keeps the metadata log. Times are None where the broker does not tell them."""
 
@@ -40,7 +40,7 @@ class QuorumEndpoint(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class QuorumDescription:
     """`nodes` says where the voters listen; it is empty if the broker is too old to tell."""
 

@@ -4,10 +4,10 @@ Leaders are asked for both.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.values import value
 from barnabas.client.admin.call import Call, Outcome, Spoken, judged
 from barnabas.client.admin.leaders import ask_leaders, by_topic
 from barnabas.protocol.api_keys import ApiKey
@@ -28,7 +28,7 @@ UP_TO_HIGH_WATERMARK: Final = -1
 _NOTHING: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ProducerDescription:
     """Who has written to a partition; None is what there is not, as an open transaction."""
 

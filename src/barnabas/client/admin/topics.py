@@ -4,13 +4,15 @@ What is the controller's to decide is asked of any broker, which passes it on. d
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.base.values import value
 from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged, name_of
-from barnabas.client.admin.configs import ConfigEntry, entry_of_new_topic, setting_text
+from barnabas.client.admin.configs import ConfigEntry, entry_of_new_topic
 from barnabas.client.errors import Refused
+from barnabas.client.settings import setting_text
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataRequest, MetadataResponse
@@ -37,7 +39,7 @@ _IDS_FROM: Final = 6
 _MAYBE_OURS: Final = "an earlier try of this call was lost on the way, and may be what did it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class NewTopic:
     """A topic to be made. With an `assignment` (partition -> brokers) the two numbers are left alone."""
 
@@ -52,7 +54,7 @@ class NewTopic:
         return not self.assignment and DEFAULT in (self.partitions, self.replication_factor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class CreatedTopic:
     """What was made, or would be. None is what the broker does not tell: it is old, or one may not know."""
 
@@ -63,7 +65,7 @@ class CreatedTopic:
     settings: Mapping[str, ConfigEntry] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class NewPartitions:
     """How many there are to be afterwards, and the brokers of each new one, if that matters."""
 
@@ -71,7 +73,7 @@ class NewPartitions:
     assignments: Sequence[Sequence[int]] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class TopicListing:
     """topic_id is None if the broker is too old to tell."""
 

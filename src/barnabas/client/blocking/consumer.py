@@ -57,7 +57,8 @@ class Consumer(Blocking[AsyncConsumer]):
         """Up to max_records messages (max.poll.records if None), once there is one; [] if time is over."""
         most = self._client.settings.max_poll_records if max_records is None else max(1, max_records)
         if not self._ahead or self._thread.closed:
-            self._thread.run(self._fetch(most, timeout_ms))
+            # A way to the loop and back costs more than a message: small batches share it.
+            self._thread.run(self._fetch(max(most, self._client.settings.max_poll_records), timeout_ms))
         return [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Message]]:

@@ -16,7 +16,7 @@ from typing import Final
 
 from barnabas.base.tasks import Tasks
 from barnabas.client.blocking.delivery import Delivery, Handed
-from barnabas.client.blocking.loop_thread import LoopThread
+from barnabas.client.blocking.loop_thread import Forked, LoopThread
 from barnabas.client.deadline import Deadline
 from barnabas.client.errors import ClientError, Closed, UnknownTopic
 from barnabas.client.producer.delivery import Delivery as AsyncDelivery
@@ -57,6 +57,9 @@ class Handover:
     def put(self, delivery: Delivery, record: Handed) -> None:
         """Hand a record over; BufferFull if there is no room within max.block.ms."""
         size = _size(record)
+        if self._thread.forked:
+            # Not under the lock: it may have been held by a thread that is not here.
+            raise Forked()
         with self._room:
             self._check()
             if self._bytes and self._bytes + size > HANDED_BYTES_MAX:
@@ -111,6 +114,8 @@ class Handover:
         self._thread.run(ended())
 
     def call_when_done(self, delivery: Delivery, callback: Callable[[Delivery], object]) -> None:
+        if self._thread.forked and not delivery.done():
+            raise Forked()
         if self._thread.closed:
             callback(delivery)
         else:
@@ -151,7 +156,11 @@ class Handover:
                     # None if it failed when everything was given up.
                     if record is not None:
                         size = self._pass_on(delivery, record)
-                        freed += await self._send(delivery, record) if size is None else size
+                        if size is None:
+                            # That may take a while, and those before it have moved.
+                            self._free(freed)
+                            freed, size = 0, await self._send(delivery, record)
+                        freed += size
                     # Not before: whoever looks for what has not moved yet has to find it.
                     self._bunch.popleft()
                     if turn % _TURN_RECORDS == 0:
@@ -174,18 +183,15 @@ class Handover:
 
     def _pass_on(self, delivery: Delivery, record: Handed) -> int | None:
         """Give it to the producer or put it aside; how many bytes are free now. None: there is no room."""
-        topic, value, key, partition, timestamp_ms, headers = record
-        aside = self._aside.get(topic)
+        aside = self._aside.get(record.topic)
         if aside is not None:
             aside.append(delivery)
             return 0
         try:
-            sent = self._producer.try_send(
-                topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
-            )
+            sent = self._try_send(record)
         except TopicNotReady:
-            self._aside[topic] = deque([delivery])
-            self._tasks.start(self._carry_aside(topic))
+            self._aside[record.topic] = deque([delivery])
+            self._tasks.start(self._carry_aside(record.topic))
             return 0
         except BufferFull:
             return None
@@ -194,6 +200,12 @@ class Handover:
         else:
             self._settle(delivery, sent)
         return _size(record)
+
+    def _try_send(self, record: Handed) -> AsyncDelivery:
+        topic, value, key, partition, timestamp_ms, headers = record
+        return self._producer.try_send(
+            topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
 
     async def _send(self, delivery: Delivery, record: Handed) -> int:
         """The same with a wait for room, or for the topic."""
@@ -209,21 +221,36 @@ class Handover:
         return _size(record)
 
     async def _carry_aside(self, topic: str) -> None:
-        """Records of a topic that was not known. If it is not found, all that wait here fail."""
+        """Records of a topic that was not known. They wait for it together, and not one after the other."""
         waiting = self._aside[topic]
-        unknown: UnknownTopic | None = None
+        failed: ClientError | None = None
         while waiting:
             delivery = waiting[0]
             record = delivery.record
             if record is not None:
-                if unknown is None:
+                if failed is None:
                     await self._send(delivery, record)
-                    unknown = delivery.error if isinstance(delivery.error, UnknownTopic) else None
+                    failed = delivery.error if isinstance(delivery.error, ClientError) else None
                 else:
-                    self._settle(delivery, unknown)
+                    await self._send_or_fail(delivery, record, failed)
                 self._free(_size(record))
             waiting.popleft()
         del self._aside[topic]
+
+    async def _send_or_fail(self, delivery: Delivery, record: Handed, error: ClientError) -> None:
+        """After another one has waited in vain: it goes if it can, and shares its fate if it cannot."""
+        try:
+            sent = self._try_send(record)
+        except TopicNotReady:
+            if isinstance(error, UnknownTopic) and record.partition is not None:
+                error = UnknownTopic(about=f"partition {record.topic}-{record.partition}")
+            self._settle(delivery, error)
+        except BufferFull:
+            await self._send(delivery, record)
+        except Exception as other:
+            self._settle(delivery, other)
+        else:
+            self._settle(delivery, sent)
 
     def _settle(self, delivery: Delivery, outcome: AsyncDelivery | Exception) -> None:
         """The delivery has its async half, or its error."""

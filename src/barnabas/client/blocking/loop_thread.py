@@ -2,37 +2,54 @@
 
 run() waits for a coroutine there. A wait that is interrupted (Ctrl-C) cancels the coroutine and sees it end,
 so nothing of it goes on behind the user's back. The thread is a daemon: a script that forgets to close its
-client ends all the same.
+client ends all the same, and what was not flushed is lost. A process that is forked has no such thread, so
+whoever uses the client there is told.
 """
 
 import asyncio
+import atexit
 import concurrent.futures
+import os
 import threading
 import weakref
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
-from barnabas.client.errors import Closed
+from barnabas.client.errors import ClientError, Closed
 
 T = TypeVar("T")
 
 # How long a coroutine that is cancelled may take for its own end, and a loop for its last turn.
 ENDING_S_MAX: Final = 10.0
+# The same for a loop that nobody closed before the interpreter ends: it ends without it then.
+LEAVING_S_MAX: Final = 1.0
 
 
 class NotFromItsLoop(RuntimeError):
     """A blocking client was used in a callback of its own: the wait would be for itself."""
 
 
+class Forked(ClientError):
+    """The client was made before os.fork(), and works in the parent alone."""
+
+    def __init__(self) -> None:
+        super().__init__("this client belongs to the process that forked this one: make another one here")
+
+
 class LoopThread:
     def __init__(self, name: str) -> None:
+        # In a child of the process that has the thread.
+        self.forked = False
         self.loop = _new_loop()
         self._closed = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
-        # When nobody holds the client any more, or the interpreter ends, nothing need go on.
+        # When nobody holds the client any more, nothing need go on.
         self._finalizer = weakref.finalize(self, _stop, self.loop)
+        self._finalizer.atexit = False
+        _threads.add(self)
 
     @property
     def closed(self) -> bool:
@@ -40,9 +57,11 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What comes of a coroutine in the loop. Closed if there is none any more."""
-        if threading.current_thread() is self._thread:
+        try:
+            self._check_caller()
+        except BaseException:
             work.close()
-            raise NotFromItsLoop("a blocking client cannot be waited for in one of its own callbacks")
+            raise
         waiting = _Waiting(self.loop, work)
         try:
             self._begin(waiting)
@@ -56,6 +75,12 @@ class LoopThread:
                 concurrent.futures.wait([waiting.outcome], ENDING_S_MAX)
             raise
 
+    def _check_caller(self) -> None:
+        if self.forked:
+            raise Forked()
+        if threading.current_thread() is self._thread:
+            raise NotFromItsLoop("a blocking client cannot be waited for in one of its own callbacks")
+
     def _begin(self, waiting: "_Waiting[T]") -> None:
         with self._lock:
             if self._closed:
@@ -65,6 +90,9 @@ class LoopThread:
 
     def close(self) -> None:
         """End whatever still runs there, and the thread. Once is enough, more often is allowed."""
+        if self._closed:
+            return
+        self._check_caller()
         with self._lock:
             if self._closed:
                 return
@@ -74,6 +102,40 @@ class LoopThread:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(ENDING_S_MAX)
         self.loop.close()
+
+    def leave(self) -> None:
+        """The interpreter ends: have the tasks end too, or Python complains of them."""
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(TimeoutError, concurrent.futures.CancelledError, RuntimeError):
+            asyncio.run_coroutine_threadsafe(_cancel_tasks(), self.loop).result(LEAVING_S_MAX)
+        _stop(self.loop)
+        self._thread.join(LEAVING_S_MAX)
+
+    def stay_behind(self) -> None:
+        """This is a child of the process where the thread runs. What others held is held here for ever."""
+        self.forked = self._closed = True
+        self._lock = threading.Lock()
+        self._finalizer.detach()
+
+
+# Those that nobody closed yet, and perhaps nobody will.
+_threads: "weakref.WeakSet[LoopThread]" = weakref.WeakSet()
+
+
+def _leave_all() -> None:
+    for thread in list(_threads):
+        thread.leave()
+
+
+def _stay_behind() -> None:
+    for thread in list(_threads):
+        thread.stay_behind()
+
+
+atexit.register(_leave_all)
+os.register_at_fork(after_in_child=_stay_behind)
 
 
 class _Waiting(Generic[T]):
@@ -124,11 +186,15 @@ def _stop(loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon_threadsafe(loop.stop)
 
 
-async def _cancel_all() -> None:
+async def _cancel_tasks() -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _cancel_all() -> None:
+    await _cancel_tasks()
     loop = asyncio.get_running_loop()
     await loop.shutdown_asyncgens()
     # Names of hosts are looked up in its threads.

@@ -47,7 +47,8 @@ class Producer(Blocking[AsyncProducer]):
 
         Everything else that is wrong, as a topic that is not there, the delivery tells.
         """
-        record = Handed(topic, value, key, partition, timestamp_ms, headers)
+        # A copy: the loop looks at it later, and by then the user may have changed the list.
+        record = Handed(topic, value, key, partition, timestamp_ms, tuple(headers) if headers else ())
         delivery = Delivery(self._handover, record=record)
         self._handover.put(delivery, record)
         return delivery

@@ -22,6 +22,7 @@ from barnabas.client.consumer.seeking import Seeking
 from barnabas.client.consumer.settings import EARLIEST, LATEST, ConsumerSettings
 from barnabas.client.consumer.upkeep import Upkeep
 from barnabas.client.deadline import Deadline
+from barnabas.client.ending import to_its_end
 from barnabas.client.errors import ClientError, Closed, RequestTimedOut, UnknownTopic
 from barnabas.client.metadata import TopicMetadata
 from barnabas.client.ports import ClientPorts
@@ -48,6 +49,7 @@ class Consumer(Seeking):
     ) -> None:
         self.settings = parse_settings_of(ConsumerSettings, settings, named)
         self._ports = ports
+        self._cluster: Cluster | None = None
         self._core_or_none: Core | None = None
         self._tasks = Tasks(self._crashed)
         self._crash: BaseException | None = None
@@ -60,7 +62,8 @@ class Consumer(Seeking):
         if self._closed:
             raise Closed("the consumer")
         assert self._core_or_none is None, "it has been started"
-        cluster = Cluster(self.settings, self._ports)
+        # Known from now on: it may be closed while it starts.
+        self._cluster = cluster = Cluster(self.settings, self._ports)
         await cluster.start()
         self._core_or_none = Core(self.settings, cluster)
         self._tasks.start(Upkeep(self._core_or_none, self._tasks).run())
@@ -68,14 +71,20 @@ class Consumer(Seeking):
     async def close(self) -> None:
         """End every task and connection. Whoever waits for messages gets Closed; `async for` ends."""
         self._closed = True
-        core = self._core_or_none
-        if core is None:
-            return
+        try:
+            if self._core_or_none is not None:
+                await self._end_fetching(self._core_or_none)
+        finally:
+            # Also if this is cancelled: what is left takes no time.
+            if self._cluster is not None:
+                await to_its_end(self._cluster.close())
+
+    async def _end_fetching(self, core: Core) -> None:
         core.news.set()
+        core.found.set()
         fetchers = list(core.fetchers.values())
         await self._tasks.close()
         await asyncio.gather(*(fetcher.end_session() for fetcher in fetchers))
-        await core.cluster.close()
 
     async def __aenter__(self) -> "Consumer":
         await self.start()
@@ -91,6 +100,7 @@ class Consumer(Seeking):
         self._crash = error
         if self._core_or_none is not None:
             self._core_or_none.news.set()
+            self._core_or_none.found.set()
 
     def _check(self) -> Core:
         if self._closed:

@@ -5,10 +5,10 @@ of it. After any doubt the next request names everything and asks for a new sess
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.base.values import value
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic
 
@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
     bytes_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionRequest:
     """What a fetch request says of its session: everything if it is full, otherwise what changed."""
 

@@ -254,20 +254,24 @@ class Accumulator:
 
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
         """The parts have the age and the memory of the whole."""
-        del self.incomplete[batch]
         left = batch.charged
         for part in reversed(parts):
             part.charged = min(left, part.wire_size())
             left -= part.charged
             part.created_ms = batch.created_ms
-            self.incomplete[part] = None
-            self.incomplete.move_to_end(part, last=False)
         parts[0].charged += left
+        # In its place: whoever looks for what has expired stops at the first that has not.
+        whole = list(self.incomplete)
+        at = whole.index(batch)
+        self.incomplete = OrderedDict.fromkeys([*whole[:at], *parts, *whole[at + 1 :]])
         batch.released = True
         batch.become(parts)
 
 
 def _size_of_headers(headers: Sequence[Header]) -> int:
+    if not isinstance(headers, Sequence):
+        # It is gone through twice: what an iterator gives only once would be missing in the record.
+        raise TypeError(f"headers are a list or a tuple, not {type(headers).__name__}")
     size = 0
     for name, data in headers:
         if not isinstance(name, str) or not (data is None or isinstance(data, bytes)):

@@ -1,5 +1,6 @@
 """One task a broker: takes the batches that are ready for it, and sends them, several requests at a time."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -22,8 +23,6 @@ from barnabas.protocol.messages.produce import (
 from barnabas.records.header import Codec
 
 if TYPE_CHECKING:
-    import asyncio
-
     from barnabas.client.producer.sender import Sender
 
 # From here on topics go by their ids, and zstd is allowed.
@@ -79,9 +78,12 @@ class NodeSender:
         """Wait until the broker has read what has no answer (acks=0), by asking it something after it."""
         if self._told is None:
             return
+        timeout_ms = self._settings.request_timeout_ms
         # If the connection breaks, what was on the way is lost, and with acks=0 nobody is told.
-        with suppress(ClientError):
-            await self._told.ask(MetadataRequest(topics=[]), timeout_ms=self._settings.request_timeout_ms)
+        with suppress(ClientError, TimeoutError):
+            # The limit of ask() is for the answer; a broker may also want us to wait before we ask.
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._told.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
 
     # Which batches
 
@@ -172,7 +174,7 @@ class NodeSender:
     # The answer
 
     def _answered(
-        self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: "asyncio.Future[Any]"
+        self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: asyncio.Future[Any]
     ) -> None:
         self._in_flight -= 1
         self._alarm.call()

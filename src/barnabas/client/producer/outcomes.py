@@ -9,7 +9,7 @@ from typing import Any, Final
 from barnabas.base.clock import Clock
 from barnabas.client.cluster import Cluster
 from barnabas.client.deadline import Backoff
-from barnabas.client.errors import ClientError, Refused, UnknownTopic, refused
+from barnabas.client.errors import ClientError, Refused, UnknownTopic, UnsupportedByBroker, refused
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.errors import DeliveryInDoubt, DeliveryTimedOut
@@ -87,7 +87,11 @@ class Outcomes:
         led = self._cluster.known_leader(queue.tp)
         if led is not None:
             self._cluster.forget_leader(queue.tp, led[1])
-        self._again(batch, error)
+        if isinstance(error, UnsupportedByBroker) and not batch.maybe_written:
+            # A broker does not become newer while we wait. (Java fails such a batch at once as well.)
+            self._end(batch, error)
+        else:
+            self._again(batch, error)
         self.settle(queue)
 
     def _written(self, batch: Batch, row: PartitionProduceResponse) -> None:

@@ -9,14 +9,16 @@ record its Delivery tells. Records of a partition arrive in the order in which t
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.cluster import Cluster
 from barnabas.client.deadline import Backoff, Deadline
-from barnabas.client.errors import Closed, UnknownTopic
+from barnabas.client.ending import to_its_end
+from barnabas.client.errors import ClientError, Closed, UnknownTopic
 from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.accumulator import BREATH
 from barnabas.client.producer.delivery import BatchDelivery, Delivered, Delivery, finished
@@ -59,7 +61,12 @@ class Producer:
         assert self._cluster is None, "it was started already"
         self._cluster = Cluster(self.settings, self._ports)
         sender = Sender(self._cluster, self.settings, self._partitioner, on_crash=self._crashed)
-        await self._cluster.start()
+        try:
+            await self._cluster.start()
+        except BaseException:
+            # It has closed itself, and may be tried again.
+            self._cluster = None
+            raise
         sender.start()
         self._sender = sender
 
@@ -79,7 +86,7 @@ class Producer:
         except TimeoutError:
             pass
         finally:
-            await _to_its_end(self._end())
+            await to_its_end(self._end())
 
     async def _end(self) -> None:
         if self._sender is not None:
@@ -220,7 +227,7 @@ class Producer:
             into = sender.accumulator.topic(name)
             sender.take_metadata()
             if not into.known:
-                into.update(known)
+                sender.take_topic(into, known)
             if partition is None or partition < into.count:
                 return into
             failures += 1
@@ -231,7 +238,10 @@ class Producer:
                     message=f"the topic has {into.count}",
                 )
             await asyncio.sleep(wait_ms / 1000)
-            await self._cluster.refresh([name])
+            with suppress(ClientError, TimeoutError):
+                # If it fails now, the next round may go well, or find that the time is over.
+                async with asyncio.timeout_at(deadline.at):
+                    await self._cluster.refresh([name])
 
     async def send_table(
         self, topic: str, table: "pa.Table | pa.RecordBatch", *, partition: int | None = None
@@ -296,17 +306,3 @@ class Producer:
     def buffered_bytes(self) -> int:
         """What is counted of buffer.memory now."""
         return 0 if self._sender is None else self._sender.accumulator.memory.used
-
-
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do it all, also if whoever waits is cancelled; that is raised afterwards. For what takes no time."""
-    task = asyncio.get_running_loop().create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    task.result()
-    if cancelled is not None:
-        raise cancelled

@@ -14,7 +14,7 @@ from barnabas.base.tasks import Tasks
 from barnabas.client.cluster import Cluster
 from barnabas.client.deadline import Backoff, Deadline
 from barnabas.client.errors import ClientError, is_retriable, refused
-from barnabas.client.metadata import Metadata
+from barnabas.client.metadata import Metadata, TopicMetadata
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.alarm import Alarm
 from barnabas.client.producer.batch import Batch
@@ -24,6 +24,7 @@ from barnabas.client.producer.outcomes import Outcomes
 from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.client.producer.partitioner import chooser_of
 from barnabas.client.producer.settings import PartitionerFunction, ProducerSettings
+from barnabas.client.producer.topic_queues import TopicQueues
 
 
 class Sender:
@@ -154,6 +155,8 @@ class Sender:
         """Topics that are sent to must not be dropped as idle: append() does not ask the cluster."""
         while True:
             await asyncio.sleep(self.settings.metadata_max_idle_ms / 2000)
+            # An idle producer has not heard yet of a topic that was deleted.
+            self.take_metadata()
             for topic in [each for each in self.accumulator.topics.values() if each.used and each.led]:
                 topic.used = False
                 # It is known and has leaders, so this does not wait.
@@ -166,11 +169,15 @@ class Sender:
             return
         self._seen = metadata
         for topic in self.accumulator.topics.values():
-            if topic.update(metadata.topics.get(topic.name)):
-                for queue in topic.queues:
-                    if queue.numbering is not None:
-                        queue.numbering.restart()
-                        self.outcomes.settle(queue)
+            self.take_topic(topic, metadata.topics.get(topic.name))
+
+    def take_topic(self, topic: TopicQueues, news: TopicMetadata | None) -> None:
+        """See what is new of one; if it is another topic of that name, its numbers begin anew."""
+        if topic.update(news):
+            for queue in topic.queues:
+                if queue.numbering is not None:
+                    queue.numbering.restart()
+                    self.outcomes.settle(queue)
 
     def look_up_soon(self, topic: str) -> None:
         """Have the metadata of a topic asked for that somebody wants to send to, and cannot wait."""
@@ -181,7 +188,7 @@ class Sender:
     async def _look_up_topic(self, topic: str) -> None:
         try:
             known = await self.cluster.topic(topic, Deadline(self.settings.max_block_ms), create=True)
-            self.accumulator.topic(topic).update(known)
+            self.take_topic(self.accumulator.topic(topic), known)
         except ClientError:
             # Whoever tries again has it looked up again.
             pass

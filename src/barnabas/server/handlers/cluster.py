@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 from typing import Final
 
 from barnabas.controller.refusals import refusal
+from barnabas.protocol.acl_operations import NOT_ASKED
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -19,7 +20,7 @@ from barnabas.protocol.messages.cluster import (
     DescribeClusterResponse,
 )
 from barnabas.server.api import Answer, Api, Context
-from barnabas.server.operations import NOT_ASKED, OF_CLUSTER
+from barnabas.server.operations import OF_CLUSTER
 from barnabas.server.reach import alive_brokers, some_controller
 
 _BROKERS: Final = 1

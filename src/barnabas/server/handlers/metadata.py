@@ -16,6 +16,7 @@ from typing import Final
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.controller.names import what_is_wrong
+from barnabas.protocol.acl_operations import NOT_ASKED
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -28,7 +29,7 @@ from barnabas.protocol.messages.cluster import (
 )
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.endpoints import endpoints_of
-from barnabas.server.operations import NOT_ASKED, OF_CLUSTER, OF_TOPIC
+from barnabas.server.operations import OF_CLUSTER, OF_TOPIC
 from barnabas.server.reach import alive_brokers, some_controller
 from barnabas.server.services import Services
 from barnabas.server.topic_rows import INTERNAL_TOPICS, View

@@ -1,10 +1,10 @@
-"""What the broker says that one may do to a thing: bits, by the numbers of Kafka's ACL operations."""
+"""Kafka's ACL operations, by their numbers on the wire, and the bits that answers tell them with."""
 
 from enum import IntEnum
 from typing import Final
 
-# Says that nobody asked for operations.
-_NOT_ASKED: Final = -(2**31)
+# In the place of bits: nobody asked for operations.
+NOT_ASKED: Final = -(2**31)
 
 
 class AclOperation(IntEnum):
@@ -23,8 +23,12 @@ class AclOperation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
+def operation_bits(*operations: AclOperation) -> int:
+    return sum(1 << operation for operation in operations)
+
+
 def operations_of(bits: int) -> frozenset[AclOperation] | None:
     """None if nobody asked. What a newer broker can do and we cannot name is left out."""
-    if bits == _NOT_ASKED:
+    if bits == NOT_ASKED:
         return None
     return frozenset(operation for operation in AclOperation if bits >> operation & 1)
