@@ -1,7 +1,7 @@
 """barnabas demo: a tour of what exists so far, made of real work on real bytes.
 
-So far there are the wire protocol, the record batch, the log on disk and one broker; the tour says what is
-not there yet.
+So far there are the wire protocol, the record batch, the log on disk, one broker, a client and tools; the
+tour says what is not there yet.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     show_batches(options.records)
     show_log(options.records)
     show_broker(options.records)
-    print("\nnot here yet: the client, groups, transactions, clusters of several nodes, Spark")
+    print("\nnot here yet: groups, transactions, clusters of several nodes, Spark")
     return 0
 
 

@@ -1,28 +1,18 @@
-"""The broker's part of the tour: start one as a user does, and speak to it over its socket.
+"""The broker's part of the tour: start one as a user does, and use the client and a tool with it."""
 
-There is no client of our own yet, so requests are made of their messages by hand.
-"""
-
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
 from barnabas.base.errors import BarnabasError
-from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.exchange import decode_response, encode_request
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
-from barnabas.records.builder import build_batch
-from barnabas.records.decode import decode_batch
+from barnabas.client.blocking import Admin, Consumer, Producer
+from barnabas.client.consumer.message import Message
 
 TOPIC: Final = "letters"
 _READY: Final = "ready: "
-_TIMEOUT_S: Final = 30
+_TIMEOUT_MS: Final = 30_000
 
 
 class DemoFailed(BarnabasError):
@@ -31,62 +21,60 @@ class DemoFailed(BarnabasError):
 
 def show_broker(count: int) -> None:
     with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as directory:
-        command = [sys.executable, "-m", "barnabas.cli.main", "up", "--dir", directory, "--port", "0"]
+        command = [*_barnabas("up"), "--dir", directory, "--port", "0", "--log-level", "warning"]
         began = time.monotonic()
-        with subprocess.Popen(
-            [*command, "--log-level", "warning"], stdout=subprocess.PIPE, text=True
-        ) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None
                 line = process.stdout.readline()
                 if not line.startswith(_READY):
                     raise DemoFailed("the broker did not start")
                 print(f"\na broker: serves after {(time.monotonic() - began) * 1000:.0f} ms, {line.strip()}")
-                host, _, port = line.removeprefix(_READY).strip().rpartition(":")
-                with closing(socket.create_connection((host, int(port)), _TIMEOUT_S)) as sock:
-                    _write_and_read(sock, count)
+                address = line.removeprefix(_READY).strip()
+                _write_and_read(address, count)
+                _show_tool(address)
             finally:
                 process.terminate()
         print(f"  stopped cleanly: exit code {process.returncode}")
 
 
-def _write_and_read(sock: socket.socket, count: int) -> None:
-    topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
-    made = _ask(sock, ApiKey.CREATE_TOPICS, 6, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
-    if made.topics[0].error_code != 0:
-        raise DemoFailed(f"the topic was not made: error {made.topics[0].error_code}")
-    now_ms = time.time_ns() // 1_000_000
-    # Small enough for one batch of a topic that nobody has set up otherwise.
-    batch = build_batch([(now_ms, b"to %d" % at, b"from the castle", ()) for at in range(min(count, 10_000))])
-    data = PartitionProduceData(index=0, records=batch)
-    request = ProduceRequest(
-        acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])]
-    )
+def _barnabas(command: str) -> list[str]:
+    return [sys.executable, "-m", "barnabas.cli.main", command]
+
+
+def _write_and_read(address: str, count: int) -> None:
+    with Admin(bootstrap_servers=address) as admin:
+        admin.create_topic(TOPIC, partitions=1)
     began = time.monotonic()
-    done = _ask(sock, ApiKey.PRODUCE, 9, request).responses[0].partition_responses[0]
-    if done.error_code != 0:
-        raise DemoFailed(f"the batch was not taken: error {done.error_code}")
-    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=len(batch))
-    fetch = FetchRequest(max_wait_ms=1000, min_bytes=1, topics=[FetchTopic(topic=TOPIC, partitions=[asked])])
-    found = _ask(sock, ApiKey.FETCH, 11, fetch).responses[0].partitions[0]
-    records = decode_batch(bytes(found.records or b""))
-    took_ms = (time.monotonic() - began) * 1000
-    print(f"  {len(records)} records produced with acks=all and fetched again in {took_ms:.1f} ms")
-    print(f"  the last: offset {records[-1].offset}, {records[-1].key!r}: {records[-1].value!r}")
+    with Producer(bootstrap_servers=address) as producer:
+        deliveries = [producer.send(TOPIC, b"from the castle", key=b"to %d" % at) for at in range(count)]
+        producer.flush()
+        for delivery in deliveries:
+            delivery.result()
+    written = time.monotonic()
+    with Consumer(bootstrap_servers=address, auto_offset_reset="earliest") as consumer:
+        consumer.assign_topic(TOPIC)
+        messages: list[Message] = []
+        while len(messages) < count:
+            some = consumer.batch(count - len(messages), timeout_ms=_TIMEOUT_MS)
+            if not some:
+                raise DemoFailed(f"{len(messages)} of {count} records were read")
+            messages += some
+    read = time.monotonic()
+    print(
+        f"  the client: {len(messages)} records produced with acks=all in {(written - began) * 1000:.0f} ms,"
+        f" consumed in {(read - written) * 1000:.0f} ms"
+    )
+    if messages:
+        last = messages[-1]
+        print(f"  the last: offset {last.offset}, {last.key!r}: {last.value!r}")
 
 
-def _ask(sock: socket.socket, key: ApiKey, version: int, body: object) -> Any:
-    sock.sendall(encode_request(body, version, key=key, correlation_id=1, client_id="demo"))
-    size = int.from_bytes(_receive(sock, 4), "big")
-    return decode_response(_receive(sock, size), version, key=key)[1]
-
-
-def _receive(sock: socket.socket, size: int) -> bytes:
-    parts, left = [], size
-    while left > 0:
-        part = sock.recv(left)
-        if not part:
-            raise DemoFailed("the broker closed the connection")
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
+def _show_tool(address: str) -> None:
+    words = ["--bootstrap-server", address, "--topic", TOPIC]
+    done = subprocess.run(
+        [*_barnabas("get-offsets"), *words], capture_output=True, text=True, timeout=_TIMEOUT_MS / 1000
+    )
+    if done.returncode != 0:
+        raise DemoFailed(f"get-offsets: {done.stderr.strip()}")
+    print(f"  a tool: barnabas get-offsets {' '.join(words)}\n    {done.stdout.strip()}")

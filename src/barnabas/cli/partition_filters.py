@@ -6,9 +6,9 @@ left out, or nothing at all.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from barnabas.base.values import value
 from barnabas.cli.option_parser import INT_MAX, integer
 from barnabas.cli.tool import ToolFailed
 from barnabas.cli.topic.patterns import TopicPattern
@@ -16,7 +16,7 @@ from barnabas.cli.topic.patterns import TopicPattern
 _RULE: Final = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rule:
     """Partitions by their numbers, from the first and up to before the last; or only these."""
 

@@ -57,7 +57,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     mapping = commands.add_parser("version-mapping", help="the feature levels of a release")
     mapping.add_argument("--release-version", "-r", metavar="VERSION", help="the release (the latest)")
     needs = commands.add_parser("feature-dependencies", help="what a feature level needs")
-    needs.add_argument("--feature", "-f", action="append", required=True, metavar="FEATURE=LEVEL")
+    needs.add_argument(
+        "--feature",
+        "-f",
+        action="append",
+        required=True,
+        metavar="FEATURE=LEVEL",
+        help="the feature and its level, as often as needed",
+    )
     commands.add_parser("random-uuid", help="an id for a new cluster")
 
 

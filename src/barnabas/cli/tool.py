@@ -21,8 +21,8 @@ A tool is a module like every command (see main.py) and looks like this:
             ...
         return 0
 
-run_async() is the only place where an event loop is started. started() is `async with`, and says at a
-terminal what it waits for. Errors: a ClientError, or ToolFailed with the whole line, may leave `_main`;
+run_async() is the only place where an event loop is started. started() is `async with`, and says on stderr
+what it waits for (outages.py). Errors: a ClientError, or ToolFailed with the whole line, may leave `_main`;
 main() prints it as one line on stderr and exits with 1. Whoever has to print it as Kafka's tool does runs
 with run_reporting(), or catches `ClientError` and calls reason(error), which is what Kafka's exception would
 say. Results go to stdout with print(), everything else to stderr with note(). asyncio, json and the client
@@ -39,8 +39,6 @@ from barnabas.cli.option_parser import Parser
 
 BOOTSTRAP: Final = "bootstrap.servers"
 _SERIALIZERS: Final = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
-# Whoever sits at a terminal is told what is waited for after this long.
-PATIENCE_S: Final = 2.0
 
 
 class Client(Protocol):
@@ -147,22 +145,16 @@ def run_reporting(main: Coroutine[Any, Any, int], *, prefix: str = "", to_stdout
 
 @asynccontextmanager
 async def started(client: C) -> "AsyncIterator[C]":
-    """An admin, a producer or a consumer, started and closed. At a terminal a long wait is explained."""
-    import asyncio
+    """An admin, a producer or a consumer, started and closed. What it waits for is told on stderr."""
+    from barnabas.cli.outages import Outages
 
-    hint: asyncio.TimerHandle | None = None
-    if sys.stderr.isatty():
-        loop = asyncio.get_running_loop()
-        hint = loop.call_later(PATIENCE_S, note, "waiting for a broker to answer ...")
-    try:
+    with Outages() as outages:
         await client.start()
-    finally:
-        if hint is not None:
-            hint.cancel()
-    try:
-        yield client
-    finally:
-        await client.close()
+        outages.started()
+        try:
+            yield client
+        finally:
+            await client.close()
 
 
 def print_json(document: object) -> None:

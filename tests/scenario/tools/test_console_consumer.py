@@ -185,13 +185,14 @@ def test_an_old_name_of_an_option_is_warned_about_on_stdout(tools: RecordTools) 
     ]
 
 
-def test_a_broker_that_is_down_is_told_in_one_line() -> None:
+def test_a_broker_that_is_down_is_told_at_once_and_at_the_end() -> None:
     address = f"127.0.0.1:{free_port()}"
     words = ["--topic", "t", "--command-property", "default.api.timeout.ms=300"]
 
     read = run("console-consumer", "--bootstrap-server", address, *words)
 
     assert (read.code, read.out) == (1, b"")
-    told, why = read.err.splitlines()
+    at_once, told, why = read.err.splitlines()
+    assert at_once == f"no broker at {address}: Connection refused; trying again"
     assert told == "Processed a total of 0 messages"
     assert why.startswith(f"barnabas console-consumer: no broker at {address}: ")

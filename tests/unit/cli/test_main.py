@@ -49,6 +49,7 @@ def test_the_demo_reads_back_what_it_wrote_and_does_not_pretend(capsys: pytest.C
 
     out = capsys.readouterr().out
     assert out.count("equal") == 5
-    assert "200 records produced with acks=all and fetched again" in out
+    assert "the client: 200 records produced with acks=all in" in out
+    assert "    letters:0:200\n" in out
     assert "stopped cleanly: exit code 0" in out
     assert "not here yet" in out

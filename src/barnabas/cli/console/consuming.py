@@ -4,11 +4,11 @@ import asyncio
 import os
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
+from barnabas.base.values import value
 from barnabas.cli.console.assignment import Assignment
 from barnabas.cli.console.formatters import Formatter
 from barnabas.cli.console.signals import EndedBySignal
@@ -22,7 +22,7 @@ RECORDS_A_TURN: Final = 1000
 NO_LIMIT: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Wanted:
     """What is to be read, and when that is enough."""
 

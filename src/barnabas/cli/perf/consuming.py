@@ -4,9 +4,9 @@ import asyncio
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.base.values import value
 from barnabas.cli.console.assignment import Assignment
 from barnabas.cli.perf.java_format import DateFormat, without_nan
 from barnabas.cli.perf.reading import Reading, header
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 POLL_MS: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Test:
     topic: str | None
     include: str | None

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.base.values import value
 from barnabas.cli.perf.acknowledgements import Acknowledgements, now_ms
 from barnabas.cli.perf.latency import Latencies
 from barnabas.cli.perf.payloads import Payload
@@ -20,7 +20,7 @@ TABLE_BYTES: Final = 1 << 20
 TABLE_ROWS_MAX: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Test:
     topic: str
     records: int

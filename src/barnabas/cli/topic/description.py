@@ -5,10 +5,10 @@ The filters are those of kafka-topics.sh --describe. All of them leave the topic
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.base.ids import format_uuid
+from barnabas.base.values import value
 from barnabas.cli.tool import ToolFailed
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ MIN_ISR: Final = "min.insync.replicas"
 _NO_LEADER: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Moving:
     """What a reassignment does to a partition at this moment."""
 
@@ -28,7 +28,7 @@ class Moving:
     removing: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Filters:
     """Which partitions are shown; several are alternatives. None of them: all are."""
 
@@ -43,7 +43,7 @@ class Filters:
         return not (self.under_replicated or self.unavailable or self.under_min_isr or self.at_min_isr)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Described:
     """A topic with everything that is shown of it."""
 
