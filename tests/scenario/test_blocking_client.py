@@ -1,5 +1,6 @@
 """The clients for scripts, with a broker of their own process: plain values, threads, interruptions, ends."""
 
+import asyncio
 import inspect
 import signal
 import threading
@@ -506,3 +507,4 @@ def test_a_client_that_is_forgotten_does_not_keep_its_thread(address: str) -> No
             assert time.monotonic() < deadline
             time.sleep(0.01)
         gc.collect()
+        assert not [task for task in gc.get_objects() if isinstance(task, asyncio.Task) and not task.done()]

@@ -44,10 +44,10 @@ class LoopThread:
         self.loop = _new_loop()
         self._closed = False
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
+        self._thread = threading.Thread(target=_serve, args=(self.loop,), name=name, daemon=True)
         self._thread.start()
         # When nobody holds the client any more, nothing need go on.
-        self._finalizer = weakref.finalize(self, _stop, self.loop)
+        self._finalizer = weakref.finalize(self, _abandon, self.loop)
         self._finalizer.atexit = False
         _threads.add(self)
 
@@ -101,7 +101,6 @@ class LoopThread:
         asyncio.run_coroutine_threadsafe(_cancel_all(), self.loop).result(ENDING_S_MAX)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(ENDING_S_MAX)
-        self.loop.close()
 
     def leave(self) -> None:
         """The interpreter ends: have the tasks end too, or Python complains of them."""
@@ -179,6 +178,27 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """What the thread does: run the loop until it is stopped, and close it with the sockets that it has."""
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _abandon(loop: asyncio.AbstractEventLoop) -> None:
+    """Nobody has the client any more, and nobody waits for its end."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(lambda: loop.create_task(_end(loop)))
+
+
+async def _end(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        await _cancel_all()
+    finally:
+        loop.stop()
 
 
 def _stop(loop: asyncio.AbstractEventLoop) -> None:
