@@ -24,7 +24,7 @@ from broker_rows import Answer, more_is_better
 from report import Options, machine, parse_options, report
 from support.our_broker import OurBroker
 
-ROUNDS = 5
+ROUNDS = 3
 QUICK_ROUNDS = 1
 # What a run may take before it is given up.
 RUN_S_MAX = 300
