@@ -1,0 +1,1 @@
+"""Coordinators: replicated state machines whose logs are internal topics. group/ is that of consumer groups."""

@@ -1,0 +1,78 @@
+"""What classic/, consumer/ and offsets/ of one shard share, and what each may ask of a group of any kind."""
+
+from random import Random
+from typing import Final, Protocol
+
+from barnabas.base.ids import Uuid, format_uuid
+from barnabas.coordinators.group.outcome import Record
+from barnabas.coordinators.group.settings import GroupSettings
+from barnabas.coordinators.group.timers import Timers
+from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
+
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+
+
+class Group(Protocol):
+    """A group of any kind, as offsets and administration see it. Guards raise GroupError."""
+
+    id: str
+
+    @property
+    def kind(self) -> str:
+        """CLASSIC or CONSUMER."""
+
+    @property
+    def protocol_type(self) -> str:
+        """What ListGroups says: "consumer" for consumers, "" for a group without members that never had any."""
+
+    @property
+    def state(self) -> str:
+        """As Kafka writes it: "Stable", "PreparingRebalance", "Assigning"..."""
+
+    @property
+    def is_empty(self) -> bool: ...
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation_or_epoch: int, *, is_txn: bool, version: int
+    ) -> None: ...
+
+    def check_commit_of(self, topic_id: Uuid, partition: int, generation_or_epoch: int, member_id: str) -> None:
+        """For one partition of a commit that check_commit() let pass."""
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
+
+    def check_offset_delete(self) -> None: ...
+
+    def check_delete(self) -> None: ...
+
+    def is_subscribed_to(self, topic: str) -> bool: ...
+
+    def offsets_expire_from(self, committed_ms: int) -> int | None:
+        """From which moment on the age of an offset counts that was committed then; None while it may not expire."""
+
+    def tombstones(self) -> list[Record]:
+        """The records that take it out of the log."""
+
+
+class Ground:
+    """One shard's ground. The shell replaces `settings` and `image`; parts of the shard change the rest."""
+
+    def __init__(self, settings: GroupSettings, rng: Random, image: MetadataImage = EMPTY_IMAGE) -> None:
+        self.settings = settings
+        self.rng: Final = rng
+        self.image = image
+        self.groups: Final[dict[str, Group]] = {}
+        self.timers: Final = Timers()
+
+    def new_uuid(self) -> Uuid:
+        return Uuid(self.rng.randbytes(16))
+
+    def new_member_id(self) -> str:
+        """As clients of consumer groups make theirs: 22 characters of base64."""
+        return format_uuid(self.new_uuid())
+
+    def new_suffix(self) -> str:
+        """What tells members of classic groups apart: the hexadecimal form of a random UUID."""
+        digits = self.rng.randbytes(16).hex()
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

@@ -1,0 +1,76 @@
+"""What comes of a request or of a timer: records to write, and answers for when they are committed."""
+
+from typing import NamedTuple, Protocol
+
+from barnabas.protocol.stored.framing import encode_key, encode_value
+
+
+class Now(NamedTuple):
+    """The time, as the shell read it: `ms` for what is written down, `tick_ms` for waiting. Only that never jumps."""
+
+    ms: int
+    tick_ms: int
+
+
+class Caller(NamedTuple):
+    """Who sent a request: what groups write down of it. `host` is Kafka's form, "/127.0.0.1"."""
+
+    client_id: str
+    host: str
+    version: int
+
+
+class Record(Protocol):
+    """One record of __consumer_offsets. Which classes there are is known to GroupShard.apply()."""
+
+    def encoded(self) -> tuple[bytes, bytes | None]:
+        """Key and value as they are written; no value is a tombstone."""
+
+
+class GroupRecord(NamedTuple):
+    """A record of any kind as its stored messages. `value` None is a tombstone."""
+
+    key: object
+    value: object | None
+    version: int = 0
+
+    def encoded(self) -> tuple[bytes, bytes | None]:
+        return encode_key(self.key), None if self.value is None else encode_value(self.value, self.version)
+
+
+class ReplyTo:
+    """Stands for somebody who waits. The core keeps it as long as it has no answer, and only hands it back."""
+
+    __slots__ = ()
+
+
+class Outcome:
+    """Records go to the log as one batch, in this order, then each to apply(). Then the answers are given.
+
+    If the records are refused nothing is answered from here: the shell tells everybody that the coordinator is
+    gone, and loads the shard again.
+    """
+
+    __slots__ = ("answers", "records")
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.answers: list[tuple[ReplyTo, object]] = []
+
+    def write(self, record: Record) -> None:
+        self.records.append(record)
+
+    def answer(self, to: ReplyTo, response: object) -> None:
+        self.answers.append((to, response))
+
+    def add(self, other: "Outcome") -> None:
+        """What follows from it goes after what there is."""
+        self.records += other.records
+        self.answers += other.answers
+
+
+def answered(to: ReplyTo, response: object) -> Outcome:
+    """Nothing but an answer."""
+    outcome = Outcome()
+    outcome.answer(to, response)
+    return outcome
