@@ -1,1 +1,1 @@
-"""Coordinators: replicated state machines whose logs are internal topics. group/ is that of consumer groups."""
+"""Replicated state machines whose logs are internal topics. group/ is that of consumer groups."""

@@ -24,7 +24,7 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """What ListGroups says: "consumer" for consumers, "" for a group without members that never had any."""
+        """What ListGroups says: "consumer" for consumers, "" where there never were members."""
 
     @property
     def state(self) -> str:
@@ -37,7 +37,9 @@ class Group(Protocol):
         self, member_id: str, instance_id: str | None, generation_or_epoch: int, *, is_txn: bool, version: int
     ) -> None: ...
 
-    def check_commit_of(self, topic_id: Uuid, partition: int, generation_or_epoch: int, member_id: str) -> None:
+    def check_commit_of(
+        self, topic_id: Uuid, partition: int, generation_or_epoch: int, member_id: str
+    ) -> None:
         """For one partition of a commit that check_commit() let pass."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
