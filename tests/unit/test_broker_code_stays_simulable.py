@@ -10,7 +10,7 @@ import pytest
 import barnabas
 
 SOURCE = Path(barnabas.__file__).parent
-ROOMS = ("storage", "raft", "metadata", "controller", "replication", "server")
+ROOMS = ("storage", "raft", "metadata", "controller", "replication", "coordinators", "server")
 FILES = [path for room in ROOMS for path in sorted((SOURCE / room).rglob("*.py"))]
 # The client waits by its loop's time, which is the simulator's there; no module may import `time`.
 CLIENT = SOURCE / "client"

@@ -51,7 +51,7 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def offsets_expire_from(self, committed_ms: int) -> int | None:
-        """From which moment on the age of an offset counts that was committed then; None while it may not expire."""
+        """From when on the age of an offset counts that was committed then; None while it may not expire."""
 
     def tombstones(self) -> list[Record]:
         """The records that take it out of the log."""

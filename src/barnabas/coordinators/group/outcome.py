@@ -6,7 +6,7 @@ from barnabas.protocol.stored.framing import encode_key, encode_value
 
 
 class Now(NamedTuple):
-    """The time, as the shell read it: `ms` for what is written down, `tick_ms` for waiting. Only that never jumps."""
+    """The time: `ms` for what is written down, `tick_ms`, which never jumps, for waiting."""
 
     ms: int
     tick_ms: int
@@ -39,7 +39,7 @@ class GroupRecord(NamedTuple):
 
 
 class ReplyTo:
-    """Stands for somebody who waits. The core keeps it as long as it has no answer, and only hands it back."""
+    """Stands for somebody who waits. The core keeps it while it has no answer, and only hands it back."""
 
     __slots__ = ()
 
@@ -47,8 +47,8 @@ class ReplyTo:
 class Outcome:
     """Records go to the log as one batch, in this order, then each to apply(). Then the answers are given.
 
-    If the records are refused nothing is answered from here: the shell tells everybody that the coordinator is
-    gone, and loads the shard again.
+    If the records are refused nothing is answered from here: the shell tells everybody that the coordinator
+    is gone, and loads the shard again.
     """
 
     __slots__ = ("answers", "records")

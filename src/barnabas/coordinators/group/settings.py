@@ -28,8 +28,8 @@ class GroupSettings:
     session_timeout_ms_min: int = 6_000
     session_timeout_ms_max: int = 1_800_000
     classic_size_max: int = _INT_MAX
-    # A member that waits in a join sends no heartbeats. It is not waited for longer than this if its client has
-    # gone. Kafka has no setting for it.
+    # A member that waits in its first join sends no heartbeats. If its client has gone, it is not waited for
+    # longer than this. Kafka has no setting for it.
     new_member_join_timeout_ms: int = 300_000
     # Consumer groups
     assignors: tuple[str, ...] = ("uniform", "range")
