@@ -112,6 +112,10 @@ QUESTIONS = [
 ]
 
 
+def _same_topic(one: Question, other: Question) -> bool:
+    return (one.size, one.codec, one.partitions) == (other.size, other.codec, other.partitions)
+
+
 class Bench:
     def __init__(self, address: str, options: Options) -> None:
         self._address = address
@@ -148,9 +152,9 @@ class Bench:
         if topic not in self._filled:
             self._filled.add(topic)
             self._create(topic, question.partitions, [])
-            self._child(
-                "ours_produce_table", topic, question.records + 100_000, question.size, question.codec
-            )
+            # As much as the greediest of those who read it wants.
+            most = max(one.records for one in QUESTIONS if one.consumes and _same_topic(one, question))
+            self._child("ours_produce_table", topic, most + 100_000, question.size, question.codec)
         return topic
 
     def _create(self, topic: str, partitions: int, more: Sequence[str]) -> None:
