@@ -11,7 +11,7 @@ INTERPRETED := BARNABAS_KERNELS=interpreted PYTHONPATH=src $(BIN)/python -m pyte
 # All but those that need a network, or programs that pip does not bring.
 TESTS := --ignore=tests/interop tests
 
-.PHONY: demo test check interop lint build bench fuzz vectors answers clients clean
+.PHONY: demo test check interop lint build bench fuzz vectors assignors answers clients clean
 
 demo: build ; $(BIN)/barnabas demo
 test: lint ; $(INSTALLED) -n 2 $(TESTS) && $(INTERPRETED) -n 2 -m kernel $(TESTS)
@@ -21,6 +21,7 @@ lint: build ; $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && 
 bench: build ; for file in bench/codec.py bench/columns.py bench/log.py bench/broker.py bench/client.py bench/embedded.py; do $(BIN)/python $$file || exit 1; done
 fuzz: build ; BARNABAS_FUZZ=1000000 $(INSTALLED) tests/property/test_malformed_messages.py && BARNABAS_FUZZ=100000 $(INSTALLED) -n 2 tests/property
 vectors: ; mvn -q -B -f tests/differential/kafka_vectors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
+assignors: ; mvn -q -B -f tests/differential/kafka_assignors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
 answers: build ; BARNABAS_WRITE_ANSWERS=1 $(INSTALLED) tests/interop/test_answers_of_kafka.py
 clients: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) -n 2 tests/scenario/clients/test_checklist.py
 build: .venv/.built

@@ -25,6 +25,8 @@ def broker_settings(settings: Mapping[str, object] | None = None) -> BrokerSetti
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": "1@127.0.0.1:0",
         "log.dirs": DATA,
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 2,
         **(settings or {}),
     }
     return BrokerSettings.parse({name: str(value) for name, value in given.items()})

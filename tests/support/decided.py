@@ -47,6 +47,8 @@ from barnabas.protocol.messages.topics import (
 from barnabas.replication.replicas import Replicas
 from barnabas.server.api import Api, Context
 from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.groups import Groups
+from barnabas.server.offsets_topic import OffsetsTopic
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
@@ -115,6 +117,8 @@ class Decided:
         self.crashes: list[BaseException] = []
         self.recorder = Recorder()
         logs = manager_on(disk, A, executor=executor)
+        tasks = Tasks(self.crashes.append)
+        replicas = Replicas(ME, logs, LogConfig.parse)
         self.services = Services(
             node_id=ME,
             cluster_id=CLUSTER_ID,
@@ -122,14 +126,26 @@ class Decided:
             rng=Random(0),
             executor=executor,
             checksums=InlineChecksums(),
-            tasks=Tasks(self.crashes.append),
+            tasks=tasks,
             settings=settings,
             logs=logs,
-            replicas=Replicas(ME, logs, LogConfig.parse),
+            replicas=replicas,
             quorum=new_quorum(disk, self.recorder, clock=self.clock),
             controller=self.channel,
             sessions=FetchSessions(10, partial(Random(0).randrange, 1, 100)),
             producer_ids=ProducerIds(self.channel.call, ME),
+            groups=Groups(
+                clock=self.clock,
+                rng=Random(0),
+                executor=executor,
+                checksums=InlineChecksums(),
+                tasks=tasks,
+                settings=settings,
+                logs=logs,
+                replicas=replicas,
+                image=self.channel.controller.image,
+            ),
+            offsets_topic=OffsetsTopic(self.channel.call, settings, tasks),
             image=self.channel.controller.image,
         )
         self.ctx = Context(self.services, listener=listener, client_address="10.0.0.1")

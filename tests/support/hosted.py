@@ -21,6 +21,8 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
 from barnabas.server.api import Api, Context
 from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.groups import Groups
+from barnabas.server.offsets_topic import OffsetsTopic
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
@@ -90,6 +92,8 @@ class Hosted:
         channel = controller or FixedController(None)
         # Nobody here asks the quorum anything.
         no_quorum: Any = None
+        settings = DynamicSettings(BrokerSettings.parse(_PROPERTIES))
+        tasks = Tasks(self.crashes.append)
         self.services = Services(
             node_id=ME,
             cluster_id="c",
@@ -97,14 +101,26 @@ class Hosted:
             rng=Random(0),
             executor=self.executor,
             checksums=InlineChecksums(),
-            tasks=Tasks(self.crashes.append),
-            settings=DynamicSettings(BrokerSettings.parse(_PROPERTIES)),
+            tasks=tasks,
+            settings=settings,
             logs=self.logs,
             replicas=self.replicas,
             quorum=no_quorum,
             controller=channel,
             sessions=FetchSessions(10, partial(Random(0).randrange, 1, 100)),
             producer_ids=ProducerIds(_asking(channel), ME),
+            groups=Groups(
+                clock=self.clock,
+                rng=Random(0),
+                executor=self.executor,
+                checksums=InlineChecksums(),
+                tasks=tasks,
+                settings=settings,
+                logs=self.logs,
+                replicas=self.replicas,
+                image=image,
+            ),
+            offsets_topic=OffsetsTopic(_asking(channel), settings, tasks),
             image=image,
         )
         self.ctx = Context(self.services, listener="PLAINTEXT", client_address="10.0.0.1")

@@ -50,6 +50,7 @@ KERNELS = (
     "barnabas.storage.cleaner.partial",
     "barnabas.storage.cleaner.rewrite",
     "barnabas.storage.cleaner.build",
+    "barnabas.coordinators.group.offsets.load",
 )
 
 

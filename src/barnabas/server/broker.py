@@ -24,12 +24,14 @@ from barnabas.server.directory_reports import DirectoryReports
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.formatting import new_id
+from barnabas.server.groups import Groups
 from barnabas.server.handlers.controller import APIS as CONTROLLER_APIS
 from barnabas.server.handlers.table import APIS
 from barnabas.server.image_follower import ImageFollower
 from barnabas.server.lifecycle import Lifecycle
 from barnabas.server.network.listener import Listener
 from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
+from barnabas.server.offsets_topic import OffsetsTopic
 from barnabas.server.ports import Ports
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.releases import check_served
@@ -130,6 +132,7 @@ class Broker:
         await self.replicas.start(image)
         self._follower.begin(image, self._carry_out)
         self.services.image = image
+        self.services.groups.start(image)
         upkeep = Upkeep(self.logs, settings.upkeep, secret=self._secret())
         self.settings.subscribe(partial(self._change_upkeep, upkeep))
         self._run(upkeep.run())
@@ -192,6 +195,18 @@ class Broker:
                 settings.max_incremental_fetch_session_cache_slots, partial(ports.rng.randrange, 1, 2**31)
             ),
             producer_ids=ProducerIds(self.controller.call, self._node_id),
+            groups=Groups(
+                clock=ports.clock,
+                rng=ports.rng,
+                executor=ports.executor,
+                checksums=ports.checksums,
+                tasks=self._tasks,
+                settings=self.settings,
+                logs=self.logs,
+                replicas=self.replicas,
+                image=self._follower.image,
+            ),
+            offsets_topic=OffsetsTopic(self.controller.call, self.settings, self._tasks),
             image=self._follower.image,
         )
 
@@ -281,6 +296,7 @@ class Broker:
             self.replicas.reconfigure(image)
         await self.replicas.apply(image, changes)
         self.services.image = image
+        self.services.groups.follow(image, changes)
         if changes.topics_changed:
             self._reports.wake()
 
@@ -317,6 +333,7 @@ class Broker:
             listener.stop_accepting()
         if clean and self.lifecycle is not None and self.settings.now.controlled_shutdown_enable:
             await self.lifecycle.leave(LEAVE_TIMEOUT_S)
+        self.services.groups.close()
         for listener in self.listeners:
             await listener.close(FINISH_TIMEOUT_S)
         await self._tasks.close()

@@ -17,6 +17,13 @@ OF_TOPIC: Final = operation_bits(
     AclOperation.DESCRIBE_CONFIGS,
     AclOperation.ALTER_CONFIGS,
 )
+OF_GROUP: Final = operation_bits(
+    AclOperation.READ,
+    AclOperation.DESCRIBE,
+    AclOperation.DELETE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+)
 OF_CLUSTER: Final = operation_bits(
     AclOperation.CREATE,
     AclOperation.ALTER,

@@ -55,6 +55,11 @@ def broker_properties(given: Mapping[str, str], *, port: int, directory: str) ->
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"{node_id}@{HOST}:0",
         "log.dirs": directory,
+        # Kafka's defaults are three, and there is one broker to have them; and fifty, and a test needs few.
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "4",
+        # A test waits for one or two members. Kafka would wait three seconds for more of them.
+        "group.initial.rebalance.delay.ms": "0",
         # Asking the controller for leave to stop is for brokers whose partitions can be led by others. It
         # costs a tenth of a second, and a test suite stops many.
         "controlled.shutdown.enable": "false",

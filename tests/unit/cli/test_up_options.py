@@ -38,6 +38,7 @@ def test_without_options_it_is_a_broker_and_a_controller_on_this_machine_alone()
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": "1@127.0.0.1:0",
         "log.dirs": NEW,
+        "offsets.topic.replication.factor": "1",
     }
 
 

@@ -38,6 +38,7 @@ from barnabas.server.handlers.configs import Refused, broker_id
 from barnabas.server.settings.catalog import CLIENT_METRICS, GROUP, find
 from barnabas.server.settings.change import usable, validate_broker_config
 from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.server.settings.group_limits import check_group_config
 
 # What is neither a broker's nor a topic's, and Kafka's code for a mistake in it.
 _OTHER_SETTINGS: Final = {
@@ -138,6 +139,8 @@ def _check(settings: DynamicSettings, image: MetadataImage, one: _Resource) -> N
         _check_broker(settings, image, one)
     elif one.resource_type in _OTHER_SETTINGS:
         _check_supported(one)
+        if one.resource_type == GROUP_RESOURCE:
+            _check_group(settings, image, one)
 
 
 def _check_broker(settings: DynamicSettings, image: MetadataImage, one: _Resource) -> None:
@@ -171,6 +174,24 @@ def _check_supported(one: _Resource) -> None:
                 find(config.name, declared).parse_supported(config.value)
     except InvalidSetting as error:
         raise Refused(code, str(error)) from None
+
+
+def _check_group(settings: DynamicSettings, image: MetadataImage, one: _Resource) -> None:
+    if isinstance(one, AlterConfigsResourceRequest):
+        configs = {config.name: config.value for config in one.configs if config.value is not None}
+    else:
+        before = image.config(ConfigResource(GROUP_RESOURCE, one.resource_name))
+        configs = {
+            **before,
+            **{config.name: config.value for config in one.configs if config.value is not None},
+        }
+        for config in one.configs:
+            if config.config_operation == Operation.DELETE:
+                configs.pop(config.name, None)
+    try:
+        check_group_config(settings.now, configs)
+    except InvalidSetting as error:
+        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
 def after_operations(

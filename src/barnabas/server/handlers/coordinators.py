@@ -1,13 +1,15 @@
 """FindCoordinator (key 10), versions 0-6.
 
-Does: says that no coordinator is available, because groups and transactions are not built yet. Clients know
-that answer and ask again. It is spoken already because librdkafka takes it for the sign of a broker that
-knows lz4, and would send lz4 batches uncompressed without it.
+Does: which broker coordinates a group; __consumer_offsets is made when it is first asked for.
+Does not: transactions and share groups, which are not built yet: no coordinator is available, and clients ask
+again.
 v1 key_type; v4 several keys at once; v6 share groups.
 """
 
 from typing import Final
 
+from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.partition_of import partition_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -21,24 +23,60 @@ from barnabas.server.api import Answer, Api, Context
 _SEVERAL_FROM: Final = 4
 _SHARE_FROM: Final = 6
 GROUP, TRANSACTION, SHARE = 0, 1, 2
+_NOBODY: Final = -1
 
 
-def handle(_ctx: Context, request: Request) -> Answer:
+def handle(ctx: Context, request: Request) -> Answer:
     body: FindCoordinatorRequest = request.body
     known = (GROUP, TRANSACTION, SHARE) if request.version >= _SHARE_FROM else (GROUP, TRANSACTION)
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE if body.key_type in known else ErrorCode.INVALID_REQUEST
-    return refuse(body, request.version, code)
+    if body.key_type not in known:
+        return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
+    if body.key_type != GROUP:
+        return refuse(body, request.version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    if OFFSETS_TOPIC not in ctx.broker.image.topics:
+        return _create_first(ctx, request)
+    return _find(ctx, request)
+
+
+async def _create_first(ctx: Context, request: Request) -> Answer:
+    await ctx.broker.offsets_topic.create()
+    return _find(ctx, request)
+
+
+def _find(ctx: Context, request: Request) -> FindCoordinatorResponse:
+    body: FindCoordinatorRequest = request.body
+    if request.version >= _SEVERAL_FROM:
+        return FindCoordinatorResponse(coordinators=[_of_group(ctx, key) for key in body.coordinator_keys])
+    found = _of_group(ctx, body.key)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _of_group(ctx: Context, group_id: str) -> Coordinator:
+    image = ctx.broker.image
+    topic = image.topics.get(OFFSETS_TOPIC)
+    if topic is not None:
+        leader = topic.partitions[partition_of(group_id, len(topic.partitions))].leader
+        broker = image.brokers.get(leader)
+        endpoint = None if broker is None or broker.fenced else broker.endpoint(ctx.listener)
+        if endpoint is not None:
+            return Coordinator(key=group_id, node_id=leader, host=endpoint[0], port=endpoint[1])
+    return _nobody(group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _nobody(key: str, code: ErrorCode) -> Coordinator:
+    return Coordinator(key=key, node_id=_NOBODY, host="", port=_NOBODY, error_code=code)
 
 
 def refuse(body: FindCoordinatorRequest, version: int, code: ErrorCode) -> FindCoordinatorResponse:
     if version < _SEVERAL_FROM:
-        return FindCoordinatorResponse(error_code=code, node_id=-1, host="", port=-1)
-    return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code)
-            for key in body.coordinator_keys
-        ]
-    )
+        return FindCoordinatorResponse(error_code=code, node_id=_NOBODY, host="", port=_NOBODY)
+    return FindCoordinatorResponse(coordinators=[_nobody(key, code) for key in body.coordinator_keys])
 
 
 API = Api(ApiKey.FIND_COORDINATOR, versions=range(7), handle=handle, refuse=refuse)

@@ -16,11 +16,10 @@ from barnabas.server.handlers.table import APIS
 NOTES: Final = {
     ApiKey.PRODUCE: "no transactions yet; advertised from version 0, as Kafka does, for librdkafka",
     ApiKey.FETCH: "by clients; there are no followers yet",
-    ApiKey.FIND_COORDINATOR: "finds none yet: groups and transactions are not built",
+    ApiKey.FIND_COORDINATOR: "of groups; transactions and share groups are not built yet",
     ApiKey.INIT_PRODUCER_ID: "without a transactional id; transactions are not built yet",
 }
 
-_GROUPS: Final = "consumer groups are not built yet"
 _TRANSACTIONS: Final = "transactions are not built yet"
 _SECURITY: Final = "authentication and ACLs are not built yet"
 _SHARE: Final = "share groups are not built yet"
@@ -28,14 +27,6 @@ _NODES: Final = "from node to node; a cluster is one node so far"
 _VOTERS: Final = "the voters of the quorum are a fixed set"
 
 NOT_YET: Final = {
-    ApiKey.OFFSET_COMMIT: _GROUPS,
-    ApiKey.OFFSET_FETCH: _GROUPS,
-    ApiKey.JOIN_GROUP: _GROUPS,
-    ApiKey.HEARTBEAT: _GROUPS,
-    ApiKey.LEAVE_GROUP: _GROUPS,
-    ApiKey.SYNC_GROUP: _GROUPS,
-    ApiKey.DESCRIBE_GROUPS: _GROUPS,
-    ApiKey.LIST_GROUPS: _GROUPS,
     ApiKey.SASL_HANDSHAKE: _SECURITY,
     ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTIONS,
     ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTIONS,
@@ -51,10 +42,8 @@ NOT_YET: Final = {
     ApiKey.RENEW_DELEGATION_TOKEN: _SECURITY,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _SECURITY,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: _SECURITY,
-    ApiKey.DELETE_GROUPS: _GROUPS,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: "replicas do not move between brokers yet",
     ApiKey.LIST_PARTITION_REASSIGNMENTS: "replicas do not move between brokers yet",
-    ApiKey.OFFSET_DELETE: _GROUPS,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: "quotas are not built yet",
     ApiKey.ALTER_CLIENT_QUOTAS: "quotas are not built yet",
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _SECURITY,
@@ -70,8 +59,6 @@ NOT_YET: Final = {
     ApiKey.DESCRIBE_TRANSACTIONS: _TRANSACTIONS,
     ApiKey.LIST_TRANSACTIONS: _TRANSACTIONS,
     ApiKey.ALLOCATE_PRODUCER_IDS: _NODES,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: _GROUPS,
-    ApiKey.CONSUMER_GROUP_DESCRIBE: _GROUPS,
     ApiKey.CONTROLLER_REGISTRATION: _NODES,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "clients' metrics are not collected yet",
     ApiKey.PUSH_TELEMETRY: "clients' metrics are not collected yet",

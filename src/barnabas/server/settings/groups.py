@@ -17,12 +17,14 @@ from barnabas.server.settings.declare import (
 )
 from barnabas.server.settings.rules import SOME_DISTINCT, one_of_any_case, some_of
 
-NOT_BUILT: Final = later("consumer groups are not built yet")
+_STREAMS_NOT_BUILT: Final = later("streams groups are not built yet")
+# Settings of threads and buffers that a coordinator on one loop does not have.
+_NOT_NEEDED: Final = later("a coordinator here writes at once, on the loop of its broker")
 _POSITIVE: Final = at_least(1)
 _FROM_0: Final = at_least(0)
 _DYNAMIC: Final = Change.CLUSTER_WIDE
 
-_COORDINATOR: Final = (
+_SHELL: Final = (
     int32(
         "group.coordinator.append.linger.ms",
         -1,
@@ -39,13 +41,16 @@ _COORDINATOR: Final = (
         rule=at_least(512 << 10),
         change=_DYNAMIC,
     ),
+    int32("group.coordinator.threads", 4, "How many threads coordinate groups.", rule=_POSITIVE),
+)
+
+_COORDINATOR: Final = (
     strings(
         "group.coordinator.rebalance.protocols",
         ("classic", "consumer", "streams"),
-        "Which kinds of groups the coordinators serve.",
+        "Which kinds of groups the coordinators serve; those of streams and share groups are not built yet.",
         rule=some_of("consumer", "classic", "share", "streams"),
     ),
-    int32("group.coordinator.threads", 4, "How many threads coordinate groups.", rule=_POSITIVE),
 )
 
 _CLASSIC: Final = (
@@ -209,6 +214,11 @@ _OFFSETS: Final = (
     int32("offsets.topic.segment.bytes", 100 << 20, "How large its segments grow.", rule=_POSITIVE),
 )
 
-SETTINGS: Final[tuple[ServerSetting, ...]] = all_with(
-    NOT_BUILT, *_COORDINATOR, *_CLASSIC, *_CONSUMER, *_STREAMS, *_OFFSETS
+SETTINGS: Final[tuple[ServerSetting, ...]] = (
+    *all_with(_NOT_NEEDED, *_SHELL),
+    *_COORDINATOR,
+    *_CLASSIC,
+    *_CONSUMER,
+    *all_with(_STREAMS_NOT_BUILT, *_STREAMS),
+    *_OFFSETS,
 )

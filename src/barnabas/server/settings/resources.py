@@ -4,6 +4,7 @@ from typing import Final
 
 from barnabas.base.setting_rules import Rule, at_least, one_of
 from barnabas.server.settings.declare import (
+    WORKS,
     Change,
     ServerSetting,
     Status,
@@ -18,7 +19,6 @@ from barnabas.server.settings.declare import (
 _POSITIVE: Final = at_least(1)
 _FROM_0: Final = at_least(0)
 _DYNAMIC: Final = Change.CLUSTER_WIDE
-_GROUPS: Final = unsupported("consumer groups are not built yet")
 _SHARE_GROUPS: Final = unsupported("share groups are not built yet")
 _STREAMS_GROUPS: Final = unsupported("streams groups are not built yet")
 # The broker's setting that a group falls back on has the same name with this before it.
@@ -31,11 +31,11 @@ def _number(status: Status, name: str, default: int, doc: str, rule: Rule) -> Se
 
 GROUP: Final[tuple[ServerSetting, ...]] = (
     _number(
-        _GROUPS, "consumer.assignment.interval.ms", 1000, "How long an assignment is kept at least.", _FROM_0
+        WORKS, "consumer.assignment.interval.ms", 1000, "How long an assignment is kept at least.", _FROM_0
     ),
-    _number(_GROUPS, "consumer.heartbeat.interval.ms", 5000, "How often members send heartbeats.", _POSITIVE),
+    _number(WORKS, "consumer.heartbeat.interval.ms", 5000, "How often members send heartbeats.", _POSITIVE),
     _number(
-        _GROUPS, "consumer.session.timeout.ms", 45000, "After how long a silent member is dead.", _POSITIVE
+        WORKS, "consumer.session.timeout.ms", 45000, "After how long a silent member is dead.", _POSITIVE
     ),
     _number(
         _SHARE_GROUPS,

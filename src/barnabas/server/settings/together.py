@@ -17,6 +17,7 @@ from barnabas.server.settings.endpoints import (
     parse_servers,
     parse_voters,
 )
+from barnabas.server.settings.group_times import check_broker_times
 
 # Typed values of declared settings, by name. Any, because the type is that of the declaration.
 Values = Mapping[str, Any]
@@ -177,6 +178,7 @@ def voters_of(values: Values, node: Value) -> tuple[Voter, ...]:
 
 def check_values(given: Mapping[str, str], values: Values) -> None:
     """Limits that depend on one another."""
+    check_broker_times(values)
     if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
         raise InvalidSetting(
             "max.connections.per.ip",

@@ -91,6 +91,8 @@ class Node:
             controller=self.controller,
             sessions=nowhere,
             producer_ids=nowhere,
+            groups=nowhere,
+            offsets_topic=nowhere,
             image=image,
         )
         self._ctx = Context(services, listener="PLAINTEXT", client_address="")
@@ -179,7 +181,7 @@ def test_what_the_broker_can_live_with_is_left_to_the_controller(
         (changes(TOPIC_RESOURCE, "t", ("retention.ms", SET, None)), 42, "Null value not supported for : ret"),
         (changes(8, "1", ("kafka", SET, "DEBUG")), 42, "Unknown resource type 8"),
         (changes(99, "1", ("kafka", SET, "DEBUG")), 42, "Unknown resource type 99"),
-        (changes(GROUP_RESOURCE, "g", ("consumer.session.timeout.ms", SET, "50000")), 40, "not built yet"),
+        (changes(GROUP_RESOURCE, "g", ("share.session.timeout.ms", SET, "50000")), 40, "not built yet"),
         (changes(GROUP_RESOURCE, "g", ("nope", SET, "1")), 40, "no such setting"),
         (changes(GROUP_RESOURCE, ""), 42, "must not be empty"),
         (changes(CLIENT_METRICS_RESOURCE, "", ("interval.ms", DELETE, None)), 42, "must not be empty"),

@@ -46,7 +46,6 @@ def test_the_file_that_kafka_ships_is_taken_as_it_is() -> None:
     assert settings.controller_quorum_voters == (Voter(id=1, host="localhost", port=9093),)
     assert settings.num_recovery_threads_per_data_dir == 1
     assert settings.warnings == (
-        "offsets.topic.replication.factor=1 has no effect yet: consumer groups are not built yet",
         "share.coordinator.state.topic.min.isr=1 has no effect yet: share groups are not built yet",
         "share.coordinator.state.topic.replication.factor=1 has no effect yet: "
         "share groups are not built yet",

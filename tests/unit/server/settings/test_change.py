@@ -32,7 +32,7 @@ def test_dynamic_settings_can_be_set_for_one_broker_and_for_all(broker: str, nam
         ("num.partitions", "3", "cannot be changed while the broker runs; set it in its properties file"),
         ("log.retention.hours", "3", "cannot be changed while the broker runs"),
         ("num.network.threads", "4", "a broker is one event loop"),
-        ("group.consumer.assignment.interval.ms", "5", "consumer groups are not built yet"),
+        ("group.streams.assignment.interval.ms", "5", "streams groups are not built yet"),
         ("leader.replication.throttled.rate", "1000", "traffic between replicas cannot be throttled yet"),
         ("message.max.bytes", "-3", "must be at least 0"),
         ("message.max.bytes", "x", "must be a whole number"),

@@ -1,0 +1,134 @@
+"""Uniform, where members subscribe to different topics: whoever has least gets the next partition.
+
+What has no owner is given out first. Then topic after topic is looked at: while one of its subscribers has
+two more than another, a partition of it moves. The most crowded topics come first, because they leave the
+least choice. It ends when a whole round has changed nothing, or after _ROUNDS_MAX of them.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Final, cast
+
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.assignors.scale import Scale
+from barnabas.coordinators.group.assignors.spec import (
+    Assignment,
+    MemberSpec,
+    TopicSpec,
+    subscribers_by_topic,
+    topic_order,
+)
+
+_ROUNDS_MAX: Final = 16
+
+
+def assign_by_load(
+    members: Mapping[str, MemberSpec], topics: Mapping[Uuid, TopicSpec], claimed: Mapping[Uuid, Set[int]]
+) -> dict[str, Assignment]:
+    """`claimed` are the partitions whose owner subscribes to them."""
+    targets = _Targets(list(members.values()), topics)
+    targets.give_unclaimed(claimed)
+    targets.balance()
+    return dict(zip(members, targets.result(), strict=True))
+
+
+class _Targets:
+    """The assignment as it comes to be. Members are known by their position."""
+
+    def __init__(self, members: list[MemberSpec], topics: Mapping[Uuid, TopicSpec]) -> None:
+        self._members = members
+        self._subscribers = subscribers_by_topic(members)
+        self._counts = {topic: topics[topic].partitions for topic in self._subscribers}
+        self._changed: dict[int, dict[Uuid, set[int]]] = {}
+        self._loads = [self._load_at_first(position) for position in range(len(members))]
+        self._scale = Scale(self._loads)
+
+    def _load_at_first(self, position: int) -> int:
+        member = self._members[position]
+        if member.owned.keys() <= member.topics:
+            return sum(map(len, member.owned.values()))
+        return sum(map(len, self._of(position).values()))
+
+    def give_unclaimed(self, claimed: Mapping[Uuid, Set[int]]) -> None:
+        wanting = [topic for topic, count in self._counts.items() if len(claimed.get(topic, ())) < count]
+        for topic in self._crowded_first(wanting):
+            self._scale.weigh(self._subscribers[topic])
+            taken = claimed.get(topic, ())
+            for partition in range(self._counts[topic]):
+                if partition not in taken:
+                    self._give(topic, partition, self._scale.lightest())
+
+    def balance(self) -> None:
+        if max(self._loads) - min(self._loads) <= 1:
+            return
+        shared = [topic for topic, subscribers in self._subscribers.items() if len(subscribers) > 1]
+        in_order = self._crowded_first(shared)
+        last_changed = None
+        for _ in range(_ROUNDS_MAX):
+            for topic in in_order:
+                if topic == last_changed:
+                    return
+                if self._balance_topic(topic) or last_changed is None:
+                    last_changed = topic
+
+    def result(self) -> list[Assignment]:
+        return [self._result_of(position) for position in range(len(self._members))]
+
+    def _result_of(self, position: int) -> Assignment:
+        owned = self._members[position].owned
+        changed = self._changed.get(position)
+        if changed is None:
+            return cast("Assignment", owned)
+        assignment = {topic: frozenset(partitions) for topic, partitions in changed.items() if partitions}
+        return cast("Assignment", owned) if assignment == owned else assignment
+
+    def _crowded_first(self, topics: Iterable[Uuid]) -> list[Uuid]:
+        def order(topic: Uuid) -> tuple[float, int, tuple[int, int]]:
+            subscribers = len(self._subscribers[topic])
+            return -self._counts[topic] / subscribers, subscribers, topic_order(topic)
+
+        return sorted(topics, key=order)
+
+    def _balance_topic(self, topic: Uuid) -> bool:
+        """Move partitions of the topic; whether any was moved."""
+        if self._scale.weigh(self._subscribers[topic]) <= 1:
+            return False
+        # What a member gets on the way is not in its pile: nothing moves twice.
+        piles = {position: sorted(self._held(topic, position)) for position in self._subscribers[topic]}
+        moved = False
+        while not self._scale.balanced:
+            heaviest = self._scale.heaviest()
+            while heaviest is not None and not piles[heaviest]:
+                self._scale.set_aside()
+                heaviest = self._scale.heaviest()
+            if heaviest is None:
+                break
+            lightest = self._scale.lightest()
+            if self._scale.balanced:
+                break
+            partition = piles[heaviest].pop()
+            self._take(topic, partition, heaviest)
+            self._give(topic, partition, lightest)
+            moved = True
+        return moved
+
+    def _held(self, topic: Uuid, position: int) -> Set[int]:
+        changed = self._changed.get(position)
+        held = self._members[position].owned if changed is None else changed
+        return held.get(topic, frozenset())
+
+    def _of(self, position: int) -> dict[Uuid, set[int]]:
+        """What a member is to have, to be changed."""
+        changed = self._changed.get(position)
+        if changed is None:
+            owned, topics = self._members[position].owned, self._members[position].topics
+            changed = {topic: set(partitions) for topic, partitions in owned.items() if topic in topics}
+            self._changed[position] = changed
+        return changed
+
+    def _give(self, topic: Uuid, partition: int, position: int) -> None:
+        self._of(position).setdefault(topic, set()).add(partition)
+        self._loads[position] += 1
+
+    def _take(self, topic: Uuid, partition: int, position: int) -> None:
+        self._of(position)[topic].remove(partition)
+        self._loads[position] -= 1

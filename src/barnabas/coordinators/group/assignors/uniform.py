@@ -1,0 +1,71 @@
+"""The uniform assignor: as many partitions for each as for the others, and nothing moves without need.
+
+Where all subscribe to the same, homogeneous.py has the simple way; otherwise heterogeneous.py. Both begin
+with what each member had: its claims, which are looked through here.
+"""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.assignors.heterogeneous import assign_by_load
+from barnabas.coordinators.group.assignors.homogeneous import assign_by_quota
+from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
+
+_Members: TypeAlias = Mapping[str, MemberSpec]
+_Topics: TypeAlias = Mapping[Uuid, TopicSpec]
+
+
+def assign_uniformly(members: _Members, topics: _Topics, *, homogeneous: bool) -> dict[str, Assignment]:
+    claimed = _claimed(members, topics)
+    if claimed is None:
+        members = _without_contradictions(members, topics)
+        claimed = _claimed(members, topics)
+        assert claimed is not None
+    if homogeneous:
+        return assign_by_quota(members, topics, claimed)
+    return assign_by_load(members, topics, claimed)
+
+
+def _claimed(members: _Members, topics: _Topics) -> dict[Uuid, set[int]] | None:
+    """Partitions that have an owner who subscribes to them. None if one has two, or does not exist."""
+    claimed: dict[Uuid, set[int]] = {}
+    claims = 0
+    for member in members.values():
+        for topic, partitions in member.owned.items():
+            if topic in member.topics:
+                claims += len(partitions)
+                of_topic = claimed.get(topic)
+                if of_topic is None:
+                    claimed[topic] = set(partitions)
+                else:
+                    of_topic |= partitions
+    if claims != sum(map(len, claimed.values())):
+        return None
+    for topic, partitions_claimed in claimed.items():
+        if max(partitions_claimed, default=-1) >= topics[topic].partitions:
+            return None
+    return claimed
+
+
+def _without_contradictions(members: _Members, topics: _Topics) -> _Members:
+    """The first who claims a partition has it, and nobody has one that does not exist.
+
+    A coordinator that has just taken over may know an older image of the cluster than the one before, and so
+    fewer partitions than were given out. Two owners are a damaged log. Kafka's assignors would fail, or
+    assign twice; the group must go on.
+    """
+    taken: dict[Uuid, set[int]] = {}
+    sound = {}
+    for member_id, member in members.items():
+        owned = {}
+        for topic, partitions in member.owned.items():
+            if topic not in member.topics:
+                continue
+            others = taken.setdefault(topic, set())
+            mine = (partitions - others) & frozenset(range(topics[topic].partitions))
+            others |= mine
+            if mine:
+                owned[topic] = mine
+        sound[member_id] = member._replace(owned=member.owned if owned == member.owned else owned)
+    return sound

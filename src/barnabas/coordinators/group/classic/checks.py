@@ -1,0 +1,71 @@
+"""What a request must fulfil before a classic group is asked, in Kafka's order."""
+
+from typing import Final
+
+from barnabas.coordinators.group.classic.group import ClassicGroup
+from barnabas.coordinators.group.classic.states import DEAD, EMPTY, PREPARING
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.settings import GroupSettings
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import JoinGroupRequest, SyncGroupRequest
+
+# From this version of SyncGroup on the member must say which protocol it means. (KIP-559)
+_PROTOCOL_SAID_FROM: Final = 5
+_STRING_BYTES_MAX: Final = 2**15 - 1
+
+
+def check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise GroupError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+
+
+def check_join(request: JoinGroupRequest, settings: GroupSettings) -> None:
+    check_group_id(request.group_id)
+    least_ms, most_ms = settings.session_timeout_ms_min, settings.session_timeout_ms_max
+    if not least_ms <= request.session_timeout_ms <= most_ms:
+        raise GroupError(
+            ErrorCode.INVALID_SESSION_TIMEOUT,
+            f"{request.session_timeout_ms} ms is outside [{least_ms}, {most_ms}]",
+        )
+
+
+def check_member_id(member_id: str) -> None:
+    """One that is made of a name that only just fits into a message fits into none."""
+    if len(member_id.encode()) > _STRING_BYTES_MAX:
+        raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a member id of {len(member_id)} characters")
+
+
+def check_sync(request: SyncGroupRequest, version: int) -> None:
+    is_said = request.protocol_type is not None and request.protocol_name is not None
+    if version >= _PROTOCOL_SAID_FROM and not is_said:
+        raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name must be given")
+    check_group_id(request.group_id)
+
+
+def check_sync_to(group: ClassicGroup, request: SyncGroupRequest) -> None:
+    group.check_alive()
+    group.check_member(request.member_id, request.group_instance_id)
+    group.check_generation(request.generation_id)
+    if _differ(request.protocol_type, group.protocol_type or None) or _differ(
+        request.protocol_name, group.protocol
+    ):
+        raise GroupError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"group {group.id} has {group.protocol_type} {group.protocol}",
+        )
+    if group.state == PREPARING:
+        raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS, f"members of {group.id} are called to join")
+
+
+def has_room_for(group: ClassicGroup, member_id: str, size_max: int) -> bool:
+    """While members are called to join, those count who have come: the first that do are in."""
+    if group.state in (EMPTY, DEAD):
+        return True
+    member = group.members.get(member_id)
+    if group.state == PREPARING:
+        return (member is not None and member.joining is not None) or group.joining_count < size_max
+    return member is not None or len(group.members) < size_max
+
+
+def _differ(said: str | None, held: str | None) -> bool:
+    return said is not None and held is not None and said != held

@@ -1,0 +1,199 @@
+"""All classic groups of one shard: the door of this room.
+
+Requests go on to joins.py, syncs.py and leaves.py. What a group has become is written when its assignment
+comes, when it becomes empty and when a static member is replaced; what lies between is in memory, and lost
+with the shard: then members find that they are unknown or in another generation, and join again.
+"""
+
+from typing import Final
+
+from barnabas.coordinators.group.classic.checks import check_group_id
+from barnabas.coordinators.group.classic.group import SESSION, ClassicGroup
+from barnabas.coordinators.group.classic.joins import Joins
+from barnabas.coordinators.group.classic.leaves import Leaves
+from barnabas.coordinators.group.classic.rebalances import JOIN, SYNC, Rebalances
+from barnabas.coordinators.group.classic.states import DEAD, EMPTY, PREPARING, STABLE
+from barnabas.coordinators.group.classic.stored import members_of, state_ms_of
+from barnabas.coordinators.group.classic.syncs import Syncs
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.group.timers import TimerKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from barnabas.protocol.messages.group_admin import DescribedGroup, DescribedGroupMember
+from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue
+
+
+class ClassicGroups:
+    """Answers the classic protocol. What returns an Outcome has changed nothing but what is in memory."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground: Final = ground
+        self._rebalances: Final = Rebalances(ground)
+        self._joins: Final = Joins(ground, self._rebalances)
+        self._syncs: Final = Syncs(ground, self._rebalances)
+        self._leaves: Final = Leaves(ground, self._rebalances)
+
+    # Requests
+
+    def join(self, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        return self._joins.join(request, caller, to, now)
+
+    def sync(self, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        return self._syncs.sync(request, caller, to, now)
+
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        code = ErrorCode.NONE
+        try:
+            check_group_id(request.group_id)
+            group = self._ground.groups.get(request.group_id)
+            if not isinstance(group, ClassicGroup):
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
+            group.check_alive()
+            group.check_member(request.member_id, request.group_instance_id)
+            group.check_generation(request.generation_id)
+        except GroupError as error:
+            code = error.code
+        else:
+            group.begin_session(group.members[request.member_id], now)
+            if group.state == PREPARING:
+                code = ErrorCode.REBALANCE_IN_PROGRESS
+        return answered(to, HeartbeatResponse(error_code=code))
+
+    def leave(self, request: LeaveGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        return self._leaves.leave(request, caller, to, now)
+
+    # Time
+
+    def expire(self, key: TimerKey, now: Now) -> Outcome:
+        what, group_id, member_id = key
+        group = self._ground.groups.get(group_id)
+        outcome = Outcome()
+        if not isinstance(group, ClassicGroup):
+            return outcome
+        if what == SESSION:
+            self._rebalances.expire_session(group, member_id, outcome, now)
+        elif what == JOIN:
+            self._rebalances.expire_join(group, outcome, now)
+        else:
+            assert what == SYNC, f"no timer of classic groups: {what}"
+            self._rebalances.expire_sync(group, outcome, now)
+        return outcome
+
+    # Records
+
+    def apply(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+        """A record of ours is written, or one is read from the log: then the group is as it says."""
+        group = self._ground.groups.get(key.group)
+        if value is None:
+            if isinstance(group, ClassicGroup):
+                self._rebalances.forget_timers(group)
+                group.state = DEAD
+                del self._ground.groups[key.group]
+        elif isinstance(group, ClassicGroup) and group.unapplied is not None and group.unapplied == value:
+            group.apply(value)
+        else:
+            self._ground.groups[key.group] = self._restored(key.group, value)
+
+    def _restored(self, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+        group = ClassicGroup(
+            group_id,
+            self._ground.timers,
+            state=STABLE if value.members else EMPTY,
+            state_ms=state_ms_of(value),
+            generation=value.generation,
+            protocol_type=value.protocol_type,
+            protocol=value.protocol,
+        )
+        for member in members_of(value):
+            if member.instance_id in group.static:
+                # No coordinator writes an instance id twice. If one did, the last that came is the member.
+                group.remove(group.members[group.static[member.instance_id]])
+            group.add(member)
+        if value.leader in group.members:
+            group.leader = value.leader
+        group.note_subscriptions()
+        group.stored = value
+        return group
+
+    def loaded(self, now: Now) -> Outcome:
+        """Everything has been applied: sessions begin, and groups that have become too large are told."""
+        outcome = Outcome()
+        size_max = self._ground.settings.classic_size_max
+        for group in self._groups():
+            self._begin_sessions(group, now)
+            if len(group.members) > size_max:
+                # Called to join, so that members can commit before some of them are turned away.
+                reason = f"it has {len(group.members)} members, more than {size_max}"
+                self._rebalances.prepare(group, reason, outcome, now)
+        return outcome
+
+    # What other parts of the shard ask for
+
+    def new(self, group_id: str) -> ClassicGroup:
+        """For commits without members: nothing is written but the offsets."""
+        group = ClassicGroup(group_id, self._ground.timers)
+        self._ground.groups[group_id] = group
+        return group
+
+    def adopt(self, group: ClassicGroup, now: Now) -> None:
+        """From a consumer group, whose place it takes: sessions begin. group.record() is to be written."""
+        self._ground.groups[group.id] = group
+        self._begin_sessions(group, now)
+
+    def rebalance(self, group: ClassicGroup, reason: str, now: Now) -> Outcome:
+        """Members are called to join, whatever they have."""
+        outcome = Outcome()
+        self._rebalances.prepare_or_complete(group, reason, outcome, now)
+        return outcome
+
+    def release(self, group: ClassicGroup, code: ErrorCode) -> Outcome:
+        """The group is about to go: whoever waits in it is told. No timer of it will ring."""
+        outcome = Outcome()
+        self._rebalances.forget_timers(group)
+        for member in group.members.values():
+            self._rebalances.release(group, member, code, member.id, outcome)
+        return outcome
+
+    def abandon(self, code: ErrorCode) -> Outcome:
+        """The shard goes away: everybody who waits is told, and nothing is done here any more."""
+        outcome = Outcome()
+        for group in self._groups():
+            outcome.add(self.release(group, code))
+            group.state = DEAD
+        return outcome
+
+    def describe(self, group: ClassicGroup) -> DescribedGroup:
+        """Protocol and metadata are told while the group is stable: else they are of a round that is over."""
+        protocol = group.protocol if group.state == STABLE else None
+        return DescribedGroup(
+            group_id=group.id,
+            group_state=group.state,
+            protocol_type=group.protocol_type,
+            protocol_data=protocol or "",
+            members=[
+                DescribedGroupMember(
+                    member_id=member.id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    member_metadata=b"" if protocol is None else member.metadata(protocol),
+                    member_assignment=member.assignment,
+                )
+                for member in group.members.values()
+            ],
+        )
+
+    def _groups(self) -> list[ClassicGroup]:
+        return [group for group in self._ground.groups.values() if isinstance(group, ClassicGroup)]
+
+    def _begin_sessions(self, group: ClassicGroup, now: Now) -> None:
+        for member in group.members.values():
+            group.begin_session(member, now)

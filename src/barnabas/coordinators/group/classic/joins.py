@@ -1,0 +1,142 @@
+"""JoinGroup, versions 0-9.
+
+v1 rebalance timeout; v4 a new member must come back with the id that it is given (KIP-394); v5 static members
+(KIP-345); v9 a static leader that comes back is told to leave the assignment as it is (KIP-814).
+"""
+
+from typing import Final
+
+from barnabas.coordinators.group.classic.answers import join_refused, joined
+from barnabas.coordinators.group.classic.checks import check_join, check_member_id, has_room_for
+from barnabas.coordinators.group.classic.group import SESSION, ClassicGroup
+from barnabas.coordinators.group.classic.joining import Joining, protocols_of
+from barnabas.coordinators.group.classic.member import ClassicMember
+from barnabas.coordinators.group.classic.rebalances import Rebalances
+from barnabas.coordinators.group.classic.replacements import Replacements
+from barnabas.coordinators.group.classic.states import PREPARING, STABLE
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo, answered
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import JoinGroupRequest
+
+_ID_REQUIRED_FROM: Final = 4
+
+
+class Joins:
+    """Who may join, and what each join changes."""
+
+    def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
+        self._ground: Final = ground
+        self._rebalances: Final = rebalances
+        self._replacements: Final = Replacements(rebalances)
+
+    def join(self, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        try:
+            check_join(request, self._ground.settings)
+        except GroupError as error:
+            return answered(to, join_refused(request.member_id, error.code))
+        group = self._ground.groups.get(request.group_id)
+        if group is None and request.member_id:
+            return answered(to, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+        outcome = Outcome()
+        if group is None:
+            # Written at once, so that an id that was given out is not the only trace of the group.
+            group = ClassicGroup(request.group_id, self._ground.timers, state_ms=now.ms)
+            self._ground.groups[group.id] = group
+            outcome.write(group.record())
+        elif not isinstance(group, ClassicGroup):
+            return answered(to, join_refused("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        self._join(Joining(group, request, protocols_of(request, group), caller, to, now, outcome))
+        return outcome
+
+    def _join(self, joining: Joining) -> None:
+        group, member_id = joining.group, joining.request.member_id
+        if not has_room_for(group, member_id, self._ground.settings.classic_size_max):
+            self._turn_away(joining)
+            return
+        try:
+            group.check_alive()
+            if not group.supports(joining.request.protocol_type, joining.protocols):
+                raise GroupError(
+                    ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group.id} supports none of its protocols"
+                )
+            if not member_id:
+                self._join_as_new(joining)
+            elif member_id in group.pending:
+                self._join_as_pending(joining)
+            else:
+                group.check_member(member_id, joining.request.group_instance_id)
+                self._rejoin(joining, group.members[member_id])
+        except GroupError as error:
+            joining.refuse(member_id, error.code)
+
+    def _turn_away(self, joining: Joining) -> None:
+        """The group is full. One that was a member and comes too late is none any more."""
+        group, outcome = joining.group, joining.outcome
+        joining.refuse("", ErrorCode.GROUP_MAX_SIZE_REACHED)
+        self._rebalances.forget_pending(group, joining.request.member_id)
+        member = group.members.get(joining.request.member_id)
+        if member is not None:
+            self._rebalances.remove(group, member, outcome)
+        # It may be the only one that the others waited for.
+        self._rebalances.complete_if_all_joined(group, outcome, joining.now)
+
+    def _join_as_new(self, joining: Joining) -> None:
+        group, request = joining.group, joining.request
+        name = joining.caller.client_id if request.group_instance_id is None else request.group_instance_id
+        member_id = f"{name}-{self._ground.new_suffix()}"
+        check_member_id(member_id)
+        if request.group_instance_id is not None and request.group_instance_id in group.static:
+            old = group.members[group.static[request.group_instance_id]]
+            self._replacements.replace(joining, old, member_id)
+        elif request.group_instance_id is None and joining.caller.version >= _ID_REQUIRED_FROM:
+            # If the answer is lost, no member is waited for that nobody knows to be one.
+            group.pending.add(member_id)
+            self._set_session(group, member_id, request.session_timeout_ms, joining.now)
+            joining.refuse(member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        else:
+            self._add(joining, member_id)
+
+    def _join_as_pending(self, joining: Joining) -> None:
+        if joining.request.group_instance_id is not None:
+            # Static members are given no id in advance.
+            joining.refuse("", ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
+        self._add(joining, joining.request.member_id)
+
+    def _add(self, joining: Joining, member_id: str) -> None:
+        group, now = joining.group, joining.now
+        member = joining.new_member(member_id)
+        member.is_new = True
+        if group.initial is not None:
+            group.initial.has_newcomers = True
+        group.add(member)
+        joining.wait(member)
+        self._set_session(group, member_id, self._ground.settings.new_member_join_timeout_ms, now)
+        self._rebalance(joining, f"{member_id} is new")
+
+    def _rejoin(self, joining: Joining, member: ClassicMember) -> None:
+        group = joining.group
+        is_same = member.protocols == joining.protocols
+        if group.state == STABLE and group.leader == member.id:
+            # So a leader asks for a new assignment, as when partitions were added.
+            self._update(joining, member, f"leader {member.id} joins again")
+        elif group.state == PREPARING or not is_same:
+            self._update(joining, member, f"{member.id} joins again")
+        else:
+            # It has missed the answer to its first join.
+            joining.outcome.answer(joining.to, joined(group, member.id))
+
+    def _update(self, joining: Joining, member: ClassicMember, reason: str) -> None:
+        joining.update(member)
+        joining.wait(member)
+        self._rebalance(joining, reason)
+
+    def _rebalance(self, joining: Joining, reason: str) -> None:
+        self._rebalances.prepare_or_complete(
+            joining.group, f"{reason}: {joining.reason}", joining.outcome, joining.now
+        )
+
+    def _set_session(self, group: ClassicGroup, member_id: str, timeout_ms: int, now: Now) -> None:
+        self._ground.timers.set((SESSION, group.id, member_id), now.tick_ms + timeout_ms)

@@ -1,0 +1,93 @@
+"""One member of a classic group."""
+
+from collections.abc import Set
+from typing import TypeAlias
+
+from barnabas.coordinators.group.outcome import ReplyTo
+
+# What it can work with, in its order of preference: name and metadata. Each name is there once.
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+
+NO_ASSIGNMENT = b""
+
+
+class ClassicMember:
+    """What a member has said of itself, what it was given, and what it waits for."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "id",
+        "instance_id",
+        "is_new",
+        "joining",
+        "protocol_type",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "syncing",
+    )
+
+    def __init__(
+        self,
+        *,
+        member_id: str,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocol_type: str,
+        protocols: Protocols,
+        assignment: bytes = NO_ASSIGNMENT,
+    ) -> None:
+        self.id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocol_type = protocol_type
+        self.protocols = protocols
+        self.assignment = assignment
+        # In its first join: it sends no heartbeats yet, and may be gone without anybody knowing.
+        self.is_new = False
+        # Whom to answer when the join or the sync is over. ClassicGroup counts those who join.
+        self.joining: ReplyTo | None = None
+        self.syncing: ReplyTo | None = None
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    @property
+    def is_known_to_live(self) -> bool:
+        """It waits for us, so it need not say that it is there. A new one has to be seen to come back."""
+        return not self.is_new and (self.joining is not None or self.syncing is not None)
+
+    def metadata(self, protocol: str) -> bytes:
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        raise AssertionError(f"member {self.id} does not support {protocol}")
+
+    def vote(self, candidates: Set[str]) -> str:
+        """Its favourite of those that all support."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    def successor(
+        self, member_id: str, *, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int
+    ) -> "ClassicMember":
+        """The same static member after a restart. Kafka keeps the client that it was first seen with."""
+        return ClassicMember(
+            member_id=member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            session_timeout_ms=session_timeout_ms,
+            protocol_type=self.protocol_type,
+            protocols=protocols,
+            assignment=self.assignment,
+        )

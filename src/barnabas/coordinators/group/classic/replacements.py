@@ -1,0 +1,74 @@
+"""A static member that comes back without its id: it takes its own place, and the one before is fenced.
+
+(KIP-345) A quick restart moves nobody: as long as the group is stable and its protocol stays the elected one,
+the new member gets the assignment of the old one and nobody else hears of it.
+"""
+
+from typing import Final
+
+from barnabas.coordinators.group.classic.answers import joined
+from barnabas.coordinators.group.classic.joining import Joining
+from barnabas.coordinators.group.classic.member import ClassicMember
+from barnabas.coordinators.group.classic.rebalances import Rebalances
+from barnabas.coordinators.group.classic.states import COMPLETING, STABLE
+from barnabas.coordinators.group.classic.stored import is_too_large
+from barnabas.protocol.error_codes import ErrorCode
+
+_SKIPS_ASSIGNMENT_FROM: Final = 9
+
+
+class Replacements:
+    """Joins of static members that are there already."""
+
+    def __init__(self, rebalances: Rebalances) -> None:
+        self._rebalances: Final = rebalances
+
+    def replace(self, joining: Joining, old: ClassicMember, member_id: str) -> None:
+        group, now, outcome = joining.group, joining.now, joining.outcome
+        former_leader = group.leader
+        self._rebalances.release(group, old, ErrorCode.FENCED_INSTANCE_ID, old.id, outcome)
+        new = old.successor(
+            member_id,
+            protocols=joining.protocols,
+            rebalance_timeout_ms=joining.rebalance_timeout_ms,
+            session_timeout_ms=joining.request.session_timeout_ms,
+        )
+        group.replace(old, new)
+        if group.state == STABLE and group.elected_protocol() == group.protocol:
+            self._replace_quietly(joining, old, new, former_leader)
+            return
+        self._pass_session(joining, old, new)
+        joining.wait(new)
+        if group.state in (STABLE, COMPLETING):
+            reason = f"static member {new.instance_id} is replaced: {joining.reason}"
+            self._rebalances.prepare(group, reason, outcome, now)
+        else:
+            self._rebalances.complete_if_all_joined(group, outcome, now)
+
+    def _replace_quietly(
+        self, joining: Joining, old: ClassicMember, new: ClassicMember, former_leader: str | None
+    ) -> None:
+        group = joining.group
+        record = group.record()
+        if is_too_large(record):
+            group.replace(new, old)
+            group.unapplied = None
+            answer = joined(group, "")
+            answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+            joining.outcome.answer(joining.to, answer)
+            return
+        joining.outcome.write(record)
+        self._pass_session(joining, old, new)
+        answer = joined(group, new.id)
+        if joining.caller.version >= _SKIPS_ASSIGNMENT_FROM:
+            answer.skip_assignment = group.leader == new.id
+        else:
+            # A leader would assign, and a stable group does not take it. Under the id that it had before it
+            # does not know itself.
+            answer.leader = former_leader or ""
+            answer.members = []
+        joining.outcome.answer(joining.to, answer)
+
+    def _pass_session(self, joining: Joining, old: ClassicMember, new: ClassicMember) -> None:
+        self._rebalances.end_session(joining.group, old.id)
+        joining.group.begin_session(new, joining.now)

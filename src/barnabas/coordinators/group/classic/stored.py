@@ -1,0 +1,121 @@
+"""A classic group as its record has it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from barnabas.coordinators.group.classic.member import ClassicMember
+from barnabas.coordinators.group.outcome import GroupRecord
+from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+
+if TYPE_CHECKING:
+    from barnabas.coordinators.group.classic.group import ClassicGroup
+
+# What Kafka 4.3 writes. It reads version 4, which says no more.
+_VERSION: Final = 3
+_NO_TIMESTAMP: Final = -1
+_NO_REBALANCE_TIMEOUT: Final = -1
+
+# The log takes no larger batch: message.max.bytes as it is by default.
+BATCH_BYTES_MAX: Final = 1_048_588
+# The batch's header, the record's own lengths, the key's type and length: less than this.
+_FRAMING_BYTES: Final = 128
+_CHARACTER_BYTES_MAX: Final = 4
+# Lengths and numbers of one member.
+_MEMBER_FRAMING_BYTES: Final = 32
+
+
+def group_record(group_id: str, value: GroupMetadataValue) -> GroupRecord:
+    return GroupRecord(GroupMetadataKey(group=group_id), value, _VERSION)
+
+
+def tombstone(group_id: str) -> GroupRecord:
+    return GroupRecord(GroupMetadataKey(group=group_id), None)
+
+
+def value_of(group: "ClassicGroup", assignments: Mapping[str, bytes] | None = None) -> GroupMetadataValue:
+    """What holds now. Members that `assignments` leaves out get nothing; without it they keep theirs."""
+    return GroupMetadataValue(
+        protocol_type=group.protocol_type,
+        generation=group.generation,
+        protocol=group.protocol,
+        leader=group.leader,
+        current_state_timestamp=_NO_TIMESTAMP if group.state_ms is None else group.state_ms,
+        members=[
+            _stored_member(
+                member,
+                group.protocol or "",
+                member.assignment if assignments is None else assignments.get(member.id, b""),
+            )
+            for member in group.members.values()
+        ],
+    )
+
+
+def state_ms_of(value: GroupMetadataValue) -> int | None:
+    """Records before version 2 do not tell it."""
+    return None if value.current_state_timestamp == _NO_TIMESTAMP else value.current_state_timestamp
+
+
+def members_of(value: GroupMetadataValue) -> list[ClassicMember]:
+    """Of their protocols the record has the elected one."""
+    return [
+        ClassicMember(
+            member_id=stored.member_id,
+            instance_id=stored.group_instance_id,
+            client_id=stored.client_id,
+            client_host=stored.client_host,
+            # Records before version 1 have none: then clients had only a session timeout.
+            rebalance_timeout_ms=(
+                stored.session_timeout
+                if stored.rebalance_timeout == _NO_REBALANCE_TIMEOUT
+                else stored.rebalance_timeout
+            ),
+            session_timeout_ms=stored.session_timeout,
+            protocol_type=value.protocol_type,
+            protocols=((value.protocol or "", stored.subscription),),
+            assignment=stored.assignment,
+        )
+        for stored in value.members
+    ]
+
+
+def is_too_large(record: GroupRecord) -> bool:
+    """Whether the log would refuse it. Only a record that may be is encoded to find out."""
+    assert isinstance(record.key, GroupMetadataKey)
+    assert isinstance(record.value, GroupMetadataValue)
+    told = record.value
+    characters = len(record.key.group + told.protocol_type + (told.protocol or "") + (told.leader or ""))
+    bound = _FRAMING_BYTES + _CHARACTER_BYTES_MAX * characters
+    if bound + sum(_bytes_at_most(member) for member in told.members) <= BATCH_BYTES_MAX:
+        return False
+    key, value = record.encoded()
+    assert value is not None
+    return _FRAMING_BYTES + len(key) + len(value) > BATCH_BYTES_MAX
+
+
+def _bytes_at_most(member: MemberMetadata) -> int:
+    characters = (
+        len(member.member_id)
+        + len(member.group_instance_id or "")
+        + len(member.client_id)
+        + len(member.client_host)
+    )
+    return (
+        _MEMBER_FRAMING_BYTES
+        + _CHARACTER_BYTES_MAX * characters
+        + len(member.subscription)
+        + len(member.assignment)
+    )
+
+
+def _stored_member(member: ClassicMember, protocol: str, assignment: bytes) -> MemberMetadata:
+    return MemberMetadata(
+        member_id=member.id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.session_timeout_ms,
+        subscription=member.metadata(protocol),
+        assignment=assignment,
+    )

@@ -1,0 +1,69 @@
+"""SyncGroup, versions 0-5: the leader brings the assignment, everybody takes its part.
+
+v3 static members; v5 the member says which protocol it means (KIP-559).
+"""
+
+from typing import Final
+
+from barnabas.coordinators.group.classic.answers import sync_refused, synced
+from barnabas.coordinators.group.classic.checks import check_sync, check_sync_to
+from barnabas.coordinators.group.classic.group import ClassicGroup
+from barnabas.coordinators.group.classic.member import NO_ASSIGNMENT
+from barnabas.coordinators.group.classic.rebalances import Rebalances
+from barnabas.coordinators.group.classic.states import STABLE
+from barnabas.coordinators.group.classic.stored import is_too_large
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo, answered
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import SyncGroupRequest
+
+
+class Syncs:
+    """Who waits for the assignment of a generation, and its coming."""
+
+    def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
+        self._ground: Final = ground
+        self._rebalances: Final = rebalances
+
+    def sync(self, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        try:
+            check_sync(request, caller.version)
+            group = self._ground.groups.get(request.group_id)
+            if not isinstance(group, ClassicGroup) or group.is_empty:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {request.group_id} has no members")
+            check_sync_to(group, request)
+        except GroupError as error:
+            return answered(to, sync_refused(error.code))
+        return self._sync(group, request, to, now)
+
+    def _sync(self, group: ClassicGroup, request: SyncGroupRequest, to: ReplyTo, now: Now) -> Outcome:
+        member = group.members[request.member_id]
+        if group.state == STABLE:
+            self._rebalances.note_synced(group, member)
+            return answered(to, synced(group, member.assignment))
+        outcome = Outcome()
+        if member.syncing is not None:
+            # The client has asked again, so it has given up on its first request. Nobody waits for ever.
+            outcome.answer(member.syncing, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+        member.syncing = to
+        self._rebalances.note_synced(group, member)
+        if group.leader == member.id:
+            assignments = {given.member_id: given.assignment for given in request.assignments}
+            self._assign(group, assignments, outcome, now)
+        return outcome
+
+    def _assign(self, group: ClassicGroup, assignments: dict[str, bytes], outcome: Outcome, now: Now) -> None:
+        """Members that the leader has forgotten get nothing. apply() of the record makes the group stable."""
+        record = group.record(assignments)
+        if is_too_large(record):
+            group.unapplied = None
+            self._rebalances.refuse_assignment(group, ErrorCode.UNKNOWN_SERVER_ERROR, outcome, now)
+            self._rebalances.prepare(group, "the assignment is too large for the log", outcome, now)
+            return
+        outcome.write(record)
+        for member in group.members.values():
+            to, member.syncing = member.syncing, None
+            if to is not None:
+                outcome.answer(to, synced(group, assignments.get(member.id, NO_ASSIGNMENT)))
+                group.begin_session(member, now)

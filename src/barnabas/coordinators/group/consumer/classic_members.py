@@ -1,0 +1,303 @@
+"""JoinGroup 0-9, SyncGroup 0-5, Heartbeat 0-4 and LeaveGroup 0-5 of members in a consumer group.
+
+A member that still speaks the classic protocol sees a classic group in which it is never the leader. Its
+generation is its member epoch. It is told to rebalance when it should take its next step; its join is that
+step, and its sync fetches what it has then. (KIP-848)
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from barnabas.base.errors import Malformed
+from barnabas.coordinators.group.classic.answers import join_refused, sync_refused
+from barnabas.coordinators.group.classic.checks import check_join, check_sync
+from barnabas.coordinators.group.classic.leaves import leaving_members, left
+from barnabas.coordinators.group.consumer.checks import check_room, known_instance
+from barnabas.coordinators.group.consumer.embedded import (
+    owned_partitions,
+    read_subscription,
+    write_assignment,
+)
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.leaving import Leaving
+from barnabas.coordinators.group.consumer.member import NOTHING, ClassicSide, ConsumerMember, MemberState
+from barnabas.coordinators.group.consumer.migration import Migration
+from barnabas.coordinators.group.consumer.reconcile import Target
+from barnabas.coordinators.group.consumer.replacing import replacement_records, replacing
+from barnabas.coordinators.group.consumer.steps import JOIN, SESSION, SYNC, Steps
+from barnabas.coordinators.group.consumer.topics import Topics
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo, answered
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
+
+_PROTOCOL_TYPE: Final = "consumer"
+_ID_REQUIRED_FROM: Final = 4
+
+
+class ClassicMembers:
+    """Answers the classic protocol for consumer groups."""
+
+    def __init__(self, ground: Ground, topics: Topics, migration: Migration, leaving: Leaving) -> None:
+        self._ground = ground
+        self._topics = topics
+        self._migration = migration
+        self._leaving = leaving
+
+    # Joining
+
+    def join(
+        self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now
+    ) -> Outcome:
+        try:
+            check_join(request, self._ground.settings)
+        except GroupError as error:
+            return answered(to, join_refused(request.member_id, error.code))
+        member_id = request.member_id or self._ground.new_member_id()
+        try:
+            check_room(group, member_id, self._ground.settings.consumer_size_max)
+            _check_protocols(group, request)
+            if _must_come_back(request, caller.version):
+                return answered(to, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
+            return self._join(group, request, member_id, caller, to, now)
+        except GroupError as error:
+            return answered(to, join_refused("", error.code))
+
+    def _join(
+        self,
+        group: ConsumerGroup,
+        request: JoinGroupRequest,
+        member_id: str,
+        caller: Caller,
+        to: ReplyTo,
+        now: Now,
+    ) -> Outcome:
+        before, replaced = _member(group, request, member_id)
+        subscription = _subscription(request)
+        after = _told(before, request, subscription, caller)
+        steps = Steps(self._ground, self._topics, group, before, after)
+        steps.subscribe(now)
+        steps.count_epoch()
+        owned = owned_partitions(subscription, self._ground.image)
+        outcome = Outcome()
+        if self._migration.downgrades_by_replacing(group, group.static_member(request.group_instance_id)):
+            assert replaced is not None
+            is_stale = group.assignment_epoch < steps.epoch
+            if not is_stale:
+                steps.reconcile(Target(group.assignment_epoch, group.target_of(after)), owned, now)
+            # What was decided of the consumer group is not written: it ends with the same batch.
+            outcome.add(
+                self._migration.downgraded(group, [replaced], now, joining=steps.member, rebalance=is_stale)
+            )
+        else:
+            steps.reconcile(steps.target(now), owned, now)
+            if replaced is not None:
+                outcome.records += replacement_records(group, replaced, before)
+                self._leaving.forget_timers(group, replaced)
+            outcome.records += steps.records
+            self._await_sync(group, steps.member, now)
+        outcome.answer(to, _joined(steps.member))
+        return outcome
+
+    def _await_sync(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+        timers = self._ground.timers
+        timers.cancel((JOIN, group.id, member.id))
+        self._begin_session(group, member, now)
+        timers.set((SYNC, group.id, member.id), now.tick_ms + member.rebalance_timeout_ms)
+
+    # In between
+
+    def sync(
+        self, group: ConsumerGroup, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now
+    ) -> Outcome:
+        try:
+            check_sync(request, caller.version)
+            member = _classic_member(group, request.member_id, request.group_instance_id)
+            _check_generation(member, request.generation_id)
+            _check_protocol(member, request)
+            if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED:
+                self._await_join(group, member, now)
+                raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS, f"Group {group.id} has a new assignment.")
+        except GroupError as error:
+            return answered(to, sync_refused(error.code))
+        assert member.classic is not None
+        self._ground.timers.cancel((SYNC, group.id, member.id))
+        self._begin_session(group, member, now)
+        _, metadata = member.classic.protocols[0]
+        response = SyncGroupResponse(
+            protocol_type=request.protocol_type,
+            protocol_name=request.protocol_name,
+            assignment=write_assignment(member.assigned, metadata, self._ground.image),
+        )
+        return answered(to, response)
+
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, to: ReplyTo, now: Now) -> Outcome:
+        code = ErrorCode.NONE
+        try:
+            member = _classic_member(group, request.member_id, request.group_instance_id)
+            _check_generation(member, request.generation_id)
+        except GroupError as error:
+            return answered(to, HeartbeatResponse(error_code=error.code))
+        self._begin_session(group, member, now)
+        if _has_a_step_to_take(group, member):
+            code = ErrorCode.REBALANCE_IN_PROGRESS
+            self._await_join(group, member, now)
+        return answered(to, HeartbeatResponse(error_code=code))
+
+    def leave(
+        self, group: ConsumerGroup, request: LeaveGroupRequest, caller: Caller, to: ReplyTo, now: Now
+    ) -> Outcome:
+        identities = leaving_members(request, caller.version)
+        codes = []
+        members: dict[str, ConsumerMember] = {}
+        for identity in identities:
+            try:
+                member = _leaving_member(group, identity)
+                members[member.id] = member
+                codes.append(ErrorCode.NONE)
+            except GroupError as error:
+                codes.append(error.code)
+        outcome = self._leaving.taken_out(group, members.values(), now)
+        outcome.answer(to, left(identities, codes, caller.version))
+        return outcome
+
+    def _begin_session(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+        assert member.classic is not None
+        ends_ms = now.tick_ms + member.classic.session_timeout_ms
+        self._ground.timers.set((SESSION, group.id, member.id), ends_ms)
+
+    def _await_join(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+        key = (JOIN, group.id, member.id)
+        if key not in self._ground.timers:
+            self._ground.timers.set(key, now.tick_ms + member.rebalance_timeout_ms)
+
+
+def _must_come_back(request: JoinGroupRequest, version: int) -> bool:
+    """With the id that it is given: a member whose answer was lost is not waited for. (KIP-394)"""
+    return not request.member_id and request.group_instance_id is None and version >= _ID_REQUIRED_FROM
+
+
+def _member(
+    group: ConsumerGroup, request: JoinGroupRequest, member_id: str
+) -> tuple[ConsumerMember, ConsumerMember | None]:
+    """Who joins, and the static member that it replaces. A dynamic member may bring an id of its own."""
+    known = group.members.get(member_id) or ConsumerMember(id=member_id)
+    if request.group_instance_id is None:
+        return known, None
+    if request.member_id:
+        return known_instance(group, request.group_instance_id, member_id), None
+    existing = group.static_member(request.group_instance_id)
+    return (known, None) if existing is None else (replacing(existing, member_id), existing)
+
+
+def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
+    try:
+        return read_subscription(request.protocols[0].metadata)
+    except Malformed as malformed:
+        raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, str(malformed)) from None
+
+
+def _told(
+    member: ConsumerMember,
+    request: JoinGroupRequest,
+    subscription: ConsumerProtocolSubscription,
+    caller: Caller,
+) -> ConsumerMember:
+    # Version 0 has one timeout for both.
+    timeout_ms = request.rebalance_timeout_ms if caller.version > 0 else request.session_timeout_ms
+    told = replace(
+        member,
+        instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
+        rack=subscription.rack_id or member.rack,
+        client_id=caller.client_id,
+        client_host=caller.host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        topics=tuple(sorted(set(subscription.topics))),
+        regex="",
+        classic=ClassicSide(
+            request.session_timeout_ms, tuple((one.name, one.metadata) for one in request.protocols)
+        ),
+    )
+    return member if told == member else told
+
+
+def _joined(member: ConsumerMember) -> JoinGroupResponse:
+    assert member.classic is not None
+    return JoinGroupResponse(
+        member_id=member.id,
+        generation_id=member.epoch,
+        protocol_type=_PROTOCOL_TYPE,
+        protocol_name=member.classic.protocols[0][0],
+    )
+
+
+def _check_protocols(group: ConsumerGroup, request: JoinGroupRequest) -> None:
+    """There must be one that all members of the classic protocol know."""
+    if request.protocol_type == _PROTOCOL_TYPE and any(
+        group.classic_protocols.get(one.name, 0) == group.classic_members for one in request.protocols
+    ):
+        return
+    raise GroupError(
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {group.id} supports none of the member's protocols."
+    )
+
+
+def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    if instance_id is None:
+        member = group.member(member_id)
+    else:
+        member = known_instance(group, instance_id, member_id)
+    if member.classic is None:
+        raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.id} speaks the consumer protocol.")
+    return member
+
+
+def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
+    if identity.group_instance_id is None:
+        return group.member(identity.member_id)
+    # An administrator does not know the member's id.
+    member_id = identity.member_id or group.static.get(identity.group_instance_id, "")
+    return known_instance(group, identity.group_instance_id, member_id)
+
+
+def _check_generation(member: ConsumerMember, generation: int) -> None:
+    if generation != member.epoch:
+        raise GroupError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"Generation {generation} is not the member's epoch, {member.epoch}.",
+        )
+
+
+def _check_protocol(member: ConsumerMember, request: SyncGroupRequest) -> None:
+    assert member.classic is not None
+    name, _ = member.classic.protocols[0]
+    if request.protocol_type not in (None, _PROTOCOL_TYPE) or request.protocol_name not in (None, name):
+        raise GroupError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member.id} joined with {_PROTOCOL_TYPE}, {name}."
+        )
+
+
+def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED:
+        return True
+    return member.state is MemberState.UNRELEASED and not _waits_for_others(group, member)
+
+
+def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    return any(
+        group.ownership.holder(topic_id, number) is not None
+        for topic_id, numbers in group.targets.get(member.id, {}).items()
+        for number in numbers
+        if number not in member.assigned.get(topic_id, NOTHING)
+    )

@@ -1,0 +1,65 @@
+"""What classic consumers tell each other through us: the subscriptions and assignments inside of requests."""
+
+from collections.abc import Iterable, Mapping
+from struct import unpack_from
+from typing import Final
+
+from barnabas.base.errors import Malformed
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.assignors.spec import Assignment
+from barnabas.coordinators.group.consumer.reconcile import Owned
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol.stored.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+)
+from barnabas.protocol.stored.framing import decode_versioned, encode_value
+
+_VERSION_MAX: Final = 3
+
+
+def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
+    """Malformed if it is none."""
+    subscription, _ = decode_versioned(ConsumerProtocolSubscription, metadata, newer_as_last=True)
+    return subscription
+
+
+def owned_partitions(subscription: ConsumerProtocolSubscription, image: MetadataImage) -> Owned:
+    return [
+        (image.topics[owned.topic].id, owned.partitions)
+        for owned in subscription.owned_partitions
+        if owned.topic in image.topics
+    ]
+
+
+def read_assignment(assignment: bytes, image: MetadataImage) -> Assignment:
+    """Malformed if it is none, or if it holds what only the client's own assignor understands."""
+    if not assignment:
+        return {}
+    read, _ = decode_versioned(ConsumerProtocolAssignment, assignment, newer_as_last=True)
+    if read.user_data:
+        raise Malformed("holds data of an assignor of its own", where="assignment")
+    return {
+        image.topics[given.topic].id: frozenset(given.partitions)
+        for given in read.assigned_partitions
+        if given.topic in image.topics
+    }
+
+
+def write_assignment(
+    partitions: Mapping[Uuid, Iterable[int]], metadata: bytes, image: MetadataImage
+) -> bytes:
+    """In the version in which the member wrote its subscription."""
+    (version,) = unpack_from(">h", metadata)
+    assignment = ConsumerProtocolAssignment(
+        assigned_partitions=[
+            ConsumerProtocolAssignmentTopicPartition(
+                topic=image.topics_by_id[topic_id].name, partitions=sorted(numbers)
+            )
+            for topic_id, numbers in partitions.items()
+            if topic_id in image.topics_by_id
+        ],
+        user_data=None,
+    )
+    return encode_value(assignment, min(version, _VERSION_MAX))

@@ -1,0 +1,231 @@
+"""ConsumerGroupHeartbeat (key 68), versions 0-1: a member joins, tells its news, and learns its partitions.
+
+v0 makes the member's id here; v1 takes it from the client, and subscriptions by regular expression.
+Leaving is in leaving.py. Most heartbeats tell nothing and find nothing new: they cost a few comparisons and
+one timer.
+"""
+
+from dataclasses import replace
+
+from barnabas.coordinators.group.consumer.checks import (
+    check_epoch,
+    check_released,
+    check_room,
+    known_instance,
+)
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.leaving import Leaving
+from barnabas.coordinators.group.consumer.member import JOINING, ConsumerMember, Held
+from barnabas.coordinators.group.consumer.migration import Migration, Opening
+from barnabas.coordinators.group.consumer.reconcile import Owned
+from barnabas.coordinators.group.consumer.replacing import replacement_records, replacing
+from barnabas.coordinators.group.consumer.steps import SESSION, Steps
+from barnabas.coordinators.group.consumer.topics import Topics
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseAssignment,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
+
+
+class Heartbeats:
+    """Answers the heartbeats of members that stay or join. Raises GroupError."""
+
+    def __init__(self, ground: Ground, topics: Topics, migration: Migration, leaving: Leaving) -> None:
+        self._ground = ground
+        self._topics = topics
+        self._migration = migration
+        self._leaving = leaving
+
+    def idle(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
+    ) -> Outcome | None:
+        """The answer to a heartbeat that tells nothing and finds nothing new, as nearly all do; else None.
+
+        It is the one that heartbeat() would give, for a fraction of the cost.
+        """
+        group = self._ground.groups.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            return None
+        member = group.members.get(request.member_id)
+        if (
+            member is None
+            or request.member_epoch != member.epoch
+            or (request.instance_id is not None and group.static.get(request.instance_id) != member.id)
+            or not _tells_nothing(request)
+            or member.client_id != caller.client_id
+            or member.client_host != caller.host
+            or member.classic is not None
+            or not _nothing_to_do(group, member)
+        ):
+            return None
+        return self._answer(Outcome(), group, member, to, now, tell=False)
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
+    ) -> Outcome:
+        opening = self._open(request)
+        group = opening.group
+        check_room(group, request.member_id, self._ground.settings.consumer_size_max)
+        member_id = request.member_id or self._ground.new_member_id()
+        before, replaced = _member(group, request, member_id)
+        after = _told(before, request, caller)
+        outcome = Outcome()
+        if after is not before or not _nothing_to_do(group, after):
+            steps = Steps(self._ground, self._topics, group, before, after)
+            steps.subscribe(now)
+            steps.count_epoch()
+            steps.reconcile(steps.target(now), _owned(request), now)
+            after = steps.member
+            outcome.add(self._migration.carried_out(opening, now))
+            if replaced is not None:
+                outcome.records += replacement_records(group, replaced, before)
+                self._leaving.forget_timers(group, replaced)
+            outcome.records += steps.records
+        tell = request.member_epoch == JOINING or _is_full(request) or after.assigned != before.assigned
+        return self._answer(outcome, group, after, to, now, tell=tell)
+
+    def _answer(
+        self,
+        outcome: Outcome,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        to: ReplyTo,
+        now: Now,
+        *,
+        tell: bool,
+    ) -> Outcome:
+        """Its session goes on. It is told what it has if that has changed or it has to be sure."""
+        times = self._ground.settings.times_of(group.id)
+        self._ground.timers.set((SESSION, group.id, member.id), now.tick_ms + times.session_timeout_ms)
+        response = ConsumerGroupHeartbeatResponse(
+            member_id=member.id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=times.heartbeat_interval_ms,
+            assignment=_assignment(member.assigned) if tell else None,
+        )
+        outcome.answer(to, response)
+        return outcome
+
+    def _open(self, request: ConsumerGroupHeartbeatRequest) -> Opening:
+        """The group, which comes into being with its first member. A classic one may become one of ours."""
+        group = self._ground.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return Opening(group)
+        if request.member_epoch != JOINING:
+            what = "not found" if group is None else "is not a consumer group"
+            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
+        if group is None:
+            return Opening(ConsumerGroup(request.group_id))
+        return self._migration.opened(group)
+
+
+def _nothing_to_do(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    return (
+        group.is_fresh
+        and group.assignment_epoch >= group.epoch
+        and member.is_reconciled_to(group.assignment_epoch)
+        and not group.subscriptions.regexes
+    )
+
+
+def _member(
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, member_id: str
+) -> tuple[ConsumerMember, ConsumerMember | None]:
+    """Who sends the heartbeat, and the static member that it replaces."""
+    joining = request.member_epoch == JOINING
+    if request.instance_id is None:
+        member = _known_or_new(group, member_id) if joining else group.member(member_id)
+        check_epoch(member, request.member_epoch, _owned(request))
+        return member, None
+    if not joining:
+        member = known_instance(group, request.instance_id, member_id)
+        check_epoch(member, request.member_epoch, _owned(request))
+        return member, None
+    existing = group.static_member(request.instance_id)
+    if existing is None:
+        return _known_or_new(group, member_id), None
+    if existing.classic is None:
+        check_released(existing, member_id)
+    return replacing(existing, member_id), existing
+
+
+def _known_or_new(group: ConsumerGroup, member_id: str) -> ConsumerMember:
+    return group.members.get(member_id) or ConsumerMember(id=member_id)
+
+
+def _told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerMember:
+    """The member with what this request tells; itself if that is nothing new. What is null says nothing."""
+    instance_id = member.instance_id if request.instance_id is None else request.instance_id
+    rack = member.rack if request.rack_id is None else request.rack_id
+    timeout_ms = request.rebalance_timeout_ms
+    if timeout_ms == -1:
+        timeout_ms = member.rebalance_timeout_ms
+    assignor = member.assignor if request.server_assignor is None else request.server_assignor
+    regex = member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex
+    topics = member.topics
+    if request.subscribed_topic_names is not None:
+        topics = tuple(sorted(set(request.subscribed_topic_names)))
+    if (
+        topics == member.topics
+        and regex == member.regex
+        and member.client_id == caller.client_id
+        and member.client_host == caller.host
+        and instance_id == member.instance_id
+        and rack == member.rack
+        and timeout_ms == member.rebalance_timeout_ms
+        and assignor == member.assignor
+        and member.classic is None
+    ):
+        return member
+    return replace(
+        member,
+        instance_id=instance_id,
+        rack=rack,
+        client_id=caller.client_id,
+        client_host=caller.host,
+        rebalance_timeout_ms=timeout_ms,
+        topics=topics,
+        regex=regex,
+        assignor=assignor,
+        classic=None,
+    )
+
+
+def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned:
+    if request.topic_partitions is None:
+        return None
+    return [(topic.topic_id, topic.partitions) for topic in request.topic_partitions]
+
+
+def _tells_nothing(request: ConsumerGroupHeartbeatRequest) -> bool:
+    return (
+        request.rebalance_timeout_ms == -1
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.server_assignor is None
+        and request.rack_id is None
+    )
+
+
+def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """A member that tells everything has lost its connection and wants to hear everything."""
+    return (
+        request.rebalance_timeout_ms != -1
+        and request.topic_partitions is not None
+        and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+    )
+
+
+def _assignment(assigned: Held) -> ConsumerGroupHeartbeatResponseAssignment:
+    return ConsumerGroupHeartbeatResponseAssignment(
+        topic_partitions=[
+            ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=list(partitions))
+            for topic_id, partitions in assigned.items()
+        ]
+    )

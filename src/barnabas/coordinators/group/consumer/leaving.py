@@ -1,0 +1,95 @@
+"""How members go: of themselves, for a while, or because they were not heard of in time."""
+
+from collections.abc import Collection
+
+from barnabas.coordinators.group.consumer import records
+from barnabas.coordinators.group.consumer.checks import known_instance
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.member import AWAY, ConsumerMember, MemberState
+from barnabas.coordinators.group.consumer.migration import Migration
+from barnabas.coordinators.group.consumer.steps import JOIN, REBALANCE, SESSION, SYNC
+from barnabas.coordinators.group.consumer.topics import Topics
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.group.timers import TimerKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+class Leaving:
+    """Takes members out of their groups."""
+
+    def __init__(self, ground: Ground, topics: Topics, migration: Migration) -> None:
+        self._ground = ground
+        self._topics = topics
+        self._migration = migration
+
+    def leave(self, request: ConsumerGroupHeartbeatRequest, to: ReplyTo, now: Now) -> Outcome:
+        """A heartbeat with an epoch that says goodbye. Raises GroupError."""
+        group = self._ground.groups.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            what = "not found" if group is None else "is not a consumer group"
+            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
+        if request.instance_id is None:
+            member = group.member(request.member_id)
+        else:
+            member = known_instance(group, request.instance_id, request.member_id)
+        outcome = Outcome()
+        if request.instance_id is not None and request.member_epoch == AWAY:
+            # Its session goes on: if it does not come back in time it is taken out.
+            outcome.write(records.current_record(group.id, member.away()))
+        else:
+            outcome.add(self.taken_out(group, [member], now))
+        outcome.answer(
+            to,
+            ConsumerGroupHeartbeatResponse(
+                member_id=request.member_id, member_epoch=request.member_epoch, assignment=None
+            ),
+        )
+        return outcome
+
+    def expired(self, key: TimerKey, now: Now) -> Outcome:
+        """A member was not heard of in time, or has not done in time what it was told to."""
+        kind, group_id, member_id = key
+        group = self._ground.groups.get(group_id)
+        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if member is None or (kind == REBALANCE and not _still_revokes(member)):
+            return Outcome()
+        assert isinstance(group, ConsumerGroup)
+        return self.taken_out(group, [member], now)
+
+    def taken_out(self, group: ConsumerGroup, members: Collection[ConsumerMember], now: Now) -> Outcome:
+        """The group goes on without them, in a new epoch; as a classic one if only classic members stay."""
+        outcome = Outcome()
+        if not members:
+            return outcome
+        for member in members:
+            self.forget_timers(group, member)
+        if self._migration.downgrades_without(group, members):
+            return self._migration.downgraded(group, members, now)
+        for member in members:
+            outcome.records += records.member_tombstones(group.id, member.id)
+        subscriptions = group.subscriptions.copy()
+        touched: set[str] = set()
+        for member in members:
+            touched |= subscriptions.replace(member, None)
+        for regex in [one for one in group.subscriptions.regexes if one not in subscriptions.regexes]:
+            touched |= subscriptions.resolve(regex, None)
+            outcome.write(records.regex_tombstone(group.id, regex))
+        metadata_hash = group.metadata_hash
+        if touched or not group.is_fresh:
+            metadata_hash = self._topics.hash_of(subscriptions)
+        outcome.write(records.epoch_record(group.id, group.epoch + 1, metadata_hash))
+        return outcome
+
+    def forget_timers(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        for kind in (SESSION, REBALANCE, JOIN, SYNC):
+            self._ground.timers.cancel((kind, group.id, member.id))
+
+
+def _still_revokes(member: ConsumerMember) -> bool:
+    return member.state is MemberState.UNREVOKED and member.epoch != AWAY

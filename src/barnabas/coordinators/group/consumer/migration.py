@@ -1,0 +1,221 @@
+"""Between the protocols: a classic group that becomes a consumer group, and back, while it runs.
+
+The first member that joins with the consumer protocol turns a classic group into one of ours; those who speak
+the classic protocol stay as they are, and classic_members.py answers them. When the last that speaks the
+consumer protocol has gone, the group is a classic one again, and its members are called to join.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from barnabas.base.errors import Malformed
+from barnabas.coordinators.group.assignors.spec import Assignment
+from barnabas.coordinators.group.classic.group import ClassicGroup
+from barnabas.coordinators.group.classic.groups import ClassicGroups
+from barnabas.coordinators.group.classic.member import ClassicMember
+from barnabas.coordinators.group.classic.states import STABLE
+from barnabas.coordinators.group.consumer import records
+from barnabas.coordinators.group.consumer.embedded import (
+    read_assignment,
+    read_subscription,
+    write_assignment,
+)
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.member import NOTHING, ClassicSide, ConsumerMember
+from barnabas.coordinators.group.consumer.steps import JOIN, REBALANCE, SESSION, SYNC
+from barnabas.coordinators.group.consumer.topics import Topics
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Ground, Group
+from barnabas.coordinators.group.outcome import Now, Outcome, Record
+from barnabas.protocol.error_codes import ErrorCode
+
+_PROTOCOL_TYPE = "consumer"
+
+
+class Opening(NamedTuple):
+    """A group as a joining member finds it; if it was a classic one, what must be written for it to be so."""
+
+    group: ConsumerGroup
+    classic: ClassicGroup | None = None
+    records: tuple[Record, ...] = ()
+
+
+class Migration:
+    """Turns groups of one kind into the other."""
+
+    def __init__(self, ground: Ground, topics: Topics, classic: ClassicGroups) -> None:
+        self._ground = ground
+        self._topics = topics
+        self._classic = classic
+
+    # From classic
+
+    def opened(self, group: Group) -> Opening:
+        """A classic group as a consumer group. Nothing changes yet. Raises GroupError."""
+        assert isinstance(group, ClassicGroup)
+        if group.is_empty:
+            return Opening(ConsumerGroup(group.id), group, tuple(group.tombstones()))
+        self._check_upgrade(group)
+        made = ConsumerGroup(group.id)
+        made.epoch = made.assignment_epoch = group.generation
+        for member in group.members.values():
+            self._take_over(made, group, member)
+        made.metadata_hash = self._topics.hash_of(made.subscriptions)
+        return Opening(made, group, (*group.tombstones(), *_records_of(made)))
+
+    def carried_out(self, opening: Opening, now: Now) -> Outcome:
+        """Whoever waits in the classic group is told to join again; its members' sessions go on in ours."""
+        outcome = Outcome()
+        if opening.classic is not None:
+            outcome.add(self._classic.release(opening.classic, ErrorCode.REBALANCE_IN_PROGRESS))
+            outcome.records += opening.records
+            for member in opening.group.members.values():
+                assert member.classic is not None
+                ends_ms = now.tick_ms + member.classic.session_timeout_ms
+                self._ground.timers.set((SESSION, opening.group.id, member.id), ends_ms)
+        return outcome
+
+    def _check_upgrade(self, group: ClassicGroup) -> None:
+        settings = self._ground.settings
+        if not settings.upgrades:
+            raise _refused(group, "groups are not upgraded while they run, by the broker's settings")
+        if group.protocol_type != _PROTOCOL_TYPE:
+            raise _refused(group, "its members are no consumers")
+        if len(group.members) > settings.consumer_size_max:
+            raise _refused(group, f"it has more than {settings.consumer_size_max} members")
+
+    def _take_over(self, made: ConsumerGroup, group: ClassicGroup, member: ClassicMember) -> None:
+        metadata = dict(member.protocols).get(group.protocol or "")
+        if metadata is None:
+            # Kafka trips over this as well: members that have not finished their first rebalance.
+            raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group.id} has no generation yet.")
+        try:
+            subscription = read_subscription(metadata)
+            target = read_assignment(member.assignment, self._ground.image)
+        except Malformed as malformed:
+            raise _refused(group, str(malformed)) from None
+        if _overlaps(made, target):
+            raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group.id} assigns a partition twice.")
+        made.targets[member.id] = target
+        made.put_member(
+            ConsumerMember(
+                id=member.id,
+                instance_id=member.instance_id,
+                rack=subscription.rack_id or None,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                topics=tuple(sorted(set(subscription.topics))),
+                classic=ClassicSide(member.session_timeout_ms, member.protocols),
+                epoch=group.generation,
+                previous_epoch=group.generation,
+                assigned={
+                    topic: dict.fromkeys(sorted(numbers), group.generation)
+                    for topic, numbers in target.items()
+                }
+                or NOTHING,
+            )
+        )
+
+    # To classic
+
+    def downgrades_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
+        """Whether all who stay when these have left speak the classic protocol, and may go on with it."""
+        staying = len(group.members) - len(leaving)
+        classic = group.classic_members - sum(member.classic is not None for member in leaving)
+        return 0 < staying == classic and self._allows_downgrade(staying)
+
+    def downgrades_by_replacing(self, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
+        """Whether all speak the classic protocol once the one in this place does."""
+        if replaced is None or replaced.classic is not None:
+            return False
+        size = len(group.members)
+        return group.classic_members == size - 1 and self._allows_downgrade(size)
+
+    def _allows_downgrade(self, size: int) -> bool:
+        settings = self._ground.settings
+        return settings.downgrades and size <= settings.classic_size_max
+
+    def downgraded(
+        self,
+        group: ConsumerGroup,
+        leaving: Collection[ConsumerMember],
+        now: Now,
+        *,
+        joining: ConsumerMember | None = None,
+        rebalance: bool = True,
+    ) -> Outcome:
+        """A classic group in its place: without some members, and with one that speaks its protocol now."""
+        classic = ClassicGroup(
+            group.id,
+            self._ground.timers,
+            state=STABLE,
+            state_ms=now.ms,
+            generation=group.epoch,
+            protocol_type=_PROTOCOL_TYPE,
+        )
+        gone = {member.id for member in leaving}
+        staying = [member for member in group.members.values() if member.id not in gone]
+        if joining is not None:
+            staying.append(joining)
+        for member in staying:
+            classic.add(_classic_member(member))
+        classic.protocol = classic.elected_protocol()
+        classic.note_subscriptions()
+        for member in staying:
+            given = classic.members[member.id]
+            metadata = given.metadata(classic.protocol)
+            given.assignment = write_assignment(group.target_of(member), metadata, self._ground.image)
+        outcome = Outcome()
+        outcome.records += group.tombstones()
+        self._forget(group)
+        self._classic.adopt(classic, now)
+        outcome.write(classic.record())
+        if rebalance:
+            outcome.add(self._classic.rebalance(classic, "all members speak the classic protocol", now))
+        return outcome
+
+    def _forget(self, group: ConsumerGroup) -> None:
+        for member_id in group.members:
+            for kind in (SESSION, REBALANCE, JOIN, SYNC):
+                self._ground.timers.cancel((kind, group.id, member_id))
+        self._topics.follow(group.id, list(group.subscriptions), ())
+
+
+def _records_of(group: ConsumerGroup) -> list[Record]:
+    members = group.members.values()
+    return [
+        *(records.member_record(group.id, member) for member in members),
+        records.epoch_record(group.id, group.epoch, group.metadata_hash),
+        *(records.target_record(group.id, member.id, group.targets[member.id]) for member in members),
+        records.target_epoch_record(group.id, group.assignment_epoch, group.assignment_ms),
+        *(records.current_record(group.id, member) for member in members),
+    ]
+
+
+def _overlaps(group: ConsumerGroup, target: Assignment) -> bool:
+    return any(
+        group.ownership.holder(topic_id, number) is not None
+        for topic_id, numbers in target.items()
+        for number in numbers
+    )
+
+
+def _classic_member(member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None
+    return ClassicMember(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.classic.session_timeout_ms,
+        protocol_type=_PROTOCOL_TYPE,
+        protocols=member.classic.protocols,
+    )
+
+
+def _refused(group: ClassicGroup, why: str) -> GroupError:
+    return GroupError(
+        ErrorCode.GROUP_ID_NOT_FOUND, f"Classic group {group.id} can't become a consumer group: {why}."
+    )

@@ -1,0 +1,130 @@
+"""From the assignment that a member has to the one that it should have, one step for each heartbeat.
+
+A partition goes through three hands: the one who has it is told to give it up and stays in its epoch until it
+says that it has; then it moves on to the new epoch; and only then the partition is free for the next. So no
+partition has two owners, and nobody waits for anybody but those whose partitions it is to get. (KIP-848)
+"""
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.consumer.member import NOTHING, ConsumerMember, Held, MemberState
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol.error_codes import ErrorCode
+
+# What a member says that it has; None if it does not say.
+Owned: TypeAlias = Iterable[tuple[Uuid, Iterable[int]]] | None
+
+_NONE: Final[frozenset[int]] = frozenset()
+
+
+class Target(NamedTuple):
+    """What a member should have, and from which epoch on."""
+
+    epoch: int
+    partitions: Mapping[Uuid, frozenset[int]]
+
+
+class SubscribedTopics(NamedTuple):
+    """The topics of one member: names it subscribes to, while partitions are known by ids."""
+
+    names: frozenset[str]
+    image: MetadataImage
+
+    def has(self, topic_id: Uuid) -> bool:
+        topic = self.image.topics_by_id.get(topic_id)
+        return topic is not None and topic.name in self.names
+
+
+class Surroundings(NamedTuple):
+    """What a step depends on besides the member and its target."""
+
+    owned: Owned
+    subscribed: SubscribedTopics
+    # A member that changed its subscription must give up at once what it is not subscribed to any more.
+    subscription_changed: bool
+    holder: Callable[[Uuid, int], str | None]
+
+
+def reconciled(member: ConsumerMember, target: Target, around: Surroundings) -> ConsumerMember:
+    """The member after its next step; itself if it cannot take one."""
+    match member.state:
+        case MemberState.STABLE if member.epoch != target.epoch:
+            return _advanced(member, target, around, member.epoch)
+        case MemberState.UNREVOKED if not _owns_any(around.owned, member.revoking):
+            return _advanced(member, target, around, member.epoch)
+        case MemberState.UNRELEASED:
+            return _advanced(member, target, around, member.epoch)
+        case MemberState.UNKNOWN:
+            if around.owned is None or any(True for _ in around.owned):
+                raise GroupError(
+                    ErrorCode.FENCED_MEMBER_EPOCH,
+                    "The member's state is not known. It must give up its partitions and join again.",
+                )
+            return _advanced(member, target, around, target.epoch)
+    return _narrowed(member, around) if around.subscription_changed else member
+
+
+def _advanced(member: ConsumerMember, target: Target, around: Surroundings, epoch: int) -> ConsumerMember:
+    """Towards the target: first what is to be given up, then what is free."""
+    assigned: dict[Uuid, dict[int, int]] = {}
+    revoking: dict[Uuid, dict[int, int]] = {}
+    free: dict[Uuid, list[int]] = {}
+    unreleased = False
+    for topic_id in {**target.partitions, **member.assigned}:
+        wanted = _NONE if not around.subscribed.has(topic_id) else target.partitions.get(topic_id, _NONE)
+        has = member.assigned.get(topic_id, NOTHING)
+        kept = {partition: since for partition, since in has.items() if partition in wanted}
+        dropped = {partition: since for partition, since in has.items() if partition not in wanted}
+        if kept:
+            assigned[topic_id] = kept
+        if dropped:
+            revoking[topic_id] = dropped
+        own = member.revoking.get(topic_id, NOTHING)
+        for partition in sorted(wanted - kept.keys()):
+            if around.holder(topic_id, partition) is None or partition in own:
+                free.setdefault(topic_id, []).append(partition)
+            else:
+                unreleased = True
+    if revoking and _owns_any(around.owned, revoking):
+        return member.moved(epoch, MemberState.UNREVOKED, assigned, revoking)
+    for topic_id, partitions in free.items():
+        assigned.setdefault(topic_id, {}).update(dict.fromkeys(partitions, target.epoch))
+    state = MemberState.UNRELEASED if unreleased else MemberState.STABLE
+    return member.moved(target.epoch, state, assigned)
+
+
+def _narrowed(member: ConsumerMember, around: Surroundings) -> ConsumerMember:
+    """Without the topics that it is not subscribed to any more, in the epoch that it has."""
+    lost = {topic: held for topic, held in member.assigned.items() if not around.subscribed.has(topic)}
+    if not lost:
+        return member
+    assigned = {topic: held for topic, held in member.assigned.items() if topic not in lost}
+    revoking: dict[Uuid, Mapping[int, int]] = dict(member.revoking)
+    for topic_id, held in lost.items():
+        revoking[topic_id] = {**revoking.get(topic_id, NOTHING), **held}
+    if _owns_any(around.owned, revoking):
+        return member.moved(member.epoch, MemberState.UNREVOKED, assigned, revoking)
+    return member.moved(member.epoch, member.state, assigned, member.revoking)
+
+
+def _owns_any(owned: Owned, held: Held) -> bool:
+    """A member that does not say what it has is taken to have it all."""
+    if owned is None:
+        return True
+    return any(
+        partition in held.get(topic_id, NOTHING) for topic_id, partitions in owned for partition in partitions
+    )
+
+
+def is_part_of(owned: Owned, assigned: Held) -> bool:
+    """Whether all that a member says it has is its own; not if it does not say."""
+    if owned is None:
+        return False
+    for topic_id, partitions in owned:
+        held: Container[int] | None = assigned.get(topic_id)
+        if held is None or any(partition not in held for partition in partitions):
+            return False
+    return True

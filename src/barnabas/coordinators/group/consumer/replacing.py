@@ -1,0 +1,24 @@
+"""A static member that comes back with a new id takes the place of the one it was: nobody else moves."""
+
+from dataclasses import replace
+
+from barnabas.coordinators.group.consumer import records
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.member import JOINING, ConsumerMember
+from barnabas.coordinators.group.outcome import Record
+
+
+def replacing(existing: ConsumerMember, member_id: str) -> ConsumerMember:
+    """The same member under a new id, with all that it had."""
+    return replace(existing, id=member_id, epoch=JOINING, previous_epoch=JOINING)
+
+
+def replacement_records(
+    group: ConsumerGroup, replaced: ConsumerMember, member: ConsumerMember
+) -> list[Record]:
+    return [
+        *records.member_tombstones(group.id, replaced.id),
+        records.member_record(group.id, member),
+        records.target_record(group.id, member.id, group.targets.get(replaced.id, {})),
+        records.current_record(group.id, member),
+    ]

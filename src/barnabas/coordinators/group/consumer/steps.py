@@ -1,0 +1,157 @@
+"""What a member's news do to its group, step by step: the same for members of either protocol.
+
+A member that subscribes to something else moves the group to a new epoch. So do topics that change. A new
+epoch gets a new target assignment, and then the member takes its next step towards its target. Each step adds
+its records; nothing of the group changes before they are applied.
+"""
+
+from typing import Final
+
+from barnabas.coordinators.group.consumer import records
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.member import ConsumerMember, MemberState
+from barnabas.coordinators.group.consumer.reconcile import (
+    Owned,
+    SubscribedTopics,
+    Surroundings,
+    Target,
+    reconciled,
+)
+from barnabas.coordinators.group.consumer.regexes import check_regex, matching, refresh_is_due
+from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex
+from barnabas.coordinators.group.consumer.target import Change, compute_target
+from barnabas.coordinators.group.consumer.topics import Topics
+from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.outcome import Now, Record
+from barnabas.coordinators.group.timers import TimerKey
+
+SESSION: Final = "session"
+REBALANCE: Final = "rebalance"
+# Of members that speak the classic protocol.
+JOIN: Final = "classic-member-join"
+SYNC: Final = "classic-member-sync"
+
+
+class Steps:
+    """The steps of one request, to be taken in their order.
+
+    `before` is the member as the group has it, or as it is before it has told anything. Of a static member
+    that comes back with a new id, `before` has that id already.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        topics: Topics,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        after: ConsumerMember,
+    ) -> None:
+        self._ground = ground
+        self._topics = topics
+        self._group = group
+        self._before = before
+        self.member = after
+        self.records: list[Record] = []
+        self.epoch = group.epoch
+        # Whether the member subscribes to something else than before.
+        self.changed = False
+        # What the group subscribes to after this, and the names that it may have gained or lost.
+        self._subscriptions = group.subscriptions
+        self._touched: set[str] = set()
+        self._moves_on = False
+
+    def subscribe(self, now: Now) -> None:
+        """What the member tells of itself, and what regular expressions stand for."""
+        before, after, group = self._before, self.member, self._group
+        if after is not before:
+            self.records.append(records.member_record(group.id, after))
+            self.changed = after.topics != before.topics or (after.regex or "") != (before.regex or "")
+        if self.changed:
+            if after.regex and after.regex not in group.subscriptions.regexes:
+                check_regex(after.regex)
+            self._moves_on = True
+            self._subscriptions = group.subscriptions.copy()
+            self._touched |= self._subscriptions.replace(before, after)
+        if before.regex and before.regex not in self._subscriptions.regexes:
+            self._touched |= self._subscriptions.resolve(before.regex, None)
+            self.records.append(records.regex_tombstone(group.id, before.regex))
+        if self._subscriptions.regexes:
+            self._resolve_regexes(now)
+
+    def _resolve_regexes(self, now: Now) -> None:
+        """All of the group, if one has not been resolved yet or they are out of date."""
+        subscriptions, settings = self._subscriptions, self._ground.settings
+        if all(regex in subscriptions.resolved for regex in subscriptions.regexes) and not refresh_is_due(
+            subscriptions,
+            new_since=self._topics.new_since,
+            now_ms=now.ms,
+            interval_ms=settings.regex_refresh_interval_ms,
+        ):
+            return
+        if subscriptions is self._group.subscriptions:
+            subscriptions = self._subscriptions = subscriptions.copy()
+        image = self._ground.image
+        for regex in subscriptions.regexes:
+            old = subscriptions.resolved.get(regex)
+            topics = matching(regex, image.topics)
+            if old is None or topics != old.topics:
+                self._moves_on = True
+            self._touched |= subscriptions.resolve(regex, ResolvedRegex(topics, image.offset, now.ms))
+            self.records.append(
+                records.regex_record(self._group.id, regex, topics, version=image.offset, time_ms=now.ms)
+            )
+
+    def count_epoch(self) -> None:
+        """A new epoch of the group, if it subscribes to something else or its topics have changed."""
+        group = self._group
+        if not self._moves_on:
+            return
+        metadata_hash = group.metadata_hash
+        if self._touched or not group.is_fresh:
+            metadata_hash = self._topics.hash_of(self._subscriptions)
+        if self._moves_on or metadata_hash != group.metadata_hash:
+            self.epoch += 1
+            self.records.append(records.epoch_record(group.id, self.epoch, metadata_hash))
+        if group.has_partition_metadata:
+            self.records.append(records.partition_metadata_tombstone(group.id))
+
+    def target(self, now: Now) -> Target:
+        """What the member should have: computed anew if the epoch is new and the last time is long ago."""
+        group, settings = self._group, self._ground.settings
+        interval_ms = settings.times_of(group.id).assignment_interval_ms
+        is_early = group.assignment_ms and interval_ms and now.ms < group.assignment_ms + interval_ms
+        if group.assignment_epoch >= self.epoch or is_early:
+            return Target(group.assignment_epoch, group.target_of(self.member))
+        targets = compute_target(
+            group,
+            Change(self._before, self.member, self._subscriptions),
+            self._ground.image,
+            settings.assignors,
+        )
+        for member_id, target in targets.items():
+            if target != group.targets.get(member_id):
+                self.records.append(records.target_record(group.id, member_id, target))
+        self.records.append(records.target_epoch_record(group.id, self.epoch, now.ms))
+        return Target(self.epoch, targets[self.member.id])
+
+    def reconcile(self, target: Target, owned: Owned, now: Now) -> None:
+        """The member's next step towards its target. The last step: from here on nothing can be refused."""
+        member, group = self.member, self._group
+        if self.changed or not member.is_reconciled_to(target.epoch):
+            subscribed = SubscribedTopics(self._subscriptions.topics_of(member), self._ground.image)
+            around = Surroundings(owned, subscribed, self.changed, group.ownership.holder)
+            self.member = reconciled(member, target, around)
+            if self.member != member:
+                self.records.append(records.current_record(group.id, self.member))
+                self._time_revocation(now)
+        group.is_fresh = True
+
+    def _time_revocation(self, now: Now) -> None:
+        """Whoever is told to give up partitions has as long for it as it said a rebalance may take."""
+        member = self.member
+        key: TimerKey = (REBALANCE, self._group.id, member.id)
+        if member.state is not MemberState.UNREVOKED:
+            self._ground.timers.cancel(key)
+        elif member.classic is None:
+            self._ground.timers.set(key, now.tick_ms + member.rebalance_timeout_ms)

@@ -1,0 +1,99 @@
+"""Which topics a group is subscribed to, counted, so that a member's change costs what that member tells."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from barnabas.coordinators.group.consumer.member import ConsumerMember
+
+
+class ResolvedRegex(NamedTuple):
+    """What a regular expression meant when it was last looked at."""
+
+    topics: frozenset[str]
+    # The offset of the metadata log at that time.
+    version: int
+    time_ms: int
+
+
+class Subscriptions:
+    """Counts of members by topic and by regular expression, and what the expressions stand for."""
+
+    __slots__ = ("_by_name", "_by_regex", "regexes", "resolved")
+
+    def __init__(self) -> None:
+        # Members that named the topic; resolved expressions that have it.
+        self._by_name: dict[str, int] = {}
+        self._by_regex: dict[str, int] = {}
+        # Members by expression.
+        self.regexes: dict[str, int] = {}
+        self.resolved: dict[str, ResolvedRegex] = {}
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._by_name or topic in self._by_regex
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._by_name
+        for topic in self._by_regex:
+            if topic not in self._by_name:
+                yield topic
+
+    def copy(self) -> "Subscriptions":
+        other = Subscriptions()
+        other._by_name = self._by_name.copy()
+        other._by_regex = self._by_regex.copy()
+        other.regexes = self.regexes.copy()
+        other.resolved = self.resolved.copy()
+        return other
+
+    def replace(self, old: ConsumerMember | None, new: ConsumerMember | None) -> set[str]:
+        """One member for another. Returns the topics that the group may have gained or lost by it."""
+        touched: set[str] = set()
+        old_topics = old.topics if old else ()
+        new_topics = new.topics if new else ()
+        if old_topics != new_topics:
+            _count(self._by_name, new_topics, +1, touched)
+            _count(self._by_name, old_topics, -1, touched)
+        old_regex = old.regex if old else None
+        new_regex = new.regex if new else None
+        if old_regex != new_regex:
+            _count(self.regexes, (new_regex,) if new_regex else (), +1, set())
+            _count(self.regexes, (old_regex,) if old_regex else (), -1, set())
+        return touched
+
+    def resolve(self, regex: str, resolved: ResolvedRegex | None) -> set[str]:
+        """What an expression stands for from now on; None if nobody uses it. Returns as replace()."""
+        touched: set[str] = set()
+        old = self.resolved.pop(regex, None)
+        if resolved is not None:
+            self.resolved[regex] = resolved
+            _count(self._by_regex, resolved.topics, +1, touched)
+        if old is not None:
+            _count(self._by_regex, old.topics, -1, touched)
+        return touched
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names that a member is subscribed to, by name and by expression."""
+        resolved = self.resolved.get(member.regex) if member.regex else None
+        if resolved is None:
+            return frozenset(member.topics)
+        return resolved.topics.union(member.topics) if member.topics else resolved.topics
+
+    def homogeneous(self, members: int) -> bool:
+        """Whether all of so many members subscribe to the same topics, as far as the counts can tell."""
+        if not self.regexes:
+            return all(count == members for count in self._by_name.values())
+        if next(iter(self.regexes.values())) != members:
+            return False
+        # All have the one expression. A name beside it may be of some members only.
+        return not self._by_name and all(count == 1 for count in self._by_regex.values())
+
+
+def _count(counts: dict[str, int], keys: Iterable[str], change: int, touched: set[str]) -> None:
+    for key in keys:
+        count = counts.get(key, 0) + change
+        if count > 0:
+            counts[key] = count
+        else:
+            counts.pop(key, None)
+        if count == max(change, 0):
+            touched.add(key)

@@ -1,0 +1,78 @@
+"""The target assignment: what every member should have, computed when the group's epoch has moved on."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.assignors import assign
+from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.member import ConsumerMember
+from barnabas.coordinators.group.consumer.subscriptions import Subscriptions
+from barnabas.metadata.image import MetadataImage
+
+
+class Change(NamedTuple):
+    """A member's news that are not in the group yet, and the subscriptions that come of them."""
+
+    before: ConsumerMember
+    after: ConsumerMember
+    subscriptions: Subscriptions
+
+
+def compute_target(
+    group: ConsumerGroup, change: Change, image: MetadataImage, assignors: tuple[str, ...]
+) -> dict[str, Assignment]:
+    """Of every member that there is after the change."""
+    members = dict(group.members)
+    replaced = group.static_member(change.after.instance_id)
+    if replaced is not None and replaced.id != change.after.id:
+        del members[replaced.id]
+    members[change.after.id] = change.after
+    specs = _member_specs(group, change, members, image)
+    return assign(
+        preferred_assignor(group, change, assignors),
+        specs,
+        _topic_specs(change.subscriptions, image),
+        homogeneous=change.subscriptions.homogeneous(len(members)),
+    )
+
+
+def preferred_assignor(group: ConsumerGroup, change: Change | None, assignors: tuple[str, ...]) -> str:
+    """What most members that ask for one ask for; else the first that the broker has."""
+    counts = group.assignors.copy()
+    if change is not None:
+        for member, difference in ((change.before, -1), (change.after, +1)):
+            if member.assignor is not None:
+                counts[member.assignor] = counts.get(member.assignor, 0) + difference
+    counts = {name: count for name, count in counts.items() if count > 0 and name in assignors}
+    if not counts:
+        return assignors[0]
+    return max(assignors, key=lambda name: counts.get(name, 0))
+
+
+def _member_specs(
+    group: ConsumerGroup, change: Change, members: Mapping[str, ConsumerMember], image: MetadataImage
+) -> dict[str, MemberSpec]:
+    # Most members subscribe to the same, so that it is worked out once for all of them.
+    ids_of: dict[tuple[tuple[str, ...], str | None], frozenset[Uuid]] = {}
+    specs = {}
+    for member_id, member in members.items():
+        key = (member.topics, member.regex)
+        ids = ids_of.get(key)
+        if ids is None:
+            names = change.subscriptions.topics_of(member)
+            ids = ids_of[key] = frozenset(image.topics[name].id for name in names if name in image.topics)
+        owned = group.target_of(member) if member is change.after else group.targets.get(member_id, {})
+        specs[member_id] = MemberSpec(member.instance_id, member.rack, ids, owned)
+    return specs
+
+
+def _topic_specs(subscriptions: Subscriptions, image: MetadataImage) -> dict[Uuid, TopicSpec]:
+    # The assignors of Kafka 4.3 do not look at racks.
+    specs = {}
+    for name in subscriptions:
+        topic = image.topics.get(name)
+        if topic is not None:
+            specs[topic.id] = TopicSpec(len(topic.partitions))
+    return specs

@@ -1,0 +1,141 @@
+"""What a commit writes: a record for each partition, or nothing at all if the group refuses it.
+
+What is wrong with one partition only (its metadata is too long) is said of that partition, and the others
+are committed. Whether topics exist has been checked before a commit comes here.
+"""
+
+from typing import Final, Protocol, cast
+
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import CLASSIC, Ground, Group
+from barnabas.coordinators.group.offsets.record import NO_EXPIRY, CommittedOffset, OffsetRecord, pack_offset
+from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+# From this version of OffsetCommit on a group that is not there has a code of its own. (KIP-848)
+_NOT_FOUND_FROM: Final = 9
+_NO_RETENTION: Final = -1
+
+
+class HearsMembers(Protocol):
+    """What a classic group must have besides being a Group."""
+
+    def heard_from(self, member_id: str, now: Now) -> None:
+        """A member that commits is alive: its session begins anew, as with a heartbeat."""
+
+
+def decide_commit(
+    ground: Ground, request: OffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now
+) -> Outcome:
+    """The records and the answer. GroupError if the group refuses the commit as a whole."""
+    group = _check_group(ground, request, caller, now)
+    expire_ms = _expire_ms(request.retention_time_ms, now)
+    outcome = Outcome()
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for partition in topic.partitions:
+            code = ErrorCode.NONE
+            if _length(partition.committed_metadata) > ground.settings.offset_metadata_bytes_max:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                if group is not None:
+                    group.check_commit_of(
+                        topic.topic_id,
+                        partition.partition_index,
+                        request.generation_id_or_member_epoch,
+                        request.member_id,
+                    )
+                outcome.write(_record(request.group_id, topic, partition, now, expire_ms))
+            partitions.append(
+                OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            )
+        topics.append(
+            OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        )
+    outcome.answer(to, OffsetCommitResponse(topics=topics))
+    return outcome
+
+
+def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    """The answer that has the same code for every partition."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _check_group(ground: Ground, request: OffsetCommitRequest, caller: Caller, now: Now) -> Group | None:
+    """The group; None if there is none, and one without members comes to be with the first record."""
+    group = ground.groups.get(request.group_id)
+    if group is None:
+        if request.generation_id_or_member_epoch < 0:
+            return None
+        code = (
+            ErrorCode.GROUP_ID_NOT_FOUND
+            if caller.version >= _NOT_FOUND_FROM
+            else ErrorCode.ILLEGAL_GENERATION
+        )
+        raise GroupError(code, f"Group {request.group_id} not found.")
+    group.check_commit(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        is_txn=False,
+        version=caller.version,
+    )
+    if group.kind == CLASSIC and not group.is_empty:
+        cast(HearsMembers, group).heard_from(request.member_id, now)
+    return group
+
+
+def _record(
+    group_id: str,
+    topic: OffsetCommitRequestTopic,
+    partition: OffsetCommitRequestPartition,
+    now: Now,
+    expire_ms: int,
+) -> OffsetRecord:
+    value = pack_offset(
+        CommittedOffset(
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            partition.committed_metadata or "",
+            now.ms,
+            expire_ms,
+            topic.topic_id,
+        )
+    )
+    return OffsetRecord(group_id, topic.name, partition.partition_index, value)
+
+
+def _expire_ms(retention_ms: int, now: Now) -> int:
+    """When offsets of versions 2 to 4 expire, which may say so themselves."""
+    if retention_ms == _NO_RETENTION:
+        return NO_EXPIRY
+    # A sum that 64 bits do not hold wraps around, as in Kafka.
+    return (now.ms + retention_ms + 2**63) % 2**64 - 2**63
+
+
+def _length(metadata: str | None) -> int:
+    """As Java counts: a character outside of the basic plane is two."""
+    if metadata is None:
+        return 0
+    return len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le")) // 2

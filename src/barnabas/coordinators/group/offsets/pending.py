@@ -1,0 +1,95 @@
+"""Offsets that were committed in a transaction that has not ended.
+
+Nobody sees them before the producer's marker comes. Several producers may have one pending for the same
+partition of a group, and plain commits may come between: the last that was written wins, whichever
+transaction ends last.
+"""
+
+from collections.abc import Iterator
+
+from barnabas.coordinators.group.offsets.record import OffsetRecord
+
+
+class PendingOffsets:
+    """What producers have pending, by producer and by group."""
+
+    def __init__(self) -> None:
+        # In the order in which they were written. None is one after which something else was committed: it
+        # makes the partition unstable until its marker comes, and will never be seen.
+        self._of_groups: dict[str, dict[tuple[str, int], dict[int, bytes | None]]] = {}
+        self._of_producers: dict[int, set[tuple[str, str, int]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of_groups)
+
+    def __contains__(self, group: str) -> bool:
+        return group in self._of_groups
+
+    def is_unstable(self, group: str, topic: str, partition: int) -> bool:
+        partitions = self._of_groups.get(group)
+        return partitions is not None and (topic, partition) in partitions
+
+    def groups(self) -> list[str]:
+        return list(self._of_groups)
+
+    def partitions_of(self, group: str) -> list[tuple[str, int]]:
+        return sorted(self._of_groups.get(group, ()))
+
+    def add(self, producer_id: int, group: str, topic: str, partition: int, value: bytes) -> None:
+        by_producer = self._of_groups.setdefault(group, {}).setdefault((topic, partition), {})
+        # Taken out first, because it is the last one now.
+        by_producer.pop(producer_id, None)
+        by_producer[producer_id] = value
+        self._of_producers.setdefault(producer_id, set()).add((group, topic, partition))
+
+    def supersede(self, group: str, topic: str, partition: int) -> None:
+        """Something was committed for this partition after all that is pending for it."""
+        by_producer = self._of_groups.get(group, {}).get((topic, partition))
+        if by_producer is not None:
+            for producer_id in by_producer:
+                by_producer[producer_id] = None
+
+    def remove(self, group: str, topic: str, partition: int) -> None:
+        """The offset is deleted, with what is pending for it."""
+        by_producer = self._of_groups.get(group, {}).get((topic, partition))
+        for producer_id in list(by_producer or ()):
+            self._take(producer_id, group, topic, partition)
+            places = self._of_producers[producer_id]
+            places.discard((group, topic, partition))
+            if not places:
+                del self._of_producers[producer_id]
+
+    def end(self, producer_id: int, *, commit: bool) -> list[tuple[str, str, int, bytes]]:
+        """Its transaction has ended. Return what is committed by that: group, topic, partition and value."""
+        ended = []
+        for group, topic, partition in sorted(self._of_producers.pop(producer_id, ())):
+            if commit:
+                self._supersede_older(producer_id, group, topic, partition)
+            value = self._take(producer_id, group, topic, partition)
+            if commit and value is not None:
+                ended.append((group, topic, partition, value))
+        return ended
+
+    def entries(self) -> Iterator[tuple[int, OffsetRecord]]:
+        """All of it, as producer id and record."""
+        for group, partitions in self._of_groups.items():
+            for (topic, partition), by_producer in partitions.items():
+                for producer_id, value in by_producer.items():
+                    yield producer_id, OffsetRecord(group, topic, partition, value)
+
+    def _supersede_older(self, producer_id: int, group: str, topic: str, partition: int) -> None:
+        by_producer = self._of_groups[group][topic, partition]
+        for other in by_producer:
+            if other == producer_id:
+                break
+            by_producer[other] = None
+
+    def _take(self, producer_id: int, group: str, topic: str, partition: int) -> bytes | None:
+        partitions = self._of_groups[group]
+        by_producer = partitions[topic, partition]
+        value = by_producer.pop(producer_id)
+        if not by_producer:
+            del partitions[topic, partition]
+            if not partitions:
+                del self._of_groups[group]
+        return value

@@ -1,0 +1,112 @@
+"""The record of one committed offset, packed and read by hand: every commit makes one for each partition.
+
+The bytes are those of OffsetCommitKey and OffsetCommitValue in protocol/stored/offsets.py.
+"""
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.protocol.stored.framing import decode_versioned
+from barnabas.protocol.stored.offsets import OffsetCommitValue
+from barnabas.protocol.wire import write_uvarint
+
+NO_EXPIRY: Final = -1
+
+_KEY_TYPE: Final = 1
+# What is written usually, and what an offset with an expiry of its own needs: later versions have no room for
+# it. (KIP-211)
+_VERSION: Final = 4
+_EXPIRY_VERSION: Final = 1
+
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_TWO_INT16: Final = Struct(">hh")
+# Version, offset, leader epoch; then the metadata as a compact string, the time and the tagged fields.
+_HEAD: Final = Struct(">hqi")
+_TAIL: Final = Struct(">qb")
+_TAIL_WITH_ID: Final = Struct(">qbbb16s")
+# All of it without metadata.
+_PLAIN: Final = Struct(">hqibqb")
+_PLAIN_WITH_ID: Final = Struct(">hqibqbbb16s")
+_EMPTY_STRING: Final = 1
+_ID_TAG: Final = 0
+# Version and offset; then the metadata as a string, and both times.
+_EXPIRY_HEAD: Final = Struct(">hqh")
+_EXPIRY_TAIL: Final = Struct(">qq")
+
+
+class OffsetRecord(NamedTuple):
+    """The offset of one partition for one group. `value` is what pack_offset() makes; None is a tombstone."""
+
+    group: str
+    topic: str
+    partition: int
+    value: bytes | None
+
+    def encoded(self) -> tuple[bytes, bytes | None]:
+        group = self.group.encode()
+        topic = self.topic.encode()
+        key = b"".join(
+            (
+                _TWO_INT16.pack(_KEY_TYPE, len(group)),
+                group,
+                _INT16.pack(len(topic)),
+                topic,
+                _INT32.pack(self.partition),
+            )
+        )
+        return key, self.value
+
+
+class CommittedOffset(NamedTuple):
+    """What a value says. Times are in milliseconds; NO_EXPIRY means that the retention of offsets decides."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_ms: int
+    expire_ms: int = NO_EXPIRY
+    topic_id: Uuid = ZERO_UUID
+
+
+def pack_offset(committed: CommittedOffset) -> bytes:
+    """The value of a record. One with an expiry of its own keeps neither leader epoch nor topic id."""
+    offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = committed
+    if expire_ms != NO_EXPIRY:
+        text = metadata.encode()
+        head = _EXPIRY_HEAD.pack(_EXPIRY_VERSION, offset, len(text))
+        return head + text + _EXPIRY_TAIL.pack(commit_ms, expire_ms)
+    has_id = topic_id != ZERO_UUID
+    if not metadata:
+        if has_id:
+            return _PLAIN_WITH_ID.pack(
+                _VERSION, offset, leader_epoch, _EMPTY_STRING, commit_ms, 1, _ID_TAG, len(topic_id), topic_id
+            )
+        return _PLAIN.pack(_VERSION, offset, leader_epoch, _EMPTY_STRING, commit_ms, 0)
+    text = metadata.encode()
+    head = _HEAD.pack(_VERSION, offset, leader_epoch) + write_uvarint(len(text) + 1) + text
+    if has_id:
+        return head + _TAIL_WITH_ID.pack(commit_ms, 1, _ID_TAG, len(topic_id), topic_id)
+    return head + _TAIL.pack(commit_ms, 0)
+
+
+def read_offset(value: bytes) -> CommittedOffset:
+    """What a value says that was packed here, or that load.py has checked."""
+    size = len(value)
+    if value[1] == _VERSION and value[_HEAD.size] == _EMPTY_STRING:
+        if size == _PLAIN.size:
+            _, offset, leader_epoch, _, commit_ms, _ = _PLAIN.unpack(value)
+            return CommittedOffset(offset, leader_epoch, "", commit_ms)
+        if size == _PLAIN_WITH_ID.size and value[_PLAIN.size - 1 : _PLAIN.size + 2] == b"\x01\x00\x10":
+            _, offset, leader_epoch, _, commit_ms, _, _, _, topic_id = _PLAIN_WITH_ID.unpack(value)
+            return CommittedOffset(offset, leader_epoch, "", commit_ms, NO_EXPIRY, Uuid(topic_id))
+    found, _ = decode_versioned(OffsetCommitValue, value)
+    return CommittedOffset(
+        found.offset,
+        found.leader_epoch,
+        found.metadata,
+        found.commit_timestamp,
+        found.expire_timestamp,
+        found.topic_id,
+    )

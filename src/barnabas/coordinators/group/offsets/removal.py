@@ -1,0 +1,122 @@
+"""Which offsets go, and with them which groups: when asked to, with time, and with their topics.
+
+Everything here only says what is to be written; nothing is gone before its tombstone is applied.
+"""
+
+from collections.abc import Iterator, Set
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Ground, Group
+from barnabas.coordinators.group.offsets.pending import PendingOffsets
+from barnabas.coordinators.group.offsets.record import NO_EXPIRY, OffsetRecord, read_offset
+from barnabas.coordinators.group.offsets.table import OffsetTable
+from barnabas.coordinators.group.outcome import Now, Record
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.group_offsets import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+class OffsetRemover:
+    """Finds offsets that are to go."""
+
+    def __init__(self, ground: Ground, table: OffsetTable, pending: PendingOffsets) -> None:
+        self._ground = ground
+        self._table = table
+        self._pending = pending
+
+    def deleted(self, request: OffsetDeleteRequest) -> tuple[list[OffsetRecord], OffsetDeleteResponse]:
+        """What OffsetDelete asks for. GroupError if the group refuses it as a whole."""
+        if not request.group_id:
+            raise GroupError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
+        group = self._ground.groups.get(request.group_id)
+        if group is None:
+            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+        group.check_offset_delete()
+        # A partition may be named twice.
+        gone: dict[OffsetRecord, None] = {}
+        topics = []
+        for topic in request.topics:
+            indexes = [one.partition_index for one in topic.partitions]
+            code = ErrorCode.NONE
+            if group.is_subscribed_to(topic.name):
+                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            else:
+                gone |= dict.fromkeys(
+                    _tombstone(group.id, topic.name, index)
+                    for index in indexes
+                    if self._is_there(group.id, topic.name, index)
+                )
+            partitions = [
+                OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes
+            ]
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+        return list(gone), OffsetDeleteResponse(topics=topics)
+
+    def all_of(self, group_id: str) -> list[OffsetRecord]:
+        """All offsets of a group, with what is pending."""
+        places = {(topic, partition) for topic, partition, _ in self._table.of_group(group_id)}
+        places.update(self._pending.partitions_of(group_id))
+        return [_tombstone(group_id, topic, partition) for topic, partition in sorted(places)]
+
+    def expired(self, now: Now) -> Iterator[Record]:
+        """Offsets that are too old, and groups without members that have none left."""
+        for group in self._ground.groups.values():
+            has_any_left = group.id in self._pending
+            for topic, partition, value in self._table.of_group(group.id):
+                if self._is_expired(group, topic, partition, value, now):
+                    yield _tombstone(group.id, topic, partition)
+                else:
+                    has_any_left = True
+            if not has_any_left and group.is_empty:
+                yield from group.tombstones()
+
+    def of_deleted_topics(self, names: Set[str]) -> Iterator[OffsetRecord]:
+        """Offsets of topics that were deleted. One of the same name may be there again, with its own."""
+        pending: dict[str, list[OffsetRecord]] = {}
+        for _, record in self._pending.entries():
+            if record.topic in names:
+                pending.setdefault(record.group, []).append(record)
+        groups = self._table.groups() if any(self._table.has_topic(name) for name in names) else ()
+        for group_id in dict.fromkeys((*groups, *pending)):
+            places = {
+                (topic, partition)
+                for topic, partition, value in self._table.of_group(group_id)
+                if topic in names and not self._is_of_live_topic(topic, value)
+            }
+            places.update(
+                (record.topic, record.partition)
+                for record in pending.get(group_id, ())
+                if record.value is not None and not self._is_of_live_topic(record.topic, record.value)
+            )
+            for topic, partition in sorted(places):
+                yield _tombstone(group_id, topic, partition)
+
+    def _is_there(self, group_id: str, topic: str, partition: int) -> bool:
+        return self._table.get(group_id, topic, partition) is not None or self._pending.is_unstable(
+            group_id, topic, partition
+        )
+
+    def _is_expired(self, group: Group, topic: str, partition: int, value: bytes, now: Now) -> bool:
+        offset = read_offset(value)
+        from_ms = group.offsets_expire_from(offset.commit_ms)
+        if from_ms is None or group.is_subscribed_to(topic):
+            return False
+        if self._pending.is_unstable(group.id, topic, partition):
+            return False
+        if offset.expire_ms != NO_EXPIRY:
+            return now.ms >= offset.expire_ms
+        return now.ms - from_ms >= self._ground.settings.offsets_retention_ms
+
+    def _is_of_live_topic(self, topic: str, value: bytes) -> bool:
+        live = self._ground.image.topics.get(topic)
+        topic_id = read_offset(value).topic_id
+        return live is not None and topic_id != ZERO_UUID and topic_id == live.id
+
+
+def _tombstone(group_id: str, topic: str, partition: int) -> OffsetRecord:
+    return OffsetRecord(group_id, topic, partition, None)

@@ -1,0 +1,269 @@
+"""All groups of one partition of __consumer_offsets: the door to its parts, and administration.
+
+By what kind a group is, a request goes to classic/ or consumer/; what is about offsets goes to offsets/. The
+shell calls nothing else of this room.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence, Set
+from typing import Final
+
+from barnabas.coordinators.group.classic.group import ClassicGroup
+from barnabas.coordinators.group.classic.groups import ClassicGroups
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.groups import ConsumerGroups
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import CLASSIC, CONSUMER, Ground, Group
+from barnabas.coordinators.group.offsets.offsets import Offsets
+from barnabas.coordinators.group.offsets.record import OffsetRecord
+from barnabas.coordinators.group.outcome import Caller, GroupRecord, Now, Outcome, Record, ReplyTo
+from barnabas.coordinators.group.timers import TimerKey
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from barnabas.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.consumer_groups import DescribedGroup as DescribedConsumerGroup
+from barnabas.protocol.messages.group_admin import (
+    DeletableGroupResult,
+    DescribedGroup,
+    ListedGroup,
+)
+from barnabas.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
+from barnabas.protocol.stored.framing import CONSUMER_OFFSETS, UnknownRecord
+from barnabas.protocol.stored.offsets import GroupMetadataKey
+
+logger = logging.getLogger(__name__)
+
+_OFFSETS_TIMER: Final[TimerKey] = ("offsets", "", "")
+_CLASSIC_TIMERS: Final = ("classic-session", "classic-join", "classic-sync")
+# From this version of DescribeGroups on a group that is not there is an error. (KIP-1043)
+_NOT_FOUND_FROM: Final = 6
+_DEAD: Final = "Dead"
+
+
+class GroupShard:
+    """One partition's groups. Every call but apply() and replay() returns an Outcome to be carried out."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground: Final = ground
+        self.classic: Final = ClassicGroups(ground)
+        self.consumer: Final = ConsumerGroups(ground, self.classic)
+        self.offsets: Final = Offsets(ground, self.classic.new)
+
+    # The classic protocol
+
+    def join(self, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        group = self.ground.groups.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            return self.classic.join(request, caller, to, now)
+        if not group.is_empty:
+            return self.consumer.join(group, request, caller, to, now)
+        # A consumer group that has lost all its members becomes a classic one: with the first that comes.
+        outcome = Outcome()
+        outcome.records += group.tombstones()
+        del self.ground.groups[group.id]
+        outcome.add(self.classic.join(request, caller, to, now))
+        if request.group_id not in self.ground.groups:
+            # It was refused after all.
+            self.ground.groups[group.id] = group
+            outcome.records.clear()
+        return outcome
+
+    def sync(self, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        group = self.ground.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.sync(group, request, caller, to, now)
+        return self.classic.sync(request, caller, to, now)
+
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        group = self.ground.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.classic_heartbeat(group, request, caller, to, now)
+        return self.classic.heartbeat(request, caller, to, now)
+
+    def leave(self, request: LeaveGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        group = self.ground.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.leave(group, request, caller, to, now)
+        return self.classic.leave(request, caller, to, now)
+
+    # The consumer protocol
+
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
+    ) -> Outcome:
+        return self.consumer.heartbeat(request, caller, to, now)
+
+    # Offsets
+
+    def commit(self, request: OffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
+        return self.offsets.commit(request, caller, to, now)
+
+    def fetch(self, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
+        return self.offsets.fetch(asked, require_stable=require_stable)
+
+    def delete_offsets(self, request: OffsetDeleteRequest, to: ReplyTo) -> Outcome:
+        return self.offsets.delete(request, to)
+
+    # Administration
+
+    def list(self, states: Set[str], kinds: Set[str]) -> list[ListedGroup]:
+        """Groups in one of the states and of one of the kinds, all in lower case; empty sets are any."""
+        return [
+            ListedGroup(
+                group_id=group.id,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.kind,
+            )
+            for group in self.ground.groups.values()
+            if (not states or group.state.lower() in states) and (not kinds or group.kind in kinds)
+        ]
+
+    def describe_classic(self, group_id: str, version: int) -> DescribedGroup:
+        group = self.ground.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return self.classic.describe(group)
+        described = DescribedGroup(
+            group_id=group_id, group_state=_DEAD, protocol_type="", protocol_data="", members=[]
+        )
+        if version >= _NOT_FOUND_FROM:
+            described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            described.error_message = _not_of_kind(group_id, group, CLASSIC)
+        return described
+
+    def describe_consumer(self, group_id: str) -> DescribedConsumerGroup:
+        group = self.ground.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.describe(group)
+        return DescribedConsumerGroup(
+            group_id=group_id,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=_not_of_kind(group_id, group, CONSUMER),
+            group_state="",
+            group_epoch=0,
+            assignment_epoch=0,
+            assignor_name="",
+            members=[],
+        )
+
+    def delete(self, group_ids: Iterable[str], to: ReplyTo) -> Outcome:
+        """The answer is a list of DeletableGroupResult."""
+        outcome = Outcome()
+        results = []
+        for group_id in group_ids:
+            code = ErrorCode.NONE
+            try:
+                self._delete(group_id, outcome)
+            except GroupError as error:
+                code = error.code
+            results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+        outcome.answer(to, results)
+        return outcome
+
+    def _delete(self, group_id: str, outcome: Outcome) -> None:
+        group = self.ground.groups.get(group_id)
+        if group is None:
+            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        group.check_delete()
+        outcome.records += self.offsets.forget(group_id)
+        outcome.records += group.tombstones()
+        # Nothing of it may be left for the next request in the same batch.
+        self.ground.groups.pop(group_id, None)
+
+    # Time and metadata
+
+    def expire(self, key: TimerKey, now: Now) -> Outcome:
+        """The time of a key has come."""
+        if key == _OFFSETS_TIMER:
+            self._expire_offsets_later(now)
+            return self.offsets.expire(now)
+        if key[0] in _CLASSIC_TIMERS:
+            return self.classic.expire(key, now)
+        return self.consumer.expire(key, now)
+
+    def _expire_offsets_later(self, now: Now) -> None:
+        self.ground.timers.set(
+            _OFFSETS_TIMER, now.tick_ms + self.ground.settings.offsets_retention_check_interval_ms
+        )
+
+    def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> Outcome:
+        """The cluster has changed: topics of these names were made or altered, and deleted."""
+        self.ground.image = image
+        self.consumer.topics_changed(changed | deleted)
+        # One that was deleted and made again begins anew.
+        return self.offsets.topics_deleted(deleted) if deleted else Outcome()
+
+    def abandon(self, code: ErrorCode) -> Outcome:
+        """The shard goes away. Everybody who waits is told, nothing is written."""
+        return self.classic.abandon(code)
+
+    # Records
+
+    def apply(self, record: Record) -> None:
+        if isinstance(record, OffsetRecord):
+            self.offsets.apply(record)
+        else:
+            assert isinstance(record, GroupRecord), f"a record that nobody knows: {record!r}"
+            self._apply(record.key, record.value)
+
+    def _apply(self, key: object, value: object | None) -> None:
+        if isinstance(key, GroupMetadataKey):
+            self.classic.apply(key, value)  # type: ignore[arg-type]
+        else:
+            self.consumer.apply(key, value)
+
+    def replay(self, batch: bytes) -> None:
+        """Take a batch of the log, while loading. Malformed if it is not one of ours."""
+        for key_bytes, value_bytes in self.offsets.replay(batch):
+            try:
+                key = CONSUMER_OFFSETS.decode_key(key_bytes)
+                value = (
+                    None if value_bytes is None else CONSUMER_OFFSETS.decode_value(key, value_bytes).message
+                )
+            except UnknownRecord as unknown:
+                # A later release may have written it. It stays in the log for that release.
+                logger.warning("record skipped error=%s", unknown)
+                continue
+            self._apply(key, value)
+
+    def loaded(self, now: Now) -> Outcome:
+        """All batches have been replayed: sessions begin."""
+        self.offsets.loaded()
+        self._expire_offsets_later(now)
+        outcome = self.classic.loaded(now)
+        outcome.add(self.consumer.loaded(now))
+        return outcome
+
+    def durable(self) -> tuple[object, object]:
+        """What the records tell of, as a value to compare."""
+        groups = {group_id: _durable(group) for group_id, group in self.ground.groups.items()}
+        return {one: told for one, told in groups.items() if told is not None}, self.offsets.durable()
+
+
+def _durable(group: Group) -> object:
+    assert isinstance(group, ClassicGroup | ConsumerGroup)
+    return group.durable()
+
+
+def _not_of_kind(group_id: str, group: Group | None, kind: str) -> str:
+    if group is None:
+        return f"Group {group_id} not found."
+    return f"Group {group_id} is not a {kind} group."
+
+
+def groups_of(shards: Sequence[GroupShard], states: Iterable[str], kinds: Iterable[str]) -> list[ListedGroup]:
+    """What ListGroups answers. Kinds that nobody knows match nothing, as in Kafka."""
+    wanted_states = frozenset(state.lower().strip() for state in states)
+    wanted_kinds = frozenset(kind.lower() for kind in kinds)
+    return [listed for shard in shards for listed in shard.list(wanted_states, wanted_kinds)]

@@ -1,0 +1,209 @@
+"""One shard at work: loading, then carrying out what the core decides, until it is given up.
+
+carry_out() is the one way: write, apply, answer when it is committed. If writing fails the shard is lost:
+what the core has in memory may be ahead of its log. Everybody who waits is told, and the coordinator loads it
+again if the partition is still ours.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Set
+from enum import Enum
+from typing import Final, cast
+
+from barnabas.base.clock import Clock
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.ports import CannotWrite, LedPartition
+from barnabas.coordinators.runtime.reply import Reply
+from barnabas.coordinators.runtime.writing import TooLarge, batches
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol.error_codes import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+class State(Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+    LOST = "lost"
+
+
+class ShardHost:
+    """`on_lost` is called once, when the shard cannot go on; not when it is given up by close()."""
+
+    def __init__(
+        self,
+        partition: LedPartition,
+        shard: GroupShard,
+        clock: Clock,
+        *,
+        commit_timeout_ms: Callable[[], int],
+        on_lost: Callable[["ShardHost"], None],
+    ) -> None:
+        self.partition: Final = partition
+        self.shard: Final = shard
+        self.state = State.LOADING
+        self._clock = clock
+        self._commit_timeout_ms = commit_timeout_ms
+        self._on_lost = on_lost
+        # Answers that wait until the log is committed up to an offset, with the time that is their last.
+        self._pending: deque[tuple[int, int, list[tuple[ReplyTo, object]]]] = deque()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_ms = 0
+
+    def now(self) -> Now:
+        return Now(self._clock.now_ms(), self._clock.monotonic_ms())
+
+    def activate(self) -> None:
+        """Everything has been replayed."""
+        assert self.state is State.LOADING
+        self.state = State.ACTIVE
+        self.do(self.shard.loaded)
+
+    # At work
+
+    def check(self) -> None:
+        """GroupError if it cannot be asked now."""
+        if self.state is State.LOADING:
+            raise GroupError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.partition.name} is being loaded")
+        if self.state is State.LOST:
+            raise GroupError(ErrorCode.NOT_COORDINATOR, f"{self.partition.name} is not here")
+
+    def do(self, act: Callable[[Now], Outcome]) -> None:
+        """Let the core decide, and carry it out. A mistake of ours costs the shard, and is seen."""
+        now = self.now()
+        try:
+            outcome = act(now)
+        except Exception:
+            # What it was about to change in memory may be half done.
+            self._lose(ErrorCode.UNKNOWN_SERVER_ERROR)
+            raise
+        self._carry_out(outcome, now)
+        self._set_alarm()
+
+    def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> None:
+        self.do(lambda _: self.shard.take_image(image, changed=changed, deleted=deleted))
+
+    def _carry_out(self, outcome: Outcome, now: Now) -> None:
+        if not outcome.records:
+            self._answer_when_committed(outcome, self.partition.end_offset, now)
+            return
+        try:
+            end = self._write(outcome, now)
+        except TooLarge as error:
+            logger.error("records refused partition=%s error=%s", self.partition.name, error)
+            self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
+            return
+        except CannotWrite as error:
+            logger.warning("records not written partition=%s error=%s", self.partition.name, error)
+            self._lose(error.code, outcome)
+            return
+        for record in outcome.records:
+            self.shard.apply(record)
+        self._answer_when_committed(outcome, end, now)
+
+    def _write(self, outcome: Outcome, now: Now) -> int:
+        partition = self.partition
+        end = partition.end_offset
+        built = batches(
+            outcome.records,
+            now_ms=now.ms,
+            bytes_max=partition.batch_bytes_max,
+            codec=partition.codec,
+            # What nobody waits for is housekeeping: what is not written now is found again by the next round.
+            together=bool(outcome.answers),
+        )
+        for batch in built:
+            end = partition.append(batch, now.ms)
+        return end
+
+    # Answering
+
+    def _answer_when_committed(self, outcome: Outcome, end: int, now: Now) -> None:
+        if not outcome.answers:
+            return
+        if not self._pending and self.partition.committed_offset >= end:
+            for to, answer in outcome.answers:
+                cast(Reply, to).give(answer)
+            return
+        self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), outcome.answers))
+
+    def committed(self) -> None:
+        """More of the log may be committed."""
+        offset = self.partition.committed_offset
+        while self._pending and self._pending[0][0] <= offset:
+            _, _, answers = self._pending.popleft()
+            for to, answer in answers:
+                cast(Reply, to).give(answer)
+
+    def _time_out(self, now: Now) -> None:
+        """Tell those who have waited too long for other replicas. What they asked for may still be done."""
+        while self._pending and self._pending[0][1] <= now.tick_ms:
+            _, _, answers = self._pending.popleft()
+            for to, _ in answers:
+                cast(Reply, to).refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    # Time
+
+    def _set_alarm(self) -> None:
+        """One alarm for the earliest of everything that has a time."""
+        if self.state is not State.ACTIVE:
+            return
+        due_ms = self.shard.ground.timers.next_ms()
+        if self._pending and (due_ms is None or self._pending[0][1] < due_ms):
+            due_ms = self._pending[0][1]
+        if due_ms is None or (self._alarm is not None and self._alarm_ms <= due_ms):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        delay_s = max(0, due_ms - self._clock.monotonic_ms()) / 1000
+        self._alarm_ms = due_ms
+        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        now = self.now()
+        self._time_out(now)
+        for key in self.shard.ground.timers.due(now.tick_ms):
+            if self.state is not State.ACTIVE:
+                return
+            try:
+                outcome = self.shard.expire(key, now)
+            except Exception:
+                logger.exception("timer failed partition=%s key=%s", self.partition.name, key)
+                self._lose(ErrorCode.UNKNOWN_SERVER_ERROR)
+                return
+            self._carry_out(outcome, now)
+        self._set_alarm()
+
+    # The end
+
+    def close(self, code: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
+        """Give it up: another broker leads the partition, or this one stops."""
+        if self.state is State.LOST:
+            return
+        was_active = self.state is State.ACTIVE
+        self.state = State.LOST
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        pending, self._pending = self._pending, deque()
+        for _, _, answers in pending:
+            for to, _ in answers:
+                cast(Reply, to).refuse(code)
+        if was_active:
+            for to, answer in self.shard.abandon(code).answers:
+                cast(Reply, to).give(answer)
+
+    def _lose(self, code: ErrorCode, outcome: Outcome | None = None) -> None:
+        self.close(code)
+        if outcome is not None:
+            for to, _ in outcome.answers:
+                reply = cast(Reply, to)
+                # One that waits in the core as well has been told already.
+                if not reply.is_given:
+                    reply.refuse(code)
+        self._on_lost(self)

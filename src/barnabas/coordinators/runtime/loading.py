@@ -1,0 +1,49 @@
+"""Reading a shard's log from its start to its end, off the loop: nobody uses the shard yet."""
+
+import logging
+from functools import partial
+from typing import Final
+
+from barnabas.base.clock import Clock
+from barnabas.base.executor import Executor
+from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.ports import LedPartition
+from barnabas.records.header import BATCH_LENGTH_AT, LENGTH_EXCLUDES
+
+logger = logging.getLogger(__name__)
+
+
+async def load(
+    partition: LedPartition, shard: GroupShard, executor: Executor, clock: Clock, *, bytes_at_once: int
+) -> None:
+    """Replay everything that is in the log. BarnabasError if it cannot be read."""
+    began_ms = clock.monotonic_ms()
+    offset, end = partition.start_offset, partition.end_offset
+    total = 0
+    while offset < end:
+        data, offset_after = await partition.read(offset, bytes_at_once)
+        if not data:
+            # The rest is a hole that compaction left.
+            break
+        total += len(data)
+        await executor.run(partial(_replay, shard, data))
+        offset = offset_after
+    logger.info(
+        "groups loaded partition=%s groups=%d bytes=%d ms=%d",
+        partition.name,
+        len(shard.ground.groups),
+        total,
+        clock.monotonic_ms() - began_ms,
+    )
+
+
+_LENGTH_SIZE: Final = 4
+
+
+def _replay(shard: GroupShard, data: bytes) -> None:
+    at = 0
+    while at < len(data):
+        length_at = at + BATCH_LENGTH_AT
+        size = LENGTH_EXCLUDES + int.from_bytes(data[length_at : length_at + _LENGTH_SIZE], "big")
+        shard.replay(data[at : at + size])
+        at += size

@@ -1,0 +1,106 @@
+"""A partition of __consumer_offsets as the coordinator's shell uses it: see coordinators/runtime/ports.py."""
+
+from functools import partial
+from typing import Final
+
+from barnabas.base.checksum import Checksums
+from barnabas.base.errors import BarnabasError
+from barnabas.base.executor import Executor
+from barnabas.coordinators.runtime.ports import CannotWrite
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.records.header import (
+    BASE_OFFSET_AT,
+    BATCH_LENGTH_AT,
+    LAST_OFFSET_DELTA_AT,
+    LENGTH_EXCLUDES,
+    Codec,
+)
+from barnabas.replication.errors import NotEnoughReplicas
+from barnabas.replication.partition import Partition
+from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.storage.errors import CorruptLog
+from barnabas.storage.manager import LogManager
+from barnabas.storage.warming import warmed
+
+
+class HostedPartition:
+    """One partition that this broker leads, in one epoch of its leadership."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        logs: LogManager,
+        executor: Executor,
+        checksums: Checksums,
+        settings: DynamicSettings,
+    ) -> None:
+        self.partition: Final = partition
+        self.leader_epoch: Final = partition.leader_epoch
+        self._logs = logs
+        self._executor = executor
+        self._checksums = checksums
+        self._settings = settings
+
+    @property
+    def name(self) -> str:
+        return self.partition.name
+
+    @property
+    def start_offset(self) -> int:
+        return self.partition.log.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.partition.log.end_offset
+
+    @property
+    def committed_offset(self) -> int:
+        return self.partition.log.high_watermark
+
+    @property
+    def batch_bytes_max(self) -> int:
+        return self.partition.log.config.max_message_bytes
+
+    @property
+    def codec(self) -> Codec:
+        return Codec(self._settings.now.offsets_topic_compression_codec)
+
+    def append(self, batch: bytes, now_ms: int) -> int:
+        partition = self.partition
+        try:
+            partition.need_leader(self.leader_epoch)
+            partition.need_in_sync()
+            partition.append(batch, self._checksums, now_ms)
+        except NotEnoughReplicas as error:
+            raise CannotWrite(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from None
+        except BarnabasError as error:
+            raise CannotWrite(ErrorCode.NOT_COORDINATOR, str(error)) from error
+        except OSError as error:
+            failed = self._logs.failed(partition.log, error)
+            raise CannotWrite(ErrorCode.NOT_COORDINATOR, str(failed)) from error
+        return partition.log.end_offset
+
+    async def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
+        log = self.partition.log
+        read = partial(log.read, offset, upto=log.end_offset, bytes_max=bytes_max)
+        found = await warmed(log, self._executor, read)
+        data = found.read()
+        return whole_batches(data, log.tp.topic)
+
+
+def whole_batches(data: bytes, what: str) -> tuple[bytes, int]:
+    """What there is of whole batches, and the offset after the last."""
+    at = after = 0
+    while at + LENGTH_EXCLUDES <= len(data):
+        length_at = at + BATCH_LENGTH_AT
+        size = LENGTH_EXCLUDES + int.from_bytes(data[length_at : length_at + 4], "big")
+        if at + size > len(data):
+            break
+        base = int.from_bytes(data[at + BASE_OFFSET_AT : at + BASE_OFFSET_AT + 8], "big")
+        delta_at = at + LAST_OFFSET_DELTA_AT
+        after = base + int.from_bytes(data[delta_at : delta_at + 4], "big") + 1
+        at += size
+    if data and at == 0:
+        raise CorruptLog(what, position=0, what="no whole batch where one begins")
+    return data[:at], after

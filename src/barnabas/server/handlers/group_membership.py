@@ -1,0 +1,165 @@
+"""JoinGroup (key 11), versions 0-9; Heartbeat (12), 0-4; LeaveGroup (13), 0-5; SyncGroup (14), 0-5;
+ConsumerGroupHeartbeat (68), 0-1.
+
+Does: members of groups come, stay and go, in the classic protocol and in that of KIP-848. A join and a sync
+are answered when the group has come together.
+Does not: groups of Kafka Streams, share groups.
+What the versions differ in is in the messages' own descriptions; coordinators/group decides.
+"""
+
+from typing import Final
+
+from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.group.shard import GroupShard
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.classic_groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from barnabas.protocol.messages.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.group_calls import ask_group, caller_of
+
+_CONSUMER: Final = "consumer"
+# From this version of JoinGroup on an answer may have no protocol.
+_NO_PROTOCOL_FROM: Final = 7
+
+
+def join(ctx: Context, request: Request) -> Answer:
+    body: JoinGroupRequest = request.body
+
+    def refused(code: ErrorCode) -> JoinGroupResponse:
+        return refuse_join(body, request.version, code)
+
+    if not body.group_id:
+        return refused(ErrorCode.INVALID_GROUP_ID)
+    caller = caller_of(ctx, request)
+
+    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
+        return shard.join(body, caller, to, now)
+
+    fit = None if request.version >= _NO_PROTOCOL_FROM else _with_a_protocol
+    return ask_group(ctx, body.group_id, refused, act, fit=fit)
+
+
+def _with_a_protocol(answer: JoinGroupResponse) -> JoinGroupResponse:
+    answer.protocol_name = answer.protocol_name or ""
+    return answer
+
+
+def sync(ctx: Context, request: Request) -> Answer:
+    body: SyncGroupRequest = request.body
+
+    def refused(code: ErrorCode) -> SyncGroupResponse:
+        return refuse_sync(body, request.version, code)
+
+    if not body.group_id:
+        return refused(ErrorCode.INVALID_GROUP_ID)
+    caller = caller_of(ctx, request)
+
+    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
+        return shard.sync(body, caller, to, now)
+
+    return ask_group(ctx, body.group_id, refused, act)
+
+
+def heartbeat(ctx: Context, request: Request) -> Answer:
+    body: HeartbeatRequest = request.body
+    if not body.group_id:
+        return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    caller = caller_of(ctx, request)
+
+    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
+        return shard.heartbeat(body, caller, to, now)
+
+    return ask_group(ctx, body.group_id, _heartbeat_refused, act)
+
+
+def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
+    # A member need not worry while its coordinator loads: its session begins again after that.
+    if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        return HeartbeatResponse(error_code=ErrorCode.NONE)
+    return HeartbeatResponse(error_code=code)
+
+
+def leave(ctx: Context, request: Request) -> Answer:
+    body: LeaveGroupRequest = request.body
+
+    def refused(code: ErrorCode) -> LeaveGroupResponse:
+        return LeaveGroupResponse(error_code=code, members=[])
+
+    if not body.group_id:
+        return refused(ErrorCode.INVALID_GROUP_ID)
+    caller = caller_of(ctx, request)
+
+    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
+        return shard.leave(body, caller, to, now)
+
+    return ask_group(ctx, body.group_id, refused, act)
+
+
+def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
+    body: ConsumerGroupHeartbeatRequest = request.body
+    if _CONSUMER not in ctx.broker.settings.now.group_coordinator_rebalance_protocols:
+        return _consumer_refused(ErrorCode.UNSUPPORTED_VERSION)
+    if not body.group_id:
+        return ConsumerGroupHeartbeatResponse(
+            error_code=ErrorCode.INVALID_REQUEST, error_message="GroupId can't be empty.", assignment=None
+        )
+    caller = caller_of(ctx, request)
+
+    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
+        return shard.consumer_heartbeat(body, caller, to, now)
+
+    return ask_group(ctx, body.group_id, _consumer_refused, act)
+
+
+def _consumer_refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=code, assignment=None)
+
+
+def refuse_join(body: JoinGroupRequest, version: int, code: ErrorCode) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=code, protocol_name="", leader="", member_id=body.member_id, members=[]
+    )
+
+
+def refuse_sync(body: SyncGroupRequest, version: int, code: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=code, assignment=b"")
+
+
+def refuse_heartbeat(body: HeartbeatRequest, version: int, code: ErrorCode) -> object:
+    return HeartbeatResponse(error_code=code)
+
+
+def refuse_leave(body: LeaveGroupRequest, version: int, code: ErrorCode) -> object:
+    return LeaveGroupResponse(error_code=code, members=[])
+
+
+def refuse_consumer_heartbeat(body: ConsumerGroupHeartbeatRequest, version: int, code: ErrorCode) -> object:
+    return _consumer_refused(code)
+
+
+APIS = (
+    Api(ApiKey.JOIN_GROUP, versions=range(10), handle=join, refuse=refuse_join),
+    Api(ApiKey.HEARTBEAT, versions=range(5), handle=heartbeat, refuse=refuse_heartbeat),
+    Api(ApiKey.LEAVE_GROUP, versions=range(6), handle=leave, refuse=refuse_leave),
+    Api(ApiKey.SYNC_GROUP, versions=range(6), handle=sync, refuse=refuse_sync),
+)
+CONSUMER_API = Api(
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    versions=range(2),
+    handle=consumer_heartbeat,
+    refuse=refuse_consumer_heartbeat,
+)

@@ -1,0 +1,211 @@
+"""OffsetCommit (key 8), versions 2-10; OffsetDelete (47), version 0. Fetching is in offset_fetch.py.
+
+Does: commits of members and of those who are none, for partitions that exist. Topic ids are translated here:
+what groups keep has names.
+Does not: transactional commits. Transactions are not built yet.
+v5 no retention_time_ms; v6 leader epoch; v7 group_instance_id; v8 flexible; v9 member epochs; v10 topic ids.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.group.shard import GroupShard
+from barnabas.metadata.image import MetadataImage, TopicImage
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.group_calls import ask_group, caller_of
+
+TOPIC_IDS_FROM: Final = 10
+
+
+# OffsetCommit
+
+
+def commit(ctx: Context, request: Request) -> Answer:
+    body: OffsetCommitRequest = request.body
+    known, failed = _known_topics(ctx.broker.image, body.topics, by_id=request.version >= TOPIC_IDS_FROM)
+    if not known:
+        return OffsetCommitResponse(topics=failed)
+    asked = body if known is body.topics else _only(body, known)
+
+    def refused(code: ErrorCode) -> OffsetCommitResponse:
+        return OffsetCommitResponse(topics=_merged(failed, _all_failed(known, code)))
+
+    caller = caller_of(ctx, request)
+
+    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
+        outcome = shard.commit(asked, caller, to, now)
+        if failed:
+            for at, (whom, answer) in enumerate(outcome.answers):
+                if whom is to:
+                    assert isinstance(answer, OffsetCommitResponse)
+                    outcome.answers[at] = to, OffsetCommitResponse(topics=_merged(failed, answer.topics))
+        return outcome
+
+    return ask_group(ctx, body.group_id, refused, act)
+
+
+def _known_topics(
+    image: MetadataImage, topics: list[OffsetCommitRequestTopic], *, by_id: bool
+) -> tuple[list[OffsetCommitRequestTopic], list[OffsetCommitResponseTopic]]:
+    """The partitions that exist, with name and id; and the answers for the others."""
+    known: list[OffsetCommitRequestTopic] = []
+    failed: list[OffsetCommitResponseTopic] = []
+    for topic in topics:
+        found = image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
+        if found is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            failed.append(_failed(topic, (one.partition_index for one in topic.partitions), code))
+            continue
+        topic.name, topic.topic_id = found.name, found.id
+        count = len(found.partitions)
+        there = [one for one in topic.partitions if 0 <= one.partition_index < count]
+        if len(there) < len(topic.partitions):
+            missing = (one.partition_index for one in topic.partitions if one not in there)
+            failed.append(_failed(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        if there:
+            known.append(
+                OffsetCommitRequestTopic(name=found.name, topic_id=found.id, partitions=there)
+                if len(there) < len(topic.partitions)
+                else topic
+            )
+    return (topics if not failed else known), failed
+
+
+def _only(body: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id=body.group_id,
+        generation_id_or_member_epoch=body.generation_id_or_member_epoch,
+        member_id=body.member_id,
+        group_instance_id=body.group_instance_id,
+        retention_time_ms=body.retention_time_ms,
+        topics=topics,
+    )
+
+
+def _failed(
+    topic: OffsetCommitRequestTopic, partitions: Iterable[int], code: ErrorCode
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=index, error_code=code) for index in partitions
+        ],
+    )
+
+
+def _all_failed(topics: list[OffsetCommitRequestTopic], code: ErrorCode) -> list[OffsetCommitResponseTopic]:
+    return [_failed(topic, (one.partition_index for one in topic.partitions), code) for topic in topics]
+
+
+def _merged(
+    first: list[OffsetCommitResponseTopic], then: list[OffsetCommitResponseTopic]
+) -> list[OffsetCommitResponseTopic]:
+    """Both, with one entry for a topic."""
+    merged = list(first)
+    places: dict[tuple[str, Uuid], OffsetCommitResponseTopic] = {
+        (topic.name, topic.topic_id): topic for topic in first
+    }
+    for topic in then:
+        there = places.get((topic.name, topic.topic_id))
+        if there is None:
+            merged.append(topic)
+        else:
+            there.partitions.extend(topic.partitions)
+    return merged
+
+
+def refuse_commit(body: OffsetCommitRequest, version: int, code: ErrorCode) -> OffsetCommitResponse:
+    return OffsetCommitResponse(topics=_all_failed(body.topics, code))
+
+
+# OffsetDelete
+
+
+def delete(ctx: Context, request: Request) -> Answer:
+    body: OffsetDeleteRequest = request.body
+
+    def refused(code: ErrorCode) -> OffsetDeleteResponse:
+        return OffsetDeleteResponse(error_code=code, topics=[])
+
+    if not body.group_id:
+        return refused(ErrorCode.INVALID_GROUP_ID)
+    known, failed = _known_to_delete(ctx.broker.image, body.topics)
+
+    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
+        if not known:
+            return answered(to, OffsetDeleteResponse(topics=failed))
+        outcome = shard.delete_offsets(OffsetDeleteRequest(group_id=body.group_id, topics=known), to)
+        for _, answer in outcome.answers:
+            assert isinstance(answer, OffsetDeleteResponse)
+            if answer.error_code == ErrorCode.NONE:
+                answer.topics = _merged_deletes(failed, answer.topics)
+        return outcome
+
+    return ask_group(ctx, body.group_id, refused, act)
+
+
+def _known_to_delete(
+    image: MetadataImage, topics: list[OffsetDeleteRequestTopic]
+) -> tuple[list[OffsetDeleteRequestTopic], list[OffsetDeleteResponseTopic]]:
+    known, failed = [], []
+    for topic in topics:
+        found: TopicImage | None = image.topics.get(topic.name)
+        count = 0 if found is None else len(found.partitions)
+        there = [one for one in topic.partitions if 0 <= one.partition_index < count]
+        missing = [one for one in topic.partitions if not 0 <= one.partition_index < count]
+        if missing:
+            failed.append(
+                OffsetDeleteResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        OffsetDeleteResponsePartition(
+                            partition_index=one.partition_index,
+                            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        )
+                        for one in missing
+                    ],
+                )
+            )
+        if there:
+            known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=there))
+    return known, failed
+
+
+def _merged_deletes(
+    first: list[OffsetDeleteResponseTopic], then: list[OffsetDeleteResponseTopic]
+) -> list[OffsetDeleteResponseTopic]:
+    merged = list(first)
+    places = {topic.name: topic for topic in first}
+    for topic in then:
+        there = places.get(topic.name)
+        if there is None:
+            merged.append(topic)
+        else:
+            there.partitions.extend(topic.partitions)
+    return merged
+
+
+def refuse_delete(body: OffsetDeleteRequest, version: int, code: ErrorCode) -> object:
+    return OffsetDeleteResponse(error_code=code, topics=[])
+
+
+COMMIT_API = Api(ApiKey.OFFSET_COMMIT, versions=range(2, 11), handle=commit, refuse=refuse_commit)
+DELETE_API = Api(ApiKey.OFFSET_DELETE, versions=range(1), handle=delete, refuse=refuse_delete)

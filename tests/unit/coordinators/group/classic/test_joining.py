@@ -1,0 +1,362 @@
+"""Who may join a classic group, and what a member that joins again is told."""
+
+import pytest
+
+from barnabas.coordinators.group.settings import GroupSettings
+from barnabas.protocol.error_codes import ErrorCode
+from support.group_stories import SESSION_MS, Member, Story
+
+
+def test_a_new_member_is_given_an_id_and_has_to_come_back_with_it() -> None:
+    group = Story()
+    a = Member("client")
+
+    first = group.asks_to_join(a, version=4)
+
+    assert first.error is ErrorCode.MEMBER_ID_REQUIRED
+    assert first.answer.member_id.startswith("client-")
+    assert group.group.pending == {first.answer.member_id}
+    assert group.group.members == {}
+    a.id = first.answer.member_id
+    assert group.asks_to_join(a, version=4).waits
+    assert group.group.pending == set()
+    assert list(group.group.members) == [a.id]
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_before_version_4_a_new_member_is_taken_at_once(version: int) -> None:
+    group = Story()
+    a = Member("client")
+
+    a.join = group.asks_to_join(a, version=version)
+
+    assert a.waits
+    group.opens(a)
+    assert a.id.startswith("client-")
+
+
+def test_ids_of_members_differ_also_for_one_client_id() -> None:
+    group = Story()
+
+    assert group.joins("same").id != group.joins("same").id
+
+
+def test_an_id_that_nobody_comes_back_with_is_forgotten_after_its_session() -> None:
+    group = Story()
+    a = Member("a")
+    a.id = group.asks_to_join(a).answer.member_id
+
+    group.waits(SESSION_MS - 1)
+    assert group.group.pending == {a.id}
+    group.waits(1)
+
+    assert group.group.pending == set()
+    assert group.asks_to_join(a).error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_generation_is_not_opened_before_pending_members_have_come() -> None:
+    group = Story()
+    (a,) = group.is_stable_with("a")
+    b = Member("b")
+    b.id = group.asks_to_join(b).answer.member_id
+    group.joins(a)
+    assert a.waits
+
+    group.joins(b)
+
+    group.learns(a, b)
+
+
+def test_when_a_pending_member_is_given_up_the_generation_is_opened_without_it() -> None:
+    group = Story()
+    (a,) = group.is_stable_with("a")
+    group.asks_to_join(Member("b"))
+    group.joins(a)
+
+    group.waits(SESSION_MS)
+
+    group.learns(a)
+
+
+def test_a_pending_member_that_is_given_up_ends_even_the_initial_delay() -> None:
+    group = Story(GroupSettings(initial_rebalance_delay_ms=50_000))
+    group.asks_to_join(Member("b"))
+    a = group.joins("a")
+
+    group.waits(SESSION_MS)
+
+    group.learns(a)
+
+
+def test_an_unknown_member_id_is_refused_with_and_without_a_group() -> None:
+    group = Story()
+    stranger = Member("x")
+    stranger.id = "x-1"
+
+    without = group.asks_to_join(stranger)
+    assert group.ground.groups == {}
+    group.is_stable_with("a")
+    within = group.asks_to_join(stranger)
+
+    assert without.error is within.error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert without.answer.member_id == within.answer.member_id == "x-1"
+    assert group.state == "Stable"
+
+
+@pytest.mark.parametrize("session_ms", [5_999, 1_800_001, 0, -1])
+def test_a_session_timeout_out_of_bounds_is_refused_before_a_group_is_made(session_ms: int) -> None:
+    group = Story()
+
+    assert group.asks_to_join(Member("a"), session_ms=session_ms).error is ErrorCode.INVALID_SESSION_TIMEOUT
+    assert group.ground.groups == {}
+    assert group.stage.records == []
+
+
+@pytest.mark.parametrize("session_ms", [6_000, 1_800_000])
+def test_a_session_timeout_at_the_bounds_is_taken(session_ms: int) -> None:
+    group = Story()
+
+    assert group.joins("a", session_ms=session_ms).waits
+
+
+def test_an_empty_group_id_is_refused_before_anything_else() -> None:
+    group = Story(group_id="")
+    a = Member("a")
+
+    assert group.asks_to_join(a, session_ms=0).error is ErrorCode.INVALID_GROUP_ID
+    assert group.beats(a) is ErrorCode.INVALID_GROUP_ID
+    assert group.leaves(a).error_code == ErrorCode.INVALID_GROUP_ID
+    assert group.ground.groups == {}
+
+
+def test_a_member_id_that_would_fit_into_no_message_is_not_made() -> None:
+    group = Story()
+
+    refused = group.asks_to_join(Member("c" * 32_767))
+
+    assert refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert group.group.pending == set()
+
+
+# Protocols
+
+
+def test_the_protocol_that_most_prefer_is_taken_of_those_that_all_support() -> None:
+    group = Story()
+    a = group.joins("a", protocols=[("only-a", b""), ("range", b"ra"), ("sticky", b"sa")])
+    b = group.joins("b", protocols=[("sticky", b"sb"), ("range", b"rb")])
+    c = group.joins("c", protocols=[("sticky", b"sc"), ("range", b"rc"), ("only-c", b"")])
+    group.opens(a, b, c)
+
+    assert group.group.protocol == "sticky"
+    assert [one.metadata for one in a.joined.members] == [b"sa", b"sb", b"sc"]
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_member_that_shares_no_protocol_is_refused_and_the_group_goes_on(is_old: bool) -> None:
+    group = Story()
+    a, b = group.is_stable_with("a", "b", protocols=[("range", b""), ("sticky", b"")])
+    who = b if is_old else Member("new")
+
+    refused = group.asks_to_join(who, protocols=[("other", b"")])
+
+    assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert refused.answer.member_id == who.id
+    assert group.state == "Stable"
+    assert group.beats(a) is ErrorCode.NONE
+
+
+def test_a_protocol_that_only_some_support_is_not_enough() -> None:
+    group = Story()
+    group.joins("a", protocols=[("range", b""), ("sticky", b"")])
+    group.joins("b", protocols=[("range", b"")])
+
+    refused = group.asks_to_join(Member("c"), protocols=[("sticky", b"")])
+
+    assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_another_protocol_type_is_refused() -> None:
+    group = Story()
+    group.joins("a")
+
+    refused = group.asks_to_join(Member("b"), protocol_type="connect")
+
+    assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize("how", [{"protocol_type": ""}, {"protocols": []}])
+def test_a_member_without_protocols_or_type_is_refused_by_an_empty_group_too(how: dict[str, str]) -> None:
+    group = Story()
+
+    refused = group.asks_to_join(Member("a"), **how)  # type: ignore[arg-type]
+
+    assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert group.state == "Empty"
+
+
+def test_a_protocol_that_is_named_twice_counts_once() -> None:
+    group = Story()
+    a = group.joins("a", protocols=[("range", b"1"), ("range", b"2")])
+    b = group.joins("b", protocols=[("range", b"3")])
+    group.opens(a, b)
+
+    assert a.joined.members[0].metadata == b"1"
+    group.leaves(a)
+    group.joins(b)
+    group.learns(b)
+
+
+def test_a_member_that_changes_its_protocols_changes_what_all_support() -> None:
+    group = Story()
+    a, b = group.is_stable_with("a", "b", protocols=[("range", b""), ("sticky", b"")])
+    group.joins(a, protocols=[("sticky", b"")])
+
+    refused = group.asks_to_join(b, protocols=[("range", b"")])
+    group.joins(b, protocols=[("sticky", b"")])
+
+    assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    group.learns(a, b)
+    assert group.group.protocol == "sticky"
+
+
+# Joining again
+
+
+def test_a_follower_of_a_stable_group_that_joins_as_before_gets_the_generation_again() -> None:
+    group = Story()
+    _, b = group.is_stable_with("a", "b")
+
+    group.joins(b)
+
+    assert b.joined.generation_id == 1
+    assert b.joined.members == []
+    assert b.joined.skip_assignment is False
+    assert group.state == "Stable"
+
+
+def test_a_leader_of_a_stable_group_that_joins_again_asks_for_a_new_round() -> None:
+    group = Story()
+    a, b = group.is_stable_with("a", "b")
+
+    group.joins(a)
+
+    assert a.waits
+    assert group.state == "PreparingRebalance"
+    assert group.beats(b) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_follower_of_a_stable_group_that_changes_its_metadata_asks_for_a_new_round() -> None:
+    group = Story()
+    _, b = group.is_stable_with("a", "b")
+
+    group.joins(b, protocols=[("range", b"changed")])
+
+    assert b.waits
+    assert group.state == "PreparingRebalance"
+
+
+def test_while_the_assignment_is_awaited_a_member_that_joins_as_before_gets_the_same_answer() -> None:
+    group = Story()
+    a, b = group.joins("a"), group.joins("b")
+    group.opens(a, b)
+    first = a.joined
+
+    group.joins(a)
+    group.joins(b)
+
+    assert a.joined == first
+    assert b.joined.members == []
+    assert group.state == "CompletingRebalance"
+
+
+def test_while_the_assignment_is_awaited_changed_metadata_is_a_new_round() -> None:
+    group = Story()
+    a, b = group.joins("a"), group.joins("b")
+    group.opens(a, b)
+
+    group.joins(b, protocols=[("range", b"changed")])
+
+    assert b.waits
+    assert group.state == "PreparingRebalance"
+    group.joins(a)
+    group.learns(a, b)
+    assert a.joined.generation_id == 2
+
+
+def test_a_join_that_is_sent_again_takes_the_place_of_the_first() -> None:
+    group = Story()
+    a, b = group.is_stable_with("a", "b")
+    group.joins("c")
+    group.joins(a)
+    first = a.join
+
+    group.joins(a)
+
+    assert first.error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert a.waits
+    assert group.group.joining_count == 2
+    group.joins(b)
+    group.learns(a, b)
+
+
+def test_new_timeouts_are_taken_over_with_a_rejoin() -> None:
+    group = Story()
+    (a,) = group.is_stable_with("a")
+
+    group.joins(a, session_ms=20_000, rebalance_ms=5_000)
+
+    member = group.group.members[a.id]
+    assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (20_000, 5_000)
+
+
+def test_in_version_0_the_session_timeout_is_the_rebalance_timeout() -> None:
+    group = Story()
+    a = group.joins("a", version=0, session_ms=8_000, rebalance_ms=-1)
+    group.opens(a)
+
+    assert group.group.members[a.id].rebalance_timeout_ms == 8_000
+
+
+# Size
+
+
+def test_a_full_group_takes_nobody_else() -> None:
+    group = Story(GroupSettings(classic_size_max=2))
+    a, b = group.is_stable_with("a", "b")
+
+    refused = group.asks_to_join(Member("c"))
+
+    assert refused.error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert refused.answer.member_id == ""
+    assert group.state == "Stable"
+    group.joins(a)
+    group.joins(b)
+    group.learns(a, b)
+
+
+def test_while_members_are_called_the_first_that_come_are_in() -> None:
+    group = Story(GroupSettings(classic_size_max=2))
+    a = group.joins("a")
+    b = group.joins("b")
+    late = group.asks_to_join(Member("c"))
+    group.opens(a, b)
+
+    assert late.error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_group_that_was_loaded_with_too_many_members_is_called_to_join_and_keeps_the_first() -> None:
+    before = Story()
+    a, b, c = before.is_stable_with("a", "b", "c")
+    before.settings = GroupSettings(classic_size_max=2)
+    group = before.replayed()
+    assert group.state == "PreparingRebalance"
+    assert group.beats(a) is ErrorCode.REBALANCE_IN_PROGRESS
+
+    group.joins(c)
+    group.joins(b)
+    group.joins(a)
+
+    assert a.join.error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    group.learns(b, c)
+    assert set(group.group.members) == {b.id, c.id}

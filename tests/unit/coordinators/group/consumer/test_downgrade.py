@@ -1,0 +1,171 @@
+"""A consumer group that becomes a classic one when nobody is left who speaks the consumer protocol."""
+
+from dataclasses import replace
+
+import pytest
+
+from barnabas.coordinators.group.classic.group import ClassicGroup
+from barnabas.coordinators.group.settings import GroupSettings
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
+from barnabas.protocol.stored.framing import decode_versioned
+from support.consumer_group_stories import SESSION_MS, Consumer
+from support.mixed_group_stories import NO_DELAY, Classic, MixedStory
+
+
+def _mixed(settings: GroupSettings = NO_DELAY, **consumer: str) -> tuple[MixedStory, Consumer, Classic]:
+    story = MixedStory(settings)
+    modern = story.joins("consumer", **consumer)
+    classic = story.syncs(story.joins_classically(Classic("classic")))
+    story.beats(modern)
+    story.beats(modern)
+    story.follows(classic)
+    assert story.group.state == "Stable"
+    return story, modern, classic
+
+
+def _assigned(group: ClassicGroup, member_id: str) -> set[int]:
+    read, _ = decode_versioned(ConsumerProtocolAssignment, group.members[member_id].assignment)
+    return {number for given in read.assigned_partitions for number in given.partitions}
+
+
+def test_the_last_member_of_the_consumer_protocol_leaves_a_classic_group_that_rebalances() -> None:
+    story, modern, classic = _mixed()
+    epoch = story.group.epoch
+
+    assert story.leaves(modern).error_code == 0
+
+    group = story.classic_group
+    assert (group.state, group.generation, group.protocol) == ("PreparingRebalance", epoch, "range")
+    assert list(group.members) == [classic.id]
+    assert _assigned(group, classic.id) == classic.partitions()
+    assert story.beats_classically(classic) is ErrorCode.REBALANCE_IN_PROGRESS
+    rejoined = story.asks_to_join_classically(classic)
+    assert rejoined.error is ErrorCode.NONE
+    assert rejoined.answer.generation_id == epoch + 1
+    assert rejoined.answer.leader == classic.id
+
+
+def test_the_log_has_the_classic_group_and_nothing_of_the_other() -> None:
+    story, modern, _ = _mixed()
+    before = len(story.stage.records)
+
+    story.leaves(modern)
+
+    assert story.kinds(before) == [
+        "CurrentMemberAssignment-",
+        "CurrentMemberAssignment-",
+        "TargetAssignmentMember-",
+        "TargetAssignmentMember-",
+        "TargetAssignmentMetadata-",
+        "MemberMetadata-",
+        "MemberMetadata-",
+        "PartitionMetadata-",
+        "Metadata-",
+        "GroupMetadata",
+    ]
+    after = story.replayed()
+    assert after.shard.durable() == story.shard.durable()
+    assert after.ground.groups["g"].state == "Stable"
+
+
+def test_a_session_that_ends_downgrades_too() -> None:
+    story, _, classic = _mixed()
+
+    for _ in range(SESSION_MS // 1_000):
+        story.stage.pass_time(1_000)
+        story.beats_classically(classic)
+
+    assert story.classic_group.state == "PreparingRebalance"
+    assert list(story.classic_group.members) == [classic.id]
+
+
+def test_sessions_go_on_in_the_classic_group() -> None:
+    story, modern, classic = _mixed()
+    story.leaves(modern)
+    story.asks_to_join_classically(classic)
+    story.syncs_as_leader(classic)
+
+    story.stage.pass_time(9_000)
+    assert story.beats_classically(classic) is ErrorCode.NONE
+    story.stage.pass_time(10_000)
+
+    assert story.classic_group.is_empty
+
+
+def test_no_timer_of_the_consumer_group_is_left() -> None:
+    story, modern, classic = _mixed()
+
+    story.leaves(modern)
+
+    for kind in ("session", "rebalance", "classic-member-join", "classic-member-sync"):
+        for member_id in (modern.id, classic.id):
+            assert (kind, "g", member_id) not in story.ground.timers
+
+
+@pytest.mark.parametrize("migration", ["disabled", "upgrade"])
+def test_groups_are_downgraded_only_where_that_is_set(migration: str) -> None:
+    story, modern, classic = _mixed(replace(NO_DELAY, migration=migration))
+
+    story.leaves(modern)
+
+    assert list(story.group.members) == [classic.id]
+
+
+def test_a_group_too_large_for_the_classic_protocol_stays_a_consumer_group() -> None:
+    story, modern, classic = _mixed(replace(NO_DELAY, classic_size_max=0))
+
+    story.leaves(modern)
+
+    assert list(story.group.members) == [classic.id]
+
+
+def test_the_last_member_of_all_leaves_an_empty_consumer_group() -> None:
+    story = MixedStory()
+    modern = story.joins("consumer")
+
+    story.leaves(modern)
+
+    assert story.group.is_empty
+
+
+def test_a_static_member_that_restarts_with_the_classic_protocol_downgrades_without_a_rebalance() -> None:
+    story, modern, classic = _mixed(instance_id="one")
+    epoch, had = story.group.epoch, modern.partitions()
+
+    back = story.joins_classically(Classic(instance_id="one"))
+
+    group = story.classic_group
+    assert (group.state, group.generation) == ("Stable", epoch)
+    assert back.generation == epoch
+    assert set(group.members) == {classic.id, back.id}
+    assert _assigned(group, back.id) == had
+    assert story.syncs(back).partitions() == had
+    assert story.beats_classically(classic) is ErrorCode.NONE
+    assert story.replayed().shard.durable() == story.shard.durable()
+
+
+def test_such_a_restart_with_another_subscription_calls_all_to_join() -> None:
+    story, _, classic = _mixed(instance_id="one")
+
+    story.joins_classically(Classic(instance_id="one", topics=("orders", "payments")))
+
+    assert story.classic_group.state == "PreparingRebalance"
+    assert story.beats_classically(classic) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert story.replayed().shard.durable() == story.shard.durable()
+
+
+def test_a_group_goes_over_and_back_again() -> None:
+    story, modern, classic = _mixed()
+    story.leaves(modern)
+    story.asks_to_join_classically(classic)
+    story.syncs_as_leader(classic)
+
+    again = story.joins("consumer")
+    story.follows(classic)
+    story.follows(classic)
+    story.beats(again)
+
+    assert story.group.state == "Stable"
+    assert classic.partitions() | again.partitions() == set(range(6))
+    assert story.replayed().shard.durable() == story.shard.durable()

@@ -1,0 +1,211 @@
+"""From join to a stable group: epochs, targets, and partitions that go from hand to hand."""
+
+from barnabas.coordinators.group.consumer.member import MemberState
+from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
+from support.consumer_group_stories import ConsumerStory, topic_id
+
+
+def test_the_first_member_gets_everything_with_its_first_heartbeat() -> None:
+    story = ConsumerStory()
+
+    only = story.joins("a")
+
+    assert only.partitions() == {0, 1, 2, 3, 4, 5}
+    assert only.epoch == 2
+    assert story.group.state == "Stable"
+
+
+def test_a_join_writes_member_epoch_target_and_assignment_in_this_order() -> None:
+    story = ConsumerStory()
+
+    story.joins("a")
+
+    assert story.kinds() == [
+        "MemberMetadata",
+        "Metadata",
+        "TargetAssignmentMember",
+        "TargetAssignmentMetadata",
+        "CurrentMemberAssignment",
+    ]
+
+
+def test_a_new_member_waits_until_the_old_one_has_given_up_its_share() -> None:
+    story = ConsumerStory()
+    old = story.joins("old")
+
+    new = story.joins("new")
+
+    assert (new.epoch, new.partitions()) == (3, set())
+    assert story.group.members["new"].state is MemberState.UNRELEASED
+    told = story.asks(old, topic_partitions=old.says())
+    # It is told what to keep, and stays in its epoch until it says that the rest is gone.
+    assert told.assignment is not None
+    assert told.member_epoch == 2
+    story.beats(new)
+    assert new.partitions() == set()
+
+    old.takes(told)
+    story.beats(old)
+    story.beats(new)
+
+    assert (old.epoch, new.epoch) == (3, 3)
+    assert old.partitions() | new.partitions() == {0, 1, 2, 3, 4, 5}
+    assert not old.partitions() & new.partitions()
+    assert story.group.state == "Stable"
+
+
+def test_a_member_that_says_nothing_of_its_partitions_is_taken_to_have_them_still() -> None:
+    story = ConsumerStory()
+    old = story.joins("old")
+    new = story.joins("new")
+
+    old.takes(story.asks(old))
+    old.takes(story.asks(old))
+    story.beats(new)
+
+    assert new.partitions() == set()
+    assert story.group.members["old"].state is MemberState.UNREVOKED
+
+
+def test_what_a_member_that_left_had_goes_to_the_others() -> None:
+    story = ConsumerStory()
+    stays, leaves = story.is_stable_with("stays", "leaves")
+
+    answer = story.leaves(leaves)
+
+    assert (answer.error_code, answer.member_epoch) == (0, -1)
+    story.beats(stays)
+    assert stays.partitions() == {0, 1, 2, 3, 4, 5}
+
+
+def test_the_last_member_leaves_an_empty_group_with_its_epoch() -> None:
+    story = ConsumerStory()
+    only = story.joins("a")
+    before = len(story.stage.records)
+
+    story.leaves(only)
+
+    assert story.group.is_empty
+    assert story.group.state == "Empty"
+    assert story.group.epoch == 3
+    assert story.kinds(before) == [
+        "CurrentMemberAssignment-",
+        "TargetAssignmentMember-",
+        "MemberMetadata-",
+        "Metadata",
+    ]
+
+
+def test_an_idle_heartbeat_writes_nothing_and_tells_no_assignment() -> None:
+    story = ConsumerStory()
+    only = story.joins("a")
+    story.beats(only)
+    before = len(story.stage.records)
+
+    answer = story.asks(only)
+
+    assert answer.assignment is None
+    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("a", 2, 5_000)
+    assert story.stage.records[before:] == []
+
+
+def test_a_full_request_is_told_the_assignment_although_it_has_not_changed() -> None:
+    story = ConsumerStory()
+    only = story.joins("a")
+
+    answer = story.asks(
+        only,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=only.says(),
+    )
+
+    assert answer.assignment is not None
+    assert answer.assignment.topic_partitions[0].partitions == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_member_whose_answer_was_lost_may_come_with_its_epoch_of_before() -> None:
+    story = ConsumerStory()
+    old, new = story.is_stable_with("old", "new")
+    story.leaves(new)
+    lost = story.asks(old, topic_partitions=old.says())
+    assert lost.member_epoch == 4
+
+    again = story.asks(old, topic_partitions=old.says())
+
+    assert again.error_code == 0
+    assert again.member_epoch == 4
+
+
+def test_a_member_that_subscribes_to_nothing_is_in_the_first_epoch() -> None:
+    story = ConsumerStory()
+
+    idle = story.joins("a", topics=())
+
+    assert idle.epoch == 1
+    assert story.kinds() == ["MemberMetadata", "CurrentMemberAssignment"]
+
+
+def test_a_member_gives_up_at_once_what_it_does_not_subscribe_to_any_more() -> None:
+    story = ConsumerStory(topics={"orders": 2, "payments": 2})
+    member = story.joins("a", topics=("orders", "payments"))
+
+    answer = story.asks(member, subscribed_topic_names=["orders"], topic_partitions=member.says())
+
+    assert answer.assignment is not None
+    assert [topic.topic_id for topic in answer.assignment.topic_partitions] == [topic_id("orders")]
+    member.takes(answer)
+    story.settles(member)
+    assert member.partitions("orders") == {0, 1}
+    assert member.partitions("payments") == set()
+
+
+def test_within_the_interval_a_new_epoch_keeps_the_assignment_of_before() -> None:
+    times = GroupTimes(assignment_interval_ms=1_000)
+    story = ConsumerStory(GroupSettings(times=times))
+    first = story.joins("first")
+    story.stage.pass_time(999)
+
+    second = story.joins("second")
+
+    assert story.group.state == "Assigning"
+    assert (second.epoch, second.partitions()) == (2, set())
+    story.stage.pass_time(1)
+    story.beats(second)
+    assert story.group.assignment_epoch == 3
+    story.settles(first, second)
+    assert len(second.partitions()) == 3
+
+
+def test_groups_have_intervals_of_their_own() -> None:
+    own = GroupTimes(assignment_interval_ms=0, heartbeat_interval_ms=7_000)
+    story = ConsumerStory(GroupSettings(times_of_groups={"g": own}))
+    story.joins("first")
+
+    answer = story.asks_to_join(story.joins("second"))
+
+    assert story.group.state != "Assigning"
+    assert answer.heartbeat_interval_ms == 7_000
+
+
+def test_most_members_decide_which_assignor_is_used() -> None:
+    story = ConsumerStory(topics={"orders": 2, "payments": 2})
+    both = ("orders", "payments")
+
+    story.is_stable_with("a", "b", topics=both, assignor="range")
+
+    # Range gives each member the same partitions of both topics.
+    for member in story.group.members.values():
+        assert member.assigned[topic_id("orders")].keys() == member.assigned[topic_id("payments")].keys()
+    assert story.shard.describe_consumer("g").assignor_name == "range"
+
+
+def test_the_hundredth_member_costs_as_many_records_as_the_second() -> None:
+    story = ConsumerStory(GroupSettings(), topics={"orders": 100})
+    for number in range(100):
+        story.joins(f"m{number}")
+    before = len(story.stage.records)
+
+    story.joins("one more")
+
+    assert story.kinds(before) == ["MemberMetadata", "Metadata", "CurrentMemberAssignment"]

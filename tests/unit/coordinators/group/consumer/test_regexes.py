@@ -1,0 +1,163 @@
+"""Subscriptions by regular expression, and topics that come and go."""
+
+from barnabas.coordinators.group.consumer.regexes import matching
+from support.consumer_group_stories import Consumer, ConsumerStory
+
+TOPICS = {"orders": 2, "orders-eu": 2, "payments": 2}
+
+
+def test_an_expression_matches_whole_names() -> None:
+    names = ["orders", "orders-eu", "my-orders"]
+
+    assert matching("orders", names) == {"orders"}
+    assert matching("orders.*", names) == {"orders", "orders-eu"}
+    assert matching("(?i)ORDERS", names) == {"orders"}
+
+
+def test_a_member_gets_the_partitions_of_all_topics_that_match() -> None:
+    story = ConsumerStory(topics=TOPICS)
+
+    member = story.joins("a", topics=None, regex="orders.*")
+
+    assert member.partitions("orders") == member.partitions("orders-eu") == {0, 1}
+    assert member.partitions("payments") == set()
+    assert story.group.is_subscribed_to("orders-eu")
+
+
+def test_internal_topics_are_matched_like_any_other() -> None:
+    story = ConsumerStory(topics={"__consumer_offsets": 1, "orders": 1})
+
+    member = story.joins("a", topics=None, regex=".*")
+
+    assert member.partitions("__consumer_offsets") == {0}
+
+
+def test_what_an_expression_stands_for_is_written_with_the_version_of_the_metadata() -> None:
+    story = ConsumerStory(topics=TOPICS)
+
+    story.joins("a", topics=None, regex="orders.*")
+
+    assert story.kinds()[:3] == ["MemberMetadata", "RegularExpression", "Metadata"]
+    _, value = story.written()[1]
+    assert value.topics == ["orders", "orders-eu"]
+    assert (value.version, value.timestamp) == (1, story.stage.now.ms)
+
+
+def test_names_and_an_expression_go_together() -> None:
+    story = ConsumerStory(topics=TOPICS)
+
+    member = story.joins("a", topics=("payments",), regex="orders")
+
+    assert member.partitions("orders") == member.partitions("payments") == {0, 1}
+
+
+def test_a_topic_that_is_made_later_is_taken_up() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    member = story.joins("a", topics=None, regex="orders.*")
+    story.waits(11_000, member)
+
+    story.has_topics({**TOPICS, "orders-us": 3})
+    story.beats(member)
+
+    assert member.partitions("orders-us") == {0, 1, 2}
+    assert member.epoch == 3
+
+
+def test_expressions_are_not_looked_at_again_too_soon() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    member = story.joins("a", topics=None, regex="orders.*")
+    story.waits(10_000, member)
+
+    story.has_topics({**TOPICS, "orders-us": 3})
+    story.beats(member)
+    assert member.partitions("orders-us") == set()
+    story.stage.pass_time(1)
+    story.beats(member)
+
+    assert member.partitions("orders-us") == {0, 1, 2}
+
+
+def test_a_topic_that_was_only_altered_does_not_have_expressions_resolved_again() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    member = story.joins("a", topics=None, regex="orders.*")
+    story.waits(11_000, member)
+    before = len(story.stage.records)
+
+    story.has_topics({**TOPICS, "payments": 5})
+    story.beats(member)
+
+    assert story.stage.records[before:] == []
+
+
+def test_after_the_refresh_interval_expressions_are_resolved_whatever_happened() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    member = story.joins("a", topics=None, regex="orders.*")
+    story.waits(story.settings.regex_refresh_interval_ms, member)
+    assert story.kinds().count("RegularExpression") == 1
+
+    story.waits(1_000, member)
+
+    assert story.kinds().count("RegularExpression") == 2
+    # Nothing is different, so nobody moves.
+    assert story.group.epoch == 2
+
+
+def test_an_expression_that_nobody_uses_any_more_is_written_out() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    member = story.joins("a", topics=None, regex="orders.*")
+    before = len(story.stage.records)
+
+    member.takes(story.asks(member, subscribed_topic_regex="pay.*", topic_partitions=member.says()))
+    story.settles(member)
+
+    assert story.kinds(before)[:4] == [
+        "MemberMetadata",
+        "RegularExpression-",
+        "RegularExpression",
+        "Metadata",
+    ]
+    assert member.partitions("payments") == {0, 1}
+    assert member.partitions("orders") == set()
+    assert list(story.group.subscriptions.resolved) == ["pay.*"]
+
+
+def test_an_expression_stays_while_another_member_uses_it() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    first, second = story.is_stable_with("a", "b", topics=None, regex="orders.*")
+
+    story.leaves(first)
+    assert list(story.group.subscriptions.resolved) == ["orders.*"]
+    story.leaves(second)
+
+    assert story.group.subscriptions.resolved == {}
+    assert not story.group.is_subscribed_to("orders")
+
+
+def test_a_member_that_takes_an_expression_back_reads_its_names_alone() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    member = story.joins("a", topics=("payments",), regex="orders.*")
+
+    member.takes(story.asks(member, subscribed_topic_regex="", topic_partitions=member.says()))
+    story.settles(member)
+
+    assert member.partitions("orders") == set()
+    assert member.partitions("payments") == {0, 1}
+
+
+def test_the_second_member_of_an_expression_does_not_have_it_resolved_again() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    story.is_stable_with("a", "b", topics=None, regex="orders.*")
+
+    assert story.kinds().count("RegularExpression") == 1
+
+
+def test_members_of_different_expressions_share_what_both_match() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    orders = Consumer("a", topics=None, regex="orders.*")
+    everything = Consumer("b", topics=None, regex=".*")
+
+    story.is_stable_with(orders, everything)
+
+    held = [member.partitions(topic) for topic in TOPICS for member in (orders, everything)]
+    assert sum(len(one) for one in held) == 6
+    assert everything.partitions("payments") == {0, 1}

@@ -1,0 +1,148 @@
+"""Members with an instance id: they may go for a while, and their place is kept."""
+
+from barnabas.protocol.error_codes import ErrorCode
+from support.consumer_group_stories import SESSION_MS, Consumer, ConsumerStory
+
+
+def _pair(story: ConsumerStory) -> tuple[Consumer, Consumer]:
+    one, two = story.is_stable_with(Consumer("1", instance_id="one"), Consumer("2", instance_id="two"))
+    return one, two
+
+
+def test_a_quick_restart_moves_nobody() -> None:
+    story = ConsumerStory()
+    one, two = _pair(story)
+    had, epoch = one.partitions(), story.group.epoch
+
+    answer = story.leaves(one, epoch=-2)
+    back = story.joins(Consumer("1 again", instance_id="one"))
+    story.beats(two)
+
+    assert (answer.error_code, answer.member_epoch) == (0, -2)
+    assert back.partitions() == had
+    assert back.epoch == two.epoch == story.group.epoch == epoch
+    assert set(story.group.members) == {"1 again", "2"}
+    assert story.group.state == "Stable"
+
+
+def test_a_restart_writes_the_old_member_out_and_the_new_one_in() -> None:
+    story = ConsumerStory()
+    one, _ = _pair(story)
+    before = len(story.stage.records)
+
+    story.leaves(one, epoch=-2)
+    story.joins(Consumer("1 again", instance_id="one"))
+
+    assert story.kinds(before) == [
+        "CurrentMemberAssignment",
+        "CurrentMemberAssignment-",
+        "TargetAssignmentMember-",
+        "MemberMetadata-",
+        "MemberMetadata",
+        "TargetAssignmentMember",
+        "CurrentMemberAssignment",
+        "CurrentMemberAssignment",
+    ]
+
+
+def test_a_member_that_is_away_keeps_its_partitions_until_its_session_ends() -> None:
+    story = ConsumerStory()
+    one, two = _pair(story)
+
+    story.leaves(one, epoch=-2)
+    story.waits(SESSION_MS - 1_000, two)
+    assert len(two.partitions()) == 3
+    story.waits(2_000, two)
+
+    assert two.partitions() == {0, 1, 2, 3, 4, 5}
+    assert list(story.group.members) == ["2"]
+
+
+def test_a_member_that_is_away_is_not_counted_as_settled() -> None:
+    story = ConsumerStory()
+    one, _ = _pair(story)
+
+    story.leaves(one, epoch=-2)
+
+    assert story.group.members["1"].epoch == -2
+    assert story.group.state == "Reconciling"
+
+
+def test_an_instance_id_that_is_in_use_is_not_given_to_another() -> None:
+    story = ConsumerStory()
+    _pair(story)
+
+    answer = story.asks_to_join(Consumer("thief", instance_id="one"))
+
+    assert story.error(answer) is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert set(story.group.members) == {"1", "2"}
+
+
+def test_a_member_that_was_replaced_is_fenced() -> None:
+    story = ConsumerStory()
+    one, _ = _pair(story)
+    story.leaves(one, epoch=-2)
+    story.joins(Consumer("1 again", instance_id="one"))
+
+    for epoch in (one.epoch, -1, -2):
+        answer = story.asks(one, member_epoch=epoch)
+        assert story.error(answer) is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_an_instance_id_that_nobody_has_is_an_unknown_member() -> None:
+    story = ConsumerStory()
+    _pair(story)
+    stranger = Consumer("3", instance_id="three")
+
+    for epoch in (3, -1, -2):
+        answer = story.asks(stranger, member_epoch=epoch)
+        assert story.error(answer) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_static_member_that_leaves_for_good_gives_its_partitions_away() -> None:
+    story = ConsumerStory()
+    one, two = _pair(story)
+
+    story.leaves(one, epoch=-1)
+    story.beats(two)
+
+    assert two.partitions() == {0, 1, 2, 3, 4, 5}
+    assert story.group.static == {"two": "2"}
+
+
+def test_a_session_of_the_replaced_member_does_not_end_that_of_its_successor() -> None:
+    story = ConsumerStory()
+    one, two = _pair(story)
+    story.leaves(one, epoch=-2)
+    story.stage.pass_time(SESSION_MS // 2)
+    story.beats(two)
+    back = story.joins(Consumer("1 again", instance_id="one"))
+
+    story.waits(SESSION_MS, two, back)
+
+    assert len(story.group.members) == 2
+    assert ("session", "g", "1") not in story.ground.timers
+
+
+def test_a_member_that_was_away_when_the_group_moved_on_follows_when_it_is_back() -> None:
+    story = ConsumerStory()
+    one, two = _pair(story)
+    story.leaves(one, epoch=-2)
+    third = story.joins(Consumer("3"))
+
+    back = story.joins(Consumer("1 again", instance_id="one"))
+    story.settles(two, third, back)
+
+    assert [len(member.partitions()) for member in (back, two, third)] == [2, 2, 2]
+
+
+def test_static_members_send_idle_heartbeats_too() -> None:
+    story = ConsumerStory()
+    one, two = _pair(story)
+    story.beats(one, two)
+    before = len(story.stage.records)
+
+    answer = story.asks(one)
+
+    assert answer.error_code == 0
+    assert story.stage.records[before:] == []

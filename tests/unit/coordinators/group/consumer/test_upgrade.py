@@ -1,0 +1,220 @@
+"""A classic group that becomes a consumer group when the first member of that protocol joins."""
+
+from dataclasses import replace
+
+import pytest
+
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import MemberIdentity
+from support.consumer_group_stories import Consumer, topic_id
+from support.mixed_group_stories import NO_DELAY, Classic, MixedStory, assignment
+
+ALL = {"orders": [0, 1, 2, 3, 4, 5]}
+
+
+def _upgraded() -> tuple[MixedStory, Classic, Consumer]:
+    story = MixedStory()
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+    return story, classic, story.joins("new")
+
+
+def test_classic_members_stay_with_what_they_have() -> None:
+    story, classic, new = _upgraded()
+
+    member = story.group.members[classic.id]
+    assert member.classic is not None
+    assert member.epoch == classic.generation == 1
+    assert member.assigned == {topic_id("orders"): dict.fromkeys(range(6), 1)}
+    assert new.epoch == 2
+    assert new.partitions() == set()
+
+
+def test_the_group_is_written_anew_in_the_place_of_the_classic_one() -> None:
+    story = MixedStory()
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+    before = len(story.stage.records)
+
+    story.joins("new")
+
+    assert story.kinds(before) == [
+        "GroupMetadata-",
+        "MemberMetadata",
+        "Metadata",
+        "TargetAssignmentMember",
+        "TargetAssignmentMetadata",
+        "CurrentMemberAssignment",
+        "MemberMetadata",
+        "Metadata",
+        "TargetAssignmentMember",
+        "TargetAssignmentMember",
+        "TargetAssignmentMetadata",
+        "CurrentMemberAssignment",
+    ]
+    assert story.replayed().shard.durable() == story.shard.durable()
+
+
+def test_partitions_go_from_a_classic_member_to_a_new_one() -> None:
+    story, classic, new = _upgraded()
+
+    assert story.beats_classically(classic) is ErrorCode.REBALANCE_IN_PROGRESS
+    story.joins_classically(classic)
+    # It is to give up its share first, and is told what to keep.
+    assert classic.generation == 1
+    story.syncs(classic)
+    assert len(classic.partitions()) == 3
+    story.beats(new)
+    assert new.partitions() == set()
+    story.follows(classic)
+    story.beats(new)
+
+    assert classic.generation == new.epoch == 2
+    assert classic.partitions() | new.partitions() == set(range(6))
+    assert not classic.partitions() & new.partitions()
+    assert story.group.state == "Stable"
+    assert story.beats_classically(classic) is ErrorCode.NONE
+
+
+def test_whoever_waits_in_the_classic_group_is_told_to_join_again() -> None:
+    story = MixedStory()
+    first, second = Classic(), Classic()
+    story.is_classic_with(first, parts=[ALL])
+    second.id = story.asks_to_join_classically(second).answer.member_id
+    waiting = story.asks_to_join_classically(second)
+    assert waiting.waits
+
+    story.joins("new")
+
+    assert waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert set(story.group.members) == {first.id, second.id, "new"}
+
+
+def test_a_classic_member_is_taken_out_when_its_own_session_ends() -> None:
+    story, classic, new = _upgraded()
+
+    story.waits(9_000, new)
+    assert classic.id in story.group.members
+    story.waits(2_000, new)
+
+    assert list(story.group.members) == ["new"]
+    assert new.partitions() == set(range(6))
+
+
+def test_a_member_that_restarts_with_the_consumer_protocol_takes_its_own_place() -> None:
+    story = MixedStory()
+    classic = Classic(instance_id="one")
+    story.is_classic_with(classic, parts=[ALL])
+
+    back = story.joins(Consumer("back", instance_id="one"))
+
+    assert back.partitions() == set(range(6))
+    assert list(story.group.members) == ["back"]
+    assert story.group.classic_members == 0
+
+
+def test_an_empty_classic_group_is_replaced() -> None:
+    story = MixedStory()
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+    before = len(story.stage.records)
+    story.leaves_classically(MemberIdentity(member_id=classic.id))
+
+    new = story.joins("new")
+
+    assert new.partitions() == set(range(6))
+    assert "GroupMetadata-" in story.kinds(before)
+    assert isinstance(story.ground.groups["g"], ConsumerGroup)
+    assert story.replayed().shard.durable() == story.shard.durable()
+
+
+def test_a_group_that_has_nothing_but_offsets_is_replaced() -> None:
+    story = MixedStory()
+    story.shard.classic.new("g")
+
+    new = story.joins("new")
+
+    assert new.partitions() == set(range(6))
+
+
+@pytest.mark.parametrize("migration", ["disabled", "downgrade"])
+def test_groups_are_upgraded_only_where_that_is_set(migration: str) -> None:
+    story = MixedStory(replace(NO_DELAY, migration=migration))
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+
+    answer = story.asks_to_join(Consumer("new"))
+
+    assert story.error(answer) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert story.beats_classically(classic) is ErrorCode.NONE
+
+
+def test_a_heartbeat_that_is_no_join_does_not_upgrade() -> None:
+    story = MixedStory()
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+
+    answer = story.asks(Consumer("new"), member_epoch=3)
+
+    assert story.error(answer) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert story.classic_group.state == "Stable"
+
+
+def test_groups_of_others_than_consumers_are_not_upgraded() -> None:
+    story = MixedStory()
+    worker = Classic()
+    worker.id = story.asks_to_join_classically(worker, protocol_type="connect").answer.member_id
+    story.asks_to_join_classically(worker, protocol_type="connect")
+
+    answer = story.asks_to_join(Consumer("new"))
+
+    assert story.error(answer) is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_data_of_an_assignor_of_its_own_would_be_lost_so_the_group_is_not_upgraded() -> None:
+    story = MixedStory()
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+    story.classic_group.members[classic.id].assignment = assignment(ALL, user_data=b"mine")
+
+    answer = story.asks_to_join(Consumer("new"))
+
+    assert story.error(answer) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert story.classic_group.state == "Stable"
+
+
+def test_metadata_that_cannot_be_read_keeps_a_group_classic() -> None:
+    story = MixedStory()
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+    story.classic_group.members[classic.id].protocols = (("range", b"\x00"),)
+
+    answer = story.asks_to_join(Consumer("new"))
+
+    assert story.error(answer) is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_that_is_too_large_is_not_upgraded() -> None:
+    story = MixedStory(replace(NO_DELAY, consumer_size_max=0))
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+
+    answer = story.asks_to_join(Consumer("new"))
+
+    assert story.error(answer) is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_join_that_is_refused_leaves_the_classic_group_as_it_was() -> None:
+    story = MixedStory()
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+    before = len(story.stage.records)
+
+    answer = story.asks_to_join(Consumer("new", topics=None, regex="("))
+
+    assert story.error(answer) is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert story.stage.records[before:] == []
+    assert story.beats_classically(classic) is ErrorCode.NONE
+    story.stage.pass_time(9_000)
+    assert story.beats_classically(classic) is ErrorCode.NONE

@@ -1,0 +1,97 @@
+"""Deadlines of groups: moved often, due once."""
+
+from random import Random
+
+from barnabas.coordinators.group.timers import TimerKey, Timers
+
+A: TimerKey = ("session", "group", "a")
+B: TimerKey = ("session", "group", "b")
+
+
+def test_a_timer_is_due_at_its_time_and_only_once() -> None:
+    timers = Timers()
+    timers.set(A, 100)
+
+    assert timers.due(99) == []
+    assert timers.due(100) == [A]
+    assert timers.due(1_000) == []
+    assert A not in timers
+
+
+def test_a_timer_that_was_moved_back_is_not_due_at_its_old_time() -> None:
+    timers = Timers()
+    timers.set(A, 100)
+    timers.set(A, 200)
+
+    assert timers.due(150) == []
+    assert timers.due(200) == [A]
+
+
+def test_a_timer_that_was_moved_forward_is_due_at_its_new_time() -> None:
+    timers = Timers()
+    timers.set(A, 200)
+    timers.set(A, 100)
+
+    assert timers.next_ms() == 100
+    assert timers.due(100) == [A]
+    assert timers.due(300) == []
+
+
+def test_a_cancelled_timer_is_never_due_and_may_be_set_again() -> None:
+    timers = Timers()
+    timers.set(A, 100)
+    timers.cancel(A)
+    assert timers.due(100) == []
+
+    timers.set(A, 300)
+    assert timers.get(A) == 300
+    assert timers.due(300) == [A]
+
+
+def test_those_that_are_due_together_come_in_the_order_of_their_times() -> None:
+    timers = Timers()
+    timers.set(B, 90)
+    timers.set(A, 100)
+    timers.set(B, 80)
+
+    assert timers.due(1_000) == [B, A]
+
+
+def test_there_is_no_next_time_without_timers() -> None:
+    timers = Timers()
+    assert timers.next_ms() is None
+
+    timers.set(A, 100)
+    assert timers.next_ms() == 100
+
+
+def test_it_does_as_a_dictionary_that_is_searched_does() -> None:
+    rng = Random(7)
+    timers, model = Timers(), dict[TimerKey, int]()
+    now = 0
+    for _ in range(20_000):
+        key: TimerKey = ("session", "group", str(rng.randrange(30)))
+        match rng.randrange(4):
+            case 0 | 1:
+                timers.set(key, at := now + rng.randrange(50))
+                model[key] = at
+            case 2:
+                timers.cancel(key)
+                model.pop(key, None)
+            case _:
+                now += rng.randrange(10)
+                expected = sorted((at, one) for one, at in model.items() if at <= now)
+                assert timers.due(now) == [one for _, one in expected]
+                for _, one in expected:
+                    del model[one]
+        assert len(timers) == len(model)
+        following = timers.next_ms()
+        assert not model or (following is not None and following <= min(model.values()))
+
+
+def test_a_deadline_that_is_moved_a_million_times_does_not_pile_up() -> None:
+    timers = Timers()
+    for at in range(100_000, 0, -1):
+        timers.set(A, at)
+
+    assert len(timers._heap) < 100
