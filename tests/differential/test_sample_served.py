@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions  # type: ignore[attr-defined]
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from support.kafka_sample import expected_reads, sample_files
@@ -44,6 +45,7 @@ SETTINGS = {
 }
 BROKER = {"log.retention.ms": -1, "log.cleaner.enable": "false"}
 DYNAMIC_TOPIC_CONFIG = 1
+TIMEOUT_S = 20
 
 
 @pytest.fixture(scope="module", params=["as Kafka left it", "started again", "after a kill"])
@@ -103,3 +105,24 @@ def test_a_consumer_reads_what_kafka_gave_it(address: str, read: str) -> None:
 
     assert watermarks(address, topic, int(partition)) == (expected["low"], expected["high"])
     assert found[:: SAMPLED.get(place, 1)] == expected["records"]
+
+
+def test_groups_and_their_offsets_are_those_that_kafka_left(address: str, admin: AdminClient) -> None:
+    groups = EXPECTED["groups"]
+
+    seen = {name: committed_by(admin, name) for name in groups}
+
+    assert seen == groups
+    listed = admin.list_consumer_groups(request_timeout=TIMEOUT_S).result().valid
+    assert {one.group_id: (one.type.name, one.state.name) for one in listed} == {
+        "classic-group": ("CLASSIC", "EMPTY"),
+        "consumer-group": ("CONSUMER", "EMPTY"),
+        # Of one of the tools. It committed nothing.
+        "console-consumer-63832": ("CLASSIC", "EMPTY"),
+    }
+
+
+def committed_by(admin: AdminClient, group: str) -> dict[str, int]:
+    asked = [ConsumerGroupTopicPartitions(group)]
+    (future,) = admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_S).values()
+    return {f"{one.topic}-{one.partition}": one.offset for one in future.result(TIMEOUT_S).topic_partitions}

@@ -51,6 +51,8 @@ KERNELS = (
     "barnabas.storage.cleaner.rewrite",
     "barnabas.storage.cleaner.build",
     "barnabas.coordinators.group.offsets.load",
+    "barnabas.coordinators.group.offsets.table",
+    "barnabas.coordinators.group.offsets.values",
 )
 
 

@@ -5,10 +5,12 @@ from functools import partial
 from typing import Final
 
 from barnabas.base.clock import Clock
+from barnabas.base.crc32c import crc32c
 from barnabas.base.executor import Executor
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.ports import LedPartition
-from barnabas.records.header import BATCH_LENGTH_AT, LENGTH_EXCLUDES
+from barnabas.records.errors import CorruptBatch
+from barnabas.records.header import ATTRIBUTES_AT, BASE_OFFSET_AT, BATCH_LENGTH_AT, CRC_AT, LENGTH_EXCLUDES
 
 logger = logging.getLogger(__name__)
 
@@ -45,5 +47,15 @@ def _replay(shard: GroupShard, data: bytes) -> None:
     while at < len(data):
         length_at = at + BATCH_LENGTH_AT
         size = LENGTH_EXCLUDES + int.from_bytes(data[length_at : length_at + _LENGTH_SIZE], "big")
-        shard.replay(data[at : at + size])
+        batch = data[at : at + size]
+        _check_crc(batch)
+        shard.replay(batch)
         at += size
+
+
+def _check_crc(batch: bytes) -> None:
+    """What rotted on the disk must not become what somebody committed."""
+    stored = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
+    if crc32c(memoryview(batch)[ATTRIBUTES_AT:]) != stored:
+        offset = int.from_bytes(batch[BASE_OFFSET_AT:BATCH_LENGTH_AT], "big")
+        raise CorruptBatch("its CRC does not match", where=f"batch at offset {offset}")
