@@ -117,6 +117,7 @@ class ClassicGroup(Membership):
 
     def record(self, assignments: dict[str, bytes] | None = None) -> GroupRecord:
         """What holds now, with other assignments if some are given, to be written."""
+        assert self.unapplied is None, f"group {self.id} has a record that is not applied yet"
         self.unapplied = value_of(self, assignments)
         return group_record(self.id, self.unapplied)
 
@@ -225,7 +226,10 @@ class ClassicGroup(Membership):
     # Sessions
 
     def begin_session(self, member: ClassicMember, now: Now) -> None:
-        self._timers.set((SESSION, self.id, member.id), now.tick_ms + member.session_timeout_ms)
+        self.set_session(member.id, member.session_timeout_ms, now)
+
+    def set_session(self, member_id: str, timeout_ms: int, now: Now) -> None:
+        self._timers.set((SESSION, self.id, member_id), now.tick_ms + timeout_ms)
 
     def heard_from(self, member_id: str, now: Now) -> None:
         """A commit that was taken shows that the member lives; a sync is due soon in any case."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from barnabas.coordinators.group.classic.answers import join_refused, joined
 from barnabas.coordinators.group.classic.checks import check_join, check_member_id, has_room_for
-from barnabas.coordinators.group.classic.group import SESSION, ClassicGroup
+from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.joining import Joining, protocols_of
 from barnabas.coordinators.group.classic.member import ClassicMember
 from barnabas.coordinators.group.classic.rebalances import Rebalances
@@ -29,7 +29,7 @@ class Joins:
     def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
         self._ground: Final = ground
         self._rebalances: Final = rebalances
-        self._replacements: Final = Replacements(rebalances)
+        self._replacements: Final = Replacements(ground, rebalances)
 
     def join(self, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         try:
@@ -93,7 +93,7 @@ class Joins:
         elif request.group_instance_id is None and joining.caller.version >= _ID_REQUIRED_FROM:
             # If the answer is lost, no member is waited for that nobody knows to be one.
             group.pending.add(member_id)
-            self._set_session(group, member_id, request.session_timeout_ms, joining.now)
+            group.set_session(member_id, request.session_timeout_ms, joining.now)
             joining.refuse(member_id, ErrorCode.MEMBER_ID_REQUIRED)
         else:
             self._add(joining, member_id)
@@ -113,7 +113,7 @@ class Joins:
             group.initial.has_newcomers = True
         group.add(member)
         joining.wait(member)
-        self._set_session(group, member_id, self._ground.settings.new_member_join_timeout_ms, now)
+        group.set_session(member_id, self._ground.settings.new_member_join_timeout_ms, now)
         self._rebalance(joining, f"{member_id} is new")
 
     def _rejoin(self, joining: Joining, member: ClassicMember) -> None:
@@ -137,6 +137,3 @@ class Joins:
         self._rebalances.prepare_or_complete(
             joining.group, f"{reason}: {joining.reason}", joining.outcome, joining.now
         )
-
-    def _set_session(self, group: ClassicGroup, member_id: str, timeout_ms: int, now: Now) -> None:
-        self._ground.timers.set((SESSION, group.id, member_id), now.tick_ms + timeout_ms)

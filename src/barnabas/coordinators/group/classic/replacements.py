@@ -12,6 +12,7 @@ from barnabas.coordinators.group.classic.member import ClassicMember
 from barnabas.coordinators.group.classic.rebalances import Rebalances
 from barnabas.coordinators.group.classic.states import COMPLETING, STABLE
 from barnabas.coordinators.group.classic.stored import is_too_large
+from barnabas.coordinators.group.ground import Ground
 from barnabas.protocol.error_codes import ErrorCode
 
 _SKIPS_ASSIGNMENT_FROM: Final = 9
@@ -20,7 +21,8 @@ _SKIPS_ASSIGNMENT_FROM: Final = 9
 class Replacements:
     """Joins of static members that are there already."""
 
-    def __init__(self, rebalances: Rebalances) -> None:
+    def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
+        self._ground: Final = ground
         self._rebalances: Final = rebalances
 
     def replace(self, joining: Joining, old: ClassicMember, member_id: str) -> None:
@@ -50,7 +52,7 @@ class Replacements:
     ) -> None:
         group = joining.group
         record = group.record()
-        if is_too_large(record):
+        if is_too_large(record, self._ground.settings.record_bytes_max):
             group.replace(new, old)
             group.unapplied = None
             answer = joined(group, "")
@@ -71,4 +73,5 @@ class Replacements:
 
     def _pass_session(self, joining: Joining, old: ClassicMember, new: ClassicMember) -> None:
         self._rebalances.end_session(joining.group, old.id)
-        joining.group.begin_session(new, joining.now)
+        # The timeout that it asks for now counts when it is next heard of, as in Kafka.
+        joining.group.set_session(new.id, old.session_timeout_ms, joining.now)

@@ -15,8 +15,6 @@ _VERSION: Final = 3
 _NO_TIMESTAMP: Final = -1
 _NO_REBALANCE_TIMEOUT: Final = -1
 
-# The log takes no larger batch: message.max.bytes as it is by default.
-BATCH_BYTES_MAX: Final = 1_048_588
 # The batch's header, the record's own lengths, the key's type and length: less than this.
 _FRAMING_BYTES: Final = 128
 _CHARACTER_BYTES_MAX: Final = 4
@@ -79,18 +77,18 @@ def members_of(value: GroupMetadataValue) -> list[ClassicMember]:
     ]
 
 
-def is_too_large(record: GroupRecord) -> bool:
+def is_too_large(record: GroupRecord, bytes_max: int) -> bool:
     """Whether the log would refuse it. Only a record that may be is encoded to find out."""
     assert isinstance(record.key, GroupMetadataKey)
     assert isinstance(record.value, GroupMetadataValue)
     told = record.value
     characters = len(record.key.group + told.protocol_type + (told.protocol or "") + (told.leader or ""))
     bound = _FRAMING_BYTES + _CHARACTER_BYTES_MAX * characters
-    if bound + sum(_bytes_at_most(member) for member in told.members) <= BATCH_BYTES_MAX:
+    if bound + sum(_bytes_at_most(member) for member in told.members) <= bytes_max:
         return False
     key, value = record.encoded()
     assert value is not None
-    return _FRAMING_BYTES + len(key) + len(value) > BATCH_BYTES_MAX
+    return _FRAMING_BYTES + len(key) + len(value) > bytes_max
 
 
 def _bytes_at_most(member: MemberMetadata) -> int:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors.spec import Assignment
-from barnabas.coordinators.group.consumer.member import NOTHING, ConsumerMember, MemberState
+from barnabas.coordinators.group.consumer.member import LEAVING, NOTHING, ConsumerMember, MemberState
 from barnabas.coordinators.group.consumer.ownership import Ownership
 from barnabas.coordinators.group.consumer.records import group_tombstones
 from barnabas.coordinators.group.consumer.subscriptions import Subscriptions
@@ -195,7 +195,8 @@ class ConsumerGroup:
         """Returns the topics to which the subscription of the group may have changed."""
         old = self.members.get(member.id)
         self.members[member.id] = member
-        if member.instance_id is not None:
+        # One whose assignment is gone is about to go, and may have been replaced already.
+        if member.instance_id is not None and member.epoch != LEAVING:
             self.static[member.instance_id] = member.id
         return self._replace(old, member)
 

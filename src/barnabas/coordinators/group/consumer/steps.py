@@ -105,7 +105,7 @@ class Steps:
     def count_epoch(self) -> None:
         """A new epoch of the group, if it subscribes to something else or its topics have changed."""
         group = self._group
-        if not self._moves_on:
+        if not self._moves_on and group.is_fresh:
             return
         metadata_hash = group.metadata_hash
         if self._touched or not group.is_fresh:
@@ -120,7 +120,7 @@ class Steps:
         """What the member should have: computed anew if the epoch is new and the last time is long ago."""
         group, settings = self._group, self._ground.settings
         interval_ms = settings.times_of(group.id).assignment_interval_ms
-        is_early = group.assignment_ms and interval_ms and now.ms < group.assignment_ms + interval_ms
+        is_early = interval_ms and now.ms < group.assignment_ms + interval_ms
         if group.assignment_epoch >= self.epoch or is_early:
             return Target(group.assignment_epoch, group.target_of(self.member))
         targets = compute_target(

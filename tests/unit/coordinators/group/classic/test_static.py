@@ -189,16 +189,59 @@ def test_a_static_member_that_does_not_join_stays_until_its_session_ends() -> No
     assert two.id not in group.group.members
 
 
+def test_one_who_takes_a_place_that_had_not_synced_has_to_sync_too() -> None:
+    group = Story()
+    one, two = group.joins(Member("one", "one")), group.joins(Member("two", "two"))
+    group.opens(one, two)
+    group.syncs(one, {one.id: b"1", two.id: b"2"})
+    again = group.joins(Member("again", "two"))
+    group.learns(again)
+
+    group.waits(REBALANCE_MS, one, again)
+
+    assert set(group.group.members) == {one.id}
+
+
+def test_a_static_leader_that_does_not_join_leads_no_more() -> None:
+    group, one, two = stable()
+    group.joins(two, protocols=[("range", b"changed")])
+
+    group.waits(REBALANCE_MS, one)
+
+    group.learns(two)
+    assert two.joined.leader == two.id
+    assert {member.member_id for member in two.joined.members} == {one.id, two.id}
+
+
 def test_the_session_of_the_one_before_ends_nobody() -> None:
-    group, one, _ = stable()
+    group, one, two = stable()
     group.waits(SESSION_MS - 1_000, one)
     again = group.joins(Member("again", "two"))
     group.learns(again)
+    assert ("classic-session", "g", two.id) not in group.ground.timers
 
     group.waits(2_000, one)
 
     assert group.state == "Stable"
     group.waits(SESSION_MS - 2_000, one)
+    assert group.state == "PreparingRebalance"
+
+
+def test_a_new_session_timeout_counts_from_the_first_heartbeat_on() -> None:
+    group, one, _ = stable()
+    again = group.joins(Member("again", "two"), session_ms=20_000)
+    group.learns(again)
+    group.waits(SESSION_MS - 1_000, one)
+    assert group.beats(again) is ErrorCode.NONE
+
+    group.waits(19_000, one)
+    assert group.state == "Stable"
+
+    third = group.joins(Member("third", "two"), session_ms=SESSION_MS)
+    group.learns(third)
+    group.waits(19_000, one)
+    assert group.state == "Stable"
+    group.waits(1_000, one)
     assert group.state == "PreparingRebalance"
 
 

@@ -119,6 +119,19 @@ def test_nobody_syncs_with_a_group_that_is_not_there(group_id: str, code: ErrorC
     assert group.ground.groups == {}
 
 
+def test_what_members_had_is_forgotten_when_its_successor_does_not_come() -> None:
+    group = Story()
+    a, b = group.is_stable_with("a", "b")
+    group.joins(a)
+    group.joins(b)
+    group.learns(a, b)
+    assert [one.member_assignment for one in group.classic.describe(group.group).members] == [b"a", b"b"]
+
+    group.leaves(b)
+
+    assert [one.member_assignment for one in group.classic.describe(group.group).members] == [b""]
+
+
 def test_an_assignment_that_is_too_large_for_the_log_is_refused_and_the_group_goes_on() -> None:
     group, leader, follower = opened()
     waiting = group.syncs(follower)

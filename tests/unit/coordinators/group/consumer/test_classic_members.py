@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from barnabas.coordinators.group.consumer.member import MemberState
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import JoinGroupRequestProtocol, MemberIdentity
 from support.consumer_group_stories import Consumer
 from support.mixed_group_stories import (
     CLASSIC_REBALANCE_MS,
+    CLASSIC_SESSION_MS,
     NO_DELAY,
     Classic,
     MixedStory,
@@ -234,3 +236,32 @@ def test_a_static_classic_member_that_restarts_takes_its_place() -> None:
     assert again.partitions() == had
     assert story.beats_classically(one) is ErrorCode.FENCED_INSTANCE_ID
     assert story.group.state == "Stable"
+
+
+def test_the_timers_of_a_static_member_that_is_replaced_are_gone() -> None:
+    story = MixedStory()
+    story.joins("consumer")
+    one = story.joins_classically(Classic(instance_id="one"))
+    assert ("classic-member-sync", "g", one.id) in story.ground.timers
+
+    story.joins_classically(Classic(instance_id="one"))
+
+    for kind in ("session", "classic-member-sync"):
+        assert (kind, "g", one.id) not in story.ground.timers
+
+
+def test_version_0_has_one_timeout_for_everything() -> None:
+    story = MixedStory()
+    story.joins("consumer")
+
+    story.asks_to_join_classically(Classic("classic"), version=0, rebalance_timeout_ms=-1)
+
+    assert story.group.members["classic"].rebalance_timeout_ms == CLASSIC_SESSION_MS
+
+
+def test_a_member_that_has_to_give_up_partitions_is_told_to_join() -> None:
+    story, _, classic = _mixed()
+    member = story.group.members[classic.id]
+    story.group.put_member(replace(member, state=MemberState.UNREVOKED))
+
+    assert story.beats_classically(classic) is ErrorCode.REBALANCE_IN_PROGRESS

@@ -148,8 +148,10 @@ def test_a_static_member_that_restarts_with_the_classic_protocol_downgrades_with
 def test_such_a_restart_with_another_subscription_calls_all_to_join() -> None:
     story, _, classic = _mixed(instance_id="one")
 
-    story.joins_classically(Classic(instance_id="one", topics=("orders", "payments")))
+    back = story.joins_classically(Classic(instance_id="one", topics=("orders", "payments")))
 
+    # It has no generation of this group yet.
+    assert back.generation == 0
     assert story.classic_group.state == "PreparingRebalance"
     assert story.beats_classically(classic) is ErrorCode.REBALANCE_IN_PROGRESS
     assert story.replayed().shard.durable() == story.shard.durable()

@@ -209,3 +209,67 @@ def test_the_hundredth_member_costs_as_many_records_as_the_second() -> None:
     story.joins("one more")
 
     assert story.kinds(before) == ["MemberMetadata", "Metadata", "CurrentMemberAssignment"]
+
+
+def test_what_a_member_does_not_subscribe_to_is_given_up_before_there_is_a_new_target() -> None:
+    times = GroupTimes(assignment_interval_ms=60_000)
+    story = ConsumerStory(GroupSettings(times=times), topics={"orders": 2, "payments": 2})
+    member = story.joins("a", topics=("orders", "payments"))
+
+    member.takes(story.asks(member, subscribed_topic_names=["orders"], topic_partitions=member.says()))
+
+    assert story.group.state == "Assigning"
+    assert (member.partitions("orders"), member.partitions("payments")) == ({0, 1}, set())
+
+
+def test_a_member_at_rest_may_subscribe_to_something_else() -> None:
+    story = ConsumerStory(topics={"orders": 2, "payments": 2})
+    member = story.joins("a")
+    story.beats(member)
+
+    story.beats(member, subscribed_topic_names=["payments"])
+    story.settles(member)
+
+    assert (member.partitions("orders"), member.partitions("payments")) == (set(), {0, 1})
+
+
+def test_targets_that_do_not_change_are_not_written_again() -> None:
+    story = ConsumerStory(topics={"orders": 2, "payments": 2})
+    story.joins("a")
+    before = len(story.stage.records)
+
+    story.joins("b", topics=("payments",))
+
+    assert story.kinds(before).count("TargetAssignmentMember") == 1
+
+
+def test_the_assignor_that_a_member_asks_for_when_it_joins_counts_at_once() -> None:
+    story = ConsumerStory(topics={"orders": 2, "payments": 2})
+    both = ("orders", "payments")
+    story.joins("a", topics=both)
+
+    story.joins("b", topics=both, assignor="range")
+
+    targets = story.group.targets
+    assert targets["a"] == {topic_id("orders"): {0}, topic_id("payments"): {0}}
+    assert targets["b"] == {topic_id("orders"): {1}, topic_id("payments"): {1}}
+
+
+def test_the_hash_of_the_topics_follows_what_the_group_reads() -> None:
+    story = ConsumerStory(topics={"orders": 2, "payments": 2})
+    first = story.joins("a")
+    story.beats(first)
+    one_topic = story.group.metadata_hash
+
+    second = story.joins("b", topics=("payments",))
+    two_topics = story.group.metadata_hash
+    story.beats(second)
+    story.leaves(second)
+
+    assert one_topic != two_topics
+    assert story.group.metadata_hash == one_topic
+    # A hash that was wrong would have cost an epoch now.
+    epoch = story.group.epoch
+    after = story.replayed()
+    after.beats(first)
+    assert after.group.epoch == epoch

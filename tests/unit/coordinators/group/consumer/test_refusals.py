@@ -160,3 +160,13 @@ def test_a_state_of_a_later_release_is_fenced_until_the_member_has_nothing() -> 
 
     assert story.error(answer) is ErrorCode.FENCED_MEMBER_EPOCH
     assert story.joins(Consumer("a")).partitions() == {0, 1, 2, 3, 4, 5}
+
+
+def test_an_instance_id_that_a_dynamic_member_makes_up_is_unknown() -> None:
+    story = ConsumerStory()
+    member = story.joins("a")
+    story.beats(member)
+
+    answer = story.asks(member, instance_id="made up")
+
+    assert story.error(answer) is ErrorCode.UNKNOWN_MEMBER_ID

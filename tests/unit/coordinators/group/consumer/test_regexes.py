@@ -161,3 +161,17 @@ def test_members_of_different_expressions_share_what_both_match() -> None:
     held = [member.partitions(topic) for topic in TOPICS for member in (orders, everything)]
     assert sum(len(one) for one in held) == 6
     assert everything.partitions("payments") == {0, 1}
+
+
+def test_a_topic_is_new_only_once() -> None:
+    story = ConsumerStory(topics=TOPICS)
+    member = story.joins("a", topics=None, regex="orders.*")
+    story.waits(11_000, member)
+    story.has_topics({**TOPICS, "new": 1})
+    story.waits(11_000, member)
+    before = len(story.stage.records)
+
+    story.has_topics({**TOPICS, "new": 2})
+    story.beats(member)
+
+    assert story.stage.records[before:] == []

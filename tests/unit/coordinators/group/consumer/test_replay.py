@@ -1,6 +1,7 @@
 """What comes out of the log is what was in memory, whatever compaction has left of it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -164,3 +165,46 @@ def test_members_that_name_the_same_topics_keep_them_once() -> None:
         first, second = shard.group.members.values()
         assert first.topics is second.topics
         assert first.client_host is second.client_host
+
+
+def test_a_tombstone_of_the_group_takes_it_away() -> None:
+    story = ConsumerStory()
+    story.leaves(story.joins("a"))
+
+    story.shard.apply(GroupRecord(stored.ConsumerGroupMetadataKey(group_id="g"), None))
+
+    assert "g" not in story.ground.groups
+
+
+def test_a_tombstone_of_the_target_epoch_takes_it_away() -> None:
+    story = ConsumerStory()
+    story.joins("a")
+
+    story.shard.apply(GroupRecord(stored.ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), None))
+
+    assert (story.group.assignment_epoch, story.group.assignment_ms) == (-1, 0)
+
+
+def test_a_member_without_its_assignment_holds_nothing() -> None:
+    story = ConsumerStory()
+    story.joins("a")
+    (topic,) = story.group.members["a"].assigned
+    key = stored.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")
+
+    story.shard.apply(GroupRecord(key, None))
+
+    assert story.group.members["a"].epoch == -1
+    assert story.group.ownership.holder(topic, 0) is None
+
+
+def test_a_member_that_was_replaced_takes_nothing_with_it_when_its_tombstones_come_late() -> None:
+    story = ConsumerStory()
+    story.joins(Consumer("old", instance_id="one"))
+    (topic,) = story.group.members["old"].assigned
+    story.group.put_member(replace(story.group.members["old"], id="new"))
+
+    for kind in (stored.ConsumerGroupCurrentMemberAssignmentKey, stored.ConsumerGroupMemberMetadataKey):
+        story.shard.apply(GroupRecord(kind(group_id="g", member_id="old"), None))
+
+    assert story.group.static == {"one": "new"}
+    assert story.group.ownership.holder(topic, 0) == "new"

@@ -146,3 +146,38 @@ def test_static_members_send_idle_heartbeats_too() -> None:
 
     assert answer.error_code == 0
     assert story.stage.records[before:] == []
+
+
+def test_the_timers_of_the_replaced_member_are_gone_at_once() -> None:
+    story = ConsumerStory()
+    one, _ = _pair(story)
+    story.leaves(one, epoch=-2)
+
+    story.joins(Consumer("1 again", instance_id="one"))
+
+    assert ("session", "g", "1") not in story.ground.timers
+    assert ("session", "g", "1 again") in story.ground.timers
+
+
+def test_partitions_of_a_member_that_is_away_are_of_an_epoch_before_all() -> None:
+    story = ConsumerStory()
+    one, _ = _pair(story)
+
+    story.leaves(one, epoch=-2)
+
+    (partitions,) = story.group.members["1"].assigned.values()
+    assert set(partitions.values()) == {0}
+
+
+def test_a_member_that_comes_back_with_another_subscription_keeps_what_it_can() -> None:
+    story = ConsumerStory(topics={"orders": 6, "payments": 2})
+    one, two = _pair(story)
+    had = one.partitions()
+    story.leaves(one, epoch=-2)
+
+    back = story.joins(Consumer("1 again", instance_id="one", topics=("orders", "payments")))
+    story.settles(back, two)
+
+    assert back.partitions() <= had
+    assert back.partitions("payments") == {0, 1}
+    assert back.partitions() | two.partitions() == {0, 1, 2, 3, 4, 5}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from barnabas.coordinators.group.consumer.member import MemberState
 from barnabas.coordinators.group.settings import GroupTimes
 from barnabas.protocol.error_codes import ErrorCode
-from support.consumer_group_stories import AT_ONCE, REBALANCE_MS, SESSION_MS, ConsumerStory
+from support.consumer_group_stories import AT_ONCE, REBALANCE_MS, SESSION_MS, Consumer, ConsumerStory
 
 
 def test_a_member_that_is_not_heard_of_is_taken_out_when_its_session_ends() -> None:
@@ -101,3 +101,30 @@ def test_nothing_rings_for_members_that_have_left() -> None:
 
     assert ("session", "g", "a") not in story.ground.timers
     assert ("rebalance", "g", "a") not in story.ground.timers
+
+
+def test_nothing_rings_for_a_member_that_has_given_up_its_partitions() -> None:
+    story = ConsumerStory()
+    old = story.joins("old")
+    story.joins("new")
+    story.beats(old)
+    assert ("rebalance", "g", "old") in story.ground.timers
+
+    story.beats(old)
+
+    assert ("rebalance", "g", "old") not in story.ground.timers
+
+
+def test_a_static_member_that_is_away_need_not_give_up_its_partitions_in_time() -> None:
+    story = ConsumerStory(
+        replace(AT_ONCE, times=GroupTimes(assignment_interval_ms=0, session_timeout_ms=600_000))
+    )
+    static = story.joins(Consumer("static", instance_id="one"))
+    story.joins("new")
+    static.takes(story.asks(static))
+    assert story.group.members["static"].state is MemberState.UNREVOKED
+
+    story.leaves(static, epoch=-2)
+    story.waits(REBALANCE_MS)
+
+    assert "static" in story.group.members

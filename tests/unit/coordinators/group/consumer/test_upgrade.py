@@ -218,3 +218,42 @@ def test_a_join_that_is_refused_leaves_the_classic_group_as_it_was() -> None:
     assert story.beats_classically(classic) is ErrorCode.NONE
     story.stage.pass_time(9_000)
     assert story.beats_classically(classic) is ErrorCode.NONE
+
+
+def test_a_group_in_which_two_have_the_same_partition_is_not_upgraded() -> None:
+    story = MixedStory()
+    first, second = Classic(), Classic()
+    story.is_classic_with(first, second, parts=[ALL, {"orders": [5]}])
+
+    answer = story.asks_to_join(Consumer("new"))
+
+    assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert story.classic_group.state == "Stable"
+
+
+def test_a_group_in_its_first_rebalance_is_not_upgraded() -> None:
+    story = MixedStory(replace(NO_DELAY, initial_rebalance_delay_ms=3_000))
+    classic = Classic()
+    classic.id = story.asks_to_join_classically(classic).answer.member_id
+    waiting = story.asks_to_join_classically(classic)
+
+    answer = story.asks_to_join(Consumer("new"))
+
+    assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert waiting.waits
+
+
+def test_a_classic_member_that_sends_a_heartbeat_of_the_consumer_protocol_speaks_it_from_then_on() -> None:
+    story, classic, new = _upgraded()
+    story.follows(classic)
+    story.follows(classic)
+    story.beats(new)
+    assert story.group.state == "Stable"
+    over = Consumer(classic.id)
+    over.epoch = classic.generation
+
+    story.beats(over)
+
+    assert story.group.members[classic.id].classic is None
+    assert story.group.classic_members == 0
+    assert story.group.classic_protocols == {}

@@ -1,0 +1,139 @@
+"""One step of a member towards its target, whatever state it is in."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.consumer.member import ConsumerMember, MemberState
+from barnabas.coordinators.group.consumer.reconcile import (
+    Owned,
+    SubscribedTopics,
+    Surroundings,
+    Target,
+    reconciled,
+)
+from support.consumer_group_stories import image_of, topic_id
+
+ORDERS, PAYMENTS = topic_id("orders"), topic_id("payments")
+IMAGE = image_of({"orders": 4, "payments": 4})
+MEMBER = ConsumerMember(id="m", epoch=5, previous_epoch=4, assigned={ORDERS: {0: 3, 1: 5}})
+
+
+def _step(
+    member: ConsumerMember,
+    target: Target,
+    *,
+    owned: Owned = (),
+    names: tuple[str, ...] = ("orders",),
+    changed: bool = False,
+    holders: Mapping[tuple[Uuid, int], str] | None = None,
+) -> ConsumerMember:
+    held = holders or {}
+    around = Surroundings(
+        owned=owned,
+        subscribed=SubscribedTopics(frozenset(names), IMAGE),
+        subscription_changed=changed,
+        holder=lambda topic, partition: held.get((topic, partition)),
+    )
+    return reconciled(member, target, around)
+
+
+def _target(*partitions: int, epoch: int = 6, topic: Uuid = ORDERS) -> Target:
+    return Target(epoch, {topic: frozenset(partitions)})
+
+
+def test_what_stays_keeps_its_epoch_and_what_comes_has_the_new_one() -> None:
+    after = _step(MEMBER, _target(0, 1, 2))
+
+    assert after.assigned == {ORDERS: {0: 3, 1: 5, 2: 6}}
+    assert (after.epoch, after.previous_epoch, after.state) == (6, 5, MemberState.STABLE)
+
+
+def test_a_partition_that_another_holds_is_waited_for() -> None:
+    after = _step(MEMBER, _target(0, 1, 2), holders={(ORDERS, 2): "other"})
+
+    assert after.assigned == MEMBER.assigned
+    assert (after.epoch, after.state) == (6, MemberState.UNRELEASED)
+
+
+def test_what_is_owned_and_not_wanted_is_given_up_in_the_old_epoch() -> None:
+    after = _step(MEMBER, _target(0), owned=[(ORDERS, [0, 1])])
+
+    assert (after.assigned, after.revoking) == ({ORDERS: {0: 3}}, {ORDERS: {1: 5}})
+    assert (after.epoch, after.state) == (5, MemberState.UNREVOKED)
+
+
+def test_what_is_not_owned_any_more_need_not_be_given_up() -> None:
+    after = _step(MEMBER, _target(0), owned=[(ORDERS, [0])])
+
+    assert (after.assigned, after.revoking) == ({ORDERS: {0: 3}}, {})
+    assert (after.epoch, after.state) == (6, MemberState.STABLE)
+
+
+def test_what_a_member_was_giving_up_it_may_have_back() -> None:
+    revokes = replace(
+        MEMBER, state=MemberState.UNREVOKED, assigned={ORDERS: {0: 3}}, revoking={ORDERS: {1: 5}}
+    )
+
+    after = _step(revokes, _target(0, 1, epoch=7), owned=[(ORDERS, [0])], holders={(ORDERS, 1): "m"})
+
+    assert after.assigned == {ORDERS: {0: 3, 1: 7}}
+    assert (after.epoch, after.state) == (7, MemberState.STABLE)
+
+
+def test_a_member_that_has_not_given_up_stays_where_it_is() -> None:
+    revokes = replace(
+        MEMBER, state=MemberState.UNREVOKED, assigned={ORDERS: {0: 3}}, revoking={ORDERS: {1: 5}}
+    )
+
+    assert _step(revokes, _target(0), owned=[(ORDERS, [0, 1])]) is revokes
+    assert _step(revokes, _target(0), owned=None) is revokes
+
+
+def test_topics_that_are_not_subscribed_to_are_not_taken_from_an_old_target() -> None:
+    target = Target(6, {ORDERS: frozenset({0, 1}), PAYMENTS: frozenset({3})})
+
+    after = _step(MEMBER, target, names=("orders",))
+
+    assert after.assigned == MEMBER.assigned
+    assert after.state is MemberState.STABLE
+
+
+def test_a_changed_subscription_gives_up_topics_although_the_target_is_the_old_one() -> None:
+    member = replace(MEMBER, assigned={ORDERS: {0: 3}, PAYMENTS: {2: 5}})
+    target = Target(5, {ORDERS: frozenset({0}), PAYMENTS: frozenset({2})})
+
+    after = _step(member, target, owned=[(PAYMENTS, [2])], changed=True)
+    without = _step(member, target, owned=[], changed=True)
+
+    assert (after.assigned, after.revoking) == ({ORDERS: {0: 3}}, {PAYMENTS: {2: 5}})
+    assert (after.epoch, after.state) == (5, MemberState.UNREVOKED)
+    assert (without.assigned, without.revoking, without.state) == ({ORDERS: {0: 3}}, {}, MemberState.STABLE)
+
+
+def test_a_member_that_gives_up_already_gives_up_more_when_its_subscription_changes() -> None:
+    revokes = replace(
+        MEMBER,
+        state=MemberState.UNREVOKED,
+        assigned={ORDERS: {0: 3}, PAYMENTS: {2: 5}},
+        revoking={ORDERS: {1: 5}, PAYMENTS: {3: 4}},
+    )
+
+    after = _step(revokes, _target(0, epoch=5), owned=[(ORDERS, [0, 1]), (PAYMENTS, [2])], changed=True)
+
+    assert after.assigned == {ORDERS: {0: 3}}
+    assert after.revoking == {ORDERS: {1: 5}, PAYMENTS: {3: 4, 2: 5}}
+
+
+def test_a_member_at_its_target_takes_no_step() -> None:
+    assert _step(MEMBER, _target(0, 1, epoch=5)) is MEMBER
+    assert _step(MEMBER, _target(0, 1, epoch=5), changed=True) is MEMBER
+
+
+def test_partitions_of_a_topic_that_is_gone_are_given_up() -> None:
+    gone = topic_id("gone")
+    member = replace(MEMBER, assigned={gone: {0: 5}})
+
+    after = _step(member, Target(6, {gone: frozenset({0})}), owned=[(gone, [0])], names=("gone",))
+
+    assert after.revoking == {gone: {0: 5}}
