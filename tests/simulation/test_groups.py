@@ -6,9 +6,14 @@ from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.server.broker import Broker
+from barnabas.server.exposition import Dialect
+from barnabas.server.metrics import exposition
+from barnabas.server.metrics_sources import Scrape
+from barnabas.server.observing import sources_of
 from barnabas.sim.world import World
 from support.brokers import running
 from support.group_wire import ClassicMember, ConsumerMember, commit, committed, find_coordinator
+from support.observed import PROCESS
 from support.stories import Client, Stopwatch, client_of, connect, say_goodbye, told, until
 
 AT_ONCE = {"group.initial.rebalance.delay.ms": 0}
@@ -201,3 +206,22 @@ async def test_the_offsets_of_a_deleted_topic_go_with_it(
     await client.delete("orders")
 
     assert await committed(client, "readers") == {("kept", 0): 8}
+
+
+@told(AT_ONCE)
+async def test_groups_and_offsets_are_counted_for_those_who_watch(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders")
+    one = await ClassicMember.of(broker, "readers")
+    await one.join()
+    await one.sync({one.id: b"all"})
+    await commit(client, "others", "orders", 7)
+
+    scrape = Scrape(sources_of(broker, lambda: PROCESS), {})
+    lines = b"".join(exposition(scrape, Dialect.TEXT)).decode().splitlines()
+
+    assert 'barnabas_groups{kind="classic",state="Stable"} 1' in lines
+    assert 'barnabas_groups{kind="classic",state="Empty"} 1' in lines
+    assert "barnabas_committed_offsets 1" in lines
+    assert "barnabas_group_partitions_loading 0" in lines

@@ -37,6 +37,7 @@ def sources_of(broker: Hosted, *listeners: str, committed_offset: int = 10) -> S
         replicas=broker.replicas,
         logs=broker.logs,
         sessions=broker.services.sessions,
+        groups=broker.services.groups,
         image=lambda: broker.services.image,
         committed_offset=lambda: committed_offset,
         process=lambda: PROCESS,

@@ -5,9 +5,11 @@ which is which, and docs/reference/metrics.md is written from it. How lines look
 serves them in metrics_http.py.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from barnabas.coordinators.runtime.host import ShardHost, State
 from barnabas.replication.partition import Partition
 from barnabas.server.exposition import Dialect, Kind, Metric, Sample, end, histogram, labelled, render
 from barnabas.server.metrics_sources import Scrape, Space
@@ -73,6 +75,20 @@ def _directories_online(scrape: Scrape) -> Iterable[Sample]:
 
 def _space(read: Callable[[Space], int]) -> Read:
     return lambda scrape: [Sample(labelled(path=path), read(one)) for path, one in scrape.space.items()]
+
+
+def _hosts(scrape: Scrape) -> list[ShardHost]:
+    return list(scrape.sources.groups.coordinator.hosts.values())
+
+
+def _groups(scrape: Scrape) -> Iterable[Sample]:
+    counted = Counter(
+        (group.kind, group.state)
+        for host in _hosts(scrape)
+        if host.state is State.ACTIVE
+        for group in host.shard.ground.groups.values()
+    )
+    return [Sample(labelled(kind=kind, state=state), count) for (kind, state), count in counted.items()]
 
 
 def _metadata_lag(scrape: Scrape) -> int:
@@ -241,6 +257,23 @@ TABLE: Final[tuple[Row, ...]] = (
         "The size of the disk of a log directory. Missing while the disk does not answer.",
         _space(lambda space: space.total_bytes),
         _PATH,
+    ),
+    # Groups
+    _gauge(
+        "barnabas_groups",
+        "Groups that this broker coordinates.",
+        _groups,
+        ("kind", "state"),
+    ),
+    _gauge(
+        "barnabas_committed_offsets",
+        "Offsets that these groups have committed, one for a partition.",
+        _one(lambda scrape: sum(host.shard.offsets.count for host in _hosts(scrape))),
+    ),
+    _gauge(
+        "barnabas_group_partitions_loading",
+        "Partitions of __consumer_offsets that are being loaded: their groups have to wait.",
+        _one(lambda scrape: sum(host.state is State.LOADING for host in _hosts(scrape))),
     ),
     # Metadata
     _gauge(

@@ -10,6 +10,7 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
 from barnabas.server.exposition import escaped
 from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.groups import Groups
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.request_stats import RequestStats
 from barnabas.storage.manager import LogManager
@@ -46,6 +47,7 @@ class Sources:
     replicas: Replicas
     logs: LogManager
     sessions: FetchSessions
+    groups: Groups
     # What the broker goes by, and the last offset of the metadata log that is committed.
     image: Callable[[], MetadataImage]
     committed_offset: Callable[[], int]

@@ -14,10 +14,10 @@ from barnabas.server.metrics_sources import ProcessFigures, Sources
 from barnabas.server.network.pool import ConnectionPool
 
 
-def metrics_server(broker: Broker, process: Callable[[], ProcessFigures]) -> MetricsServer:
-    """To be started with the address that it listens on. `process` asks the operating system."""
+def sources_of(broker: Broker, process: Callable[[], ProcessFigures]) -> Sources:
+    """Where the numbers of a broker are. `process` asks the operating system."""
     services = broker.services
-    sources = Sources(
+    return Sources(
         version=__version__,
         node_id=services.node_id,
         cluster_id=services.cluster_id,
@@ -26,14 +26,19 @@ def metrics_server(broker: Broker, process: Callable[[], ProcessFigures]) -> Met
         replicas=broker.replicas,
         logs=broker.logs,
         sessions=services.sessions,
+        groups=services.groups,
         image=lambda: services.image,
         committed_offset=lambda: _committed_offset(broker),
         process=process,
     )
-    space = DiskSpace(broker.logs, services.executor, services.tasks)
+
+
+def metrics_server(broker: Broker, process: Callable[[], ProcessFigures]) -> MetricsServer:
+    """To be started with the address that it listens on."""
+    space = DiskSpace(broker.logs, broker.services.executor, broker.services.tasks)
     return MetricsServer(
         pages(
-            sources,
+            sources_of(broker, process),
             space,
             unhealthy=lambda: what_is_wrong(broker),
             unready=lambda: what_is_wrong(broker) or what_is_missing(broker),

@@ -130,8 +130,9 @@ def _consumer_refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
 
 
 def refuse_join(body: JoinGroupRequest, version: int, code: ErrorCode) -> JoinGroupResponse:
+    protocol = None if version >= _NO_PROTOCOL_FROM else ""
     return JoinGroupResponse(
-        error_code=code, protocol_name="", leader="", member_id=body.member_id, members=[]
+        error_code=code, protocol_name=protocol, leader="", member_id=body.member_id, members=[]
     )
 
 
