@@ -23,8 +23,16 @@ from support.prometheus_text import Family, read_exposition
 
 async def busy() -> Sources:
     """Something of everything."""
-    image = image_of({"orders": [partition_image()] * 2, "shared": [partition_image(replicas=(1, 2))]})
+    image = image_of(
+        {
+            "orders": [partition_image()] * 2,
+            "shared": [partition_image(replicas=(1, 2))],
+            "__consumer_offsets": [partition_image()],
+        }
+    )
     broker = await hosted(image)
+    broker.services.groups.start(image)
+    broker.services.groups.host_of("readers").shard.classic.new("readers")
     log = broker.log("orders", 1)
     put(log, b"a", b"b", b"c")
     send(log, 7, 0, txn=True)
@@ -61,7 +69,7 @@ async def test_partitions_are_shown_as_their_logs_are() -> None:
     assert value(families, "barnabas_log_end_offset", **where) == 4
     assert value(families, "barnabas_log_size_bytes", **where) == log.size > 0
     assert value(families, "barnabas_log_segments", **where) == 2
-    assert len(families["barnabas_log_end_offset"].samples) == 3
+    assert len(families["barnabas_log_end_offset"].samples) == 4
 
 
 @on_a_loop
@@ -73,8 +81,8 @@ async def test_partitions_are_counted_by_how_they_are() -> None:
 
     families = read_exposition(lines_of(sources))
 
-    assert value(families, "barnabas_partitions") == 3
-    assert value(families, "barnabas_partitions_led") == 3
+    assert value(families, "barnabas_partitions") == 4
+    assert value(families, "barnabas_partitions_led") == 4
     assert value(families, "barnabas_partitions_offline") == 1
     assert value(families, "barnabas_partitions_under_replicated") == 0
     assert value(families, "barnabas_partitions_under_min_isr") == 0
