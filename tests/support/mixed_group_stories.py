@@ -98,7 +98,7 @@ class MixedStory(ConsumerStory):
                 **said,
             }
         )
-        caller = Caller("classic", HOST, version)
+        caller = Caller("client", HOST, version)
         return self.stage.ask(lambda to, now: self.shard.join(request, caller, to, now))
 
     def joins_classically(self, member: Classic) -> Classic:
@@ -127,7 +127,7 @@ class MixedStory(ConsumerStory):
                 **said,
             }
         )
-        caller = Caller("classic", HOST, 5)
+        caller = Caller("client", HOST, 5)
         return self.stage.ask(lambda to, now: self.shard.sync(request, caller, to, now))
 
     def syncs(self, member: Classic, parts: Mapping[str, bytes] | None = None) -> Classic:
@@ -153,7 +153,7 @@ class MixedStory(ConsumerStory):
                 **said,
             }
         )
-        caller = Caller("classic", HOST, 4)
+        caller = Caller("client", HOST, 4)
         return self.stage.ask(lambda to, now: self.shard.heartbeat(request, caller, to, now)).error
 
     def follows(self, *members: Classic) -> None:
@@ -166,7 +166,7 @@ class MixedStory(ConsumerStory):
         request = LeaveGroupRequest(group_id=self.group_id, members=list(identities))
         if version < 3:
             request = LeaveGroupRequest(group_id=self.group_id, member_id=identities[0].member_id)
-        caller = Caller("classic", HOST, version)
+        caller = Caller("client", HOST, version)
         return self.stage.ask(lambda to, now: self.shard.leave(request, caller, to, now)).answer
 
     def is_classic_with(self, *members: Classic, parts: list[Parts]) -> None:

@@ -13,6 +13,14 @@ from barnabas.coordinators.group.classic.answers import join_refused, sync_refus
 from barnabas.coordinators.group.classic.checks import check_join, check_sync
 from barnabas.coordinators.group.classic.leaves import leaving_members, left
 from barnabas.coordinators.group.consumer.checks import check_room, known_instance
+from barnabas.coordinators.group.consumer.classic_checks import (
+    PROTOCOL_TYPE,
+    check_generation,
+    check_protocol,
+    check_protocols,
+    classic_member,
+    leaving_member,
+)
 from barnabas.coordinators.group.consumer.embedded import (
     owned_partitions,
     read_subscription,
@@ -36,13 +44,11 @@ from barnabas.protocol.messages.classic_groups import (
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
-    MemberIdentity,
     SyncGroupRequest,
     SyncGroupResponse,
 )
 from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
 
-_PROTOCOL_TYPE: Final = "consumer"
 _ID_REQUIRED_FROM: Final = 4
 
 
@@ -67,7 +73,7 @@ class ClassicMembers:
         member_id = request.member_id or self._ground.new_member_id()
         try:
             check_room(group, member_id, self._ground.settings.consumer_size_max)
-            _check_protocols(group, request)
+            check_protocols(group, request)
             if _must_come_back(request, caller.version):
                 return answered(to, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
             return self._join(group, request, member_id, caller, to, now)
@@ -123,9 +129,9 @@ class ClassicMembers:
     ) -> Outcome:
         try:
             check_sync(request, caller.version)
-            member = _classic_member(group, request.member_id, request.group_instance_id)
-            _check_generation(member, request.generation_id)
-            _check_protocol(member, request)
+            member = classic_member(group, request.member_id, request.group_instance_id)
+            check_generation(member, request.generation_id)
+            check_protocol(member, request)
             if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED:
                 self._await_join(group, member, now)
                 raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS, f"Group {group.id} has a new assignment.")
@@ -145,8 +151,8 @@ class ClassicMembers:
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, to: ReplyTo, now: Now) -> Outcome:
         code = ErrorCode.NONE
         try:
-            member = _classic_member(group, request.member_id, request.group_instance_id)
-            _check_generation(member, request.generation_id)
+            member = classic_member(group, request.member_id, request.group_instance_id)
+            check_generation(member, request.generation_id)
         except GroupError as error:
             return answered(to, HeartbeatResponse(error_code=error.code))
         self._begin_session(group, member, now)
@@ -163,7 +169,7 @@ class ClassicMembers:
         members: dict[str, ConsumerMember] = {}
         for identity in identities:
             try:
-                member = _leaving_member(group, identity)
+                member = leaving_member(group, identity)
                 members[member.id] = member
                 codes.append(ErrorCode.NONE)
             except GroupError as error:
@@ -216,6 +222,10 @@ def _told(
 ) -> ConsumerMember:
     # Version 0 has one timeout for both.
     timeout_ms = request.rebalance_timeout_ms if caller.version > 0 else request.session_timeout_ms
+    # Of a name that is there twice the first counts.
+    protocols: dict[str, bytes] = {}
+    for one in request.protocols:
+        protocols.setdefault(one.name, one.metadata)
     told = replace(
         member,
         instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
@@ -225,9 +235,7 @@ def _told(
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         topics=tuple(sorted(set(subscription.topics))),
         regex="",
-        classic=ClassicSide(
-            request.session_timeout_ms, tuple((one.name, one.metadata) for one in request.protocols)
-        ),
+        classic=ClassicSide(request.session_timeout_ms, tuple(protocols.items())),
     )
     return member if told == member else told
 
@@ -237,55 +245,9 @@ def _joined(member: ConsumerMember) -> JoinGroupResponse:
     return JoinGroupResponse(
         member_id=member.id,
         generation_id=member.epoch,
-        protocol_type=_PROTOCOL_TYPE,
+        protocol_type=PROTOCOL_TYPE,
         protocol_name=member.classic.protocols[0][0],
     )
-
-
-def _check_protocols(group: ConsumerGroup, request: JoinGroupRequest) -> None:
-    """There must be one that all members of the classic protocol know."""
-    if request.protocol_type == _PROTOCOL_TYPE and any(
-        group.classic_protocols.get(one.name, 0) == group.classic_members for one in request.protocols
-    ):
-        return
-    raise GroupError(
-        ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {group.id} supports none of the member's protocols."
-    )
-
-
-def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    if instance_id is None:
-        member = group.member(member_id)
-    else:
-        member = known_instance(group, instance_id, member_id)
-    if member.classic is None:
-        raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.id} speaks the consumer protocol.")
-    return member
-
-
-def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
-    if identity.group_instance_id is None:
-        return group.member(identity.member_id)
-    # An administrator does not know the member's id.
-    member_id = identity.member_id or group.static.get(identity.group_instance_id, "")
-    return known_instance(group, identity.group_instance_id, member_id)
-
-
-def _check_generation(member: ConsumerMember, generation: int) -> None:
-    if generation != member.epoch:
-        raise GroupError(
-            ErrorCode.ILLEGAL_GENERATION,
-            f"Generation {generation} is not the member's epoch, {member.epoch}.",
-        )
-
-
-def _check_protocol(member: ConsumerMember, request: SyncGroupRequest) -> None:
-    assert member.classic is not None
-    name, _ = member.classic.protocols[0]
-    if request.protocol_type not in (None, _PROTOCOL_TYPE) or request.protocol_name not in (None, name):
-        raise GroupError(
-            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member.id} joined with {_PROTOCOL_TYPE}, {name}."
-        )
 
 
 def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:

@@ -265,3 +265,14 @@ def test_a_member_that_has_to_give_up_partitions_is_told_to_join() -> None:
     story.group.put_member(replace(member, state=MemberState.UNREVOKED))
 
     assert story.beats_classically(classic) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_protocol_that_is_named_twice_counts_once() -> None:
+    story = MixedStory()
+    story.joins("consumer")
+    twice = [JoinGroupRequestProtocol(name="range", metadata=Classic().metadata())] * 2
+
+    story.asks_to_join_classically(Classic("first"), protocols=twice)
+
+    assert story.group.classic_protocols == {"range": 1}
+    assert story.asks_to_join_classically(Classic("second")).error is ErrorCode.NONE

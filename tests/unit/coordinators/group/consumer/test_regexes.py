@@ -168,7 +168,7 @@ def test_a_topic_is_new_only_once() -> None:
     member = story.joins("a", topics=None, regex="orders.*")
     story.waits(11_000, member)
     story.has_topics({**TOPICS, "new": 1})
-    story.waits(11_000, member)
+    story.waits(13_000, member)
     before = len(story.stage.records)
 
     story.has_topics({**TOPICS, "new": 2})
