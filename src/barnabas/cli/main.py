@@ -25,6 +25,7 @@ COMMANDS = {
     "dump-log": "what is in the files of a log: kafka-dump-log.sh",
     "topics": "make, list, describe, grow and delete topics: kafka-topics.sh",
     "configs": "settings of topics, brokers and others: kafka-configs.sh",
+    "consumer-groups": "groups of consumers and their offsets: kafka-consumer-groups.sh",
     "get-offsets": "where partitions begin and end: kafka-get-offsets.sh",
     "log-dirs": "what the brokers' directories hold: kafka-log-dirs.sh",
     "cluster": "a cluster's id and its nodes: kafka-cluster.sh",

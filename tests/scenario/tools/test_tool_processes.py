@@ -37,7 +37,7 @@ def test_a_tool_starts_asks_and_ends_in_a_blink(broker: OurBroker) -> None:
 
 
 def test_help_needs_no_client() -> None:
-    names = ("topics", "configs", "get-offsets", "log-dirs", "broker-api-versions")
+    names = ("topics", "configs", "consumer-groups", "get-offsets", "log-dirs", "broker-api-versions")
     program = (
         "import sys\nfrom barnabas.cli.main import main\n"
         "try: main([sys.argv[1], '--help'])\nexcept SystemExit: pass\n"

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     )
     from barnabas.client.admin.describing import PartitionDescription, TopicDescription
     from barnabas.client.admin.features import FeaturesDescription, FeatureUpdate, LevelRange, UpgradeType
+    from barnabas.client.admin.group_descriptions import GroupDescription, MemberDescription
+    from barnabas.client.admin.group_offsets import CommittedOffset
+    from barnabas.client.admin.groups import GroupListing, GroupState, GroupType
     from barnabas.client.admin.log_dirs import LogDir, ReplicaLog
     from barnabas.client.admin.offsets import ListedOffset, OffsetSpec
     from barnabas.client.admin.quorum import QuorumDescription, QuorumEndpoint, QuorumReplica
@@ -49,6 +52,9 @@ _HOMES = {
     ),
     "describing": ("AclOperation", "PartitionDescription", "TopicDescription"),
     "features": ("FeatureUpdate", "FeaturesDescription", "LevelRange", "UpgradeType"),
+    "group_descriptions": ("GroupDescription", "MemberDescription"),
+    "group_offsets": ("CommittedOffset",),
+    "groups": ("GroupListing", "GroupState", "GroupType"),
     "log_dirs": ("LogDir", "ReplicaLog"),
     "offsets": ("ListedOffset", "OffsetSpec"),
     "quorum": ("QuorumDescription", "QuorumEndpoint", "QuorumReplica"),
@@ -66,6 +72,7 @@ __all__ = [
     "BrokerVersions",
     "ClusterDescription",
     "ClusterNode",
+    "CommittedOffset",
     "ConfigChange",
     "ConfigEntry",
     "ConfigOperation",
@@ -74,9 +81,14 @@ __all__ = [
     "CreatedTopic",
     "FeatureUpdate",
     "FeaturesDescription",
+    "GroupDescription",
+    "GroupListing",
+    "GroupState",
+    "GroupType",
     "LevelRange",
     "ListedOffset",
     "LogDir",
+    "MemberDescription",
     "NewPartitions",
     "NewTopic",
     "OffsetSpec",

@@ -1,4 +1,4 @@
-"""The admin client: topics, settings, offsets, log directories, and what the cluster says of itself.
+"""The admin client: topics, settings, offsets, groups, log directories, and what the cluster says of itself.
 
     async with Admin(bootstrap_servers="localhost:9092") as admin:
         await admin.create_topic("orders", partitions=3, settings={"retention.ms": 1000})
@@ -12,8 +12,6 @@ its id (Uuid). What calls return is declared beside the family that they belong 
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import TypeAlias
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import (
@@ -28,7 +26,7 @@ from barnabas.client.admin import (
     records,
     topics,
 )
-from barnabas.client.admin.call import Call, all_of, only
+from barnabas.client.admin.call import all_of, only
 from barnabas.client.admin.cluster import BrokerVersions, ClusterDescription, EndpointType
 from barnabas.client.admin.configs import (
     ConfigChange,
@@ -40,11 +38,11 @@ from barnabas.client.admin.configs import (
 from barnabas.client.admin.describing import PAGE_PARTITIONS, TopicDescription
 from barnabas.client.admin.elections import ElectionType
 from barnabas.client.admin.features import FeaturesDescription, FeatureUpdate
+from barnabas.client.admin.group_calls import GroupCalls, TopicPartitionLike
 from barnabas.client.admin.log_dirs import LogDir
 from barnabas.client.admin.offsets import IsolationLevel, ListedOffset
 from barnabas.client.admin.quorum import QuorumDescription
 from barnabas.client.admin.records import ProducerDescription
-from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.admin.topics import (
     DEFAULT,
     CreatedTopic,
@@ -53,45 +51,11 @@ from barnabas.client.admin.topics import (
     Topic,
     TopicListing,
 )
-from barnabas.client.cluster import Cluster
-from barnabas.client.ports import ClientPorts
-from barnabas.client.settings import parse_settings_of
-
-TopicPartitionLike: TypeAlias = TopicPartition | tuple[str, int]
 
 
-class Admin:
-    """Started by start() or `async with`. Calls may be made at the same time."""
-
-    def __init__(
-        self,
-        settings: Mapping[str, object] | None = None,
-        /,
-        *,
-        ports: ClientPorts | None = None,
-        **named: object,
-    ) -> None:
-        self.settings = parse_settings_of(AdminSettings, settings, named)
-        self.cluster = Cluster(self.settings, ports)
-
-    async def start(self) -> None:
-        await self.cluster.start()
-
-    async def close(self) -> None:
-        """Calls that are under way end with Closed."""
-        await self.cluster.close()
-
-    async def __aenter__(self) -> "Admin":
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    def _call(self, timeout_ms: float | None) -> Call:
-        return Call(self.cluster, timeout_ms=timeout_ms, retries=self.settings.retries)
+class Admin(GroupCalls):
+    """Started by start() or `async with`. Calls may be made at the same time; those about groups are in
+    group_calls.py."""
 
     # Topics
 
@@ -257,6 +221,16 @@ class Admin:
         """The offset of an OffsetSpec, or of a time in milliseconds, in each partition."""
         specs = {TopicPartition(*tp): spec for tp, spec in wanted.items()}
         return all_of(await offsets.list_offsets(self._call(timeout_ms), specs, isolation=isolation))
+
+    async def first_record_times(
+        self, wanted: Mapping[TopicPartition, int], *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int | None]:
+        """The timestamp (ms, -1: none) of the first record at or after an offset; None if none follows."""
+        # Late: it reads batches, and nothing else here does.
+        from barnabas.client.admin import record_times
+
+        from_offsets = {TopicPartition(*tp): offset for tp, offset in wanted.items()}
+        return all_of(await record_times.first_times(self._call(timeout_ms), from_offsets))
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: float | None = None

@@ -107,10 +107,21 @@ class Call:
                 raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, about=f"broker {node}", message=why)
         return await self.cluster.connection(node)
 
-    async def ask(self, key: ApiKey, make: Callable[[Spoken], object], node: int | None = None) -> Any:
-        """Send what `make` makes for the version that is spoken, once, and return the answer."""
+    async def ask(
+        self,
+        key: ApiKey,
+        make: Callable[[Spoken], object],
+        node: int | None = None,
+        *,
+        newest: int | None = None,
+    ) -> Any:
+        """Send what `make` makes for the version that is spoken, once, and return the answer.
+
+        With `newest` no later version is spoken, because later ones say it in another way.
+        """
         connection = await self.connection(node)
-        spoken = Spoken(connection, key, connection.version_of(key))
+        version = connection.version_of(key)
+        spoken = Spoken(connection, key, version if newest is None else min(version, newest))
         request = make(spoken)
         try:
             # Not the rest of the call's time: an answer that is late for one call is no reason to close a

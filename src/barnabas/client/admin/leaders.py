@@ -36,7 +36,7 @@ async def ask_leaders(
     """
 
     async def attempt(pending: list[TopicPartition]) -> dict[TopicPartition, Outcome[V]]:
-        shares, found = await _shares(call, pending, node)
+        shares, found = await shares_of(call, pending, node)
         asked: dict[int, asyncio.Task[Mapping[TopicPartition, Outcome[V]]]] = {}
         async with asyncio.TaskGroup() as group:
             for leader, share in shares.items():
@@ -57,7 +57,7 @@ async def _ask(
         return dict.fromkeys(share, error)
 
 
-async def _shares(
+async def shares_of(
     call: Call, pending: list[TopicPartition], node: int | None
 ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, Outcome[Any]]]:
     """Partitions by leader, and why some have none."""

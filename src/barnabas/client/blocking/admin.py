@@ -37,8 +37,20 @@ class Admin(Blocking[AsyncAdmin]):
     list_config_resources = mirrored(AsyncAdmin.list_config_resources)
 
     list_offsets = mirrored(AsyncAdmin.list_offsets)
+    first_record_times = mirrored(AsyncAdmin.first_record_times)
     delete_records = mirrored(AsyncAdmin.delete_records)
     describe_producers = mirrored(AsyncAdmin.describe_producers)
+
+    list_groups = mirrored(AsyncAdmin.list_groups)
+    describe_group = mirrored(AsyncAdmin.describe_group)
+    describe_groups = mirrored(AsyncAdmin.describe_groups)
+    delete_group = mirrored(AsyncAdmin.delete_group)
+    delete_groups = mirrored(AsyncAdmin.delete_groups)
+    list_group_offsets = mirrored(AsyncAdmin.list_group_offsets)
+    list_group_offsets_of = mirrored(AsyncAdmin.list_group_offsets_of)
+    alter_group_offsets = mirrored(AsyncAdmin.alter_group_offsets)
+    delete_group_offsets = mirrored(AsyncAdmin.delete_group_offsets)
+    remove_group_members = mirrored(AsyncAdmin.remove_group_members)
 
     describe_cluster = mirrored(AsyncAdmin.describe_cluster)
     api_versions = mirrored(AsyncAdmin.api_versions)

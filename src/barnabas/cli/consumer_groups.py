@@ -1,0 +1,240 @@
+"""`barnabas consumer-groups`: list, describe, reset and delete groups, as kafka-consumer-groups.sh does it.
+
+Flags, output and exit codes are its: what a broker refuses is printed on stdout and ends with 0. With --json
+it is on stderr and ends with 1. Groups, topics and partitions are in the order of their names where Kafka
+prints in the order of a hash map. --lag-seconds is ours.
+"""
+
+from typing import Final
+
+from barnabas.cli import option_parser
+from barnabas.cli.option_parser import Options, long
+from barnabas.cli.tool import add_client_options, admin_settings, note, print_json, reason, run_async, started
+
+Parser = option_parser.Parser
+
+_FAILED: Final = "Executing consumer group command failed due to "
+_TIMEOUT_MS: Final = 30_000
+_ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
+_SCENARIOS: Final = (
+    "to-offset",
+    "to-datetime",
+    "by-duration",
+    "to-earliest",
+    "to-latest",
+    "to-current",
+    "shift-by",
+    "from-file",
+)
+# What may be given with some actions only, as the parser of Kafka's tool knows it.
+_AVAILABLE: Final = {
+    "members": ("describe",),
+    "verbose": ("describe",),
+    "offsets": ("describe",),
+    "lag-seconds": ("describe",),
+    "state": ("describe", "list"),
+    "type": ("list",),
+}
+_NOTHING_IS_DONE: Final = (
+    "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command will"
+    " require either --dry-run or --execute to be specified. You should add the --dry-run option explicitly"
+    " if you are scripting this command and want to keep the current default behavior without prompting."
+)
+
+
+def arguments(parser: option_parser.Parser) -> None:
+    parser.about = "List, describe and delete consumer groups, and set their offsets anew."
+    add_client_options(parser, required=False)
+    parser.flag("list", "Print the names of groups.")
+    parser.flag("describe", "Print how far groups are, who is in them, or what state they are in.")
+    parser.flag("delete", "Delete groups that have no members, with their offsets.")
+    parser.flag("reset-offsets", "Set the offsets of groups that have no members.")
+    parser.flag("delete-offsets", "Delete the offsets of a group in topics that it is not subscribed to.")
+    parser.option(
+        "validate-regex", "Say whether brokers take this regular expression (RE2) for topics.", value="regex"
+    )
+    parser.option("group", "The group. May be given several times.", value="group", many=True)
+    parser.flag("all-groups", "All groups of consumers.")
+    parser.option(
+        "timeout",
+        f"How long each call to the cluster may take, in ms. ({_TIMEOUT_MS})",
+        value="ms",
+        convert=long,
+        default=_TIMEOUT_MS,
+    )
+    _describe_arguments(parser)
+    _reset_arguments(parser)
+
+
+def _describe_arguments(parser: option_parser.Parser) -> None:
+    parser.flag("offsets", "With --describe: how far groups are in every partition. That is the default.")
+    parser.flag("members", "With --describe: the members of groups.")
+    parser.option(
+        "state",
+        "With --describe: the state of groups. With --list: print it, and only groups in these states.",
+        value="states",
+        value_optional=True,
+    )
+    parser.option(
+        "type",
+        "With --list: print the type of groups, and only those of these types: classic, consumer.",
+        value="types",
+        value_optional=True,
+    )
+    parser.flag("verbose", "With --describe: more columns.")
+    parser.flag(
+        "lag-seconds",
+        "With --describe: a column with the age of the first record that the group has not read.",
+    )
+
+
+def _reset_arguments(parser: option_parser.Parser) -> None:
+    parser.option(
+        "topic",
+        "With --reset-offsets and --delete-offsets: a topic, or some of its partitions: orders:0,2. May be"
+        " given several times.",
+        value="topic",
+        many=True,
+    )
+    parser.flag("all-topics", "With --reset-offsets: all topics that the group has offsets in.")
+    parser.flag("dry-run", "With --reset-offsets: only print the new offsets. That is the default.")
+    parser.flag("execute", "With --reset-offsets: set them.")
+    parser.flag("export", "With --reset-offsets: print them as CSV, for --from-file.")
+    parser.option("to-offset", "Reset to this offset.", value="offset", convert=long)
+    parser.option("from-file", "Reset to the offsets in this file of CSV.", value="file")
+    parser.option(
+        "to-datetime",
+        "Reset to the first record since then: YYYY-MM-DDThh:mm:ss.sss, in UTC unless a zone follows.",
+        value="datetime",
+    )
+    parser.option("by-duration", "Reset to the first record since so long ago: PnDTnHnMnS.", value="duration")
+    parser.flag("to-earliest", "Reset to where the log begins.")
+    parser.flag("to-latest", "Reset to where the log ends.")
+    parser.flag("to-current", "Reset to where the group is; to where the log ends if it is nowhere.")
+    parser.option("shift-by", "Reset by so many records forth, or back.", value="number", convert=long)
+
+
+def run(options: Options) -> int:
+    action = _check(options)
+    if action == "validate-regex":
+        return _validate(options)
+    return run_async(_main(options, action))
+
+
+def _validate(options: Options) -> int:
+    from barnabas.cli.group.regular_expressions import fault_of
+
+    fault, text = fault_of(options.validate_regex), options.validate_regex
+    if options.json:
+        print_json({"regex": text, "valid": fault is None, "error": fault})
+    elif fault is None:
+        print(f"The regular expression `{text}` is valid.")
+    else:
+        print(f"The regular expression `{text}` is invalid: {fault}.")
+    return 0
+
+
+# What fits together
+
+
+def _check(options: Options) -> str:
+    """The action; the program ends if the options do not fit together. In the order of Kafka's checks."""
+    parser = options.parser
+    for name, actions in _AVAILABLE.items():
+        if options.given(name) and not any(options.given(action) for action in actions):
+            parser.fail(f"Option(s) [{name}] are unavailable given other options on the command line")
+    if not options.given("validate-regex"):
+        parser.require(options, "bootstrap-server")
+    if options.describe:
+        _check_describe(options)
+    if options.delete:
+        _check_groups(options, "delete")
+        if options.topic:
+            parser.fail(
+                "The consumer does not support topic-specific offset deletion from a consumer group.",
+                usage=True,
+            )
+    if options.delete_offsets and not (options.group and options.topic):
+        parser.fail("Option [delete-offsets] takes the following options: [group], [topic]", usage=True)
+    if options.reset_offsets:
+        _check_reset(options)
+    parser.refuse_with(options, "group", ["all-groups", "list"])
+    parser.refuse_with(options, "topic", ["list", "describe"])
+    asked = [action for action in _ACTIONS if options.given(action)]
+    if len(asked) != 1:
+        names = ", ".join(f"--{action}" for action in _ACTIONS)
+        parser.fail(f"Command must include exactly one action: {names}", usage=True)
+    return asked[0]
+
+
+def _check_groups(options: Options, action: str) -> None:
+    if not options.group and not options.all_groups:
+        options.parser.fail(
+            f"Option [{action}] takes one of these options: [group], [all-groups]", usage=True
+        )
+
+
+def _check_describe(options: Options) -> None:
+    parser = options.parser
+    _check_groups(options, "describe")
+    if sum(options.given(name) for name in ("members", "offsets", "state")) > 1:
+        parser.fail(
+            "Option [describe] takes at most one of these options: [members], [offsets], [state]", usage=True
+        )
+    if options.state:
+        parser.fail("Option [describe] does not take a value for [state]", usage=True)
+    parser.refuse_with(options, "lag-seconds", ["members", "state"])
+
+
+def _check_reset(options: Options) -> None:
+    parser = options.parser
+    if options.dry_run and options.execute:
+        parser.fail("Option [reset-offsets] only accepts one of [execute] and [dry-run]", usage=True)
+    if not options.dry_run and not options.execute:
+        note(_NOTHING_IS_DONE)
+    _check_groups(options, "reset-offsets")
+    for name in _SCENARIOS:
+        parser.refuse_with(options, name, [other for other in _SCENARIOS if other != name])
+    if not options.all_topics and not options.topic and not options.given("from-file"):
+        parser.fail("One of the reset scopes should be defined: --all-topics, --topic.", usage=True)
+    if not any(options.given(name) for name in _SCENARIOS):
+        names = ", ".join(f"[{name}]" for name in _SCENARIOS)
+        parser.fail(
+            f"Option '[reset-offsets]' requires one of the following scenarios: [{names}]", usage=True
+        )
+
+
+# At work
+
+
+async def _main(options: Options, action: str) -> int:
+    from barnabas.base.errors import BarnabasError
+    from barnabas.cli.group import actions, deleting
+    from barnabas.cli.group.failures import CommandFailed, Misused
+    from barnabas.client.admin.admin import Admin
+
+    do = {
+        "list": actions.list_groups,
+        "describe": actions.describe,
+        "delete": deleting.delete,
+        "reset-offsets": actions.reset_offsets,
+        "delete-offsets": deleting.delete_offsets,
+    }[action]
+    try:
+        async with started(Admin(admin_settings(options))) as admin:
+            return await do(admin, options)
+    except Misused as error:
+        options.parser.fail(str(error), usage=True)
+    except CommandFailed as error:
+        return _failed(options, str(error), code=0)
+    except BarnabasError as error:
+        # Nobody answered, which Kafka's tool ends with 0 as well. A script should be able to tell.
+        return _failed(options, reason(error), code=1)
+
+
+def _failed(options: Options, why: str, *, code: int) -> int:
+    if options.json:
+        note(f"Error: {_FAILED}{why}")
+        return 1
+    print(f"\nError: {_FAILED}{why}")
+    return code

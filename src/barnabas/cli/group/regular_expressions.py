@@ -1,0 +1,35 @@
+"""Whether a regular expression for topics is one that brokers take: RE2's, by google-re2.
+
+Kafka uses RE2/J, which has other words for what is wrong. They are used here.
+"""
+
+from typing import Final
+
+# How RE2's messages begin, and what RE2/J says for the same.
+_SAID: Final = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "unexpected )": "regexp/syntax: internal error",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+}
+
+
+def fault_of(expression: str) -> str | None:
+    """What is wrong with it, or None."""
+    import re2  # type: ignore[import-untyped]
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(expression, options)
+    except re2.error as error:
+        [told] = error.args
+        text = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+        kind = text.partition(": ")[0]
+        return _SAID.get(kind, kind)
+    return None

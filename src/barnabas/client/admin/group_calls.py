@@ -1,0 +1,156 @@
+"""The calls of the admin client about groups: what Admin inherits from here.
+
+A group is named by its id. Coordinators that are loading or have moved are waited for and looked up again.
+What they return is declared in groups.py, group_descriptions.py and group_offsets.py, which are loaded by the
+calls: most tools have nothing to do with groups.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.call import K, Outcome, V, all_of, only
+from barnabas.client.admin.lifetime import AdminLifetime
+from barnabas.client.errors import Refused
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.group_descriptions import GroupDescription
+    from barnabas.client.admin.group_offsets import CommittedOffset
+    from barnabas.client.admin.groups import GroupListing, GroupState, GroupType
+
+TopicPartitionLike: TypeAlias = TopicPartition | tuple[str, int]
+
+
+class GroupCalls(AdminLifetime):
+    async def list_groups(
+        self,
+        *,
+        states: "Collection[GroupState]" = (),
+        types: "Collection[GroupType]" = (),
+        timeout_ms: float | None = None,
+    ) -> "dict[str, GroupListing]":
+        """By name, in their order: all, or those in these states and of these types."""
+        from barnabas.client.admin import groups
+
+        return await groups.list_all(self._call(timeout_ms), states=states, types=types)
+
+    async def describe_group(
+        self, group: str, *, operations: bool = False, timeout_ms: float | None = None
+    ) -> "GroupDescription":
+        """Of a group of either protocol. Refused with GROUP_ID_NOT_FOUND if there is none."""
+        from barnabas.client.admin import group_descriptions
+
+        call = self._call(timeout_ms)
+        return only(await group_descriptions.describe(call, [group], operations=operations))
+
+    async def describe_groups(
+        self, wanted: Iterable[str], *, operations: bool = False, timeout_ms: float | None = None
+    ) -> "dict[str, GroupDescription]":
+        from barnabas.client.admin import group_descriptions
+
+        call = self._call(timeout_ms)
+        return all_of(await group_descriptions.describe(call, wanted, operations=operations))
+
+    async def delete_group(self, group: str, *, timeout_ms: float | None = None) -> None:
+        """With its offsets. Only one without members can be deleted."""
+        from barnabas.client.admin import groups
+
+        only(await groups.delete(self._call(timeout_ms), [group]))
+
+    async def delete_groups(self, wanted: Iterable[str], *, timeout_ms: float | None = None) -> None:
+        from barnabas.client.admin import groups
+
+        all_of(await groups.delete(self._call(timeout_ms), wanted))
+
+    # Offsets of groups
+
+    async def list_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartitionLike] | None = None,
+        *,
+        require_stable: bool = False,
+        timeout_ms: float | None = None,
+    ) -> "dict[TopicPartition, CommittedOffset | None]":
+        """What it has committed; in these partitions, None where it has not.
+
+        With `require_stable` it is waited for transactions that have offsets of the group in them.
+        """
+        from barnabas.client.admin import group_offsets
+
+        wanted = {group: partitions}
+        call = self._call(timeout_ms)
+        return only(await group_offsets.fetch(call, _named(wanted), require_stable=require_stable))
+
+    async def list_group_offsets_of(
+        self,
+        wanted: Iterable[str] | Mapping[str, Iterable[TopicPartitionLike] | None],
+        *,
+        require_stable: bool = False,
+        timeout_ms: float | None = None,
+    ) -> "dict[str, dict[TopicPartition, CommittedOffset | None]]":
+        """The same for several groups; a mapping names the partitions that are wanted of each."""
+        from barnabas.client.admin import group_offsets
+
+        chosen = dict(wanted) if isinstance(wanted, Mapping) else dict.fromkeys(wanted)
+        call = self._call(timeout_ms)
+        return all_of(await group_offsets.fetch(call, _named(chosen), require_stable=require_stable))
+
+    async def alter_group_offsets(
+        self,
+        group: str,
+        offsets: "Mapping[TopicPartition, int | CommittedOffset]",
+        *,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Let the group go on elsewhere. Only without members; a group that is not there is made."""
+        from barnabas.client.admin import group_offsets
+
+        chosen = {
+            TopicPartition(*tp): group_offsets.CommittedOffset(offset=each) if isinstance(each, int) else each
+            for tp, each in offsets.items()
+        }
+        _all_or_group(group, await group_offsets.commit(self._call(timeout_ms), group, chosen))
+
+    async def delete_group_offsets(
+        self, group: str, partitions: Iterable[TopicPartitionLike], *, timeout_ms: float | None = None
+    ) -> None:
+        """Only of topics that no member subscribes to. What was never committed is deleted, too."""
+        from barnabas.client.admin import group_offsets
+
+        tps = [TopicPartition(*tp) for tp in partitions]
+        _all_or_group(group, await group_offsets.delete(self._call(timeout_ms), group, tps))
+
+    # Members of groups
+
+    async def remove_group_members(
+        self,
+        group: str,
+        *,
+        members: Iterable[str] = (),
+        instances: Iterable[str] = (),
+        reason: str | None = None,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Put members out, by their ids, and static ones by their instances. They may join again."""
+        from barnabas.client.admin.group_members import MemberKey, remove
+
+        keys = [MemberKey(each) for each in members]
+        keys += [MemberKey(instance_id=each) for each in instances]
+        _all_or_group(group, await remove(self._call(timeout_ms), group, keys, reason=reason))
+
+
+def _named(
+    wanted: Mapping[str, Iterable[TopicPartitionLike] | None],
+) -> dict[str, list[TopicPartition] | None]:
+    return {
+        group: None if tps is None else [TopicPartition(*tp) for tp in tps] for group, tps in wanted.items()
+    }
+
+
+def _all_or_group(group: str, outcomes: Mapping[K, Outcome[V]]) -> dict[K, V]:
+    """All values. What was refused to the group as a whole is raised once, not for each of the things."""
+    for outcome in outcomes.values():
+        if isinstance(outcome, Refused) and outcome.about == f"group {group}":
+            raise outcome
+    return all_of(outcomes)

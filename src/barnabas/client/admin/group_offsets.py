@@ -1,0 +1,198 @@
+"""Where groups are: OffsetFetch, OffsetCommit and OffsetDelete, asked of the coordinators of groups.
+
+Commits are those of somebody who is no member: a coordinator takes them while the group has none. Topics are
+named, so that no version is spoken that has ids in the place of names.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.base.values import value
+from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged
+from barnabas.client.admin.coordinators import ask_coordinators, coordinator_of
+from barnabas.client.admin.leaders import by_topic
+from barnabas.client.errors import Refused, refused
+from barnabas.client.metadata import Node
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+
+_ALL_FROM, _STABLE_FROM, _GROUPS_FROM = 2, 7, 8
+_NAMES_UP_TO: Final = 9
+_NOTHING: Final = -1
+
+
+@value(kw_only=True)
+class CommittedOffset:
+    """The next record that the group will read, and what was written down beside it."""
+
+    offset: int
+    leader_epoch: int | None = None
+    metadata: str = ""
+
+
+# Fetch
+
+
+async def fetch(
+    call: Call, wanted: Mapping[str, Iterable[TopicPartition] | None], *, require_stable: bool
+) -> dict[str, Outcome[dict[TopicPartition, CommittedOffset | None]]]:
+    """Of each group: all that it has committed (None), or these partitions, None where nothing is.
+
+    With `require_stable`, a partition with offsets in a transaction that is open is waited for.
+    """
+    topics = {group: None if tps is None else by_topic(tps) for group, tps in wanted.items()}
+
+    async def ask(node: Node, share: list[str]) -> dict[str, Outcome[dict[TopicPartition, Any]]]:
+        version = (await call.connection(node.id)).version_of(ApiKey.OFFSET_FETCH)
+        if version >= _GROUPS_FROM:
+            return await _fetch_several(call, node, {group: topics[group] for group in share}, require_stable)
+        return {group: await _fetch_one(call, node, group, topics[group], require_stable) for group in share}
+
+    return await ask_coordinators(call, "OFFSET_FETCH", wanted, ask)
+
+
+async def _fetch_several(
+    call: Call, node: Node, wanted: Mapping[str, list[tuple[str, list[int]]] | None], require_stable: bool
+) -> dict[str, Outcome[dict[TopicPartition, Any]]]:
+    groups = [
+        OffsetFetchRequestGroup(
+            group_id=group,
+            topics=None
+            if topics is None
+            else [OffsetFetchRequestTopics(name=name, partition_indexes=rows) for name, rows in topics],
+        )
+        for group, topics in wanted.items()
+    ]
+    answer = await call.ask(
+        ApiKey.OFFSET_FETCH,
+        lambda _: OffsetFetchRequest(groups=groups, require_stable=require_stable),
+        node.id,
+        newest=_NAMES_UP_TO,
+    )
+    return {told.group_id: _fetched(told.group_id, told) for told in answer.groups}
+
+
+async def _fetch_one(
+    call: Call, node: Node, group: str, topics: list[tuple[str, list[int]]] | None, require_stable: bool
+) -> Outcome[dict[TopicPartition, Any]]:
+    def make(spoken: Spoken) -> object:
+        if require_stable:
+            spoken.needs(_STABLE_FROM, "offsets that no transaction will change")
+        if topics is None:
+            spoken.needs(_ALL_FROM, "all offsets of a group")
+            return OffsetFetchRequest(group_id=group, topics=None, require_stable=require_stable)
+        rows = [OffsetFetchRequestTopic(name=name, partition_indexes=numbers) for name, numbers in topics]
+        return OffsetFetchRequest(group_id=group, topics=rows, require_stable=require_stable)
+
+    answer = await call.ask(ApiKey.OFFSET_FETCH, make, node.id, newest=_GROUPS_FROM - 1)
+    return _fetched(group, answer)
+
+
+def _fetched(group: str, told: Any) -> Outcome[dict[TopicPartition, CommittedOffset | None]]:
+    """What is wrong with one partition is wrong with the answer: nobody asks for offsets to get a part."""
+    if told.error_code != ErrorCode.NONE:
+        return refused(told.error_code, about=f"group {group}")
+    found: dict[TopicPartition, CommittedOffset | None] = {}
+    for topic in told.topics:
+        for row in topic.partitions:
+            tp = TopicPartition(topic.name, row.partition_index)
+            if row.error_code != ErrorCode.NONE:
+                return refused(row.error_code, about=f"group {group}, {tp}")
+            found[tp] = _committed(row)
+    return found
+
+
+def _committed(row: Any) -> CommittedOffset | None:
+    if row.committed_offset < 0:
+        return None
+    epoch = row.committed_leader_epoch
+    return CommittedOffset(
+        offset=row.committed_offset,
+        leader_epoch=None if epoch == _NOTHING else epoch,
+        metadata=row.metadata or "",
+    )
+
+
+# Commit
+
+
+async def commit(
+    call: Call, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> dict[TopicPartition, Outcome[None]]:
+    async def attempt(pending: list[TopicPartition]) -> dict[TopicPartition, Outcome[None]]:
+        node = await coordinator_of(call, group)
+        topics = [
+            OffsetCommitRequestTopic(
+                name=name, partitions=[_row(number, offsets[TopicPartition(name, number)]) for number in rows]
+            )
+            for name, rows in by_topic(pending)
+        ]
+        answer = await call.ask(
+            ApiKey.OFFSET_COMMIT,
+            lambda _: OffsetCommitRequest(group_id=group, topics=topics),
+            node.id,
+            newest=_NAMES_UP_TO,
+        )
+        return _by_partition(group, answer)
+
+    return await call.settle("OFFSET_COMMIT", offsets, attempt)
+
+
+def _row(partition: int, committed: CommittedOffset) -> OffsetCommitRequestPartition:
+    epoch = committed.leader_epoch
+    return OffsetCommitRequestPartition(
+        partition_index=partition,
+        committed_offset=committed.offset,
+        committed_leader_epoch=_NOTHING if epoch is None else epoch,
+        committed_metadata=committed.metadata,
+    )
+
+
+# Delete
+
+
+async def delete(
+    call: Call, group: str, tps: Iterable[TopicPartition]
+) -> dict[TopicPartition, Outcome[None]]:
+    async def attempt(pending: list[TopicPartition]) -> dict[TopicPartition, Outcome[None]]:
+        node = await coordinator_of(call, group)
+        topics = [
+            OffsetDeleteRequestTopic(
+                name=name,
+                partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in rows],
+            )
+            for name, rows in by_topic(pending)
+        ]
+        answer = await call.ask(
+            ApiKey.OFFSET_DELETE, lambda _: OffsetDeleteRequest(group_id=group, topics=topics), node.id
+        )
+        check(answer.error_code, about=f"group {group}")
+        return _by_partition(group, answer)
+
+    return await call.settle("OFFSET_DELETE", tps, attempt)
+
+
+def _by_partition(group: str, answer: Any) -> dict[TopicPartition, Outcome[None]]:
+    found: dict[TopicPartition, Outcome[None]] = {}
+    for topic in answer.topics:
+        for row in topic.partitions:
+            tp = TopicPartition(topic.name, row.partition_index)
+            outcome = judged(row.error_code, None, about=f"group {group}, {tp}")
+            if isinstance(outcome, Refused) and outcome.code is ErrorCode.REBALANCE_IN_PROGRESS:
+                # A member would join again before it commits. Somebody who is none waits for its end.
+                outcome.retriable = True
+            found[tp] = outcome
+    return found

@@ -1,0 +1,134 @@
+"""Groups: ListGroups, which every broker is asked, and DeleteGroups, which coordinators are.
+
+Describing them is in group_descriptions.py, their offsets in group_offsets.py, their members in
+group_members.py.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from barnabas.base.values import value
+from barnabas.client.admin.call import Call, Outcome, Spoken, all_of, check, judged
+from barnabas.client.admin.coordinators import ask_coordinators
+from barnabas.client.errors import ClientError, Refused
+from barnabas.client.metadata import Node
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.group_admin import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+
+_STATES_FROM, _TYPES_FROM = 4, 5
+
+
+class GroupState(StrEnum):
+    """As answers have it. UNKNOWN: the broker does not tell, or is newer than we are."""
+
+    UNKNOWN = "Unknown"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    NOT_READY = "NotReady"
+
+
+class GroupType(StrEnum):
+    """By which protocol its members speak to the coordinator."""
+
+    UNKNOWN = "Unknown"
+    CLASSIC = "Classic"
+    CONSUMER = "Consumer"
+    SHARE = "Share"
+    STREAMS = "Streams"
+
+
+_STATES: Final = {state.lower(): state for state in GroupState}
+_TYPES: Final = {kind.lower(): kind for kind in GroupType}
+
+
+def state_of(text: str) -> GroupState:
+    """However it is written."""
+    return _STATES.get(text.lower(), GroupState.UNKNOWN)
+
+
+def type_of(text: str) -> GroupType:
+    return _TYPES.get(text.lower(), GroupType.UNKNOWN)
+
+
+@value(kw_only=True)
+class GroupListing:
+    """`protocol_type` is "consumer" for groups of consumers, and empty for one that only commits."""
+
+    group: str
+    type: GroupType
+    state: GroupState
+    protocol_type: str
+
+
+async def list_all(
+    call: Call, *, states: Collection[GroupState], types: Collection[GroupType]
+) -> dict[str, GroupListing]:
+    """By name, in their order: those in these states and of these types. Empty: in all, of all."""
+
+    def make(spoken: Spoken) -> object:
+        if states:
+            spoken.needs(_STATES_FROM, "groups by their state")
+        # An older broker has classic groups only, and need not be told.
+        if types and GroupType.CLASSIC not in types:
+            spoken.needs(_TYPES_FROM, "groups by their type")
+        by_type = spoken.version >= _TYPES_FROM
+        return ListGroupsRequest(
+            states_filter=[state.value for state in states],
+            types_filter=[kind.value for kind in types] if by_type else [],
+        )
+
+    async def ask(broker: int) -> Outcome[list[GroupListing]]:
+        try:
+            answer: ListGroupsResponse = await call.ask(ApiKey.LIST_GROUPS, make, broker)
+            check(answer.error_code, about=f"the groups of broker {broker}")
+        except ClientError as error:
+            return error
+        return [_listing(told) for told in answer.groups]
+
+    async def attempt(pending: list[int]) -> dict[int, Outcome[list[GroupListing]]]:
+        return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
+
+    brokers = sorted((await call.single("the brokers", call.cluster.refresh)).nodes)
+    shares = all_of(await call.settle("LIST_GROUPS", brokers, attempt))
+    # A group that moves while they are asked may be told by two.
+    listed = {listing.group: listing for share in shares.values() for listing in share}
+    return dict(sorted(listed.items()))
+
+
+def _listing(told: Any) -> GroupListing:
+    return GroupListing(
+        group=told.group_id,
+        type=type_of(told.group_type),
+        state=state_of(told.group_state),
+        protocol_type=told.protocol_type,
+    )
+
+
+async def delete(call: Call, groups: Iterable[str]) -> dict[str, Outcome[None]]:
+    async def ask(node: Node, share: list[str]) -> Mapping[str, Outcome[None]]:
+        answer: DeleteGroupsResponse = await call.ask(
+            ApiKey.DELETE_GROUPS, lambda _: DeleteGroupsRequest(groups_names=share), node.id
+        )
+        return {
+            told.group_id: judged(told.error_code, None, about=f"group {told.group_id}")
+            for told in answer.results
+        }
+
+    outcomes = await ask_coordinators(call, "DELETE_GROUPS", groups, ask)
+    for outcome in outcomes.values():
+        if call.lost and isinstance(outcome, Refused) and outcome.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            outcome.add_note("an earlier try of this call, whose answer was lost, may have deleted it")
+    return outcomes
