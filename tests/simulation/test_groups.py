@@ -14,7 +14,16 @@ from barnabas.sim.world import World
 from support.brokers import running
 from support.group_wire import ClassicMember, ConsumerMember, commit, committed, find_coordinator
 from support.observed import PROCESS
-from support.stories import Client, Stopwatch, client_of, connect, say_goodbye, told, until
+from support.stories import (
+    Client,
+    Stopwatch,
+    client_of,
+    connect,
+    partition_of,
+    say_goodbye,
+    told,
+    until,
+)
 
 AT_ONCE = {"group.initial.rebalance.delay.ms": 0}
 TOLD_OFTEN = {
@@ -225,3 +234,32 @@ async def test_groups_and_offsets_are_counted_for_those_who_watch(
     assert 'barnabas_groups{kind="classic",state="Empty"} 1' in lines
     assert "barnabas_committed_offsets 1" in lines
     assert "barnabas_group_partitions_loading 0" in lines
+
+
+def test_compaction_keeps_the_offsets_topic_small_and_loses_no_commit() -> None:
+    settings = {"offsets.topic.segment.bytes": 1 << 20, "offsets.topic.num.partitions": 1}
+    with World(4) as world:
+        world.network.delay_all((0, 0))
+        world.run(_commit_a_lot(world, settings))
+
+
+async def _commit_a_lot(world: World, settings: dict[str, object]) -> None:
+    async with running(world, settings) as broker, client_of(broker) as client:
+        await client.create("orders", partitions=3)
+        await find_coordinator(client, "readers")
+        # A segment has at least a megabyte; with long notes that is soon full.
+        for offset in range(600):
+            done = await commit(client, "readers", "orders", offset, partition=offset % 3, note="n" * 4_000)
+            assert done == ErrorCode.NONE
+        log = partition_of(broker, OFFSETS_TOPIC).log
+        full = log.size
+        await until(lambda: log.size < full / 1.8, step_s=1.0, timeout_s=600)
+
+    async with running(world, settings) as broker, client_of(broker) as client:
+        while await committed(client, "readers") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            await asyncio.sleep(0.01)
+        assert await committed(client, "readers") == {
+            ("orders", 0): 597,
+            ("orders", 1): 598,
+            ("orders", 2): 599,
+        }
