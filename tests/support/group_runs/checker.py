@@ -16,9 +16,6 @@ from itertools import pairwise
 
 from support.group_runs.tenures import Ending, Life, Tenure, tenures_of
 
-# All processes have one clock, but a line of a journal is written a moment after the fact.
-SLACK_US = 50_000
-
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -29,8 +26,9 @@ class Session:
 
     @property
     def silence_us_min(self) -> int:
-        """A killed one may have sent its last heartbeat just before the next one was due."""
-        return self.timeout_us - self.heartbeat_us - SLACK_US
+        """A killed one may have sent its last heartbeat just before the next one was due; and on a machine
+        that is busy that one may have been late already."""
+        return self.timeout_us - 2 * self.heartbeat_us
 
 
 def faults(lives: Sequence[Life], *, acknowledged: Mapping[int, int], session: Session) -> list[str]:
@@ -71,7 +69,11 @@ def _overlaps(tenures: Iterable[Tenure], session: Session) -> Iterator[str]:
                 f"partition {tenure.partition} was given to {tenure.owner.name} {early_ms:.1f} ms before"
                 f" {before.owner.name} was through ({before.ending.value})"
             )
-        if before is None or _free_us(tenure, None, session) > _free_us(before, None, session):
+        if (
+            before is None
+            or _is_same_instance(before, tenure)
+            or _free_us(tenure, None, session) > _free_us(before, None, session)
+        ):
             before = tenure
 
 
@@ -79,8 +81,14 @@ def _free_us(tenure: Tenure, next_one: Tenure | None, session: Session) -> int:
     """From when on the partition may be in other hands."""
     if tenure.ending is not Ending.KILLED:
         return tenure.ended_us
-    same = next_one is not None and next_one.owner.instance == tenure.owner.instance is not None
-    return tenure.ended_us if same else tenure.ended_us + session.silence_us_min
+    if next_one is not None and _is_same_instance(tenure, next_one):
+        return tenure.ended_us
+    return tenure.ended_us + session.silence_us_min
+
+
+def _is_same_instance(one: Tenure, other: Tenure) -> bool:
+    """Whether both are a static member, before and after its restart."""
+    return one.owner.instance is not None and one.owner.instance == other.owner.instance
 
 
 def _wrong_starts(tenures: Sequence[Tenure], lives: Sequence[Life]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 A line is the time in microseconds since 1970, a word, and what belongs to the word:
 
+    ready                   the program has started, and has not joined yet
     assigned 0 1 2          the member was given partitions, beside those that it has
     revoked 0 1             it has let go of them: the last thing that it does before it tells its broker
     lost 0                  it was told that they were taken from it
@@ -58,7 +59,7 @@ def parse(line: str) -> Event:
             return Event(int(at), word, partitions=(partition,), first=first, last=last)
         case "committing" | "committed":
             return Event(int(at), word, positions=tuple(_position(one) for one in text.split()))
-        case "refused" | "left" | "wrong":
+        case "ready" | "refused" | "left" | "wrong":
             return Event(int(at), word, text=text)
     raise ValueError(f"not a line of a journal: {line!r}")
 

@@ -33,6 +33,12 @@ class MemberProcess:
                 env={**os.environ, "PYTHONPATH": places},
             )
 
+    def join(self) -> None:
+        """To be said once, when it is ready."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"join\n")
+        self._process.stdin.flush()
+
     @property
     def is_alive(self) -> bool:
         return self._process.poll() is None
@@ -67,9 +73,9 @@ class MemberProcess:
 
     def kill(self) -> None:
         """As a crash does it. Whatever it wrote before that is in its journal."""
+        self._killed_us = now_us()
         self._process.kill()
         self._process.wait(END_TIMEOUT_S)
-        self._killed_us = now_us()
         self._close()
 
     def ask_to_leave(self) -> None:

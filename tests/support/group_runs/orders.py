@@ -1,7 +1,8 @@
 """What a member is told when it starts, and how it is told to leave.
 
-The orders are a JSON object, the only argument of its program, in whatever language that is. When its
-standard input ends, it commits what it has read, leaves its group, and exits with 0.
+The orders are a JSON object, the only argument of its program, in whatever language that is. It says that it
+is ready, and joins when it is sent a line; so how long a program takes to start is no part of any story. When
+its standard input ends, it commits what it has read, leaves its group, and exits with 0.
 """
 
 import json
@@ -9,6 +10,8 @@ import select
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from support.group_runs.journal import Journal
 
 # How long a member waits for records before it looks whether it is to leave.
 POLL_MS = 50
@@ -43,8 +46,11 @@ class Orders:
 
 
 def own_orders() -> Orders:
-    """Those of this process."""
-    return Orders(**json.loads(sys.argv[1]))
+    """Those of this process, whatever it needs to load being loaded. Back when it is to join."""
+    orders = Orders(**json.loads(sys.argv[1]))
+    Journal(orders.journal_path).write("ready")
+    sys.stdin.readline()
+    return orders
 
 
 def told_to_leave() -> bool:

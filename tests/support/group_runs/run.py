@@ -55,8 +55,13 @@ class GroupRun:
         self._producer = NumberedProducer(stage.address, self.topic, PARTITIONS)
 
     def start(self, name: str, *, instance: str | None = None, kind: Kind | None = None) -> MemberProcess:
-        """Start a member, without waiting for it; of another kind, if one is given. A name that was there
-        before is told apart by a number."""
+        """Have a member join, without waiting for it; of another kind, if one is given."""
+        member = self.prepare(name, instance=instance, kind=kind)
+        member.join()
+        return member
+
+    def prepare(self, name: str, *, instance: str | None = None, kind: Kind | None = None) -> MemberProcess:
+        """A process that is ready to join. A name that was there before is told apart by a number."""
         chosen = kind or self.kind
         number = sum(member.name.partition("#")[0] == name for member in self.members) + 1
         orders = Orders(
@@ -72,6 +77,7 @@ class GroupRun:
         )
         member = MemberProcess(f"{name}#{number}", chosen.command(), orders)
         self.members.append(member)
+        self._wait(lambda: bool(member.last_us("ready")), f"{member.name} is not ready")
         return member
 
     @property

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from support.group_runs.journal import now_us
+from support.group_runs.member_process import MemberProcess
 from support.group_runs.run import GroupRun
 
 Story: TypeAlias = Callable[[GroupRun], None]
+INSTANCE = "restarted"
 
 
 def members_come_and_go(run: GroupRun) -> None:
@@ -35,11 +37,12 @@ def all_at_once(run: GroupRun) -> None:
     second, third = run.start("second"), run.start("third")
     run.settle()
 
+    fourth, again = run.prepare("fourth"), run.prepare("first")
     first.kill()
     second.ask_to_leave()
-    run.start("fourth")
+    fourth.join()
+    again.join()
     second.await_end()
-    run.start("first")
     run.settle()
 
     third.leave()
@@ -50,28 +53,34 @@ def static_members_restart(run: GroupRun) -> None:
     """One who comes back in time, under its instance id, finds its partitions, and nobody else has moved.
     One who does not come back loses them when its session is over."""
     other = run.start("other", instance="other")
-    restarted = run.start("restarted", instance="restarted")
+    restarted = run.start(INSTANCE, instance=INSTANCE)
     run.settle_quietly()
     had = restarted.owned()
 
-    begun_us = now_us()
-    restarted.leave()
-    restarted = run.start("restarted", instance="restarted")
-    run.settle_quietly()
-    assert restarted.owned() == had, run.story()
-    assert run.moves_since(begun_us, of=other) == [], run.story()
-
+    restarted = restart(run, restarted, had, other, crash=False)
     # In the new protocol an instance id is free again only after its member said so, or its session ended.
     if not run.kind.is_new_protocol:
-        begun_us = now_us()
-        restarted.kill()
-        restarted = run.start("restarted", instance="restarted")
-        run.settle_quietly()
-        assert restarted.owned() == had, run.story()
-        assert run.moves_since(begun_us, of=other) == [], run.story()
+        restarted = restart(run, restarted, had, other, crash=True)
 
     restarted.kill()
     run.settle()
+
+
+def restart(
+    run: GroupRun, member: MemberProcess, had: set[int], other: MemberProcess, *, crash: bool
+) -> MemberProcess:
+    """Within its session; the new process is ready before the old one goes."""
+    again = run.prepare(INSTANCE, instance=INSTANCE)
+    begun_us = now_us()
+    if crash:
+        member.kill()
+    else:
+        member.leave()
+    again.join()
+    run.settle_quietly()
+    assert again.owned() == had, run.story()
+    assert run.moves_since(begun_us, of=other) == [], run.story()
+    return again
 
 
 def the_protocol_changes(run: GroupRun) -> None:

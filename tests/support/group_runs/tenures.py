@@ -114,7 +114,7 @@ def _note_read(held: dict[int, Tenure], event: Event, told: Told, life: Life) ->
         )
         return
     expected = tenure.next_offset
-    if False:
+    if expected is not None and event.first != expected:
         told.odd.append(
             f"{life.name} read offset {event.first} of partition {partition} after {expected - 1}"
         )
