@@ -50,6 +50,8 @@ KERNELS = (
     "barnabas.storage.cleaner.partial",
     "barnabas.storage.cleaner.rewrite",
     "barnabas.storage.cleaner.build",
+    "barnabas.coordinators.group.assignors.homogeneous",
+    "barnabas.coordinators.group.assignors.targets",
     "barnabas.coordinators.group.offsets.load",
     "barnabas.coordinators.group.offsets.table",
     "barnabas.coordinators.group.offsets.values",

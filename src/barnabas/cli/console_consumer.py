@@ -1,9 +1,10 @@
 """barnabas console-consumer: print the records of topics, as kafka-console-consumer.sh of Kafka 4.3.
 
-Flags, output, messages and exit codes are Kafka's. Without --group Kafka's tool makes up a group that nobody
-else is in; ours reads all partitions without one, which shows the same. A --group is refused, because
-consumer groups are not served yet. A broker that is not there, and records that cannot be read, end the
-program with 1, where Kafka's ends with 0. With --json there is one object on stdout for every record.
+Flags, output, messages and exit codes are Kafka's. With --group the partitions are the group's to share out,
+and what was shown is committed. Without one Kafka's tool makes up a group that nobody else is in; ours reads
+all partitions by assignment, which shows the same and leaves nothing behind. A broker that is not there, and
+records that cannot be read, end the program with 1, where Kafka's ends with 0. With --json there is one
+object on stdout for every record.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,9 @@ LATEST: Final = "latest"
 
 _RESET: Final = "auto.offset.reset"
 _GROUP: Final = "group.id"
+_AUTO_COMMIT: Final = "enable.auto.commit"
+# The names of groups that Kafka's tool makes up have a number below this.
+_MADE_UP_MAX: Final = 100_000
 _RENAMED: Final = (("command-property", "consumer-property"), ("command-config", "consumer.config"))
 
 
@@ -35,7 +39,11 @@ def arguments(parser: Parser) -> None:
     parser.option(
         "offset", "Where to begin in --partition: a number, earliest or latest. (latest)", value="offset"
     )
-    parser.flag("from-beginning", "Begin with the first record that is there, not with the next that comes.")
+    parser.flag(
+        "from-beginning",
+        "Begin with the first record that is there, not with the next that comes; in a group, where it has "
+        "committed nothing yet.",
+    )
     parser.option("max-messages", "End after so many records.", value="number", convert=integer)
     parser.option("timeout-ms", "End if no record comes for so long.", value="ms", convert=long)
     parser.option(
@@ -44,7 +52,12 @@ def arguments(parser: Parser) -> None:
         value="level",
         default="read_uncommitted",
     )
-    parser.option("group", "Refused: consumer groups are not served yet.", value="group")
+    parser.option(
+        "group",
+        "Share the partitions with the other members of this group, begin where it has come to, and commit "
+        "what was shown.",
+        value="group",
+    )
     parser.flag("enable-systest-events", "Print shutdown_complete at the end.")
     _add_format_options(parser)
     parser.option("consumer-property", "(DEPRECATED) --command-property.", value="name=value", many=True)
@@ -77,7 +90,7 @@ def _add_format_options(parser: Parser) -> None:
 def run(options: Options) -> int:
     _check(options)
     settings = consumer_settings(options)
-    wanted = _wanted(options)
+    wanted = _wanted(options, in_group=_GROUP in settings and not options.given("partition"))
     formatter = _formatter(options)
     from barnabas.cli.console.consuming import consume
 
@@ -117,8 +130,10 @@ def _warn_of(options: Options, old: str, name: str) -> None:
 def consumer_settings(options: Options) -> dict[str, object]:
     """What the consumer is made with."""
     file = options.command_config or getattr(options, "consumer.config")
-    settings = given_settings(file, options.command_property or options.consumer_property)
-    _refuse_groups(options, settings)
+    of_file = given_settings(file, ())
+    of_properties = given_settings(None, options.command_property or options.consumer_property)
+    settings = {**of_file, **of_properties}
+    _set_group(settings, _given_group(options, of_file, of_properties))
     if _RESET in settings:
         if options.from_beginning and settings[_RESET] != EARLIEST:
             raise ToolFailed(
@@ -133,25 +148,40 @@ def consumer_settings(options: Options) -> dict[str, object]:
     return settings
 
 
-def _refuse_groups(options: Options, settings: dict[str, object]) -> None:
+def _given_group(options: Options, *given: dict[str, object]) -> object | None:
+    """The group of --group, a file and properties: whoever names one must name the same."""
     groups = [options.group] if options.given("group") else []
-    if _GROUP in settings:
-        groups.append(settings[_GROUP])
-    if groups and options.given("partition"):
-        options.parser.fail("Options group and partition cannot be specified together.", usage=True)
-    if groups:
-        raise ToolFailed(
-            f"--group {groups[0]}: consumer groups are not served yet; "
-            "without a group all partitions are read"
+    groups += [settings[_GROUP] for settings in given if _GROUP in settings]
+    names = dict.fromkeys(groups)
+    if len(names) > 1:
+        options.parser.fail(
+            "The group ids provided in different places (directly using '--group', "
+            "via '--consumer-property', or via '--consumer.config') do not match. Detected group ids: "
+            + ", ".join(f"'{name}'" for name in names),
+            usage=True,
         )
+    if names and options.given("partition"):
+        options.parser.fail("Options group and partition cannot be specified together.", usage=True)
+    return next(iter(names), None)
 
 
-def _wanted(options: Options) -> "Wanted":
+def _set_group(settings: dict[str, object], group: object | None) -> None:
+    if group is not None:
+        settings[_GROUP] = group
+    elif str(settings.get(_AUTO_COMMIT)).strip().lower() == "true":
+        # There has to be a group to commit for, and nobody else is in one with such a name.
+        from random import randrange
+
+        settings[_GROUP] = f"{CLIENT_ID}-{randrange(_MADE_UP_MAX)}"
+
+
+def _wanted(options: Options, *, in_group: bool) -> "Wanted":
     from barnabas.cli.console.consuming import Wanted
 
     return Wanted(
         topic=options.topic,
         include=_include(options),
+        in_group=in_group,
         partition=options.partition,
         begin=_begin(options),
         records_max=NO_LIMIT if options.max_messages is None else options.max_messages,
@@ -163,15 +193,10 @@ def _wanted(options: Options) -> "Wanted":
 
 
 def _include(options: Options) -> str | None:
-    import re
+    from barnabas.cli.console.subscription import compiled
 
-    if options.include is not None:
-        try:
-            re.compile(options.include)
-        except re.error as wrong:
-            raise ToolFailed(f"--include {options.include} is no regular expression: {wrong}") from None
-    include: str | None = options.include
-    return include
+    pattern = compiled(options.include)
+    return None if pattern is None else pattern.pattern
 
 
 def _begin(options: Options) -> int | str:

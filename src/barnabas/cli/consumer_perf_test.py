@@ -1,10 +1,9 @@
 """barnabas consumer-perf-test: how fast records are read: kafka-consumer-perf-test.sh of Kafka 4.3.
 
 Flags, the lines of comma-separated values and exit codes are Kafka's, but a broker that is not there is an
-error. All partitions are read by assignment: consumer groups are not served yet, so --group has no effect on
-what is read, no time goes into joining one, and the columns of rebalancing are 0. Every record becomes an
-object of the client, as in Kafka's tool; --arrow reads Arrow tables instead, which measures the broker more
-than the client.
+error. Records are read as the member of a group, which commits what was read; the wait for the group counts
+as rebalancing. Every record becomes an object of the client, as in Kafka's tool; --arrow reads Arrow tables
+instead, which measures the broker more than the client.
 """
 
 from typing import Final
@@ -17,6 +16,8 @@ CLIENT_ID: Final = "perf-consumer-client"
 DATE_FORMAT: Final = "yyyy-MM-dd HH:mm:ss:SSS"
 TIMEOUT_MS: Final = 10_000
 REPORTING_INTERVAL_MS: Final = 5000
+# The names of groups that are made up have a number below this.
+_MADE_UP_MAX: Final = 100_000
 
 
 def arguments(parser: Parser) -> None:
@@ -28,8 +29,7 @@ def arguments(parser: Parser) -> None:
     parser.option("messages", "(DEPRECATED) --num-records.", value="number", convert=long)
     parser.option(
         "group",
-        "A name for the group in Kafka's tool. Here partitions are read by assignment, without a group, and "
-        "the times of rebalancing are 0.",
+        "The group to read in: it begins where that has come to. (perf-consumer- and a number)",
         value="group",
     )
     _add_reading_options(parser)
@@ -52,7 +52,11 @@ def _add_reading_options(parser: Parser) -> None:
         convert=integer,
         default=2_097_152,
     )
-    parser.flag("from-latest", "Begin with the next record that comes, not with the first that is there.")
+    parser.flag(
+        "from-latest",
+        "Begin with the next record that comes, not with the first that is there; in a group, where it has "
+        "committed nothing yet.",
+    )
     parser.option(
         "timeout",
         f"End if no record comes for so long. ({TIMEOUT_MS})",
@@ -120,6 +124,10 @@ def _check(options: Options) -> None:
         warn(options, "Warning: --consumer.config is deprecated. Use --command-config instead.")
     if options.reporting_interval <= 0:
         raise ToolFailed("Reporting interval must be greater than 0.")
+    if options.include is not None:
+        from barnabas.cli.console.subscription import compiled
+
+        compiled(options.include)
     if options.print_metrics:
         raise ToolFailed("--print-metrics: the client has no metrics yet")
 
@@ -128,8 +136,8 @@ def consumer_settings(options: Options) -> dict[str, object]:
     """What the consumer is made with."""
     file = options.command_config or getattr(options, "consumer.config")
     settings = given_settings(file, options.command_property)
-    # The group of a file is treated like --group, which says where offsets would be kept.
-    settings.pop("group.id", None)
+    # As in Kafka's tool, the group of a file or a property does not count.
+    settings["group.id"] = _made_up_group() if options.group is None else options.group
     settings[BOOTSTRAP] = options.bootstrap_server
     settings["receive.buffer.bytes"] = options.socket_buffer_size
     settings["max.partition.fetch.bytes"] = options.fetch_size
@@ -137,3 +145,9 @@ def consumer_settings(options: Options) -> dict[str, object]:
     settings["check.crcs"] = "false"
     settings.setdefault("client.id", CLIENT_ID)
     return settings
+
+
+def _made_up_group() -> str:
+    from random import randrange
+
+    return f"perf-consumer-{randrange(_MADE_UP_MAX)}"

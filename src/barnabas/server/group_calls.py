@@ -1,7 +1,7 @@
 """How a handler asks the coordinator of a group: find its shard, let it decide, wait if need be."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo
@@ -15,6 +15,12 @@ from barnabas.server.later import Later
 Act: TypeAlias = Callable[[GroupShard, ReplyTo, Now], Outcome]
 # The response that says nothing but that code.
 RefuseWith: TypeAlias = Callable[[ErrorCode], object]
+_CONSUMER: Final = "consumer"
+
+
+def has_consumer_protocol(ctx: Context) -> bool:
+    """Whether groups of KIP-848 may be on this broker."""
+    return _CONSUMER in ctx.broker.settings.now.group_coordinator_rebalance_protocols
 
 
 def caller_of(ctx: Context, request: Request) -> Caller:

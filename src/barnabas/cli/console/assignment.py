@@ -1,8 +1,8 @@
-"""Which partitions are read: those of a topic, or of all topics whose names match, also what appears later.
+"""Which partitions are read without a group: those of a topic, or of all topics whose names match.
 
-Kafka's tools leave this to a consumer group; here the consumer is assigned what is there, and what is there
-is looked up again as often as a group's members would (metadata.max.age.ms). A partition that appears after
-the beginning is read from its first record: nothing in it was there before.
+Kafka's tools make up a group for this; here the consumer is assigned what is there, and what is there is
+looked up again as often as a group's members would (metadata.max.age.ms). A partition that appears after the
+beginning is read from its first record: nothing in it was there before.
 """
 
 import asyncio
@@ -94,14 +94,14 @@ class Assignment:
             return False
 
     async def _matching(self) -> list[str]:
-        """Internal topics are left out, as a group's pattern leaves them out."""
+        """Internal topics are left out where a group's pattern would leave them out."""
         from barnabas.client.admin.admin import Admin
         from barnabas.client.admin.settings import AdminSettings
 
         known = settings_of(AdminSettings)
         settings = {name: value for name, value in self._settings.items() if name in known}
         async with Admin(settings) as admin:
-            topics = await admin.list_topics()
+            topics = await admin.list_topics(internal=not self._consumer.settings.exclude_internal_topics)
         assert self._include is not None, "there is a pattern"
         return [name for name in topics if self._include.fullmatch(name)]
 

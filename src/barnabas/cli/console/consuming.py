@@ -4,18 +4,20 @@ import asyncio
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
 from barnabas.cli.console.assignment import Assignment
 from barnabas.cli.console.formatters import Formatter
+from barnabas.cli.console.printing import OutputClosed, Printer
 from barnabas.cli.console.signals import EndedBySignal
-from barnabas.cli.tool import note, reason, started
+from barnabas.cli.tool import note, started
 
 if TYPE_CHECKING:
+    from barnabas.cli.console.subscription import Subscription
     from barnabas.client.consumer.consumer import Consumer
+    from barnabas.client.consumer.message import Message
 
 # So many records are printed at once, if they are there.
 RECORDS_A_TURN: Final = 1000
@@ -28,6 +30,8 @@ class Wanted:
 
     topic: str | None
     include: str | None
+    # Whether a group says which partitions are read.
+    in_group: bool
     partition: int | None
     # Of `partition`: an offset, or a word for one.
     begin: int | str
@@ -37,18 +41,14 @@ class Wanted:
     skip_errors: bool
 
 
-class OutputClosed(BarnabasError):
-    """Nobody reads what we print any more."""
-
-
 async def consume(settings: dict[str, object], wanted: Wanted, formatter: Formatter) -> int:
     from barnabas.client.consumer.consumer import Consumer
 
-    printer = Printer(formatter, skip_errors=wanted.skip_errors)
+    printer = Printer(formatter, skip_errors=wanted.skip_errors, in_thread=wanted.in_group)
     try:
         async with started(Consumer(settings)) as consumer:
             with EndedBySignal() as ended:
-                await _read(consumer, settings, wanted, printer)
+                await _read(consumer, _source(consumer, settings, wanted), wanted, printer)
         return ended.exit_code
     except OutputClosed:
         note("Unable to write to standard out, closing consumer.")
@@ -59,15 +59,22 @@ async def consume(settings: dict[str, object], wanted: Wanted, formatter: Format
         note(f"Processed a total of {printer.count} messages")
 
 
-async def _read(
-    consumer: "Consumer", settings: dict[str, object], wanted: Wanted, printer: "Printer"
-) -> None:
-    assignment = Assignment(
+def _source(consumer: "Consumer", settings: dict[str, object], wanted: Wanted) -> "Assignment | Subscription":
+    if wanted.in_group:
+        from barnabas.cli.console.subscription import Subscription
+
+        return Subscription(consumer, topic=wanted.topic, include=wanted.include)
+    return Assignment(
         consumer, settings, topic=wanted.topic, include=wanted.include, partition=wanted.partition
     )
+
+
+async def _read(
+    consumer: "Consumer", source: "Assignment | Subscription", wanted: Wanted, printer: Printer
+) -> None:
     try:
         async with asyncio.timeout(None if wanted.idle_ms_max is None else wanted.idle_ms_max / 1000):
-            await assignment.begin()
+            await source.begin()
     except TimeoutError:
         # Nothing to read from appeared in time. That is no error to Kafka's tool either.
         return
@@ -78,14 +85,31 @@ async def _read(
         idle_ms = (time.monotonic() - idle_since) * 1000
         if wanted.idle_ms_max is not None and idle_ms > wanted.idle_ms_max:
             return
-        wait_ms = assignment.due_ms
+        wait_ms = source.due_ms
         if wanted.idle_ms_max is not None:
             wait_ms = min(wait_ms, wanted.idle_ms_max - idle_ms + 1)
         messages = await consumer.batch(enough, timeout_ms=wait_ms)
         if messages:
-            printer.print(messages)
+            await _print(consumer, messages, printer)
             idle_since = time.monotonic()
-        await assignment.look_again()
+        await source.look_again()
+
+
+async def _print(consumer: "Consumer", messages: list["Message"], printer: Printer) -> None:
+    before = printer.done
+    try:
+        await printer.print(messages)
+    finally:
+        _hand_back(consumer, messages[printer.done - before :])
+
+
+def _hand_back(consumer: "Consumer", messages: list["Message"]) -> None:
+    """What was not shown is not to be committed: the end commits up to where the consumer stands."""
+    first: dict[TopicPartition, int] = {}
+    for message in messages:
+        first.setdefault(message.tp, message.offset)
+    for tp in first.keys() & consumer.assignment:
+        consumer.seek(tp, first[tp])
 
 
 def _seek(consumer: "Consumer", tp: TopicPartition, begin: int | str) -> None:
@@ -103,36 +127,3 @@ def _enough(wanted: Wanted, count: int) -> int:
     if wanted.records_max == NO_LIMIT:
         return RECORDS_A_TURN
     return max(0, min(RECORDS_A_TURN, wanted.records_max - count))
-
-
-class Printer:
-    """Writes records to standard output and counts them."""
-
-    def __init__(self, formatter: Formatter, *, skip_errors: bool) -> None:
-        self._formatter = formatter
-        self._skip_errors = skip_errors
-        self.count = 0
-
-    def print(self, messages: list[Any]) -> None:
-        pieces: list[bytes] = []
-        try:
-            for message in messages:
-                self.count += 1
-                try:
-                    pieces.append(self._formatter(message))
-                except BarnabasError as error:
-                    if not self._skip_errors:
-                        raise
-                    note(f"Error processing message, skipping this message: {reason(error)}")
-        finally:
-            # What was made of the records before one that cannot be printed is printed.
-            self._write(b"".join(pieces))
-
-    def _write(self, data: bytes) -> None:
-        if not data:
-            return
-        try:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            raise OutputClosed("standard output is closed") from None

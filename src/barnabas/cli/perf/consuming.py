@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.base.values import value
-from barnabas.cli.console.assignment import Assignment
+from barnabas.cli.console.subscription import subscribe
 from barnabas.cli.perf.java_format import DateFormat, without_nan
 from barnabas.cli.perf.reading import Reading, header
 from barnabas.cli.progress import Progress
@@ -47,7 +47,8 @@ async def measure(settings: dict[str, object], test: Test) -> int:
     teller.header()
     async with started(Consumer(settings)) as consumer:
         reading = Reading(test.dates, started_ms=_now_ms(), reporting_interval_ms=test.reporting_interval_ms)
-        await _read(consumer, settings, test, _Read(test, reading, teller))
+        await _subscribe(consumer, test, reading)
+        await _read(consumer, test, _Read(test, reading, teller))
         if reading.records < test.records:
             teller.warn(
                 "WARNING: Exiting before consuming the expected number of records: timeout "
@@ -58,13 +59,19 @@ async def measure(settings: dict[str, object], test: Test) -> int:
     return 0
 
 
-async def _read(consumer: "Consumer", settings: dict[str, object], test: Test, read: "_Read") -> None:
+async def _subscribe(consumer: "Consumer", test: Test, reading: Reading) -> None:
+    rebalancing = reading.rebalancing
+    await subscribe(
+        consumer,
+        topic=test.topic,
+        include=test.include,
+        on_assigned=lambda tps: rebalancing.assigned(tps, _now_ms()),
+        on_revoked=lambda tps: rebalancing.revoked(tps, _now_ms()),
+    )
+
+
+async def _read(consumer: "Consumer", test: Test, read: "_Read") -> None:
     idle_s = test.idle_ms_max / 1000
-    try:
-        async with asyncio.timeout(idle_s):
-            await Assignment(consumer, settings, topic=test.topic, include=test.include).begin()
-    except TimeoutError:
-        return
     if test.arrow:
         await _read_tables(consumer, idle_s, read)
         return

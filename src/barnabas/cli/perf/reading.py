@@ -1,25 +1,39 @@
 """What a consumer measured: the lines of kafka-consumer-perf-test.sh. Pure; the time is handed in.
 
-Partitions are assigned, so there is no rebalancing and all of the time is fetching.
+The time that did not go into rebalancing went into fetching, and every rate is told by both.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
+from barnabas.base.values import value
 from barnabas.cli.perf.java_format import DateFormat, fixed, ratio
+from barnabas.cli.perf.rebalancing import Rebalancing
 
 _MB: Final = 1024.0 * 1024.0
 _COLUMNS: Final = (
     "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, "
     "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 )
-REBALANCE_MS: Final = 0
 # Kafka's tool could have several threads once.
 _THREAD: Final = 0
 
 
 def header(*, detailed: bool) -> str:
     return ("time, threadId, " if detailed else "start.time, end.time, ") + _COLUMNS
+
+
+@value(kw_only=True)
+class _Rates:
+    """Over the whole time, and over what of it was fetching."""
+
+    mb: float
+    records: float
+    rebalance_ms: int
+    fetch_ms: int
+    fetch_mb: float
+    fetch_records: float
 
 
 class Reading:
@@ -29,6 +43,7 @@ class Reading:
         self._dates = dates
         self._started_ms = started_ms
         self._reporting_interval_ms = reporting_interval_ms
+        self.rebalancing = Rebalancing(started_ms=started_ms)
         self.records = 0
         self.bytes = 0
         self._reported_ms = started_ms
@@ -44,36 +59,52 @@ class Reading:
         yield self._interval(now_ms)
         self._reported_ms = now_ms
         self._reported_records, self._reported_bytes = self.records, self.bytes
+        self.rebalancing.untold_ms = 0
 
     def _interval(self, now_ms: int) -> tuple[dict[str, Any], str]:
-        elapsed_ms = now_ms - self._reported_ms
-        mb_per_second = ratio(1000.0 * (self.bytes - self._reported_bytes) / _MB, elapsed_ms)
-        per_second = ratio(1000.0 * (self.records - self._reported_records), elapsed_ms)
-        figures, columns = self._columns(elapsed_ms, mb_per_second, per_second)
+        mb = (self.bytes - self._reported_bytes) / _MB
+        records = self.records - self._reported_records
+        rates = _rates(mb, records, now_ms - self._reported_ms, self.rebalancing.untold_ms)
+        if rates.fetch_ms <= 0:
+            # In the total this is a division by zero, as in Kafka's tool.
+            rates = replace(rates, fetch_mb=0.0, fetch_records=0.0)
+        figures, columns = self._columns(rates)
         return {"time_ms": now_ms, **figures}, f"{self._dates.format(now_ms)}, {_THREAD}, {columns}"
 
     def total(self, now_ms: int) -> tuple[dict[str, Any], str]:
         elapsed_ms = now_ms - self._started_ms
-        mb_per_second = ratio(1000.0 * self.bytes / _MB, elapsed_ms)
-        per_second = ratio(1000.0 * self.records, elapsed_ms)
-        figures, columns = self._columns(elapsed_ms, mb_per_second, per_second)
+        rates = _rates(self.bytes / _MB, self.records, elapsed_ms, self.rebalancing.total_ms)
+        figures, columns = self._columns(rates)
         times = f"{self._dates.format(self._started_ms)}, {self._dates.format(now_ms)}"
         return {"start_ms": self._started_ms, "end_ms": now_ms, **figures}, f"{times}, {columns}"
 
-    def _columns(
-        self, elapsed_ms: int, mb_per_second: float, per_second: float
-    ) -> tuple[dict[str, Any], str]:
+    def _columns(self, rates: _Rates) -> tuple[dict[str, Any], str]:
         mb = self.bytes / _MB
         line = (
-            f"{fixed(mb, 4)}, {fixed(mb_per_second, 4)}, {self.records}, {fixed(per_second, 4)}, "
-            f"{REBALANCE_MS}, {elapsed_ms}, {fixed(mb_per_second, 4)}, {fixed(per_second, 4)}"
+            f"{fixed(mb, 4)}, {fixed(rates.mb, 4)}, {self.records}, {fixed(rates.records, 4)}, "
+            f"{rates.rebalance_ms}, {rates.fetch_ms}, {fixed(rates.fetch_mb, 4)}, "
+            f"{fixed(rates.fetch_records, 4)}"
         )
         figures = {
             "mb": mb,
-            "mb_per_second": mb_per_second,
+            "mb_per_second": rates.mb,
             "records": self.records,
-            "records_per_second": per_second,
-            "rebalance_ms": REBALANCE_MS,
-            "fetch_ms": elapsed_ms,
+            "records_per_second": rates.records,
+            "rebalance_ms": rates.rebalance_ms,
+            "fetch_ms": rates.fetch_ms,
+            "fetch_mb_per_second": rates.fetch_mb,
+            "fetch_records_per_second": rates.fetch_records,
         }
         return figures, line
+
+
+def _rates(mb: float, records: int, elapsed_ms: int, rebalance_ms: int) -> _Rates:
+    fetch_ms = elapsed_ms - rebalance_ms
+    return _Rates(
+        mb=ratio(1000.0 * mb, elapsed_ms),
+        records=ratio(1000.0 * records, elapsed_ms),
+        rebalance_ms=rebalance_ms,
+        fetch_ms=fetch_ms,
+        fetch_mb=ratio(1000.0 * mb, fetch_ms),
+        fetch_records=ratio(1000.0 * records, fetch_ms),
+    )

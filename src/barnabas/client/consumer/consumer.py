@@ -1,42 +1,38 @@
 """The consumer that users see.
 
-It reads partitions that it is assigned. Whoever reads takes what has arrived (delivery.py) and waits if
-nothing is here; bringing it in is the fetchers' business. Messages are taken after every wait and never
-across one, so a reader that is cancelled loses nothing.
+It reads partitions that it is assigned, or that its group gives it (client/group). Whoever reads takes what
+has arrived (reader.py); bringing it in is the fetchers' business.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import Tasks
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.core import Core
-from barnabas.client.consumer.errors import NoArrow
+from barnabas.client.consumer.grouped import Grouped
 from barnabas.client.consumer.message import Message
 from barnabas.client.consumer.offsets import OffsetAt, list_offsets
-from barnabas.client.consumer.seeking import Seeking
-from barnabas.client.consumer.settings import EARLIEST, LATEST, ConsumerSettings
+from barnabas.client.consumer.reader import TABLE_BYTES, TABLE_ROWS, Reader
+from barnabas.client.consumer.settings import EARLIEST, LATEST, parse_consumer_settings
+from barnabas.client.consumer.streams import split
 from barnabas.client.consumer.upkeep import Upkeep
 from barnabas.client.deadline import Deadline
 from barnabas.client.ending import to_its_end
 from barnabas.client.errors import ClientError, Closed, RequestTimedOut, UnknownTopic
+from barnabas.client.group.errors import AssignedOtherwise, InCallback
+from barnabas.client.group.member import Member
 from barnabas.client.metadata import TopicMetadata
 from barnabas.client.ports import ClientPorts
-from barnabas.client.settings import parse_settings_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# One table of arrow() is made of so many rows or fetched bytes, and little more.
-TABLE_ROWS: int = 1_000_000
-TABLE_BYTES: int = 16 * 1024 * 1024
 
-
-class Consumer(Seeking):
+class Consumer(Grouped):
     """Use it in an `async with`, or call start() and close()."""
 
     def __init__(
@@ -47,13 +43,16 @@ class Consumer(Seeking):
         ports: ClientPorts | None = None,
         **named: object,
     ) -> None:
-        self.settings = parse_settings_of(ConsumerSettings, settings, named)
+        self.settings = parse_consumer_settings(settings, named)
         self._ports = ports
         self._cluster: Cluster | None = None
         self._core_or_none: Core | None = None
+        self._member_or_none: Member | None = None
+        self.reader = Reader(self._check)
         self._tasks = Tasks(self._crashed)
         self._crash: BaseException | None = None
         self._closed = False
+        self._leaving = False
 
     # Beginning and end
 
@@ -65,23 +64,52 @@ class Consumer(Seeking):
         # Known from now on: it may be closed while it starts.
         self._cluster = cluster = Cluster(self.settings, self._ports)
         await cluster.start()
-        self._core_or_none = Core(self.settings, cluster)
-        self._tasks.start(Upkeep(self._core_or_none, self._tasks).run())
+        self._core_or_none = core = Core(self.settings, cluster)
+        self.reader.delivery = core.delivery
+        core.gate.visitors.append(self.reader)
+        self._tasks.start(Upkeep(core, self._tasks).run())
+        if self.settings.group_id is not None:
+            self._member_or_none = Member(core, self._crashed)
+            self._member_or_none.start()
 
     async def close(self) -> None:
-        """End every task and connection. Whoever waits for messages gets Closed; `async for` ends."""
+        """Commit if that goes by itself, leave the group, and end every task and connection.
+
+        What was handed out counts as dealt with. Whoever waits for messages gets Closed; `async for` ends.
+        """
+        await self._close(finished=True)
+
+    async def _close(self, *, finished: bool) -> None:
+        core, member = self._core_or_none, self._member_or_none
+        if core is not None and core.gate.is_in_callback:
+            raise InCallback("close()")
         self._closed = True
         try:
-            if self._core_or_none is not None:
-                await self._end_fetching(self._core_or_none)
+            if core is not None:
+                self._tell_readers(core)
+                if member is not None:
+                    await self._leave(member, finished=finished)
+                await self._end_fetching(core)
         finally:
             # Also if this is cancelled: what is left takes no time.
             if self._cluster is not None:
                 await to_its_end(self._cluster.close())
 
-    async def _end_fetching(self, core: Core) -> None:
+    async def _leave(self, member: Member, *, finished: bool) -> None:
+        self._leaving = True
+        try:
+            await member.close(finished=finished)
+        finally:
+            self._leaving = False
+            self._member_or_none = None
+
+    def _tell_readers(self, core: Core) -> None:
+        for visitor in core.gate.visitors:
+            visitor.slow = True
         core.news.set()
         core.found.set()
+
+    async def _end_fetching(self, core: Core) -> None:
         fetchers = list(core.fetchers.values())
         await self._tasks.close()
         await asyncio.gather(*(fetcher.end_session() for fetcher in fetchers))
@@ -93,17 +121,18 @@ class Consumer(Seeking):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        # After an error the message in hand was perhaps not dealt with: it is not committed.
+        await self._close(finished=kind is None)
 
     def _crashed(self, error: BaseException) -> None:
         """A task ended by a mistake of ours: nothing is fetched any more, so every reader is told."""
         self._crash = error
         if self._core_or_none is not None:
-            self._core_or_none.news.set()
-            self._core_or_none.found.set()
+            self._tell_readers(self._core_or_none)
 
-    def _check(self) -> Core:
-        if self._closed:
+    def _check(self, *, leaving: bool = False) -> Core:
+        """With `leaving` also while the last callback runs, which may want to commit."""
+        if self._closed and not (leaving and self._leaving):
             raise Closed("the consumer")
         if self._crash is not None:
             raise self._crash
@@ -117,7 +146,7 @@ class Consumer(Seeking):
 
         UnknownTopic if one of them is not there within default.api.timeout.ms.
         """
-        core = self._check()
+        core = self._check_unsubscribed()
         wanted = [TopicPartition(*each) for each in tps]
         deadline = Deadline(self.settings.default_api_timeout_ms)
         found = {name: await self._topic(name, deadline) for name in dict.fromkeys(tp.topic for tp in wanted)}
@@ -126,12 +155,12 @@ class Consumer(Seeking):
             if tp.partition not in range(len(found[tp.topic].partitions)):
                 raise UnknownTopic(about=f"partition {tp}")
             ids[tp] = found[tp.topic].topic_id
-        self._replace(self._check(), ids)
+        self._replace(self._check_unsubscribed(), ids)
         core.changed()
 
     async def assign_topic(self, *names: str) -> frozenset[TopicPartition]:
         """Read all partitions that these topics have now, and no others; which they are."""
-        core = self._check()
+        core = self._check_unsubscribed()
         deadline = Deadline(self.settings.default_api_timeout_ms)
         found = [await self._topic(name, deadline) for name in dict.fromkeys(names)]
         ids = {
@@ -139,7 +168,7 @@ class Consumer(Seeking):
             for topic in found
             for each in topic.partitions
         }
-        self._replace(self._check(), ids)
+        self._replace(self._check_unsubscribed(), ids)
         core.changed()
         return frozenset(ids)
 
@@ -148,111 +177,53 @@ class Consumer(Seeking):
         return await self._check().cluster.topic(name, deadline, create=create)
 
     def _replace(self, core: Core, ids: dict[TopicPartition, Uuid]) -> None:
+        fresh = core.replace(ids)
+        if self._member_or_none is not None:
+            self._member_or_none.begin(fresh)
+            return
         reset_to = self.settings.reset_to(core.cluster.ports.clock.now_ms())
-        for gone in core.positions.replace(ids, reset_to):
-            core.delivery.drop(gone)
+        for one in fresh:
+            one.move_by(reset_to)
 
     # Reading
 
-    def __aiter__(self) -> "Consumer":
-        return self
+    def __aiter__(self) -> Reader:
+        return self.reader
 
-    async def __anext__(self) -> Message:
-        core = self._core_or_none
-        if core is not None:
-            delivery = core.delivery
-            at = delivery.at
-            ready = delivery.ready
-            if at < len(ready) and not self._closed:
-                delivery.at = at + 1
-                return ready[at]
-        try:
-            found = await self.batch(1, None)
-        except Closed:
-            raise StopAsyncIteration from None
-        return found[0]
+    def __anext__(self) -> Coroutine[Any, Any, Message]:
+        return self.reader.__anext__()
 
     async def batch(self, max_records: int | None = None, timeout_ms: float | None = None) -> list[Message]:
         """Up to max_records messages (max.poll.records if None), as soon as there is one; [] if time is over.
 
         Closed if the consumer is closed. The error of a partition comes when what was before it is read.
         """
-        most = self.settings.max_poll_records if max_records is None else max(1, max_records)
-        await self._give_way(self._check())
-        found = self._take(most)
-        if found:
-            return found
-        with suppress(TimeoutError):
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-                while not found:
-                    await self._news()
-                    found = self._take(most)
-        return found
+        return await self.reader.batch(max_records, timeout_ms)
 
-    async def batches(self, max_records: int | None = None) -> AsyncIterator[list[Message]]:
+    def batches(self, max_records: int | None = None) -> AsyncIterator[list[Message]]:
         """One batch() after the other, until the consumer is closed."""
-        with suppress(Closed):
-            while True:
-                yield await self.batch(max_records)
+        return self.reader.batches(max_records)
 
-    async def arrow(
+    def arrow(
         self, *, max_rows: int = TABLE_ROWS, max_bytes: int = TABLE_BYTES, views: bool = False
     ) -> "AsyncIterator[pa.Table]":
-        """What arrives as Arrow tables, until the consumer is closed: topic, partition, offset and so on.
+        """What arrives as Arrow tables, until the consumer is closed: see Reader.arrow()."""
+        return self.reader.arrow(max_rows=max_rows, max_bytes=max_bytes, views=views)
 
-        A table is made of what whole answers brought for partitions, and ends when it has max_rows rows or
-        max_bytes fetched bytes or more. An EndOfPartition comes between them if that was asked for. With
-        `views` keys and values are binary views over the fetched bytes.
+    def streams(self, count: int) -> list[Reader]:
+        """So many readers of what this consumer reads, each for a task of its own.
+
+        Every partition belongs to one of them at a time, so its records stay in order. Call it once, before
+        the first message; from then on the consumer itself is not read.
         """
-        try:
-            from barnabas.client.consumer.arrow import Limits, TableMaker
-        except ModuleNotFoundError as error:
-            if error.name is not None and error.name.partition(".")[0] == "pyarrow":
-                raise NoArrow from None
-            raise
         core = self._check()
-        check_crcs = self.settings.check_crcs
-        maker = TableMaker(core.delivery, Limits(max_rows, max_bytes), check_crcs=check_crcs, views=views)
-        with suppress(Closed):
-            while True:
-                await self._give_way(core)
-                self._raise_complaints()
-                table = maker.next_table()
-                if table is None:
-                    await self._news()
-                else:
-                    yield table
+        readers = split(core, self.reader, count, self._check)
+        self.reader = Reader(self._not_read)
+        return readers
 
-    async def _give_way(self, core: Core) -> None:
-        """Others have their turn between two batches, the fetchers first, however much lies here."""
-        core.delivery.begin_next()
-        await asyncio.sleep(0)
-
-    async def _news(self) -> None:
-        core = self._check()
-        core.news.clear()
-        if not core.complaints:
-            await core.news.wait()
-
-    def _raise_complaints(self) -> Core:
-        core = self._check()
-        if core.complaints:
-            raise core.complaints.popleft()
-        return core
-
-    def _take(self, most: int) -> list[Message]:
-        """What is here, without waiting; [] if nothing is."""
-        delivery = self._raise_complaints().delivery
-        found: list[Message] = []
-        while len(found) < most:
-            if delivery.at == len(delivery.ready) and not delivery.advance(
-                max(most - len(found), self.settings.max_poll_records), quiet=bool(found)
-            ):
-                break
-            stop = delivery.at + most - len(found)
-            found += delivery.ready[delivery.at : stop]
-            delivery.at = min(stop, len(delivery.ready))
-        return found
+    def _not_read(self) -> Core:
+        self._check()
+        raise AssignedOtherwise("this consumer is read by its streams")
 
     # Where partitions begin and end
 
@@ -285,10 +256,10 @@ class Consumer(Seeking):
 
     async def position(self, tp: tuple[str, int]) -> int:
         """The offset of the next message; waits until it is known, at most default.api.timeout.ms."""
-        one = self._check().positions[TopicPartition(*tp)]
+        one = self._check(leaving=True).positions[TopicPartition(*tp)]
         deadline = Deadline(self.settings.default_api_timeout_ms)
         while True:
-            core = self._check()
+            core = self._check(leaving=True)
             # It may have been taken away meanwhile.
             one = core.positions[one.tp]
             offset = core.delivery.position_of(one)[0]

@@ -5,13 +5,16 @@ import logging
 from collections import deque
 from typing import Final, Protocol
 
+from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.delivery import Delivery
 from barnabas.client.consumer.errors import TopicRecreated
+from barnabas.client.consumer.gate import Gate, Visitor
+from barnabas.client.consumer.message import EndOfPartition, Message
 from barnabas.client.consumer.positions import UNKNOWN, Assigned, Doubt, Positions
 from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.client.deadline import Backoff
-from barnabas.client.errors import ClientError
+from barnabas.client.errors import ClientError, UnknownTopic
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +51,12 @@ class Core:
         # Set when a position has become known.
         self.found = asyncio.Event()
         self.complaints: deque[ClientError] = deque(maxlen=COMPLAINTS_MAX)
-        self._backoff = Backoff(
+        # Why nothing can be read for good: the group does not take this member.
+        self.failure: ClientError | None = None
+        self.gate = Gate(self.news.set)
+        # Whether a group says what is read: then a topic that goes away is the group's business.
+        self.is_subscribed = False
+        self.backoff = Backoff(
             first_ms=max(1, settings.retry_backoff_ms),
             max_ms=settings.retry_backoff_max_ms,
             rng=cluster.ports.rng,
@@ -100,7 +108,18 @@ class Core:
     def check_identity(self, one: Assigned) -> None:
         """A topic of that name may be another one by now, whose offsets mean something else."""
         topic = self.cluster.metadata.topics.get(one.tp.topic)
-        if topic is not None and topic.topic_id != one.topic_id and one.error is None:
+        if topic is None or topic.topic_id == one.topic_id or one.error is not None:
+            return
+        if one.topic_id == ZERO_UUID:
+            # The group gave it to us before the metadata told of it.
+            one.topic_id = topic.topic_id
+        elif self.is_subscribed:
+            # Whoever subscribes wants the topic of that name, whichever it is.
+            logger.info("topic is another one now tp=%s", one.tp)
+            one.topic_id = topic.topic_id
+            self.delivery.drop(one)
+            one.move_by(self.settings.reset_to(self.cluster.ports.clock.now_ms()))
+        else:
             self.stop(one, TopicRecreated(one.tp, one.topic_id, topic.topic_id))
 
     def _may_read(self, one: Assigned, replica: int) -> bool:
@@ -130,10 +149,45 @@ class Core:
             self.chores.set()
         one.leader_epoch = epoch
 
+    def replace(self, ids: dict[TopicPartition, Uuid]) -> list[Assigned]:
+        """Assign these partitions and no others; those that are new, which do not know where to begin."""
+        before = set(self.positions)
+        for gone in self.positions.replace(ids, None):
+            self.delivery.drop(gone)
+        self.delivery.settle_in(self.positions)
+        return [one for one in self.positions if one not in before]
+
+    # What was handed out
+
+    def delivered(self, visitor: Visitor | None = None) -> dict[TopicPartition, tuple[int, int]]:
+        """Next offset and epoch of the last record, of what this reader or any was handed."""
+        found: dict[TopicPartition, tuple[int, int]] = {}
+        for one in self.positions:
+            if visitor is None or self.delivery.is_at(one, visitor.delivery):
+                offset, epoch = self.delivery.position_of(one)
+                if offset is not None:
+                    found[one.tp] = (offset, epoch)
+        return found
+
+    def finished(self) -> dict[TopicPartition, tuple[int, int]]:
+        """The same without what a reader may still be working on."""
+        found = self.delivered()
+        for visitor in self.gate.visitors:
+            for message in visitor.unfinished():
+                at = found.get(message.tp)
+                if at is not None and message.offset < at[0]:
+                    found[message.tp] = (message.offset, UNKNOWN)
+        return found
+
+    def first_unread(self, visitor: Visitor) -> list[Message]:
+        """Where this reader stands, as messages that are not there: for what is handed out as a table."""
+        here = self.delivered(visitor)
+        return [EndOfPartition(tp.topic, tp.partition, offset) for tp, (offset, _) in here.items()]
+
     def failed(self, one: Assigned, why: object) -> None:
         """Something about it went wrong and may go well later."""
         one.failures += 1
-        wait_ms = self._backoff.wait_ms(one.failures)
+        wait_ms = self.backoff.wait_ms(one.failures)
         one.not_before_s = self.now_s() + wait_ms / 1000
         if one.failures == 1:
             logger.info("partition not read for now tp=%s because=%s", one.tp, why)
@@ -148,6 +202,9 @@ class Core:
     def stop(self, one: Assigned, error: ClientError) -> None:
         logger.info("partition stopped tp=%s because=%s", one.tp, error)
         self.delivery.stop(one, error)
+        if self.is_subscribed and isinstance(error, UnknownTopic):
+            # The group will take it away; nobody asked for this topic but by a subscription.
+            one.error_told = True
         self.news.set()
         self.found.set()
 

@@ -6,7 +6,7 @@ partition has its turn. An end or an error of a partition comes after its data. 
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from barnabas.base.errors import Malformed
@@ -99,6 +99,21 @@ class Delivery:
     def _release(self, arrived: Arrived) -> None:
         self.held[arrived.node] -= arrived.size
         self._on_room(arrived.node)
+
+    # Where else it could lie: see streams.py
+
+    def another(self) -> "Delivery":
+        """An empty one that is made like this one, and counts bytes together with it."""
+        made = Delivery(check_crcs=self._check_crcs, tells_ends=self._tells_ends, on_room=self._on_room)
+        made.held = self.held
+        return made
+
+    def settle_in(self, ones: Iterable[Assigned]) -> None:
+        """These are assigned now."""
+
+    def is_at(self, one: Assigned, delivery: "Delivery | None") -> bool:
+        """Whether what arrives for it is read there."""
+        return delivery is self
 
     # Reading
 

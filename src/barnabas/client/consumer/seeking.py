@@ -9,6 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.consumer.core import Core
 from barnabas.client.consumer.settings import EARLIEST, LATEST, ConsumerSettings
 from barnabas.client.errors import ClientError
+from barnabas.client.group.errors import AssignedOtherwise
 
 
 class Seeking:
@@ -16,18 +17,24 @@ class Seeking:
 
     settings: ConsumerSettings
 
-    def _check(self) -> Core:
+    def _check(self, *, leaving: bool = False) -> Core:
         raise NotImplementedError
+
+    def _check_unsubscribed(self) -> Core:
+        """What a group gives is not assigned by hand."""
+        core = self._check()
+        if core.is_subscribed:
+            raise AssignedOtherwise("the group says what is read: unsubscribe() first")
+        return core
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        return self._check().positions.tps
+        return self._check(leaving=True).positions.tps
 
     def unassign(self) -> None:
         """Read nothing."""
-        core = self._check()
-        for gone in core.positions.replace({}, None):
-            core.delivery.drop(gone)
+        core = self._check_unsubscribed()
+        core.replace({})
         core.changed()
 
     def seek(self, tp: tuple[str, int], offset: int) -> None:

@@ -1,22 +1,22 @@
 """The settings of a consumer, under the names and with the defaults of Kafka's; two are librdkafka's.
 
-Those of consumer groups are refused: a consumer reads what it is assigned.
+Those of a member of a group are in client/group/settings.py.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from barnabas.base.setting_rules import Rule, Value, at_least, between, one_of
 from barnabas.base.settings import SettingType, setting
-from barnabas.client.settings import BOOLEAN, INT, STRING, ClientSettings
+from barnabas.client.group.settings import GroupSettings, check_together
+from barnabas.client.settings import BOOLEAN, INT, STRING, parse_settings_of
 
 # The timestamps that ListOffsets takes for the two ends of a log.
 EARLIEST: Final = -2
 LATEST: Final = -1
 
-_NO_GROUPS: Final = "consumer groups are not served yet"
 _BY_DURATION: Final = "by_duration:"
 # ISO 8601 as Java's Duration reads it, of which a reset takes what is not negative.
 _DURATION: Final = re.compile(
@@ -49,21 +49,10 @@ def _is_reset(value: Value) -> bool:
 
 
 _RESET_RULE: Final = Rule("earliest, latest, none or by_duration:P1DT2H3M4S", _is_reset)
-_NO_AUTO_COMMIT: Final = Rule(f"false: {_NO_GROUPS}", lambda value: value is False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerSettings(ClientSettings):
-    REFUSED: ClassVar[Mapping[str, str]] = {
-        "group.": _NO_GROUPS,
-        "session.timeout.ms": _NO_GROUPS,
-        "heartbeat.interval.ms": _NO_GROUPS,
-        "max.poll.interval.ms": _NO_GROUPS,
-        "partition.assignment.strategy": _NO_GROUPS,
-        "auto.commit.interval.ms": _NO_GROUPS,
-        "exclude.internal.topics": "topics are assigned by name, never by a pattern",
-    }
-
+class ConsumerSettings(GroupSettings):
     fetch_min_bytes: int = setting(
         "fetch.min.bytes", INT, 1, "a broker answers a fetch when it has so much", rule=at_least(0)
     )
@@ -100,10 +89,10 @@ class ConsumerSettings(ClientSettings):
     check_crcs: bool = setting("check.crcs", BOOLEAN, True, "whether the CRC of each batch is checked")
     client_rack: str = setting("client.rack", STRING, "", "where this client is: a replica near by is read")
     allow_auto_create_topics: bool = setting(
-        "allow.auto.create.topics", BOOLEAN, True, "whether assigning a topic that is not there may create it"
-    )
-    enable_auto_commit: bool = setting(
-        "enable.auto.commit", BOOLEAN, False, "whether positions are committed", rule=_NO_AUTO_COMMIT
+        "allow.auto.create.topics",
+        BOOLEAN,
+        True,
+        "whether asking for a topic that is not there creates it",
     )
     enable_partition_eof: bool = setting(
         "enable.partition.eof",
@@ -141,3 +130,14 @@ class ConsumerSettings(ClientSettings):
                 assert back_ms is not None, "the rule lets no other text through"
                 # Before 1970 there is nothing, and a negative timestamp would mean something else.
                 return max(0, now_ms - back_ms)
+
+
+def parse_consumer_settings(
+    given: Mapping[str, object] | None, named: Mapping[str, object]
+) -> ConsumerSettings:
+    """Settings as parse_settings_of() takes them; InvalidSetting also for those that do not go together."""
+    settings = parse_settings_of(ConsumerSettings, given, named)
+    names = {name for name, value in (given or {}).items() if value is not None}
+    names |= {name.replace("_", ".") for name, value in named.items() if value is not None}
+    check_together(settings, names)
+    return settings

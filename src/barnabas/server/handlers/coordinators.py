@@ -24,6 +24,12 @@ _SEVERAL_FROM: Final = 4
 _SHARE_FROM: Final = 6
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 _NOBODY: Final = -1
+# Answers with one coordinator always have a message; Kafka's say this when all is well.
+_ALL_WELL: Final = "NONE"
+_WHY: Final = {
+    ErrorCode.INVALID_REQUEST: "key_type must be 0 (group), 1 (transaction) or, from version 6 on, 2 (share)",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "no coordinator is available now",
+}
 
 
 def handle(ctx: Context, request: Request) -> Answer:
@@ -47,10 +53,14 @@ def _find(ctx: Context, request: Request) -> FindCoordinatorResponse:
     body: FindCoordinatorRequest = request.body
     if request.version >= _SEVERAL_FROM:
         return FindCoordinatorResponse(coordinators=[_of_group(ctx, key) for key in body.coordinator_keys])
-    found = _of_group(ctx, body.key)
+    return _alone(_of_group(ctx, body.key))
+
+
+def _alone(found: Coordinator) -> FindCoordinatorResponse:
+    """In the form of the versions that have one."""
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message,
+        error_message=found.error_message or _ALL_WELL,
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -70,12 +80,19 @@ def _of_group(ctx: Context, group_id: str) -> Coordinator:
 
 
 def _nobody(key: str, code: ErrorCode) -> Coordinator:
-    return Coordinator(key=key, node_id=_NOBODY, host="", port=_NOBODY, error_code=code)
+    return Coordinator(
+        key=key,
+        node_id=_NOBODY,
+        host="",
+        port=_NOBODY,
+        error_code=code,
+        error_message=_WHY.get(code, code.name),
+    )
 
 
 def refuse(body: FindCoordinatorRequest, version: int, code: ErrorCode) -> FindCoordinatorResponse:
     if version < _SEVERAL_FROM:
-        return FindCoordinatorResponse(error_code=code, node_id=_NOBODY, host="", port=_NOBODY)
+        return _alone(_nobody(body.key, code))
     return FindCoordinatorResponse(coordinators=[_nobody(key, code) for key in body.coordinator_keys])
 
 

@@ -7,7 +7,6 @@ DescribeGroups v3 authorized_operations; v4 group_instance_id; v6 GROUP_ID_NOT_F
 types. ConsumerGroupDescribe v1 member_type.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 from barnabas.coordinators.group.errors import GroupError
@@ -33,7 +32,7 @@ from barnabas.protocol.messages.group_admin import (
 )
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.gathering import gathered
-from barnabas.server.group_calls import ask_group
+from barnabas.server.group_calls import ask_group, has_consumer_protocol
 from barnabas.server.operations import OF_GROUP
 
 
@@ -47,7 +46,7 @@ def describe(ctx: Context, request: Request) -> Answer:
                 described.authorized_operations = OF_GROUP
             return answered(to, described)
 
-        return _ask(ctx, group_id, partial(_not_described, group_id), act)
+        return ask_group(ctx, group_id, partial(_not_described, group_id), act)
 
     return gathered(
         [one(group_id) for group_id in body.groups], lambda groups: DescribeGroupsResponse(groups=groups)
@@ -62,15 +61,21 @@ def _not_described(group_id: str, code: ErrorCode) -> DescribedGroup:
 
 def describe_consumer(ctx: Context, request: Request) -> Answer:
     body: ConsumerGroupDescribeRequest = request.body
+    if not has_consumer_protocol(ctx):
+        return refuse_describe_consumer(body, request.version, ErrorCode.UNSUPPORTED_VERSION)
 
     def one(group_id: str) -> Answer:
+        refused = partial(_consumer_not_described, group_id)
+        if not group_id:
+            return refused(ErrorCode.INVALID_GROUP_ID)
+
         def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
             described = shard.describe_consumer(group_id)
             if body.include_authorized_operations and described.error_code == ErrorCode.NONE:
                 described.authorized_operations = OF_GROUP
             return answered(to, described)
 
-        return _ask(ctx, group_id, partial(_consumer_not_described, group_id), act)
+        return ask_group(ctx, group_id, refused, act)
 
     return gathered(
         [one(group_id) for group_id in body.group_ids],
@@ -88,17 +93,6 @@ def _consumer_not_described(group_id: str, code: ErrorCode) -> DescribedConsumer
         assignor_name="",
         members=[],
     )
-
-
-def _ask(
-    ctx: Context,
-    group_id: str,
-    refused: Callable[[ErrorCode], object],
-    act: Callable[[GroupShard, ReplyTo, Now], Outcome],
-) -> Answer:
-    if not group_id:
-        return refused(ErrorCode.INVALID_GROUP_ID)
-    return ask_group(ctx, group_id, refused, act)
 
 
 def list_groups(ctx: Context, request: Request) -> Answer:

@@ -29,9 +29,8 @@ from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatResponse,
 )
 from barnabas.server.api import Answer, Api, Context
-from barnabas.server.group_calls import ask_group, caller_of
+from barnabas.server.group_calls import ask_group, caller_of, has_consumer_protocol
 
-_CONSUMER: Final = "consumer"
 # From this version of JoinGroup on an answer may have no protocol.
 _NO_PROTOCOL_FROM: Final = 7
 
@@ -111,7 +110,7 @@ def leave(ctx: Context, request: Request) -> Answer:
 
 def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
     body: ConsumerGroupHeartbeatRequest = request.body
-    if _CONSUMER not in ctx.broker.settings.now.group_coordinator_rebalance_protocols:
+    if not has_consumer_protocol(ctx):
         return _consumer_refused(ErrorCode.UNSUPPORTED_VERSION)
     if not body.group_id:
         return ConsumerGroupHeartbeatResponse(

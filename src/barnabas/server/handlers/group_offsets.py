@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.metadata.image import MetadataImage, TopicImage
 from barnabas.protocol.api_keys import ApiKey
@@ -150,8 +150,6 @@ def delete(ctx: Context, request: Request) -> Answer:
     known, failed = _known_to_delete(ctx.broker.image, body.topics)
 
     def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
-        if not known:
-            return answered(to, OffsetDeleteResponse(topics=failed))
         outcome = shard.delete_offsets(OffsetDeleteRequest(group_id=body.group_id, topics=known), to)
         for _, answer in outcome.answers:
             assert isinstance(answer, OffsetDeleteResponse)

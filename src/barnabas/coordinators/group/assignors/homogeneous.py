@@ -1,33 +1,57 @@
-"""Uniform, where all members subscribe to the same topics: everybody has a quota, and it is met exactly."""
+"""Uniform, where all subscribe to the same topics: everybody has a quota, and it is met exactly (compiled).
 
-from collections.abc import Iterable, Mapping, Set
-from typing import Final, TypeAlias, cast
+Most groups are like that, and a group of a thousand is dealt out again whenever one more joins: so this goes
+by what each member has, and needs nothing else of it.
+"""
+
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+from mypy_extensions import i64
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec, in_order_of_ids
+from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec, in_order_of_ids
 
 _NONE: Final[frozenset[int]] = frozenset()
 _Partition: TypeAlias = tuple[Uuid, int]
 
 
-def assign_by_quota(
-    members: Mapping[str, MemberSpec], topics: Mapping[Uuid, TopicSpec], claimed: Mapping[Uuid, Set[int]]
+def share_evenly(
+    owned: dict[str, Assignment], subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
 ) -> dict[str, Assignment]:
     """Take from those who have more than their quota, and give to those who have less.
 
-    `claimed` are the partitions that have an owner.
+    `owned` has every member; who keeps what it has gets the very object back.
     """
-    subscribed = next(iter(members.values())).topics
+    claimed = _claimed(owned, subscribed, topics)
+    if claimed is None:
+        owned = _without_contradictions(owned, subscribed, topics)
+        claimed = _claimed(owned, subscribed, topics)
+        assert claimed is not None
     free = _unclaimed(subscribed, topics, claimed)
-    total = sum(topics[topic].partitions for topic in subscribed)
-    quota, extras = divmod(total, len(members))
+    total: i64 = 0
+    for topic in subscribed:
+        total += topics[topic].partitions
+    still_to_come: i64 = len(owned)
+    quota: i64 = total // still_to_come
+    extras: i64 = total % still_to_come
     assigned: dict[str, Assignment] = {}
     wanting: list[tuple[str, int]] = []
-    still_to_come = len(members)
-    for member_id, member in members.items():
-        quota_of_member = quota + (extras > 0)
-        kept = _kept(member.owned, subscribed, quota_of_member, free)
-        wants = quota_of_member - sum(map(len, kept.values()))
+    for member_id, had in owned.items():
+        allowed: i64 = quota + 1 if extras > 0 else quota
+        held: i64 = 0
+        is_foreign = False
+        for topic, numbers in had.items():
+            held += len(numbers)
+            if topic not in subscribed:
+                is_foreign = True
+        kept = had
+        if held > allowed or is_foreign:
+            kept = _kept(had, subscribed, allowed, free)
+            held = 0
+            for numbers in kept.values():
+                held += len(numbers)
+        wants: i64 = allowed - held
         if extras > 0:
             if wants > 0 and still_to_come > extras:
                 # Somebody who comes later may have one more than the others already: it should not move.
@@ -42,42 +66,81 @@ def assign_by_quota(
     return assigned
 
 
+def _claimed(
+    owned: dict[str, Assignment], subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
+) -> dict[Uuid, set[int]] | None:
+    """Partitions that have an owner. None if one has two, or does not exist."""
+    claimed: dict[Uuid, set[int]] = {topic: set() for topic in subscribed}
+    claims: i64 = 0
+    for had in owned.values():
+        for topic, numbers in had.items():
+            of_topic = claimed.get(topic)
+            if of_topic is not None:
+                claims += len(numbers)
+                of_topic |= numbers
+    for topic, of_topic in claimed.items():
+        claims -= len(of_topic)
+        if max(of_topic, default=-1) >= topics[topic].partitions:
+            return None
+    return claimed if claims == 0 else None
+
+
+def _without_contradictions(
+    owned: dict[str, Assignment], subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
+) -> dict[str, Assignment]:
+    """The first who claims a partition has it, and nobody has one that does not exist.
+
+    A coordinator that has just taken over may know an older image of the cluster than the one before, and so
+    fewer partitions than were given out. Two owners are a damaged log. Kafka's assignors would fail, or
+    assign twice; the group must go on.
+    """
+    taken: dict[Uuid, set[int]] = {topic: set() for topic in subscribed}
+    sound: dict[str, Assignment] = {}
+    for member_id, had in owned.items():
+        mine: Assignment = {}
+        for topic, numbers in had.items():
+            others = taken.get(topic)
+            if others is None:
+                continue
+            good = (numbers - others) & frozenset(range(topics[topic].partitions))
+            others |= good
+            if good:
+                mine[topic] = good
+        sound[member_id] = had if mine == had else mine
+    return sound
+
+
 def _unclaimed(
-    subscribed: Iterable[Uuid], topics: Mapping[Uuid, TopicSpec], claimed: Mapping[Uuid, Set[int]]
+    subscribed: Iterable[Uuid], topics: dict[Uuid, TopicSpec], claimed: dict[Uuid, set[int]]
 ) -> list[_Partition]:
-    found = []
+    found: list[_Partition] = []
     for topic in in_order_of_ids(subscribed):
-        claimed_of_topic = claimed.get(topic, _NONE)
+        claimed_of_topic = claimed[topic]
         count = topics[topic].partitions
         if len(claimed_of_topic) < count:
             found += [(topic, number) for number in range(count) if number not in claimed_of_topic]
     return found
 
 
-def _kept(
-    owned: Mapping[Uuid, frozenset[int]], subscribed: Set[Uuid], quota: int, free: list[_Partition]
-) -> Assignment:
+def _kept(had: Assignment, subscribed: frozenset[Uuid], quota: i64, free: list[_Partition]) -> Assignment:
     """What a member may keep; what it loses is added to `free`."""
-    if sum(map(len, owned.values())) <= quota and owned.keys() <= subscribed:
-        return cast("Assignment", owned)
-    kept = {}
-    for topic, partitions in owned.items():
+    kept: Assignment = {}
+    for topic, numbers in had.items():
         if topic not in subscribed:
             continue
-        mine = partitions
-        if len(partitions) > quota:
-            in_order = sorted(partitions)
-            mine = frozenset(in_order[:quota])
-            free += [(topic, number) for number in in_order[quota:]]
+        mine = numbers
+        if len(numbers) > quota:
+            in_order = sorted(numbers)
+            most = max(int(quota), 0)
+            mine = frozenset(in_order[:most])
+            free += [(topic, number) for number in in_order[most:]]
         if mine:
             kept[topic] = mine
         quota -= len(mine)
     return kept
 
 
-def _give(
-    free: list[_Partition], wanting: Iterable[tuple[str, int]], assigned: dict[str, Assignment]
-) -> None:
+def _give(free: list[_Partition], wanting: list[tuple[str, int]], assigned: dict[str, Assignment]) -> None:
     start = 0
     for member_id, wants in wanting:
         given: dict[Uuid, list[int]] = {}

@@ -5,11 +5,11 @@ with what each member had: its claims, which are looked through here.
 """
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors.heterogeneous import assign_by_load
-from barnabas.coordinators.group.assignors.homogeneous import assign_by_quota
+from barnabas.coordinators.group.assignors.homogeneous import share_evenly
 from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
 
 _Members: TypeAlias = Mapping[str, MemberSpec]
@@ -17,13 +17,15 @@ _Topics: TypeAlias = Mapping[Uuid, TopicSpec]
 
 
 def assign_uniformly(members: _Members, topics: _Topics, *, homogeneous: bool) -> dict[str, Assignment]:
+    if homogeneous:
+        subscribed = next(iter(members.values())).topics
+        owned = {member_id: cast("Assignment", member.owned) for member_id, member in members.items()}
+        return share_evenly(owned, subscribed, dict(topics))
     claimed = _claimed(members, topics)
     if claimed is None:
         members = _without_contradictions(members, topics)
         claimed = _claimed(members, topics)
         assert claimed is not None
-    if homogeneous:
-        return assign_by_quota(members, topics, claimed)
     return assign_by_load(members, topics, claimed)
 
 
@@ -49,12 +51,7 @@ def _claimed(members: _Members, topics: _Topics) -> dict[Uuid, set[int]] | None:
 
 
 def _without_contradictions(members: _Members, topics: _Topics) -> _Members:
-    """The first who claims a partition has it, and nobody has one that does not exist.
-
-    A coordinator that has just taken over may know an older image of the cluster than the one before, and so
-    fewer partitions than were given out. Two owners are a damaged log. Kafka's assignors would fail, or
-    assign twice; the group must go on.
-    """
+    """The first who claims a partition has it, and nobody has one that does not exist: see homogeneous.py."""
     taken: dict[Uuid, set[int]] = {}
     sound = {}
     for member_id, member in members.items():

@@ -7,6 +7,7 @@ its records; nothing of the group changes before they are applied.
 
 from typing import Final
 
+from barnabas.coordinators.group.assignors.targets import changed_members
 from barnabas.coordinators.group.consumer import records
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember, MemberState
@@ -129,9 +130,8 @@ class Steps:
             self._ground.image,
             settings.assignors,
         )
-        for member_id, target in targets.items():
-            if target != group.targets.get(member_id):
-                self.records.append(records.target_record(group.id, member_id, target))
+        for member_id in changed_members(targets, group.targets):
+            self.records.append(records.target_record(group.id, member_id, targets[member_id]))
         self.records.append(records.target_epoch_record(group.id, self.epoch, now.ms))
         return Target(self.epoch, targets[self.member.id])
 

@@ -1,11 +1,13 @@
 """The target assignment: what every member should have, computed when the group's epoch has moved on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.assignors import assign
+from barnabas.coordinators.group.assignors.by_name import UNIFORM, assign
+from barnabas.coordinators.group.assignors.homogeneous import share_evenly
 from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
+from barnabas.coordinators.group.assignors.targets import owned_by
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember
 from barnabas.coordinators.group.consumer.subscriptions import Subscriptions
@@ -29,13 +31,17 @@ def compute_target(
     if replaced is not None and replaced.id != change.after.id:
         del members[replaced.id]
     members[change.after.id] = change.after
+    assignor = preferred_assignor(group, change, assignors)
+    topics = _topic_specs(change.subscriptions, image)
+    is_homogeneous = change.subscriptions.homogeneous(len(members))
+    if is_homogeneous and assignor == UNIFORM:
+        # By far the most common, and the one that large groups wait for: nothing is made for each member.
+        owned = owned_by(members, group.targets)
+        owned[change.after.id] = group.target_of(change.after)
+        subscribed = _ids(change.subscriptions.topics_of(change.after), image)
+        return share_evenly(owned, subscribed, topics)
     specs = _member_specs(group, change, members, image)
-    return assign(
-        preferred_assignor(group, change, assignors),
-        specs,
-        _topic_specs(change.subscriptions, image),
-        homogeneous=change.subscriptions.homogeneous(len(members)),
-    )
+    return assign(assignor, specs, topics, homogeneous=is_homogeneous)
 
 
 def preferred_assignor(group: ConsumerGroup, change: Change | None, assignors: tuple[str, ...]) -> str:
@@ -61,11 +67,14 @@ def _member_specs(
         key = (member.topics, member.regex)
         ids = ids_of.get(key)
         if ids is None:
-            names = change.subscriptions.topics_of(member)
-            ids = ids_of[key] = frozenset(image.topics[name].id for name in names if name in image.topics)
+            ids = ids_of[key] = _ids(change.subscriptions.topics_of(member), image)
         owned = group.target_of(member) if member is change.after else group.targets.get(member_id, {})
         specs[member_id] = MemberSpec(member.instance_id, member.rack, ids, owned)
     return specs
+
+
+def _ids(names: Iterable[str], image: MetadataImage) -> frozenset[Uuid]:
+    return frozenset(image.topics[name].id for name in names if name in image.topics)
 
 
 def _topic_specs(subscriptions: Subscriptions, image: MetadataImage) -> dict[Uuid, TopicSpec]:

@@ -1,0 +1,164 @@
+"""Reading: what has arrived, as messages, in lists or as Arrow tables.
+
+Whoever reads takes what is here and waits if nothing is. Messages are taken after every wait and never
+across one, so a reader that is cancelled loses nothing. A consumer has one reader, or those of streams().
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from barnabas.client.consumer.core import Core
+from barnabas.client.consumer.delivery import Delivery
+from barnabas.client.consumer.errors import NoArrow
+from barnabas.client.consumer.gate import Visitor
+from barnabas.client.consumer.message import Message
+from barnabas.client.errors import Closed
+from barnabas.client.group.errors import InCallback
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# One table of arrow() is made of so many rows or fetched bytes, and little more.
+TABLE_ROWS: int = 1_000_000
+TABLE_BYTES: int = 16 * 1024 * 1024
+
+
+class Reader(Visitor):
+    """`check` gives the consumer's core, or raises why there is nothing to read any more."""
+
+    def __init__(self, check: Callable[[], Core]) -> None:
+        super().__init__()
+        self._check = check
+
+    def __aiter__(self) -> "Reader":
+        return self
+
+    async def __anext__(self) -> Message:
+        delivery = self.delivery
+        if delivery is not None and not self.slow:
+            at = delivery.at
+            ready = delivery.ready
+            if at < len(ready):
+                delivery.at = at + 1
+                return ready[at]
+        try:
+            found = await self.batch(1, None)
+        except Closed:
+            raise StopAsyncIteration from None
+        return found[0]
+
+    async def batch(self, max_records: int | None = None, timeout_ms: float | None = None) -> list[Message]:
+        """Up to max_records messages (max.poll.records if None), as soon as there is one; [] if time is over.
+
+        Closed if the consumer is closed. The error of a partition comes when what was before it is read.
+        """
+        core = self._come_in()
+        most = core.settings.max_poll_records if max_records is None else max(1, max_records)
+        found: list[Message] = []
+        try:
+            await self._give_way()
+            found = self._take(most)
+            if found:
+                return found
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                    while not found:
+                        await self._news()
+                        found = self._take(most)
+            return found
+        finally:
+            core.gate.go_out(self, found)
+
+    async def batches(self, max_records: int | None = None) -> AsyncIterator[list[Message]]:
+        """One batch() after the other, until the consumer is closed."""
+        with suppress(Closed):
+            while True:
+                yield await self.batch(max_records)
+
+    async def arrow(
+        self, *, max_rows: int = TABLE_ROWS, max_bytes: int = TABLE_BYTES, views: bool = False
+    ) -> "AsyncIterator[pa.Table]":
+        """What arrives as Arrow tables, until the consumer is closed: topic, partition, offset and so on.
+
+        A table is made of what whole answers brought for partitions, and ends when it has max_rows rows or
+        max_bytes fetched bytes or more. An EndOfPartition comes between them if that was asked for. With
+        `views` keys and values are binary views over the fetched bytes.
+        """
+        try:
+            from barnabas.client.consumer.arrow import Limits, TableMaker
+        except ModuleNotFoundError as error:
+            if error.name is not None and error.name.partition(".")[0] == "pyarrow":
+                raise NoArrow from None
+            raise
+        check_crcs = self._check().settings.check_crcs
+        maker = TableMaker(self._lying(), Limits(max_rows, max_bytes), check_crcs=check_crcs, views=views)
+        with suppress(Closed):
+            while True:
+                yield await self._next_table(maker.next_table)
+
+    async def _next_table(self, next_table: "Callable[[], pa.Table | None]") -> "pa.Table":
+        core = self._come_in()
+        before = core.first_unread(self)
+        table = None
+        try:
+            while table is None:
+                await self._give_way()
+                self._raise_complaints()
+                if not core.gate.closed:
+                    table = next_table()
+                if table is None:
+                    await self._news()
+            return table
+        finally:
+            core.gate.go_out(self, [] if table is None else before)
+
+    # Steps
+
+    def _lying(self) -> Delivery:
+        assert self.delivery is not None, "it has not been started"
+        return self.delivery
+
+    def _come_in(self) -> Core:
+        core = self._check()
+        if core.gate.is_in_callback:
+            raise InCallback("reading")
+        core.gate.come_in(self)
+        return core
+
+    async def _give_way(self) -> None:
+        """Others have their turn between two batches, the fetchers first, however much lies here."""
+        self._lying().begin_next()
+        await asyncio.sleep(0)
+
+    async def _news(self) -> None:
+        core = self._check()
+        core.news.clear()
+        if not core.complaints:
+            await core.news.wait()
+
+    def _raise_complaints(self) -> Core:
+        core = self._check()
+        if core.complaints:
+            raise core.complaints.popleft()
+        if core.failure is not None:
+            raise core.failure
+        return core
+
+    def _take(self, most: int) -> list[Message]:
+        """What is here, without waiting; [] if nothing is, or nobody may take anything for the moment."""
+        core = self._raise_complaints()
+        found: list[Message] = []
+        if core.gate.closed:
+            return found
+        delivery = self._lying()
+        while len(found) < most:
+            if delivery.at == len(delivery.ready) and not delivery.advance(
+                max(most - len(found), core.settings.max_poll_records), quiet=bool(found)
+            ):
+                break
+            stop = delivery.at + most - len(found)
+            found += delivery.ready[delivery.at : stop]
+            delivery.at = min(stop, len(delivery.ready))
+        return found

@@ -1,0 +1,265 @@
+"""Membership in a classic group as a state machine. Pure: no IO, no clock.
+
+`todo` says what has to be done; whoever does it reports with one of the methods after it. Heartbeats are sent
+beside that whenever `heartbeat()` gives one, and heard() may change what is to be done at any time.
+
+Eager members give everything back before they join. Cooperative ones keep what they have and give back only
+what the leader takes from them, and then everybody joins once more. (KIP-429)
+"""
+
+from enum import Enum, auto
+
+from barnabas.base.errors import Malformed
+from barnabas.base.ids import TopicPartition
+from barnabas.client.group.assignors.assignor import ASSIGNORS, Shares
+from barnabas.client.group.classic_requests import NOBODY, ClassicRequests
+from barnabas.client.group.effects import Divide, Effect, Fail, Give, SendJoin, SendSync, Stay, TakeAway
+from barnabas.client.group.errors import GroupFailed, group_failed
+from barnabas.client.group.settings import GroupSettings
+from barnabas.client.group.subscription import (
+    NO_GENERATION,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+)
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import (
+    HeartbeatRequest,
+    JoinGroupResponse,
+    SyncGroupResponse,
+)
+
+
+class Phase(Enum):
+    # Give back what must be, then join.
+    PREPARING = auto()
+    JOINING = auto()
+    # Joined, and the leader shares out.
+    DIVIDING = auto()
+    SYNCING = auto()
+    # The leader has taken something from a cooperative member.
+    LETTING_GO = auto()
+    GIVING = auto()
+    STABLE = auto()
+    FAILED = auto()
+
+
+class ClassicMembership(ClassicRequests):
+    def __init__(self, settings: GroupSettings, group_id: str, rack: str | None) -> None:
+        super().__init__(settings, group_id, rack)
+        self.phase = Phase.PREPARING
+        self.is_leader = False
+        # How often everything was lost: what was begun before counts no more.
+        self.losses = 0
+        self._failure: GroupFailed | None = None
+        # What the last join told of; it may have changed while the broker waited for the others.
+        self._joined_for: frozenset[str] = frozenset()
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._members: dict[str, Subscription] = {}
+
+    # What others ask
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is on its way that changes who has what."""
+        return self.phase in (Phase.STABLE, Phase.FAILED)
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether the broker has the word."""
+        return self.phase in (Phase.JOINING, Phase.DIVIDING, Phase.SYNCING)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what is owned belongs to somebody else by now."""
+        return self.generation == NO_GENERATION
+
+    @property
+    def identity(self) -> tuple[int, str]:
+        """Generation and member id, for commits."""
+        return self.generation, self.member_id
+
+    @property
+    def todo(self) -> Effect:
+        match self.phase:
+            case Phase.PREPARING:
+                return TakeAway(self._to_give_back())
+            case Phase.JOINING:
+                return SendJoin(self._join())
+            case Phase.DIVIDING:
+                assert self._protocol is not None
+                return Divide(self._protocol, self._members)
+            case Phase.SYNCING:
+                return SendSync(self._sync())
+            case Phase.LETTING_GO:
+                return TakeAway(self.owned - self._assigned)
+            case Phase.GIVING:
+                return Give(self._assigned, self._assigned - self.owned)
+            case Phase.STABLE:
+                return Stay()
+            case Phase.FAILED:
+                assert self._failure is not None
+                return TakeAway(self.owned) if self.owned else Fail(self._failure)
+
+    def _to_give_back(self) -> frozenset[TopicPartition]:
+        if self.is_lost or not self.cooperative:
+            return self.owned
+        return frozenset(tp for tp in self.owned if tp.topic not in self.topics)
+
+    # What happens
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        if self._failure is not None:
+            # Asked for again by the user.
+            self._failure, self.phase = None, Phase.PREPARING
+            self._forget(keeps_id=False)
+        self.follow(topics)
+
+    def follow(self, topics: frozenset[str]) -> None:
+        """A pattern matches these now."""
+        if topics != self.topics:
+            self.topics = topics
+            self.rejoin("the subscription has changed")
+
+    def rejoin(self, reason: str) -> None:
+        """Join again: at once, or when what is under way is done."""
+        self._reason = reason
+        if self.phase is Phase.STABLE:
+            self.phase = Phase.PREPARING
+
+    def took(self, tps: frozenset[TopicPartition]) -> None:
+        self.owned -= tps
+        if self.phase is Phase.PREPARING:
+            self.phase, self._joined_for = Phase.JOINING, self.topics
+        elif self.phase is Phase.LETTING_GO:
+            self.phase = Phase.GIVING
+            # What was let go has a new owner, who gets it when everybody has joined again.
+            self._reason = "partitions were revoked"
+
+    def gave(self, tps: frozenset[TopicPartition]) -> None:
+        if self.phase is Phase.GIVING:
+            self.owned = tps
+            self._had = (self.owned, self.generation)
+            self.phase = Phase.STABLE if self._reason is None else Phase.PREPARING
+
+    def join_lost(self) -> None:
+        """No answer: the same request again."""
+
+    def join_answered(self, answer: JoinGroupResponse) -> bool:
+        """Whether to wait a moment before what comes next."""
+        code = ErrorCode.of(answer.error_code)
+        match code:
+            case ErrorCode.NONE:
+                return self._joined(answer)
+            case ErrorCode.MEMBER_ID_REQUIRED:
+                # A first join that is tried again must not leave a member behind. (KIP-394)
+                self.member_id = answer.member_id
+                return False
+            case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
+                self._begin_anew(keeps_id=code is ErrorCode.ILLEGAL_GENERATION)
+                return False
+            case ErrorCode.REBALANCE_IN_PROGRESS:
+                return True
+            case _:
+                return self._wait_or_fail(code)
+
+    def _joined(self, answer: JoinGroupResponse) -> bool:
+        self.member_id, self.generation = answer.member_id, answer.generation_id
+        self._protocol = answer.protocol_name
+        self._reason = None if self._joined_for == self.topics else "the subscription has changed"
+        self.is_leader = answer.leader == answer.member_id
+        self._shares, self._members = {}, {}
+        self.phase = Phase.SYNCING
+        if self.is_leader and not answer.skip_assignment:
+            if self._protocol not in ASSIGNORS:
+                return self._fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            try:
+                self._members = {
+                    each.member_id: decode_subscription(each.metadata, instance_id=each.group_instance_id)
+                    for each in answer.members
+                }
+            except Malformed as error:
+                return self._fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(error))
+            self.phase = Phase.DIVIDING
+        return False
+
+    def divided(self, shares: Shares) -> None:
+        if self.phase is Phase.DIVIDING:
+            self._shares, self.phase = shares, Phase.SYNCING
+
+    def sync_lost(self) -> None:
+        """No answer: whether the generation stands is not known, so join again."""
+        if self.phase is Phase.SYNCING:
+            self._prepare("the answer to a sync was lost")
+
+    def sync_answered(self, answer: SyncGroupResponse) -> bool:
+        """Whether to wait a moment before what comes next."""
+        if self.phase is not Phase.SYNCING:
+            # The session has ended meanwhile.
+            return False
+        code = ErrorCode.of(answer.error_code)
+        match code:
+            case ErrorCode.NONE:
+                return self._synced(answer)
+            case ErrorCode.REBALANCE_IN_PROGRESS:
+                self._prepare("the group rebalances again")
+                return False
+            case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
+                self._begin_anew(keeps_id=code is ErrorCode.ILLEGAL_GENERATION)
+                return False
+            case _:
+                if code.retriable:
+                    self._prepare(f"a sync was refused: {code.name}")
+                return self._wait_or_fail(code)
+
+    def _synced(self, answer: SyncGroupResponse) -> bool:
+        try:
+            self._assigned = decode_assignment(answer.assignment)
+        except Malformed as error:
+            return self._fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(error))
+        self.phase = Phase.LETTING_GO if self.owned - self._assigned else Phase.GIVING
+        return False
+
+    def heard(self, generation: int, code: ErrorCode) -> None:
+        """What a heartbeat of this generation was answered."""
+        if generation != self.generation:
+            return
+        match code:
+            case ErrorCode.REBALANCE_IN_PROGRESS:
+                self.rejoin(self._reason or "the group rebalances")
+            case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
+                self._begin_anew(keeps_id=code is ErrorCode.ILLEGAL_GENERATION)
+            case _ if code is not ErrorCode.NONE:
+                self._wait_or_fail(code)
+
+    def left(self) -> None:
+        """It is no member any more; it joins again when it is read again."""
+        self._begin_anew(keeps_id=False)
+
+    def _begin_anew(self, *, keeps_id: bool) -> None:
+        self._forget(keeps_id=keeps_id)
+        self._prepare("the membership was lost")
+
+    def _forget(self, *, keeps_id: bool) -> None:
+        self.losses += 1
+        self.generation, self.is_leader = NO_GENERATION, False
+        if not keeps_id:
+            self.member_id = NOBODY
+
+    def _prepare(self, reason: str) -> None:
+        self.phase, self._reason = Phase.PREPARING, reason
+
+    def _wait_or_fail(self, code: ErrorCode) -> bool:
+        return True if code.retriable else self._fail(code)
+
+    def _fail(self, code: ErrorCode, message: str | None = None) -> bool:
+        self._failure = group_failed(code, group=self._group_id, message=message)
+        self._forget(keeps_id=False)
+        self.phase, self._reason = Phase.FAILED, None
+        return False
+
+    def heartbeat(self) -> HeartbeatRequest | None:
+        """None while there is nothing to keep alive: without a generation, and while a join waits."""
+        if self.is_lost or self.phase in (Phase.JOINING, Phase.FAILED):
+            return None
+        return self._heartbeat()

@@ -1,0 +1,152 @@
+"""Committing: by hand until it is done or cannot be, by interval as well as it goes.
+
+A rebalance may come in between. Then a commit waits for its end and is tried again for the partitions that
+are still ours; for the others CommitFailed says that they are not. Inside of a rebalance callback nobody can
+wait for the rebalance, so there it says so at once.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.consumer.core import Core
+from barnabas.client.deadline import Deadline
+from barnabas.client.errors import ClientError, RequestTimedOut, is_retriable, refused
+from barnabas.client.group.coordinator import Coordinator, Pace
+from barnabas.client.group.errors import CommitFailed, group_failed
+from barnabas.client.group.offsets import Committer, OffsetAndMetadata, send_commit
+from barnabas.protocol.error_codes import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+# The broker does not know this generation or epoch: not any more, or not yet.
+_OUTDATED: Final = frozenset(
+    (
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+    )
+)
+
+
+class Membership(Protocol):
+    """What a commit has to know of the member; see member.py."""
+
+    @property
+    def committer(self) -> Committer: ...
+
+    @property
+    def losses(self) -> int: ...
+
+    def has(self, tp: TopicPartition) -> bool: ...
+
+    async def is_member(self, deadline: Deadline) -> bool: ...
+
+    async def settled(self, deadline: Deadline) -> None: ...
+
+
+class Commits:
+    def __init__(self, core: Core, coordinator: Coordinator, membership: Membership) -> None:
+        self._core = core
+        self._coordinator = coordinator
+        self._membership = membership
+        # What is known to be committed, so that an interval without records costs nothing.
+        self._last: dict[TopicPartition, int] = {}
+        # Who committed last: an older commit that is tried again must not undo a newer one.
+        self._newest: dict[TopicPartition, object] = {}
+
+    def forget(self, tps: frozenset[TopicPartition]) -> None:
+        """Somebody else may commit for these now."""
+        for tp in tps:
+            self._last.pop(tp, None)
+            self._newest.pop(tp, None)
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: float | None = None
+    ) -> None:
+        """Until all are committed, one is refused, or the time is over: then the last error."""
+        settings = self._core.settings
+        deadline = Deadline(settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
+        pace = Pace(self._core.cluster)
+        losses = self._membership.losses
+        left = dict(offsets)
+        mine = object()
+        self._newest |= dict.fromkeys(left, mine)
+        while left:
+            if self._membership.losses != losses:
+                raise CommitFailed(left, "the group has gone on without this member")
+            if not await self._membership.is_member(deadline):
+                raise CommitFailed(left, "this consumer is no member of the group now")
+            sent = self._membership.committer
+            outdated, last = await self._try(sent, left)
+            if not left:
+                return
+            if outdated is not None:
+                await self._after_rebalance(sent, left, outdated, deadline)
+                last = refused(outdated, about=f"commit for group {sent.group_id}")
+            if deadline.passed:
+                raise last or RequestTimedOut("commit", "the coordinator", deadline.timeout_ms)
+            await pace.wait()
+            left = {tp: one for tp, one in left.items() if self._newest.get(tp, mine) is mine}
+
+    async def _try(
+        self, sent: Committer, left: dict[TopicPartition, OffsetAndMetadata]
+    ) -> tuple[ErrorCode | None, ClientError | None]:
+        """Commit what is left, and take from it what is done. Why it is outdated, or the last error."""
+        try:
+            told = await send_commit(self._coordinator, sent, left)
+        except ClientError as error:
+            if not is_retriable(error):
+                raise
+            return None, error
+        outdated: ErrorCode | None = None
+        last: ClientError | None = None
+        for tp, code in told.items():
+            if code is ErrorCode.NONE:
+                self._last[tp] = left.pop(tp).offset
+            elif code in _OUTDATED:
+                outdated = code
+            elif code is ErrorCode.FENCED_INSTANCE_ID:
+                raise group_failed(code, group=sent.group_id)
+            else:
+                last = refused(code, about=f"commit of {tp}")
+                if not last.retriable:
+                    raise last
+        return outdated, last
+
+    async def _after_rebalance(
+        self,
+        sent: Committer,
+        left: Mapping[TopicPartition, OffsetAndMetadata],
+        code: ErrorCode,
+        deadline: Deadline,
+    ) -> None:
+        """Return if it makes sense to try again, in the name of what the member is by then."""
+        if code is ErrorCode.STALE_MEMBER_EPOCH:
+            # The next heartbeat brings the new epoch, also while a callback runs.
+            return
+        await self._membership.settled(deadline)
+        if self._membership.committer == sent:
+            raise CommitFailed(left, f"this member is not up to date: {code.name}")
+        gone = [tp for tp in left if not self._membership.has(tp)]
+        if gone:
+            raise CommitFailed(gone, "they were given to another member in a rebalance")
+
+    async def commit_finished(
+        self, at: Mapping[TopicPartition, tuple[int, int]], *, timeout_ms: float
+    ) -> None:
+        """What commits by itself: what has not changed is left out, and an error is only noted."""
+        offsets = {
+            tp: OffsetAndMetadata(offset, "", epoch)
+            for tp, (offset, epoch) in at.items()
+            if self._last.get(tp) != offset
+        }
+        if not offsets:
+            return
+        try:
+            await self.commit(offsets, timeout_ms=timeout_ms)
+        except ClientError as error:
+            logger.warning("offsets not committed count=%d because=%s", len(offsets), error)

@@ -1,0 +1,123 @@
+"""The broker that coordinates a group: found when it is needed, and found again when it is not the one.
+
+ask() is one try. Whoever asks waits between tries with a Pace of its own, because only it knows for how long
+trying makes sense.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import key_of
+from barnabas.client.deadline import Backoff
+from barnabas.client.errors import BrokerUnavailable, ClientError, refused
+from barnabas.client.nodes import MAIN_LANE
+from barnabas.client.shared import SharedWork
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
+
+logger = logging.getLogger(__name__)
+
+# A join waits at the broker for the other members, and nothing else may wait behind it.
+JOIN_LANE: Final = "group"
+_SEVERAL_FROM: Final = 4
+_MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+class Pace:
+    """How long to wait after failures in a row."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        settings = cluster.settings
+        self._backoff = Backoff(
+            first_ms=max(1, settings.retry_backoff_ms),
+            max_ms=settings.retry_backoff_max_ms,
+            rng=cluster.ports.rng,
+        )
+        self._failures = 0
+
+    async def wait(self) -> None:
+        self._failures += 1
+        await asyncio.sleep(self._backoff.wait_ms(self._failures) / 1000)
+
+    def reset(self) -> None:
+        self._failures = 0
+
+
+class Coordinator:
+    def __init__(self, cluster: Cluster, group_id: str) -> None:
+        self._cluster = cluster
+        self._group_id = group_id
+        self._node: int | None = None
+        self._shared = SharedWork()
+
+    async def close(self) -> None:
+        await self._shared.close()
+
+    async def ask(
+        self,
+        request: object,
+        *,
+        timeout_ms: float | None = None,
+        lane: str = MAIN_LANE,
+        newest: int | None = None,
+    ) -> Any:
+        """The coordinator's answer. An error of the network means that it has to be found again."""
+        node = await self._find()
+        limit_ms = self._cluster.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        try:
+            connection = await self._cluster.connection(node, lane=lane)
+            version = connection.version_of(key_of(request))
+            if newest is not None:
+                version = min(version, newest)
+            return await connection.ask(request, timeout_ms=limit_ms, version=version)
+        except ClientError as error:
+            self._forget(node, error)
+            raise
+
+    async def version_of(self, key: ApiKey) -> int:
+        """The newest version of an API that it and we speak."""
+        node = await self._find()
+        try:
+            return (await self._cluster.connection(node)).version_of(key)
+        except ClientError as error:
+            self._forget(node, error)
+            raise
+
+    def check(self, code: int) -> None:
+        """It may have said that it is not the one."""
+        if code in _MOVED and self._node is not None:
+            self._forget(self._node, ErrorCode.of(code).name)
+
+    def _forget(self, node: int, why: object) -> None:
+        if self._node == node:
+            logger.info("coordinator lost group=%s node=%s because=%s", self._group_id, node, why)
+            self._node = None
+
+    async def _find(self) -> int:
+        if self._node is not None:
+            return self._node
+        return await self._shared.join("find", self._ask_around)
+
+    async def _ask_around(self) -> int:
+        connection = await self._cluster.any_connection()
+        version = connection.version_of(ApiKey.FIND_COORDINATOR)
+        if version >= _SEVERAL_FROM:
+            request = FindCoordinatorRequest(coordinator_keys=[self._group_id])
+        else:
+            request = FindCoordinatorRequest(key=self._group_id)
+        timeout_ms = self._cluster.settings.request_timeout_ms
+        answer = await connection.ask(request, timeout_ms=timeout_ms, version=version)
+        # Before version 4 the answer itself is about the one group.
+        told = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
+        if told is None:
+            raise BrokerUnavailable([connection.address], f"it says nothing of group {self._group_id}")
+        if told.error_code != ErrorCode.NONE:
+            raise refused(told.error_code, about=f"group {self._group_id}", message=told.error_message)
+        if told.node_id not in self._cluster.metadata.nodes:
+            await self._cluster.refresh([])
+        self._node = int(told.node_id)
+        logger.info("coordinator found group=%s node=%s", self._group_id, self._node)
+        return self._node

@@ -1,0 +1,112 @@
+"""Tasks beside a session: heartbeats of either protocol, and an eye on readers that stay away."""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from barnabas.client.errors import ClientError, is_retriable
+from barnabas.client.group.classic import ClassicMembership
+from barnabas.client.group.coordinator import Pace
+from barnabas.client.group.leaving import send_leave
+from barnabas.client.group.modern import ConsumerMembership
+from barnabas.client.group.modern import Phase as ModernPhase
+from barnabas.client.group.session import Session
+from barnabas.protocol.error_codes import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+async def beat_classic(session: Session) -> None:
+    """Every heartbeat.interval.ms, as long as there is a generation to keep alive."""
+    membership, settings = session.membership, session.core.settings
+    assert isinstance(membership, ClassicMembership)
+    pace = Pace(session.core.cluster)
+    while True:
+        await asyncio.sleep(settings.heartbeat_interval_ms / 1000)
+        while (request := membership.heartbeat()) is not None:
+            try:
+                timeout_ms = min(settings.request_timeout_ms, settings.session_timeout_ms)
+                answer = await session.coordinator.ask(request, timeout_ms=timeout_ms)
+            except ClientError as error:
+                if not is_retriable(error):
+                    await session.fail_until_stirred(error)
+                # The session goes on running at the broker, so this does not wait for the interval.
+                await pace.wait()
+                continue
+            pace.reset()
+            session.coordinator.check(answer.error_code)
+            membership.heard(request.generation_id, ErrorCode.of(answer.error_code))
+            session.stir()
+            break
+
+
+async def beat_modern(session: Session) -> None:
+    """As often as the broker says, and whenever there is something to tell."""
+    membership = session.membership
+    assert isinstance(membership, ConsumerMembership)
+    pace = Pace(session.core.cluster)
+    await session.is_ready.wait()
+    while True:
+        await _until_due(session, membership)
+        if membership.phase not in (ModernPhase.JOINING, ModernPhase.MEMBER):
+            continue
+        sent = membership.beat()
+        try:
+            answer = await session.coordinator.ask(sent)
+        except ClientError as error:
+            membership.lost_word()
+            if not is_retriable(error):
+                await session.fail_until_stirred(error)
+            await pace.wait()
+            membership.hurry()
+            continue
+        session.coordinator.check(answer.error_code)
+        waits = membership.answered(sent, answer)
+        session.stir()
+        if waits:
+            await pace.wait()
+        else:
+            pace.reset()
+
+
+async def _until_due(session: Session, membership: ConsumerMembership) -> None:
+    """Until the interval is over, or there is something to tell."""
+    at_s = session.core.now_s() + membership.interval_ms / 1000
+    while not membership.is_hurried:
+        progress = session.progress
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(at_s if membership.interval_ms else None):
+                await progress.wait()
+        if membership.interval_ms and session.core.due_s() >= at_s:
+            return
+
+
+async def watch_readers(session: Session) -> None:
+    """A reader that does not come back in max.poll.interval.ms is taken for dead, and its work for free."""
+    core, limit_s = session.core, session.core.settings.max_poll_interval_ms / 1000
+    while True:
+        now_s = core.now_s()
+        next_s = now_s + limit_s
+        for visitor in core.gate.visitors:
+            pulse = visitor.pulse()
+            if visitor.seen != pulse or visitor.in_call:
+                visitor.seen, visitor.seen_s = pulse, now_s
+            elif not visitor.expired and now_s - visitor.seen_s >= limit_s:
+                visitor.expired = visitor.slow = True
+                await _leave(session)
+            next_s = min(next_s, max(visitor.seen_s + limit_s, now_s + limit_s / 10))
+        await asyncio.sleep(min(next_s - now_s, limit_s / 10))
+
+
+async def _leave(session: Session) -> None:
+    membership = session.membership
+    logger.warning(
+        "left the group because nobody came for records in max.poll.interval.ms=%d; back at the next read",
+        session.core.settings.max_poll_interval_ms,
+    )
+    reason = "the reader did not come back within max.poll.interval.ms"
+    request = membership.leave(reason)
+    membership.left()
+    session.stir()
+    if request is not None:
+        await send_leave(session.coordinator, request)

@@ -1,0 +1,261 @@
+"""Membership in a group of the consumer protocol (KIP-848) as a state machine. Pure: no IO, no clock.
+
+The broker decides who reads what, and tells each member its target with the answers to heartbeats. A member
+gives back what it shall not have, takes what is new, and acknowledges that with the next heartbeat. `todo`
+says what of that is to be done; beat() makes the next heartbeat, which tells what has changed and no more.
+"""
+
+from enum import Enum, auto
+from typing import Final
+
+from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.client.group.effects import Effect, Fail, Give, Resolve, Stay, TakeAway
+from barnabas.client.group.errors import GroupFailed, group_failed
+from barnabas.client.group.settings import GroupSettings
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseAssignment,
+    ConsumerGroupHeartbeatTopicPartitions,
+)
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+# A static member that will be back.
+LEAVE_FOR_NOW_EPOCH: Final = -2
+_PASSING: Final = frozenset(
+    (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    )
+)
+
+
+class Phase(Enum):
+    # Not known to the group: everything is told.
+    JOINING = auto()
+    MEMBER = auto()
+    # Thrown out, or left because nobody read: let go of everything, then join.
+    LOST = auto()
+    FAILED = auto()
+
+
+class ConsumerMembership:
+    cooperative: Final = True
+    # There is no leader among the members.
+    is_leader: Final = False
+
+    def __init__(self, settings: GroupSettings, group_id: str, rack: str | None, member_id: str) -> None:
+        self._settings = settings
+        self._group_id = group_id
+        self._rack = rack
+        self.member_id: Final = member_id
+        self.phase = Phase.JOINING
+        self.epoch = JOIN_EPOCH
+        self.interval_ms = 0
+        self.topics: frozenset[str] = frozenset()
+        self.regex: str | None = None
+        self.owned: frozenset[TopicPartition] = frozenset()
+        self.losses = 0
+        self._names: dict[Uuid, str] = {}
+        self._ids: dict[str, Uuid] = {}
+        self._target: frozenset[tuple[Uuid, int]] | None = None
+        # A target that is being carried out; it is acknowledged as a whole.
+        self._reconciling = False
+        self._failure: GroupFailed | None = None
+        self._hurry = True
+        # What the broker knows of us; None: nothing for sure.
+        self._told: ConsumerGroupHeartbeatRequest | None = None
+
+    # What others ask
+
+    @property
+    def is_settled(self) -> bool:
+        if self.phase is Phase.FAILED:
+            return True
+        return self.phase is Phase.MEMBER and not self._reconciling and self._target is not None
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether the broker has the word."""
+        return self.phase is Phase.JOINING
+
+    @property
+    def is_lost(self) -> bool:
+        return self.phase in (Phase.LOST, Phase.FAILED)
+
+    @property
+    def identity(self) -> tuple[int, str]:
+        return self.epoch, self.member_id
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether there is something to tell that should not wait for the interval."""
+        return self._hurry and self.phase in (Phase.JOINING, Phase.MEMBER)
+
+    @property
+    def todo(self) -> Effect:
+        match self.phase:
+            case Phase.FAILED:
+                assert self._failure is not None
+                return TakeAway(self.owned) if self.owned else Fail(self._failure)
+            case Phase.LOST:
+                return TakeAway(self.owned)
+            case Phase.JOINING:
+                return Stay()
+            case Phase.MEMBER:
+                return self._reconcile()
+
+    def _reconcile(self) -> Effect:
+        if self._target is None or not self._reconciling:
+            return Stay()
+        wanted = frozenset(
+            TopicPartition(self._names[topic_id], number)
+            for topic_id, number in self._target
+            if topic_id in self._names
+        )
+        gone, added = self.owned - wanted, wanted - self.owned
+        unknown = frozenset(topic_id for topic_id, _ in self._target) - self._names.keys()
+        if gone:
+            return TakeAway(gone)
+        # One topic that nobody can name, because it was deleted perhaps, holds up no other.
+        return Resolve(unknown) if unknown and not added else Give(wanted, added)
+
+    # What happens
+
+    def subscribe(self, topics: frozenset[str], regex: str | None = None) -> None:
+        if self._failure is not None:
+            self._failure, self.phase = None, Phase.LOST
+        if (topics, regex) != (self.topics, self.regex):
+            self.topics, self.regex = topics, regex
+            self._hurry = True
+
+    def took(self, tps: frozenset[TopicPartition]) -> None:
+        self.owned -= tps
+        if self.phase is Phase.LOST and not self.owned:
+            self.phase, self.epoch = Phase.JOINING, JOIN_EPOCH
+            self._target, self._reconciling = None, False
+            self._told, self._hurry = None, True
+
+    def gave(self, tps: frozenset[TopicPartition]) -> None:
+        if self.phase is Phase.MEMBER:
+            self.owned = tps
+            self._reconciling = self._has_ids() != self._target
+            self._hurry = True
+
+    def resolved(self, names: dict[Uuid, str]) -> None:
+        self._names |= names
+        self._ids |= {name: topic_id for topic_id, name in names.items()}
+
+    def hurry(self) -> None:
+        self._hurry = True
+
+    def lost_word(self) -> None:
+        """A heartbeat had no answer, or an error: the next one tells everything."""
+        self._told = None
+
+    def answered(self, sent: ConsumerGroupHeartbeatRequest, answer: ConsumerGroupHeartbeatResponse) -> bool:
+        """Whether to wait a moment before the next heartbeat, beside the interval."""
+        if self.phase not in (Phase.JOINING, Phase.MEMBER) or sent.member_epoch < 0:
+            return False
+        code = ErrorCode.of(answer.error_code)
+        if code is ErrorCode.NONE:
+            self._accepted(answer)
+            return False
+        self._told = None
+        if code in _PASSING:
+            self._hurry = True
+            return True
+        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+            self.left()
+            return False
+        self._failure = group_failed(code, group=self._group_id, message=answer.error_message)
+        self.losses += 1
+        self.phase = Phase.FAILED
+        return False
+
+    def _accepted(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+        self.phase, self.epoch = Phase.MEMBER, answer.member_epoch
+        self.interval_ms = answer.heartbeat_interval_ms
+        if answer.assignment is not None:
+            self._target = _target_of(answer.assignment)
+            self._reconciling = self._reconciling or self._has_ids() != self._target
+
+    def _has_ids(self) -> frozenset[tuple[Uuid, int]]:
+        return frozenset((self._ids[tp.topic], tp.partition) for tp in self.owned)
+
+    def left(self) -> None:
+        """It is no member any more: everything is lost, and when that is told, it joins again."""
+        self.losses += 1
+        self.phase = Phase.LOST
+
+    # Requests
+
+    def beat(self) -> ConsumerGroupHeartbeatRequest:
+        """The next heartbeat. What the broker knows already is left out."""
+        now = self._everything()
+        told, self._told, self._hurry = self._told, now, False
+        if told is None:
+            return now
+        same = (
+            now.subscribed_topic_names == told.subscribed_topic_names
+            and now.subscribed_topic_regex == told.subscribed_topic_regex
+        )
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            instance_id=self._settings.group_instance_id,
+            rack_id=None,
+            rebalance_timeout_ms=-1,
+            subscribed_topic_names=None if same else now.subscribed_topic_names,
+            # An empty one takes back the one before.
+            subscribed_topic_regex=None
+            if same
+            else self.regex or ("" if told.subscribed_topic_regex else None),
+            server_assignor=None,
+            topic_partitions=None if now.topic_partitions == told.topic_partitions else now.topic_partitions,
+        )
+
+    def _everything(self) -> ConsumerGroupHeartbeatRequest:
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            instance_id=self._settings.group_instance_id,
+            rack_id=self._rack,
+            rebalance_timeout_ms=self._settings.max_poll_interval_ms,
+            subscribed_topic_names=sorted(self.topics),
+            subscribed_topic_regex=self.regex,
+            server_assignor=self._settings.group_remote_assignor,
+            topic_partitions=self._owned_by_id(),
+        )
+
+    def _owned_by_id(self) -> list[ConsumerGroupHeartbeatTopicPartitions]:
+        grouped: dict[Uuid, list[int]] = {}
+        for tp in sorted(self.owned):
+            grouped.setdefault(self._ids[tp.topic], []).append(tp.partition)
+        return [
+            ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=numbers)
+            for topic_id, numbers in grouped.items()
+        ]
+
+    def leave(self, reason: str) -> ConsumerGroupHeartbeatRequest | None:
+        """None if the group does not know it. This protocol has no room for the reason."""
+        if self.phase is not Phase.MEMBER:
+            return None
+        is_static = self._settings.group_instance_id is not None
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=LEAVE_FOR_NOW_EPOCH if is_static else LEAVE_EPOCH,
+            instance_id=self._settings.group_instance_id,
+        )
+
+
+def _target_of(assignment: ConsumerGroupHeartbeatResponseAssignment) -> frozenset[tuple[Uuid, int]]:
+    return frozenset(
+        (one.topic_id, number) for one in assignment.topic_partitions for number in one.partitions
+    )

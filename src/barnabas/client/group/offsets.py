@@ -1,0 +1,123 @@
+"""Committed offsets on the wire: OffsetCommit and OffsetFetch, one try each."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.errors import Refused, refused
+from barnabas.client.group.coordinator import Coordinator
+from barnabas.client.group.subscription import by_topic
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+
+# From version 10 on topics are named by id, which members that know a topic by its name gain nothing from.
+_NAMES_UNTIL: Final = 9
+_GROUPS_FROM: Final = 8
+
+
+class OffsetAndMetadata(NamedTuple):
+    """The next offset to read, the user's words about it, the leader epoch of the last record (-1: none)."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+class Committer(NamedTuple):
+    """In whose name offsets are committed; generation -1 and no member: a group without members."""
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+
+
+async def send_commit(
+    coordinator: Coordinator, committer: Committer, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> dict[TopicPartition, ErrorCode]:
+    """What became of each."""
+    topics = [
+        OffsetCommitRequestTopic(
+            name=topic,
+            partitions=[
+                OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=one.offset,
+                    committed_leader_epoch=one.leader_epoch,
+                    committed_metadata=one.metadata,
+                )
+                for number in numbers
+                for one in (offsets[TopicPartition(topic, number)],)
+            ],
+        )
+        for topic, numbers in by_topic(offsets).items()
+    ]
+    request = OffsetCommitRequest(
+        group_id=committer.group_id,
+        generation_id_or_member_epoch=committer.generation,
+        member_id=committer.member_id,
+        group_instance_id=committer.instance_id,
+        topics=topics,
+    )
+    answer = await coordinator.ask(request, newest=_NAMES_UNTIL)
+    told = {
+        TopicPartition(topic.name, one.partition_index): ErrorCode.of(one.error_code)
+        for topic in answer.topics
+        for one in topic.partitions
+    }
+    for code in set(told.values()):
+        coordinator.check(code)
+    # A broker that leaves one out has not said that it was taken.
+    return {tp: told.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR) for tp in offsets}
+
+
+async def fetch_committed(
+    coordinator: Coordinator, reader: Committer, tps: Iterable[TopicPartition], *, require_stable: bool
+) -> dict[TopicPartition, OffsetAndMetadata | Refused | None]:
+    """What the group has committed for each; None if nothing. Refused as a whole if the group is."""
+    wanted = by_topic(tps)
+    asked = OffsetFetchRequestGroup(
+        group_id=reader.group_id,
+        member_id=reader.member_id or None,
+        member_epoch=reader.generation,
+        topics=[
+            OffsetFetchRequestTopics(name=topic, partition_indexes=numbers)
+            for topic, numbers in wanted.items()
+        ],
+    )
+    before_8 = [
+        OffsetFetchRequestTopic(name=topic, partition_indexes=numbers) for topic, numbers in wanted.items()
+    ]
+    newest = await coordinator.version_of(ApiKey.OFFSET_FETCH)
+    request = (
+        OffsetFetchRequest(groups=[asked], require_stable=require_stable)
+        if newest >= _GROUPS_FROM
+        else OffsetFetchRequest(group_id=reader.group_id, topics=before_8, require_stable=require_stable)
+    )
+    answer = await coordinator.ask(request, newest=min(newest, _NAMES_UNTIL))
+    told = next(iter(answer.groups), answer)
+    if told.error_code != ErrorCode.NONE:
+        coordinator.check(told.error_code)
+        raise refused(told.error_code, about=f"group {reader.group_id}")
+    found: dict[TopicPartition, OffsetAndMetadata | Refused | None] = dict.fromkeys(
+        TopicPartition(topic, number) for topic, numbers in wanted.items() for number in numbers
+    )
+    for topic in told.topics:
+        for one in topic.partitions:
+            tp = TopicPartition(topic.name, one.partition_index)
+            if one.error_code != ErrorCode.NONE:
+                found[tp] = refused(one.error_code, about=f"committed offset of {tp}")
+            elif one.committed_offset >= 0:
+                found[tp] = OffsetAndMetadata(
+                    one.committed_offset, one.metadata or "", one.committed_leader_epoch
+                )
+    return found
