@@ -5,6 +5,8 @@ import pytest
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors import Assignment, MemberSpec, TopicSpec, assign
 
+pytestmark = pytest.mark.kernel
+
 ORDERS, NOTES = Uuid(bytes([1]) * 16), Uuid(bytes([2]) * 16)
 # In Kafka's order of ids a set first bit is a sign.
 NEGATIVE = Uuid(bytes([0x80]) * 16)
