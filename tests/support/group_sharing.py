@@ -6,6 +6,7 @@ callbacks, which run before a partition is given back and after it is taken: two
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -203,3 +204,60 @@ def _is_shared(ledger: Ledger, members: list[Member]) -> bool:
     """Everything has an owner, and everybody has a share."""
     shares = [ledger.share_of(member.name) for member in members]
     return sum(shares) == PARTITIONS and min(shares) > 0
+
+
+# Members of one group: ours, and those of confluent-kafka that come in between.
+_THEIRS: dict[str, Any] = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 300}
+_COOPERATIVE = {**CLASSIC, "partition_assignment_strategy": "cooperative-sticky"}
+_JAVA_RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
+CASES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "classic": ([dict(CLASSIC)] * 4, []),
+    **{
+        f"classic {name}": ([{**CLASSIC, "partition_assignment_strategy": name}] * 4, [])
+        for name in (_JAVA_RANGE, "roundrobin", "sticky", "cooperative-sticky")
+    },
+    "consumer": ([{"group_protocol": "consumer"}] * 4, []),
+    **{
+        f"classic {name} with confluent-kafka": (
+            [{**CLASSIC, "partition_assignment_strategy": name}] * 2,
+            [{**_THEIRS, "partition.assignment.strategy": name}] * 2,
+        )
+        for name in ("range", "roundrobin", "cooperative-sticky")
+    },
+    "consumer with confluent-kafka": (
+        [{"group_protocol": "consumer"}] * 2,
+        [{"group.protocol": "consumer"}] * 2,
+    ),
+    # A group is upgraded member by member: the broker translates between the two protocols.
+    "classic with consumer": ([_COOPERATIVE, {"group_protocol": "consumer"}] * 2, []),
+    "streams of classic members": ([{**CLASSIC, "streams": 3}] * 2, []),
+    "streams of members of the consumer protocol": ([{"group_protocol": "consumer", "streams": 3}] * 2, []),
+}
+# What a broker is told so that rebalances do not take seconds.
+BROKER_SETTINGS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1000,
+    "group.consumer.heartbeat.interval.ms": 500,
+    "group.consumer.min.heartbeat.interval.ms": 500,
+}
+
+
+def share(address: str, case: str) -> None:
+    """Play a case with a group and a topic of its own; AssertionError if anything is lost or shared twice."""
+    ours, theirs = CASES[case]
+    name, ledger = f"shared-{time.time_ns()}", Ledger()
+
+    async def story() -> None:
+        members: list[Member] = []
+        for number, settings in enumerate(ours):
+            members.append(OurMember(address, name, name, f"ours-{number}", ledger, **settings))
+            if number < len(theirs):
+                members.append(
+                    ConfluentMember(address, name, name, f"theirs-{number}", ledger, **theirs[number])
+                )
+        await share_and_change(ledger, address, name, members)
+
+    asyncio.run(story())
+    if not theirs:
+        # Ours leave in good order, and commit before.
+        assert set(ledger.seen.values()) == {1}

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
         UnknownTopic,
         UnsupportedByBroker,
     )
+    from barnabas.client.group.callbacks import CallbackFailed
+    from barnabas.client.group.errors import (
+        AssignedOtherwise,
+        CommitFailed,
+        FencedInstance,
+        GroupFailed,
+        InCallback,
+        NoGroup,
+    )
+    from barnabas.client.group.offsets import OffsetAndMetadata
     from barnabas.client.producer.delivery import Delivered, Delivery
     from barnabas.client.producer.producer import Producer
 
@@ -44,6 +54,16 @@ _HOMES = {
         "UnknownTopic",
         "UnsupportedByBroker",
     ),
+    "barnabas.client.group.callbacks": ("CallbackFailed",),
+    "barnabas.client.group.errors": (
+        "AssignedOtherwise",
+        "CommitFailed",
+        "FencedInstance",
+        "GroupFailed",
+        "InCallback",
+        "NoGroup",
+    ),
+    "barnabas.client.group.offsets": ("OffsetAndMetadata",),
     "barnabas.client.producer.delivery": ("Delivered", "Delivery"),
     "barnabas.client.producer.producer": ("Producer",),
 }
@@ -51,16 +71,24 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Admin",
+    "AssignedOtherwise",
     "BrokerUnavailable",
+    "CallbackFailed",
     "ClientError",
     "Closed",
+    "CommitFailed",
     "ConnectionLost",
     "Consumer",
     "Delivered",
     "Delivery",
     "EndOfPartition",
+    "FencedInstance",
+    "GroupFailed",
+    "InCallback",
     "Message",
+    "NoGroup",
     "NotKafka",
+    "OffsetAndMetadata",
     "Producer",
     "Refused",
     "RequestTimedOut",

@@ -31,4 +31,7 @@ def test_the_programs_do_what_the_guide_says() -> None:
     size = len(b"a book") + sum(len(b"order %d" % number) for number in range(10_000))
     columns = "topic, partition, offset, timestamp, timestamp_type, key, value, headers"
     assert printed["columns.py"] == f"10001 orders, {size} bytes; columns {columns}\n"
+    assert printed["groups.py"] == "{'billing': 10001, 'shipping': 10001}\n"
+    assert printed["commits.py"] == "3 partitions are mine\n10001 committed\n3 partitions go\n"
+    assert printed["streams.py"] == "10001 orders\n"
     assert printed["script.py"] == "['in', 'the', 'beginning']\n"

@@ -21,29 +21,8 @@ def test_the_defaults_are_kafkas() -> None:
     )
     assert (settings.max_partition_fetch_bytes, settings.max_poll_records) == (1048576, 500)
     assert (settings.isolation_level, settings.auto_offset_reset) == ("read_uncommitted", "latest")
-    assert (settings.check_crcs, settings.client_rack, settings.enable_auto_commit) == (True, "", False)
+    assert (settings.check_crcs, settings.client_rack, settings.enable_auto_commit) == (True, "", True)
     assert (settings.queued_max_bytes, settings.enable_partition_eof) == (64 << 20, False)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "group.id",
-        "group.instance.id",
-        "group.protocol",
-        "session.timeout.ms",
-        "partition.assignment.strategy",
-    ],
-)
-def test_settings_of_groups_are_refused_by_name(name: str) -> None:
-    with pytest.raises(InvalidSetting, match="consumer groups are not served yet"):
-        parse_settings_of(ConsumerSettings, {"bootstrap.servers": "localhost:9092", name: "x"}, {})
-
-
-def test_committing_by_itself_is_refused_and_not_doing_so_is_fine() -> None:
-    assert parsed(enable_auto_commit=False).enable_auto_commit is False
-    with pytest.raises(InvalidSetting, match="consumer groups are not served yet"):
-        parsed(enable_auto_commit=True)
 
 
 @pytest.mark.parametrize(

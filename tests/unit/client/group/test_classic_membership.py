@@ -1,0 +1,374 @@
+"""Membership in a classic group, without a broker: what is to be done after what has happened."""
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.consumer.settings import parse_consumer_settings
+from barnabas.client.group.classic import ClassicMembership, Phase
+from barnabas.client.group.effects import Divide, Fail, Give, SendJoin, SendSync, Stay, TakeAway
+from barnabas.client.group.errors import FencedInstance, GroupFailed
+from barnabas.client.group.subscription import (
+    Subscription,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import (
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    SyncGroupResponse,
+)
+
+A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
+NOTHING: frozenset[TopicPartition] = frozenset()
+
+
+def new(strategy: str = "range", **settings: object) -> ClassicMembership:
+    named = {
+        "bootstrap_servers": "h:1",
+        "group_id": "g",
+        "partition_assignment_strategy": strategy,
+        **settings,
+    }
+    membership = ClassicMembership(parse_consumer_settings(None, named), "g", None)
+    membership.subscribe(frozenset("a"))
+    return membership
+
+
+def joined(generation: int = 1, *, leader: str = "other", member: str = "me") -> JoinGroupResponse:
+    members = [
+        JoinGroupResponseMember(
+            member_id=member, metadata=encode_subscription(Subscription(topics=frozenset("a")))
+        )
+    ]
+    return JoinGroupResponse(
+        error_code=0,
+        generation_id=generation,
+        protocol_type="consumer",
+        protocol_name="range",
+        leader=leader,
+        member_id=member,
+        members=members if leader == member else [],
+    )
+
+
+def refused(code: ErrorCode, member: str = "") -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, protocol_name="", leader="", member_id=member, members=[])
+
+
+def synced(*tps: TopicPartition) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=0, assignment=encode_assignment(tps))
+
+
+def settle(membership: ClassicMembership, *tps: TopicPartition, generation: int = 1) -> None:
+    """A whole rebalance, as the driver goes through it."""
+    effect = membership.todo
+    assert isinstance(effect, TakeAway)
+    membership.took(effect.tps)
+    assert isinstance(membership.todo, SendJoin)
+    membership.join_answered(joined(generation))
+    membership.sync_answered(synced(*tps))
+    effect = membership.todo
+    if isinstance(effect, TakeAway):
+        membership.took(effect.tps)
+    effect = membership.todo
+    assert isinstance(effect, Give)
+    membership.gave(effect.tps)
+
+
+def subscription_sent(membership: ClassicMembership) -> Subscription:
+    effect = membership.todo
+    assert isinstance(effect, SendJoin)
+    return decode_subscription(effect.request.protocols[0].metadata)
+
+
+def test_a_first_join_goes_through_its_steps() -> None:
+    membership = new()
+
+    assert membership.todo == TakeAway(NOTHING)
+    membership.took(NOTHING)
+    effect = membership.todo
+    assert isinstance(effect, SendJoin)
+    assert (effect.request.member_id, effect.request.protocol_type) == ("", "consumer")
+    assert (effect.request.session_timeout_ms, effect.request.rebalance_timeout_ms) == (45_000, 300_000)
+    assert not membership.join_answered(joined(3))
+    effect = membership.todo
+    assert isinstance(effect, SendSync)
+    assert (effect.request.generation_id, effect.request.assignments) == (3, [])
+    assert not membership.sync_answered(synced(A0))
+    assert membership.todo == Give(frozenset((A0,)), frozenset((A0,)))
+    membership.gave(frozenset((A0,)))
+    assert membership.todo == Stay()
+    assert (membership.owned, membership.identity, membership.is_settled) == ({A0}, (3, "me"), True)
+
+
+def test_a_first_member_comes_back_with_the_id_it_is_given() -> None:
+    membership = new()
+    membership.took(NOTHING)
+
+    assert not membership.join_answered(refused(ErrorCode.MEMBER_ID_REQUIRED, "me"))
+
+    effect = membership.todo
+    assert isinstance(effect, SendJoin)
+    assert effect.request.member_id == "me"
+
+
+def test_the_leader_shares_out_before_it_syncs() -> None:
+    membership = new()
+    membership.took(NOTHING)
+
+    membership.join_answered(joined(leader="me"))
+
+    assert membership.todo == Divide("range", {"me": Subscription(topics=frozenset("a"))})
+    membership.divided({"me": [A0, A1]})
+    effect = membership.todo
+    assert isinstance(effect, SendSync)
+    (sent,) = effect.request.assignments
+    assert (sent.member_id, sent.assignment) == ("me", encode_assignment([A0, A1]))
+
+
+def test_a_leader_that_is_told_to_skip_the_assignment_does() -> None:
+    membership = new(group_instance_id="i")
+    membership.took(NOTHING)
+    answer = joined(leader="me")
+    answer.skip_assignment = True
+
+    membership.join_answered(answer)
+
+    assert isinstance(membership.todo, SendSync)
+
+
+def test_an_eager_member_gives_everything_back_before_it_joins() -> None:
+    membership = new("range")
+    settle(membership, A0, A1)
+
+    membership.heard(1, ErrorCode.REBALANCE_IN_PROGRESS)
+
+    assert membership.todo == TakeAway(frozenset((A0, A1)))
+    membership.took(frozenset((A0, A1)))
+    assert subscription_sent(membership).owned == frozenset()
+
+
+def test_a_cooperative_member_keeps_what_it_has_and_says_so() -> None:
+    membership = new("cooperative-sticky")
+    settle(membership, A0, A1)
+
+    membership.heard(1, ErrorCode.REBALANCE_IN_PROGRESS)
+
+    assert membership.todo == TakeAway(NOTHING)
+    membership.took(NOTHING)
+    sent = subscription_sent(membership)
+    assert (sent.owned, sent.generation, sent.user_data) == ({A0, A1}, 1, b"\x00\x00\x00\x01")
+
+
+def test_a_cooperative_member_lets_go_of_what_was_taken_and_joins_again() -> None:
+    membership = new("cooperative-sticky")
+    settle(membership, A0, A1)
+    membership.rejoin("a test")
+    membership.took(NOTHING)
+    assert isinstance(membership.todo, SendJoin)
+    membership.join_answered(joined(2))
+
+    membership.sync_answered(synced(A1, A2))
+
+    assert membership.todo == TakeAway(frozenset((A0,)))
+    membership.took(frozenset((A0,)))
+    assert membership.todo == Give(frozenset((A1, A2)), frozenset((A2,)))
+    membership.gave(frozenset((A1, A2)))
+    assert not membership.is_settled
+    assert membership.todo == TakeAway(NOTHING)
+
+
+def test_a_cooperative_member_gives_back_topics_that_it_does_not_want_any_more() -> None:
+    membership = new("cooperative-sticky")
+    settle(membership, A0)
+
+    membership.subscribe(frozenset("b"))
+
+    assert membership.todo == TakeAway(frozenset((A0,)))
+
+
+@pytest.mark.parametrize(
+    ("strategies", "cooperative"),
+    [
+        ("cooperative-sticky", True),
+        ("range,cooperative-sticky", False),
+        ("cooperative-sticky,range", False),
+        ("sticky", False),
+    ],
+)
+def test_members_are_cooperative_if_all_their_assignors_are(strategies: str, cooperative: bool) -> None:
+    assert new(strategies).cooperative is cooperative
+
+
+def test_an_eager_sticky_member_tells_what_it_had() -> None:
+    membership = new("sticky")
+    settle(membership, A0)
+    membership.rejoin("a test")
+    membership.took(frozenset((A0,)))
+
+    sent = subscription_sent(membership)
+
+    assert (sent.owned, sent.user_data) == (
+        frozenset(),
+        b"\x00\x00\x00\x01\x00\x01a\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01",
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "member"), [(ErrorCode.UNKNOWN_MEMBER_ID, ""), (ErrorCode.ILLEGAL_GENERATION, "me")]
+)
+def test_a_member_that_was_thrown_out_has_lost_everything_and_joins_anew(
+    code: ErrorCode, member: str
+) -> None:
+    membership = new("cooperative-sticky")
+    settle(membership, A0, A1)
+    losses = membership.losses
+
+    membership.heard(1, code)
+
+    assert (membership.is_lost, membership.losses, membership.heartbeat()) == (True, losses + 1, None)
+    assert membership.todo == TakeAway(frozenset((A0, A1)))
+    membership.took(frozenset((A0, A1)))
+    effect = membership.todo
+    assert isinstance(effect, SendJoin)
+    assert effect.request.member_id == member
+
+
+def test_what_a_heartbeat_of_an_older_generation_was_told_means_nothing() -> None:
+    membership = new()
+    settle(membership, A0, generation=2)
+
+    membership.heard(1, ErrorCode.UNKNOWN_MEMBER_ID)
+
+    assert membership.todo == Stay()
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_coordinator_that_is_not_ready_is_asked_again_after_a_while(code: ErrorCode) -> None:
+    membership = new()
+    membership.took(NOTHING)
+
+    assert membership.join_answered(refused(code))
+
+    assert isinstance(membership.todo, SendJoin)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_after_a_sync_that_failed_the_member_joins_again_and_keeps_its_id(lost: bool) -> None:
+    membership = new()
+    membership.took(NOTHING)
+    membership.join_answered(joined(4))
+
+    if lost:
+        membership.sync_lost()
+    else:
+        membership.sync_answered(
+            SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, assignment=b"")
+        )
+
+    assert membership.todo == TakeAway(NOTHING)
+    membership.took(NOTHING)
+    assert (membership.member_id, isinstance(membership.todo, SendJoin)) == ("me", True)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (ErrorCode.FENCED_INSTANCE_ID, FencedInstance),
+        (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, GroupFailed),
+        (ErrorCode.GROUP_MAX_SIZE_REACHED, GroupFailed),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, GroupFailed),
+    ],
+)
+def test_what_does_not_pass_is_final_until_the_user_subscribes_again(
+    code: ErrorCode, kind: type[GroupFailed]
+) -> None:
+    membership = new()
+    membership.took(NOTHING)
+
+    membership.join_answered(refused(code))
+
+    effect = membership.todo
+    assert isinstance(effect, Fail)
+    assert type(effect.error) is kind
+    assert (effect.error.code, effect.error.group) == (code, "g")
+    membership.subscribe(frozenset("a"))
+    assert membership.todo == TakeAway(NOTHING)
+
+
+def test_a_fenced_member_first_lets_go_of_what_it_had() -> None:
+    membership = new(group_instance_id="i")
+    settle(membership, A0)
+
+    membership.heard(1, ErrorCode.FENCED_INSTANCE_ID)
+
+    assert (membership.todo, membership.is_lost) == (TakeAway(frozenset((A0,))), True)
+    membership.took(frozenset((A0,)))
+    assert isinstance(membership.todo, Fail)
+
+
+def test_a_subscription_that_changes_during_a_join_is_told_with_the_next() -> None:
+    membership = new()
+    membership.took(NOTHING)
+    assert isinstance(membership.todo, SendJoin)
+
+    membership.subscribe(frozenset("ab"))
+    membership.join_answered(joined())
+    membership.sync_answered(synced())
+    membership.gave(NOTHING)
+
+    assert not membership.is_settled
+    assert membership.todo == TakeAway(NOTHING)
+
+
+def test_heartbeats_rest_while_a_join_waits_at_the_broker() -> None:
+    membership = new()
+    assert membership.heartbeat() is None
+    settle(membership, A0)
+    beat = membership.heartbeat()
+    assert beat is not None
+    assert (beat.generation_id, beat.member_id) == (1, "me")
+
+    membership.rejoin("a test")
+    assert isinstance(membership.todo, TakeAway)
+    assert membership.heartbeat() is not None
+    membership.took(frozenset((A0,)))
+
+    assert membership.heartbeat() is None
+
+
+def test_an_answer_to_a_sync_that_comes_after_the_session_has_ended_is_void() -> None:
+    membership = new()
+    membership.took(NOTHING)
+    membership.join_answered(joined(4))
+    membership.heard(4, ErrorCode.UNKNOWN_MEMBER_ID)
+
+    membership.sync_answered(synced(A0))
+
+    assert (membership.phase, membership.is_lost) == (Phase.PREPARING, True)
+
+
+def test_members_leave_when_they_close_unless_they_are_static() -> None:
+    membership, static = new(), new(group_instance_id="i")
+    settle(membership, A0)
+    settle(static, A0)
+
+    leave = membership.leave("closed")
+
+    assert leave is not None
+    assert [(one.member_id, one.reason) for one in leave.members] == [("me", "closed")]
+    assert static.leave("closed") is None
+    assert new().leave("closed") is None
+
+
+def test_bytes_of_another_member_that_cannot_be_read_are_final() -> None:
+    membership = new()
+    membership.took(NOTHING)
+    answer = joined(leader="me")
+    answer.members[0].metadata = b"?"
+
+    membership.join_answered(answer)
+
+    assert isinstance(membership.todo, Fail)
