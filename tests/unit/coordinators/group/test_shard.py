@@ -1,5 +1,6 @@
 """The door of a shard: which part answers, what administration may do, and what a log brings back."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from barnabas.coordinators.group.outcome import Caller
 from barnabas.coordinators.group.shard import GroupShard, groups_of
 from barnabas.coordinators.runtime.writing import batches
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import MemberIdentity
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -20,7 +22,7 @@ from barnabas.protocol.messages.group_offsets import (
 from barnabas.records.header import Codec
 from support.consumer_group_stories import Consumer
 from support.group_stories import HOST, decoded
-from support.mixed_group_stories import Classic, MixedStory
+from support.mixed_group_stories import NO_DELAY, Classic, MixedStory
 
 CALLER = Caller("client", HOST, 8)
 
@@ -219,6 +221,19 @@ def test_a_group_that_was_upgraded_in_the_midst_of_its_first_round_gets_its_part
     story.waits(20_000, member)
 
     assert member.partitions() == {0, 1, 2, 3, 4, 5}
+
+
+@pytest.mark.xfail(
+    reason="as in Kafka: a classic group that lost its first member before it began is upgraded to epoch 0"
+)
+def test_a_member_that_reads_nothing_is_in_whatever_became_of_the_group_before_it() -> None:
+    story = DoorStory(replace(NO_DELAY, initial_rebalance_delay_ms=3_000))
+    story.asks_to_join_classically(Classic(instance_id="one"))
+    story.leaves_classically(MemberIdentity(member_id="", group_instance_id="one"))
+
+    member = story.joins(Consumer("m1", topics=()))
+
+    assert member.epoch > 0
 
 
 # The log

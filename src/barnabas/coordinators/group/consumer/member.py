@@ -116,15 +116,17 @@ class ConsumerMember:
             ),
         )
 
-    def placed(self, record: ConsumerGroupCurrentMemberAssignmentValue) -> "ConsumerMember":
-        """The member as the record of its assignment has it."""
+    def placed(
+        self, record: ConsumerGroupCurrentMemberAssignmentValue, assigned: Held, revoking: Held
+    ) -> "ConsumerMember":
+        """The member as the record of its assignment has it, with what the record says that it holds."""
         return replace(
             self,
             epoch=record.member_epoch,
             previous_epoch=record.previous_member_epoch,
             state=MemberState(record.state),
-            assigned=_held(record.assigned_partitions, record.member_epoch),
-            revoking=_held(record.partitions_pending_revocation, record.member_epoch),
+            assigned=assigned,
+            revoking=revoking,
         )
 
     def displaced(self) -> "ConsumerMember":
@@ -137,7 +139,7 @@ class ConsumerMember:
         return replace(self, epoch=AWAY, assigned=kept or NOTHING, revoking=NOTHING)
 
 
-def _held(topics: list[TopicPartitions], member_epoch: int) -> Held:
+def held_of(topics: list[TopicPartitions], member_epoch: int) -> Held:
     """Releases before 4.3 wrote no epochs of partitions; then the member's own stands for them."""
     if not topics:
         return NOTHING

@@ -7,6 +7,7 @@ yet, tombstones of such as never were. A value makes what it needs; a tombstone 
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.coordinators.group.consumer.alike import Alike
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember
 from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex
@@ -24,6 +25,7 @@ class Replay:
     def __init__(self, ground: Ground, topics: Topics) -> None:
         self._ground = ground
         self._topics = topics
+        self._alike = Alike()
         self._by_key: dict[type, Callable[[Any, Any], None]] = {
             stored.ConsumerGroupMetadataKey: self._epoch,
             stored.ConsumerGroupPartitionMetadataKey: self._partition_metadata,
@@ -104,7 +106,7 @@ class Replay:
         value: stored.ConsumerGroupTargetAssignmentMemberValue | None,
     ) -> None:
         if value is not None:
-            target = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+            target = self._alike.target(value.topic_partitions)
             self._made(key.group_id).targets[key.member_id] = target
         elif known := self._known(key.group_id):
             known.targets.pop(key.member_id, None)
@@ -117,7 +119,9 @@ class Replay:
         if value is not None:
             group = self._made(key.group_id)
             member = group.members.get(key.member_id) or ConsumerMember(id=key.member_id)
-            group.put_member(member.placed(value))
+            assigned = self._alike.held(value.assigned_partitions, value.member_epoch)
+            revoking = self._alike.held(value.partitions_pending_revocation, value.member_epoch)
+            group.put_member(member.placed(value, assigned, revoking))
         elif known := self._known(key.group_id):
             displaced = known.members.get(key.member_id)
             if displaced is not None:

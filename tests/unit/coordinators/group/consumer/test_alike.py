@@ -1,0 +1,58 @@
+"""Assignments that are alike are one object, and those that are not are not."""
+
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.consumer import alike
+from barnabas.coordinators.group.consumer.alike import Alike
+from barnabas.protocol.stored.consumer_groups import TopicPartition, TopicPartitions
+
+ORDERS, NOTES = Uuid(bytes([1]) * 16), Uuid(bytes([2]) * 16)
+
+
+def target(topic: Uuid, *partitions: int) -> list[TopicPartition]:
+    return [TopicPartition(topic_id=topic, partitions=list(partitions))]
+
+
+def held(topic: Uuid, partitions: list[int], epochs: list[int] | None) -> list[TopicPartitions]:
+    return [TopicPartitions(topic_id=topic, partitions=partitions, assignment_epochs=epochs)]
+
+
+def test_targets_that_are_alike_are_kept_once() -> None:
+    kept = Alike()
+
+    first = kept.target(target(ORDERS, 0, 1))
+
+    assert first == {ORDERS: frozenset((0, 1))}
+    assert kept.target(target(ORDERS, 0, 1)) is first
+    assert kept.target(target(ORDERS, 0)) == {ORDERS: frozenset((0,))}
+    assert kept.target(target(NOTES, 0, 1)) == {NOTES: frozenset((0, 1))}
+
+
+def test_what_members_hold_is_alike_only_with_the_same_epochs() -> None:
+    kept = Alike()
+
+    first = kept.held(held(ORDERS, [0, 1], [3, 4]), 5)
+
+    assert first == {ORDERS: {0: 3, 1: 4}}
+    assert kept.held(held(ORDERS, [0, 1], [3, 4]), 9) is first
+    assert kept.held(held(ORDERS, [0, 1], [3, 3]), 5) == {ORDERS: {0: 3, 1: 3}}
+    assert kept.held([], 5) == {}
+
+
+def test_without_epochs_of_partitions_the_members_own_counts() -> None:
+    kept = Alike()
+
+    assert kept.held(held(ORDERS, [0], None), 5) == {ORDERS: {0: 5}}
+    assert kept.held(held(ORDERS, [0], None), 6) == {ORDERS: {0: 6}}
+
+
+def test_no_more_are_remembered_than_there_is_room_for() -> None:
+    kept = Alike()
+    first = kept.target(target(ORDERS, 0))
+
+    for number in range(alike.ALIKE_MAX + 10):
+        assert kept.target(target(NOTES, number)) == {NOTES: frozenset((number,))}
+        assert kept.held(held(NOTES, [number], [1]), 1) == {NOTES: {number: 1}}
+
+    assert kept.target(target(ORDERS, 0)) == first
+    assert len(kept._targets) <= alike.ALIKE_MAX
+    assert len(kept._held) <= alike.ALIKE_MAX
