@@ -1,6 +1,7 @@
-"""Kafka's own tools for records and ours against the same Kafka 4.3: what they print, and how they end.
+"""Kafka's own tools for records and ours against the same broker: what they print, and how they end.
 
-Both read what either wrote. Usage texts differ, so what is wrong with a command line counts by its first
+The broker is Kafka 4.3, and ours too where groups are concerned. Both tools read what either wrote, and go on
+where the other has left a group. Usage texts differ, so what is wrong with a command line counts by its first
 line. Figures of measurements differ from run to run: lines are compared with every number as N.
 """
 
@@ -16,6 +17,7 @@ import pytest
 
 from support.kafka_broker import KafkaBroker
 from support.kafka_tools import TIMEOUT_S, KafkaTools, kafka_tools
+from support.our_broker import OurBroker
 
 CLASSES = {
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
@@ -162,6 +164,89 @@ def test_both_deserialize_the_same(both: Both, name: str, data: bytes) -> None:
     assert shown(ours) == shown(theirs)
 
 
+@pytest.fixture(scope="module")
+def both_on_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    broker = OurBroker(tmp_path_factory.mktemp("ours"), settings={"group.initial.rebalance.delay.ms": 0})
+    with broker.running() as address:
+        yield Both(kafka_tools(), address)
+
+
+@pytest.fixture(params=["kafka", "barnabas"])
+def either(request: pytest.FixtureRequest) -> Both:
+    """On a broker of Kafka, and on one of ours."""
+    found: Both = request.getfixturevalue("both" if request.param == "kafka" else "both_on_ours")
+    return found
+
+
+def offsets(both: Both, group: str) -> list[list[str]]:
+    """Topic, partition and offset of all that the group has committed."""
+    told = both.ours("consumer-groups", "--describe", "--group", group)
+    assert told.code == 0, told
+    rows = [line.split() for line in told.out.decode().splitlines()]
+    return sorted(row[1:4] for row in rows if row[:1] == [group])
+
+
+def counted(both: Both, topic: str, lines: list[str]) -> None:
+    sent = both.ours(
+        "console-producer", "--topic", topic, stdin="".join(f"{each}\n" for each in lines).encode()
+    )
+    assert sent.code == 0, sent
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_both_commit_what_they_have_shown_and_go_on_where_the_other_was(either: Both, protocol: str) -> None:
+    topic = f"counted-{protocol}"
+    counted(either, topic, [str(number) for number in range(20)])
+    how = ["--command-property", f"group.protocol={protocol}", "--from-beginning", "--timeout-ms", "20000"]
+    shown_by_both, offsets_of_both = [], []
+    for first, second in ((either.theirs, either.ours), (either.ours, either.theirs)):
+        group = f"{protocol}-{first.__name__}"
+        words = ["--topic", topic, "--group", group, *how]
+
+        told = [first("console-consumer", *words, "--max-messages", "7")]
+        offsets_of_both.append(offsets(either, group))
+        told.append(second("console-consumer", *words, "--max-messages", "5"))
+        offsets_of_both.append(offsets(either, group))
+
+        shown_by_both.append([shown(each) for each in told])
+        assert {each.err.splitlines()[-1] for each in told} == {
+            "Processed a total of 7 messages",
+            "Processed a total of 5 messages",
+        }
+
+    numbers = [b"%d" % number for number in range(12)]
+    assert shown_by_both == [[(0, numbers[:7]), (0, numbers[7:])]] * 2
+    assert offsets_of_both == [[[topic, "0", "7"]], [[topic, "0", "12"]]] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "committed"),
+    [
+        (["--command-property", "enable.auto.commit=false"], None),
+        (["--timeout-ms", "5000"], "4"),
+        (["--value-deserializer", f"{SERIALIZERS}IntegerDeserializer"], "2"),
+        (["--include", "odd.*"], "4"),
+    ],
+    ids=["nothing", "until nothing comes", "a record that cannot be printed", "topics that match"],
+)
+def test_both_leave_the_same_behind_in_a_group(both: Both, words: list[str], committed: str | None) -> None:
+    topic = "odd-lengths"
+    if topic not in both.ours("topics", "--list").out.decode().split():
+        counted(both, topic, ["abcd", "abc", "abcd", "abcd"])
+    given = [] if "--include" in words else ["--topic", topic]
+    given += ["--from-beginning", *words] + ([] if "--timeout-ms" in words else ["--max-messages", "4"])
+    found = []
+    for tool in (both.theirs, both.ours):
+        group = f"left-{words[0]}-{tool.__name__}"
+
+        told = tool("console-consumer", *given, "--group", group)
+
+        found.append((shown(told), offsets(both, group)))
+
+    assert found[0] == found[1]
+    assert found[0][1] == ([] if committed is None else [[topic, "0", committed]])
+
+
 def test_both_show_the_offsets_of_groups(both: Both, written: str) -> None:
     read = both.theirs(
         "console-consumer", "--topic", written, "--group", "g", "--from-beginning", "--max-messages", "16"
@@ -183,6 +268,10 @@ def test_both_show_the_offsets_of_groups(both: Both, written: str) -> None:
     [
         ("console-consumer", ["--topic", "t", "--partition", "0", "--offset", "abc"]),
         ("console-consumer", ["--topic", "t", "--offset", "3"]),
+        ("console-consumer", ["--topic", "t", "--group", "g", "--partition", "0"]),
+        ("console-consumer", ["--topic", "t", "--command-property", "group.id=g", "--partition", "0"]),
+        ("console-consumer", ["--topic", "t", "--group", "g", "--command-property", "group.id=h"]),
+        ("console-consumer", ["--topic", "t", "--group", "g", "--command-property", "group.id="]),
         ("console-consumer", []),
         ("console-consumer", ["--topic", "t", "--no-such-flag"]),
         ("console-producer", []),
@@ -237,8 +326,8 @@ def test_both_measure_a_producer_in_the_same_lines(both: Both, tmp_path: Path) -
         assert masked(ours) == masked(theirs)
 
 
-def test_both_measure_a_consumer_in_the_same_lines(both: Both) -> None:
-    sent = both.ours(
+def test_both_measure_a_consumer_in_the_same_lines(either: Both) -> None:
+    sent = either.ours(
         *("producer-perf-test", "--topic", "read", "--num-records", "5000", "--record-size", "100"),
         *("--throughput", "-1"),
     )
@@ -247,10 +336,40 @@ def test_both_measure_a_consumer_in_the_same_lines(both: Both) -> None:
         ["--num-records", "5000"],
         ["--messages", "5001", "--timeout", "5000", "--hide-header", "--date-format", "yyyy"],
     ):
-        theirs = both.theirs("consumer-perf-test", "--topic", "read", *words)
-        ours = both.ours("consumer-perf-test", "--topic", "read", *words)
+        theirs = either.theirs("consumer-perf-test", "--topic", "read", *words)
+        ours = either.ours("consumer-perf-test", "--topic", "read", *words)
 
         assert ours.code == theirs.code == 0
         assert masked(ours) == masked(theirs)
         # How much was read is no matter of luck.
         assert ours.out.split(b", ")[-8:-4:2] == theirs.out.split(b", ")[-8:-4:2]
+        assert all(rebalance_ms(each) > 0 for each in (ours, theirs))
+
+
+def rebalance_ms(told: Told) -> int:
+    """Of the last line."""
+    return int(told.out.decode().splitlines()[-1].split(", ")[6])
+
+
+def test_both_measure_in_the_group_they_are_given(either: Both) -> None:
+    counted(either, "in-group", [str(number) for number in range(1000)])
+    words = [
+        "--topic",
+        "in-group",
+        "--num-records",
+        "500",
+        "--show-detailed-stats",
+        "--reporting-interval",
+        "1",
+    ]
+    for tool in (either.theirs, either.ours):
+        group = f"measured-{tool.__name__}"
+
+        told = tool("consumer-perf-test", *words, "--group", group)
+
+        assert told.code == 0, told
+        head, first, *_ = told.out.decode().splitlines()
+        assert head.startswith("time, threadId, ")
+        assert int(first.split(", ")[6]) > 0
+        # A poll brings 500 at most.
+        assert offsets(either, group) == [["in-group", "0", "500"]]

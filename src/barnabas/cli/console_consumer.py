@@ -148,16 +148,16 @@ def consumer_settings(options: Options) -> dict[str, object]:
     return settings
 
 
-def _given_group(options: Options, *given: dict[str, object]) -> object | None:
+def _given_group(options: Options, *given: dict[str, object]) -> str | None:
     """The group of --group, a file and properties: whoever names one must name the same."""
-    groups = [options.group] if options.given("group") else []
-    groups += [settings[_GROUP] for settings in given if _GROUP in settings]
-    names = dict.fromkeys(groups)
+    names = {str(settings[_GROUP]) for settings in given if _GROUP in settings}
+    if options.given("group"):
+        names.add(options.group)
     if len(names) > 1:
         options.parser.fail(
             "The group ids provided in different places (directly using '--group', "
             "via '--consumer-property', or via '--consumer.config') do not match. Detected group ids: "
-            + ", ".join(f"'{name}'" for name in names),
+            + ", ".join(f"'{name}'" for name in sorted(names)),
             usage=True,
         )
     if names and options.given("partition"):
@@ -165,7 +165,7 @@ def _given_group(options: Options, *given: dict[str, object]) -> object | None:
     return next(iter(names), None)
 
 
-def _set_group(settings: dict[str, object], group: object | None) -> None:
+def _set_group(settings: dict[str, object], group: str | None) -> None:
     if group is not None:
         settings[_GROUP] = group
     elif str(settings.get(_AUTO_COMMIT)).strip().lower() == "true":

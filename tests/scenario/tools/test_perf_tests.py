@@ -1,6 +1,7 @@
 """producer-perf-test and consumer-perf-test: the lines are Kafka's, and the figures are of what was done."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,22 @@ COLUMNS = (
     "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 )
 UNLIMITED = ("--throughput", "-1")
+
+
+# A new group waits so long for more members.
+INITIAL_DELAY_MS = 200
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    settings = {
+        "auto.create.topics.enable": "false",
+        "group.initial.rebalance.delay.ms": INITIAL_DELAY_MS,
+        "offsets.topic.num.partitions": 1,
+    }
+    broker = OurBroker(tmp_path_factory.mktemp("perf"), settings=settings)
+    with broker.running():
+        yield broker
 
 
 @pytest.fixture
@@ -186,8 +203,36 @@ def test_reading_is_told_in_comma_separated_values(
     began, ended, mb, _, records, _, rebalance_ms, fetch_ms, _, _ = line.split(", ")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}", began)
     assert began <= ended
-    assert (mb, records, rebalance_ms) == ("1.9531", "2000", "0")
+    assert (mb, records) == ("1.9531", "2000")
+    # It joined a group, which took its time, and read after that.
+    assert int(rebalance_ms) >= INITIAL_DELAY_MS
     assert int(fetch_ms) > 0
+
+
+def test_a_group_goes_on_where_it_was(tools: RecordTools, filled: str) -> None:
+    words = ["--topic", filled, "--group", "readers", "--json"]
+    max_poll = ["--command-property", "max.poll.records=100"]
+
+    first = tools("consumer-perf-test", *words, "--num-records", "1200", *max_poll)
+    second = tools("consumer-perf-test", *words, "--num-records", "5000", "--timeout", "1000")
+
+    (told,) = first.objects
+    assert told["records"] == 1200
+    assert told["rebalance_ms"] >= INITIAL_DELAY_MS
+    assert told["rebalance_ms"] + told["fetch_ms"] == told["end_ms"] - told["start_ms"]
+    assert told["fetch_records_per_second"] > told["records_per_second"]
+    # What was committed is what was counted.
+    assert second.objects[0]["records"] == 800
+
+
+def test_without_a_name_the_group_gets_one(tools: RecordTools, filled: str) -> None:
+    before = set(tools("consumer-groups", "--list").lines)
+
+    done = tools("consumer-perf-test", "--topic", filled, "--num-records", "2000", "--hide-header")
+
+    assert done.code == 0
+    (group,) = set(tools("consumer-groups", "--list").lines) - before
+    assert re.fullmatch("perf-consumer-[0-9]{1,5}", group)
 
 
 def test_the_header_can_be_left_out_and_dates_be_written_otherwise(tools: RecordTools, filled: str) -> None:
@@ -199,12 +244,12 @@ def test_the_header_can_be_left_out_and_dates_be_written_otherwise(tools: Record
 
 
 def test_too_few_records_are_warned_about_and_told(tools: RecordTools, filled: str) -> None:
-    done = tools("consumer-perf-test", "--topic", filled, "--messages", "5000", "--timeout", "300")
+    done = tools("consumer-perf-test", "--topic", filled, "--messages", "5000", "--timeout", "2000")
 
     assert done.code == 0
     assert done.lines[0] == "Warning: --messages is deprecated. Use --num-records instead."
     assert done.lines[2] == (
-        "WARNING: Exiting before consuming the expected number of records: timeout (300 ms) exceeded. "
+        "WARNING: Exiting before consuming the expected number of records: timeout (2000 ms) exceeded. "
         "You can use the --timeout option to increase the timeout."
     )
     assert done.lines[3].split(", ")[4] == "2000"
@@ -218,11 +263,15 @@ def test_details_are_told_in_every_interval_and_not_at_the_end(tools: RecordTool
     assert head == f"time, threadId, {COLUMNS}"
     assert lines
     assert all(line.split(", ")[1] == "0" for line in lines)
+    # Only the first has the wait for the group in it.
+    waited_ms = [int(line.split(", ")[6]) for line in lines]
+    assert waited_ms[0] >= INITIAL_DELAY_MS
+    assert not any(waited_ms[1:])
     assert not any(line.startswith("WARNING") for line in lines)
 
 
 def test_only_what_comes_is_read_if_asked_for(tools: RecordTools, filled: str) -> None:
-    words = ["--include", "fil.*", "--num-records", "1", "--from-latest", "--timeout", "300", "--json"]
+    words = ["--include", "fil.*", "--num-records", "1", "--from-latest", "--timeout", "1000", "--json"]
 
     done = tools("consumer-perf-test", *words)
 

@@ -44,9 +44,11 @@ class Wanted:
 async def consume(settings: dict[str, object], wanted: Wanted, formatter: Formatter) -> int:
     from barnabas.client.consumer.consumer import Consumer
 
+    # First: about settings that cannot be there is nothing more to say.
+    made = Consumer(settings)
     printer = Printer(formatter, skip_errors=wanted.skip_errors, in_thread=wanted.in_group)
     try:
-        async with started(Consumer(settings)) as consumer:
+        async with started(made) as consumer:
             with EndedBySignal() as ended:
                 await _read(consumer, _source(consumer, settings, wanted), wanted, printer)
         return ended.exit_code

@@ -1,5 +1,6 @@
 """Options become settings as in Kafka's tools, and what cannot be together is refused in their words."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -88,14 +89,55 @@ def test_the_consumer_begins_at_the_end_unless_told_otherwise() -> None:
     assert earliest["auto.offset.reset"] == "earliest"
 
 
+def test_the_group_may_be_named_in_several_places_if_it_is_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "consumer.properties"
+    file.write_text("group.id=g\n")
+    places = [["--group", "g"], ["--command-config", str(file)], ["--command-property", "group.id=g"]]
+
+    for words in (*places, [word for place in places for word in place]):
+        settings = console_consumer.consumer_settings(parsed(console_consumer, "--topic", "t", *words))
+
+        # Whether it commits by itself is the consumer's own default then.
+        assert (settings["group.id"], settings.get("enable.auto.commit")) == ("g", None)
+
+
+@pytest.mark.parametrize(("said", "made_up"), [("true", True), ("TRUE", True), ("false", False)])
+def test_a_group_is_made_up_only_for_what_has_to_be_committed(said: str, made_up: bool) -> None:
+    words = ["--topic", "t", "--command-property", f"enable.auto.commit={said}"]
+
+    settings = console_consumer.consumer_settings(parsed(console_consumer, *words))
+
+    group = str(settings.get("group.id"))
+    assert bool(re.fullmatch("console-consumer-[0-9]{1,5}", group)) == made_up
+
+
+def test_a_given_group_may_be_told_to_commit_nothing() -> None:
+    words = ["--topic", "t", "--group", "g", "--command-property", "enable.auto.commit=false"]
+
+    settings = console_consumer.consumer_settings(parsed(console_consumer, *words))
+
+    assert (settings["group.id"], settings["enable.auto.commit"]) == ("g", "false")
+
+
+def test_the_measuring_consumer_takes_its_group_from_the_command_line_alone() -> None:
+    words = ["--topic", "t", "--num-records", "1", "--command-property", "group.id=other"]
+
+    made_up = consumer_perf_test.consumer_settings(parsed(consumer_perf_test, *words))
+    given = consumer_perf_test.consumer_settings(parsed(consumer_perf_test, *words, "--group", "g"))
+
+    assert re.fullmatch("perf-consumer-[0-9]{1,5}", str(made_up["group.id"]))
+    assert given["group.id"] == "g"
+
+
 def test_the_measuring_consumer_begins_at_the_beginning() -> None:
-    words = ["--topic", "t", "--num-records", "1"]
+    words = ["--topic", "t", "--num-records", "1", "--group", "g"]
 
     settings = consumer_perf_test.consumer_settings(parsed(consumer_perf_test, *words))
 
     assert settings == {
         "bootstrap.servers": "localhost:9092",
         "client.id": "perf-consumer-client",
+        "group.id": "g",
         "auto.offset.reset": "earliest",
         "receive.buffer.bytes": 2_097_152,
         "max.partition.fetch.bytes": 1_048_576,
@@ -144,6 +186,17 @@ REFUSED = [
     ),
     (
         "console-consumer",
+        ["--topic", "t", "--partition", "0", "--command-property", "group.id=g"],
+        "Options group and partition cannot be specified together.",
+    ),
+    (
+        "console-consumer",
+        ["--topic", "t", "--group", "g", "--command-property", "group.id=h"],
+        "The group ids provided in different places (directly using '--group', via '--consumer-property', or "
+        "via '--consumer.config') do not match. Detected group ids: 'g', 'h'",
+    ),
+    (
+        "console-consumer",
         ["--topic", "t", "--formatter", "com.example.Mine"],
         "--formatter com.example.Mine: Java classes cannot be loaded here",
     ),
@@ -177,13 +230,13 @@ def test_what_cannot_be_is_refused_in_kafkas_words_with_the_usage(
 FAILED = [
     (
         "console-consumer",
-        ["--topic", "t", "--group", "g"],
-        "--group g: consumer groups are not served yet; without a group all partitions are read",
+        ["--topic", "t", "--group", ""],
+        "group.id=: must be a name",
     ),
     (
-        "console-consumer",
-        ["--topic", "t", "--command-property", "group.id=h"],
-        "--group h: consumer groups are not served yet; without a group all partitions are read",
+        "consumer-perf-test",
+        ["--include", "[", "--num-records", "1"],
+        "--include [ is no regular expression: unterminated character set at position 0",
     ),
     (
         "console-consumer",

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.base.ids import TopicPartition
 from barnabas.cli.perf.java_format import DateFormat
 from barnabas.cli.perf.reading import Reading, header
 
 NOON_MS = 1794744205032
 MB = 1024 * 1024
+READ_0 = TopicPartition("read", 0)
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +60,40 @@ def test_an_interval_has_the_sum_so_far_and_rates_of_its_own() -> None:
 
     assert first == "2026-11-15 12:03:26:032, 0, 2.0000, 2.0000, 200, 200.0000, 0, 1000, 2.0000, 200.0000"
     assert second == "2026-11-15 12:03:27:032, 0, 2.5000, 0.5000, 250, 50.0000, 0, 1000, 0.5000, 50.0000"
+
+
+def test_the_wait_for_the_group_is_not_fetching() -> None:
+    measured = reading()
+    measured.rebalancing.assigned([READ_0], NOON_MS + 3000)
+    list(measured.add(1000, 2 * MB, NOON_MS + 3100))
+
+    figures, line = measured.total(NOON_MS + 4000)
+
+    assert line.endswith("2.0000, 0.5000, 1000, 250.0000, 3000, 1000, 2.0000, 1000.0000")
+    assert (figures["rebalance_ms"], figures["fetch_ms"]) == (3000, 1000)
+    assert (figures["mb_per_second"], figures["fetch_mb_per_second"]) == (0.5, 2.0)
+    assert (figures["records_per_second"], figures["fetch_records_per_second"]) == (250.0, 1000.0)
+
+
+def test_an_interval_tells_what_was_waited_in_it_and_the_next_does_not_repeat_it() -> None:
+    measured = reading(interval_ms=1000)
+    measured.rebalancing.assigned([READ_0], NOON_MS + 600)
+
+    (_, first), *_ = measured.add(100, MB, NOON_MS + 1000)
+    (_, second), *_ = measured.add(100, MB, NOON_MS + 2000)
+
+    assert first.endswith("0, 1.0000, 1.0000, 100, 100.0000, 600, 400, 2.5000, 250.0000")
+    assert second.endswith("0, 2.0000, 1.0000, 200, 100.0000, 0, 1000, 1.0000, 100.0000")
+    assert measured.total(NOON_MS + 2000)[0]["rebalance_ms"] == 600
+
+
+def test_an_interval_in_which_nothing_was_fetched_has_no_rate_of_fetching() -> None:
+    measured = reading(interval_ms=1000)
+    measured.rebalancing.assigned([READ_0], NOON_MS + 1000)
+
+    (_, line), *_ = measured.add(100, MB, NOON_MS + 1000)
+
+    assert line.endswith("0, 1.0000, 1.0000, 100, 100.0000, 1000, 0, 0.0000, 0.0000")
 
 
 def test_no_time_at_all_is_no_error() -> None:
