@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
@@ -263,3 +265,34 @@ async def _commit_a_lot(world: World, settings: dict[str, object]) -> None:
             ("orders", 1): 598,
             ("orders", 2): 599,
         }
+
+
+@told(instant_network=True)
+async def test_a_group_may_have_times_of_its_own_within_the_brokers_limits(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders", partitions=1)
+    one = await ConsumerMember.of(broker, "readers", "m1", "orders")
+
+    await client.configure_group("readers", consumer_heartbeat_interval_ms=7_000)
+    await one.heartbeat()
+
+    assert one.heartbeat_interval_ms == 7_000
+    with pytest.raises(AssertionError, match=r"group\.consumer\.max\.session\.timeout\.ms"):
+        await client.configure_group("readers", consumer_session_timeout_ms=70_000)
+
+
+@told(instant_network=True)
+async def test_a_member_of_a_group_with_a_longer_session_lives_longer(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders", partitions=1)
+    one = await ConsumerMember.of(broker, "readers", "m1", "orders")
+    await client.configure_group("readers", consumer_session_timeout_ms=60_000)
+    await one.heartbeat()
+
+    # The broker's own is 45 s.
+    await asyncio.sleep(50)
+    assert await one.heartbeat() == ErrorCode.NONE
+    await asyncio.sleep(61)
+    assert await one.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID

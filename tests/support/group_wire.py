@@ -173,6 +173,7 @@ class ConsumerMember:
         self.topics = topics
         self.epoch = 0
         self.owned: dict[Uuid, list[int]] = {}
+        self.heartbeat_interval_ms = 0
 
     @classmethod
     async def of(cls, broker: Broker, group: str, member_id: str, *topics: str) -> "ConsumerMember":
@@ -195,6 +196,7 @@ class ConsumerMember:
         answer = await self.client.asked(request, 1)
         if answer.error_code == ErrorCode.NONE:
             self.epoch = answer.member_epoch
+            self.heartbeat_interval_ms = answer.heartbeat_interval_ms
             if answer.assignment is not None:
                 self.owned = {one.topic_id: one.partitions for one in answer.assignment.topic_partitions}
         return ErrorCode(answer.error_code)

@@ -54,7 +54,7 @@ from support.requests import (
 )
 from support.wire_client import key_of
 
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE = 2, 4, 32
 _SET = 0
 PRODUCE_VERSION, FETCH_VERSION = 12, 12
 # What a patient reader asks for in one fetch.
@@ -93,6 +93,9 @@ class Client(RawClient):
 
     async def configure(self, topic: str, **configs: object) -> None:
         await self._alter(TOPIC_RESOURCE, topic, configs)
+
+    async def configure_group(self, group: str, **configs: object) -> None:
+        await self._alter(GROUP_RESOURCE, group, configs)
 
     async def configure_broker(self, name: str = "1", **configs: object) -> None:
         await self._alter(BROKER_RESOURCE, name, configs)

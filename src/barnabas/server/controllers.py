@@ -25,7 +25,7 @@ from barnabas.server.image_follower import REACH_TIMEOUT_S, ImageFollower
 from barnabas.server.ports import Ports
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.catalog import BROKER
-from barnabas.server.settings.change import validate_broker_config
+from barnabas.server.settings.change import validate_broker_config, validate_other_config
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +112,7 @@ def _controller_settings(settings: BrokerSettings, cluster_id: str) -> Controlle
         delete_topic_enable=settings.delete_topic_enable,
         static_config=settings.given,
         validate_broker_config=validate_broker_config,
+        validate_other_config=validate_other_config,
         broker_lists=MappingProxyType(
             {
                 name: format_value(one.default) or ""

@@ -161,7 +161,8 @@ class GroupShard:
         """The answer is a list of DeletableGroupResult."""
         outcome = Outcome()
         results = []
-        for group_id in group_ids:
+        # The records are applied when all of them are there: one that is named twice is deleted once.
+        for group_id in dict.fromkeys(group_ids):
             code = ErrorCode.NONE
             try:
                 self._delete(group_id, outcome)
@@ -178,8 +179,9 @@ class GroupShard:
         group.check_delete()
         outcome.records += self.offsets.forget(group_id)
         outcome.records += group.tombstones()
-        # Nothing of it may be left for the next request in the same batch.
-        self.ground.groups.pop(group_id, None)
+        if isinstance(group, ClassicGroup):
+            # Nobody is in it, but ids may have been given out.
+            outcome.add(self.classic.release(group, ErrorCode.UNKNOWN_MEMBER_ID))
 
     # Time and metadata
 

@@ -107,8 +107,13 @@ class GroupCoordinator:
             # Resigned meanwhile.
             return
         # They may have changed while the log was read.
-        ground.settings, ground.image = self._settings, self._image
+        ground.settings = self._settings
+        before, now = ground.image, self._image
         host.activate()
+        if now is not before and host.state is State.ACTIVE:
+            changed = (name for name, topic in now.topics.items() if before.topics.get(name) is not topic)
+            gone = before.topics.keys() - now.topics.keys()
+            host.take_image(now, changed=frozenset(changed), deleted=frozenset(gone))
 
     def _reload(self, index: int, lost: ShardHost) -> None:
         if not self._is_closed and self.hosts.get(index) is lost:

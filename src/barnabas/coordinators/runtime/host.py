@@ -75,13 +75,14 @@ class ShardHost:
     def do(self, act: Callable[[Now], Outcome]) -> None:
         """Let the core decide, and carry it out. A mistake of ours costs the shard, and is seen."""
         now = self.now()
+        outcome: Outcome | None = None
         try:
             outcome = act(now)
+            self._carry_out(outcome, now)
         except Exception:
             # What it was about to change in memory may be half done.
-            self._lose(ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
             raise
-        self._carry_out(outcome, now)
         self._set_alarm()
 
     def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> None:
@@ -170,13 +171,14 @@ class ShardHost:
         for key in self.shard.ground.timers.due(now.tick_ms):
             if self.state is not State.ACTIVE:
                 return
+            outcome: Outcome | None = None
             try:
                 outcome = self.shard.expire(key, now)
+                self._carry_out(outcome, now)
             except Exception:
                 logger.exception("timer failed partition=%s key=%s", self.partition.name, key)
-                self._lose(ErrorCode.UNKNOWN_SERVER_ERROR)
+                self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
                 return
-            self._carry_out(outcome, now)
         self._set_alarm()
 
     # The end

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from barnabas.base.settings import InvalidSetting
-from barnabas.server.settings.catalog import find
+from barnabas.metadata.image import GROUP_RESOURCE, ConfigResource
+from barnabas.server.settings.catalog import CLIENT_METRICS, GROUP, find
 from barnabas.server.settings.declare import Change, ServerSetting, Support
 
 # The name of the resource whose settings hold for all brokers.
@@ -19,6 +20,16 @@ def validate_broker_config(configs: Mapping[str, str], broker_name: str) -> None
     """InvalidSetting for the first of `configs` that cannot be set for this broker, or for all ("")."""
     for name, text in configs.items():
         _check(find(name), text, for_all=broker_name == ALL_BROKERS_NAME)
+
+
+def validate_other_config(resource: ConfigResource, configs: Mapping[str, str]) -> None:
+    """InvalidSetting for the first of `configs` that this group, or subscription to metrics, cannot have."""
+    declared = GROUP if resource.type == GROUP_RESOURCE else CLIENT_METRICS
+    for name, text in configs.items():
+        setting = find(name, declared)
+        value = setting.parse_supported(text)
+        if setting.status.support is Support.LATER and value != setting.default:
+            raise setting.refusal(text, setting.status.reason)
 
 
 def _check(setting: ServerSetting, text: str, *, for_all: bool) -> None:

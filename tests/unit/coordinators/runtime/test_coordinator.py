@@ -253,9 +253,6 @@ def test_what_changes_while_a_partition_is_loaded_holds_afterwards() -> None:
     told(story)
 
 
-@pytest.mark.xfail(
-    reason="after loading the image is replaced, and nobody is told of topics that were made meanwhile"
-)
 def test_a_topic_that_is_made_while_a_partition_is_loaded_is_seen_by_expressions() -> None:
     partition = written()
     told(lambda place: _subscribes(place, partition))

@@ -345,10 +345,6 @@ class Unknown:
         return b"key", b"value"
 
 
-@pytest.mark.xfail(
-    raises=AssertionError,
-    reason="do() does not look at what apply() raises: nobody is told and the shard goes on",
-)
 def test_a_mistake_while_records_are_applied_costs_the_shard_and_is_seen() -> None:
     async def story(desk: Desk) -> None:
         reply = Reply(lambda code: code)
