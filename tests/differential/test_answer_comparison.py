@@ -69,6 +69,18 @@ def test_the_id_of_a_topic_is_told_by_its_name_wherever_it_is() -> None:
     ]
 
 
+def test_of_a_members_id_only_what_is_made_up_is_replaced() -> None:
+    first, second = "0b6f1c2e-0a5b-4a57-9a3e-0d6f0f3b2a10", "5f0c7a44-91c2-4d1e-8a55-3a1b9c0d2e33"
+    story = Normaliser(base_ms=BASE_MS, texts={})
+
+    told = [
+        story.answer({"memberId": name})["memberId"]
+        for name in (f"app-{first}", f"one-{second}", f"app-{first}", "m1", "x" * 22)
+    ]
+
+    assert told == ["app-<member 1>", "one-<member 2>", "app-<member 1>", "m1", "<member 3>"]
+
+
 def test_times_are_told_by_their_distance_and_old_ones_as_they_are() -> None:
     times = [BASE_MS, BASE_MS + 7, BASE_MS + HOUR_MS, 5, -1]
 

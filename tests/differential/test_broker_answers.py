@@ -34,7 +34,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Tell:
 
     def tell(family: Family) -> Told:
         if family.name not in told:
-            broker = OurBroker(tmp_path_factory.mktemp(family.name))
+            broker = OurBroker(tmp_path_factory.mktemp(family.name), settings=family.settings)
             with broker.running():
                 answers = as_plain(run_family(family, broker))
             told[family.name] = Told(answers, broker.output.read_text())

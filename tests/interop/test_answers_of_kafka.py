@@ -18,7 +18,8 @@ from support.kafka_tools import kafka_tools
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_kafka_answers_as_recorded(family: Family, tmp_path: Path) -> None:
-    broker = KafkaBroker(kafka_tools(), tmp_path)
+    settings = {**family.settings, **family.settings_of_kafka}
+    broker = KafkaBroker(kafka_tools(), tmp_path, settings=settings)
     broker.format()
     with broker.running():
         answers = as_plain(run_family(family, broker))

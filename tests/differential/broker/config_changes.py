@@ -15,6 +15,12 @@ from differential.broker.talk import Family, Talk
 CHANGES = Family("config-changes")
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
+OF_CONSUMERS = (
+    "consumer.session.timeout.ms",
+    "consumer.heartbeat.interval.ms",
+    "consumer.assignment.interval.ms",
+)
+
 Change = tuple[str, int, str | None]
 
 
@@ -190,7 +196,7 @@ def replace_topics(talk: Talk) -> None:
 
 
 @CHANGES.story
-def change_metrics_and_groups(talk: Talk) -> None:
+def change_metrics(talk: Talk) -> None:
     talk.ask("a subscription", change(METRICS, "watch", ("interval.ms", SET, "60000")))
     for step, row in {
         "unknown name": ("no.such.setting", SET, "1"),
@@ -200,18 +206,53 @@ def change_metrics_and_groups(talk: Talk) -> None:
     }.items():
         talk.ask(f"{step} of a subscription", change(METRICS, "watch", row))
     talk.ask("a subscription without a name", change(METRICS, "", ("interval.ms", SET, "60000")))
-    talk.ask("a group", change(GROUP, "team", ("consumer.session.timeout.ms", SET, "50000")))
-    for step, row in {
-        "unknown name": ("no.such.setting", SET, "1"),
-        "bad number": ("consumer.session.timeout.ms", SET, "many"),
-        "out of bounds": ("consumer.session.timeout.ms", SET, "1"),
-    }.items():
-        talk.ask(f"{step} of a group", change(GROUP, "team", row))
-    talk.ask("a group without a name", change(GROUP, "", ("consumer.session.timeout.ms", SET, "50000")))
     talk.settle()
     talk.ask("the subscription: seen", describe(METRICS, "watch", synonyms=True))
-    seen = describe(GROUP, "team", "consumer.session.timeout.ms", "share.session.timeout.ms", synonyms=True)
-    talk.ask("the group: seen", seen)
+
+
+@CHANGES.story
+def change_groups(talk: Talk) -> None:
+    session, interval = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+
+    def see(step: str, group: str = "team") -> None:
+        talk.settle()
+        talk.ask(f"{step}: seen", describe(GROUP, group, session, interval, synonyms=True))
+
+    talk.same("set", change(GROUP, "team", (session, SET, "50000")))
+    see("set")
+    wrong: dict[str, Change] = {
+        "unknown name": ("no.such.setting", SET, "1"),
+        "delete an unknown name": ("no.such.setting", DELETE, None),
+        "bad number": (session, SET, "many"),
+        "empty number": (session, SET, ""),
+        "null": (session, SET, None),
+        "below the broker's bounds": (session, SET, "44999"),
+        "above the broker's bounds": (session, SET, "60001"),
+        "not above the heartbeats": (session, SET, "1"),
+        "negative": (session, SET, "-1"),
+        "heartbeats below their bounds": (interval, SET, "4999"),
+        "heartbeats above their bounds": (interval, SET, "15001"),
+        "an interval above its bounds": ("consumer.assignment.interval.ms", SET, "15001"),
+        "a negative interval": ("consumer.assignment.interval.ms", SET, "-1"),
+        "append to a number": (session, APPEND, "1"),
+        "a setting of topics": ("retention.ms", SET, "1"),
+        "a setting of brokers": ("group.consumer.session.timeout.ms", SET, "50000"),
+    }
+    for step, row in wrong.items():
+        talk.ask(step, change(GROUP, "team", row))
+    talk.ask("no name", change(GROUP, "", (session, SET, "50000")))
+    talk.ask("no name, nothing to change", change(GROUP, ""))
+    talk.ask("only validated", change(GROUP, "team", (session, SET, "60000"), validate_only=True))
+    talk.ask("two at once", change(GROUP, "team", (session, SET, "55000"), (interval, SET, "6000")))
+    see("two")
+    talk.ask("delete", change(GROUP, "team", (session, DELETE, None)))
+    see("deleted")
+    talk.same("replace", replace(GROUP, "crew", consumer_session_timeout_ms="46000"))
+    talk.same("replace with a bad value", replace(GROUP, "crew", consumer_session_timeout_ms="1"))
+    talk.same("replace with nothing", replace(GROUP, "nobody"))
+    see("replaced", "crew")
+    see("unknown", "nobody")
+    talk.ask("all of a group", describe(GROUP, "team", *OF_CONSUMERS, docs=True))
 
 
 @CHANGES.story

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from differential.broker.compare import MISSING, Mismatch
-from differential.broker.talk import CLOSED
+from differential.broker.talk import CLOSED, SILENT
 
 ANYTHING: Any = object()
 
@@ -103,16 +103,10 @@ DIFFERENCES: tuple[Difference, ...] = (
         kafka=None,
         reason=NAMED,
     ),
-    Difference(story="config-changes/change_metrics_and_groups", reason=NOT_BUILT),
+    Difference(story="config-changes/change_metrics", reason=NOT_BUILT),
     Difference(
         story="config-changes/list_what_was_changed",
         path="configResources[*watch]",
-        ours=MISSING,
-        reason=NOT_BUILT,
-    ),
-    Difference(
-        story="config-changes/list_what_was_changed",
-        path="configResources[32 team]",
         ours=MISSING,
         reason=NOT_BUILT,
     ),
@@ -152,6 +146,33 @@ DIFFERENCES: tuple[Difference, ...] = (
         path="",
         kafka=CLOSED,
         reason="We answer an unknown version whatever its header looks like; Kafka wants one with tags.",
+    ),
+    Difference(
+        story="classic-groups/joins_again",
+        step="a follower joins with other topics",
+        path="",
+        kafka=SILENT,
+        reason="Of two joins of one member Kafka answers the last; we also tell the first to join again.",
+    ),
+    Difference(
+        story="group-admin/find_coordinators",
+        step="a share group, before it is known v*",
+        path="coordinators[*].errorMessage",
+        kafka="",
+        reason="Kafka gives the code alone; we also say which types there are.",
+    ),
+    Difference(
+        story="consumer-groups/regular_expressions",
+        step="joins",
+        reason="A regular expression is resolved at once; Kafka's answer comes before it has done so.",
+    ),
+    Difference(
+        story="consumer-groups/offsets",
+        step="an epoch without a member",
+        path="groups[counts].errorCode",
+        kafka=-1,
+        ours=25,
+        reason=NAMED,
     ),
     Difference(story="framing/headers", step="client id that is no UTF-8", reason=NOT_OURS_TO_GUESS),
     Difference(story="framing/bodies", step="a name that is no UTF-8", reason=NOT_OURS_TO_GUESS),

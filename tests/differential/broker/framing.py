@@ -5,7 +5,19 @@ from struct import pack
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import api
 from barnabas.protocol.exchange import decode_response, encode_request
+from barnabas.protocol.messages.classic_groups import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
+from barnabas.protocol.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+)
+from barnabas.protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest
+from barnabas.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest
 from barnabas.protocol.schema.json import to_json
 from differential.broker.cluster import software
 from differential.broker.talk import CLOSED, SILENT, Family, Talk
@@ -16,7 +28,10 @@ CLIENT = b"\0\4wire"
 QUIET_S = 1.0
 
 # The APIs that a single broker is asked in the other stories.
-BUILT = (0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 43, 44, 55, 57, 60, 61, 74, 75)
+BUILT = (
+    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 42, 43, 44, 47, 55,
+    57, 60, 61, 68, 69, 74, 75,
+)  # fmt: skip
 
 
 def header(key: int, version: int, *, flexible: bool = False) -> bytes:
@@ -122,6 +137,36 @@ def bodies(talk: Talk) -> None:
     )
     happens(talk, "ApiVersions and more", asked + b"garbage", version=3)
     happens(talk, "ApiVersions cut off", asked[:-3], version=3)
+
+
+@FRAMING.story
+def null_names(talk: Talk) -> None:
+    """Groups have names: null is none."""
+    asked: dict[ApiKey, tuple[object, int]] = {
+        # The request without names, and how much of it comes before the first one.
+        ApiKey.OFFSET_COMMIT: (OffsetCommitRequest(topics=[]), 0),
+        ApiKey.JOIN_GROUP: (JoinGroupRequest(protocols=[]), 0),
+        ApiKey.HEARTBEAT: (HeartbeatRequest(), 0),
+        ApiKey.LEAVE_GROUP: (LeaveGroupRequest(), 0),
+        ApiKey.SYNC_GROUP: (SyncGroupRequest(assignments=[]), 0),
+        ApiKey.DESCRIBE_GROUPS: (DescribeGroupsRequest(groups=[""]), 1),
+        ApiKey.DELETE_GROUPS: (DeleteGroupsRequest(groups_names=[""]), 1),
+        ApiKey.OFFSET_DELETE: (OffsetDeleteRequest(topics=[]), 0),
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: (ConsumerGroupHeartbeatRequest(), 0),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: (ConsumerGroupDescribeRequest(group_ids=[""]), 1),
+    }
+    for key, (body, arrays) in asked.items():
+        spoken = api(key).versions
+        for version in dict.fromkeys((spoken.first, spoken.last)):
+            happens(talk, f"{key.name} v{version}", _nulled(body, version, key, arrays), key, version)
+
+
+def _nulled(body: object, version: int, key: ApiKey, arrays: int) -> bytes:
+    """The request with null for its first text, which follows so many lengths of arrays."""
+    flexible = version in api(key).flexible
+    start = len(header(key, version, flexible=flexible)) + arrays * (1 if flexible else 4)
+    data = whole(body, version, key)
+    return data[:start] + (b"\0" + data[start + 1 :] if flexible else b"\xff\xff" + data[start + 2 :])
 
 
 @FRAMING.story

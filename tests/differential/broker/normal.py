@@ -1,8 +1,9 @@
 """Answers made comparable: what two brokers cannot agree on is replaced by tokens that keep its relations.
 
 The id of a topic becomes `<id of NAME>`, other ids and numbers that a broker makes up are counted as they are
-first seen, ports and hosts and paths become words, times near the story's own time are told by their distance
-to it. Everything else is left as the broker said it. Lists whose order means nothing are sorted.
+first seen, of a member's id only the part that is made up. Ports and hosts and paths become words, times near
+the story's own time are told by their distance to it. Everything else is left as the broker said it. Lists
+whose order means nothing are sorted.
 """
 
 import re
@@ -18,6 +19,7 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 KEY_FIELDS = (
     "name", "topic", "topicName", "topicId", "feature", "resourceType", "resourceName", "apiKey", "nodeId",
     "brokerId", "replicaId", "partitionIndex", "partition", "partitionId", "index", "producerId",
+    "groupId", "key", "memberId", "groupInstanceId",
 )  # fmt: skip
 
 # Lists whose order is part of the answer.
@@ -26,6 +28,9 @@ ORDERED = frozenset({"synonyms", "records", "batches", "recordErrors", "abortedT
 # What an error says in words: compared by being there or not.
 MESSAGES = frozenset({"errorMessage", "batchIndexErrorMessage"})
 
+# The part of a member's id that a coordinator makes up: after a name, or alone.
+_MADE_UP = re.compile(r"(?<=-)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^[A-Za-z0-9_-]{22}$")
+_MEMBERS = frozenset({"memberId", "leader"})
 _LONG_NUMBER = re.compile(r"-?\b\d{13,19}\b")
 _TIMES = frozenset(
     {"timestamp", "logAppendTimeMs", "lastTimestamp", "baseTimestamp", "maxTimestamp", "lastFetchTimestamp"}
@@ -114,6 +119,8 @@ class Normaliser:
             return value if value in ("", NO_ID) else self.token(_IDS[field], value)
         if field == "topicId":
             return value if value == NO_ID else self._tokens.get(("id", value)) or self.token("id", value)
+        if field in _MEMBERS and isinstance(value, str):
+            return _MADE_UP.sub(lambda found: self.token("member", found[0]), value)
         if field == "sessionId" and value:
             return self.token("session", value)
         if field == "producerId":

@@ -7,7 +7,7 @@ topics of their own.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -49,6 +49,10 @@ class Family:
     """The stories of one file, in order."""
 
     name: str
+    # What their broker is started with, beside its defaults.
+    settings: Mapping[str, object] = field(default_factory=dict)
+    # What only Kafka has a setting for.
+    settings_of_kafka: Mapping[str, object] = field(default_factory=dict)
     stories: dict[str, Story] = field(default_factory=dict)
 
     def story(self, function: Story) -> Story:
@@ -82,9 +86,12 @@ class Talk:
         self._client = WireClient(self.address, timeout_s=ANSWER_TIMEOUT_S)
         # Why the last question had no answer.
         self._silence = CLOSED
+        self._asides: list[Aside] = []
 
     def close(self) -> None:
         self._client.close()
+        for aside in self._asides:
+            aside.client.close()
 
     def restart(self) -> None:
         """Stop the broker cleanly and start it again on what it has stored."""
@@ -102,8 +109,15 @@ class Talk:
         answer = self.quietly(body, used)
         if key is ApiKey.INIT_PRODUCER_ID and answer is not None and answer.error_code == 0:
             self._normaliser.token("producer", answer.producer_id)
-        self.keep(step, self._silence if answer is None else self._plain(answer, used))
+        self.keep(step, self._silence if answer is None else plain(answer, used))
         return answer
+
+    def aside(self, step: str, body: object, version: int | None = None) -> "Aside":
+        """Ask on another connection, for an answer that comes when others have asked something too."""
+        used = api(key_of(body)).versions.last if version is None else version
+        aside = Aside(self, step, body, used)
+        self._asides.append(aside)
+        return aside
 
     def each(self, step: str, make: Callable[[int], object], versions: Iterable[int] | None = None) -> None:
         """Ask in every version, or in these."""
@@ -201,23 +215,51 @@ class Talk:
             lambda answer: answer.topics[0].error_code == 0,
         )
 
-    def _plain(self, answer: Any, version: int) -> Any:
-        if type(answer).__name__ == "FetchResponse":
-            return _plain_fetch(answer, version)
-        return to_json(answer, version)
+
+class Aside:
+    """One question on a connection of its own."""
+
+    def __init__(self, talk: Talk, step: str, body: object, version: int) -> None:
+        self.client = WireClient(talk.address, timeout_s=ANSWER_TIMEOUT_S)
+        self._talk = talk
+        self._step = step
+        self._key = key_of(body)
+        self._version = version
+        self.client.send(body, version)
+
+    def come(self) -> Any:
+        """Wait for the answer; keep and return it, None if there was none."""
+        answer = None
+        try:
+            _, answer = self.client.receive(self._key, self._version)
+            told = plain(answer, self._version)
+        except ConnectionClosed:
+            told = CLOSED
+        except TimeoutError:
+            told = SILENT
+        self._talk.keep(self._step, told)
+        self.client.close()
+        return answer
+
+
+def plain(answer: Any, version: int) -> Any:
+    """An answer as plain values."""
+    if type(answer).__name__ == "FetchResponse":
+        return _plain_fetch(answer, version)
+    return to_json(answer, version)
 
 
 def _plain_fetch(answer: Any, version: int) -> Any:
-    plain = to_json(answer, version)
-    for topic, plain_topic in zip(answer.responses, plain["responses"], strict=True):
+    told = to_json(answer, version)
+    for topic, plain_topic in zip(answer.responses, told["responses"], strict=True):
         for part, plain_part in zip(topic.partitions, plain_topic["partitions"], strict=True):
             if part.records is not None:
                 plain_part["records"] = describe_batches(bytes(part.records))
     # In a session Kafka may list a topic twice, as its partitions happen to be cached; clients take both.
     merged: dict[str, Any] = {}
-    for topic in plain["responses"]:
+    for topic in told["responses"]:
         known = merged.setdefault(topic.get("topicId") or topic["topic"], topic)
         if known is not topic:
             known["partitions"] += topic["partitions"]
-    plain["responses"] = list(merged.values())
-    return plain
+    told["responses"] = list(merged.values())
+    return told

@@ -1,0 +1,184 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete: what this broker knows of topics, beside what a group knows."""
+
+from typing import Any
+
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from barnabas.server.handlers.group_offsets import COMMIT_API, DELETE_API
+from barnabas.server.handlers.offset_fetch import API as FETCH_API
+from support.hosted import Hosted, image_of, partition_image, topic_id
+from support.led_partitions import MemoryPartition
+from support.managers import on_a_loop
+
+# The offsets of this group are on the first of two partitions, which is led here; the other one's are not.
+HERE, ELSEWHERE = "b", "a"
+ORDERS, NOWHERE = topic_id("orders"), Uuid(bytes(range(16)))
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def hosted() -> Hosted:
+    """One topic of two partitions."""
+    made = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2, "orders": [partition_image()] * 2}))
+    made.services.groups.coordinator.lead(0, MemoryPartition())
+    return made
+
+
+def commit(group: str, **topics: tuple[int, ...]) -> OffsetCommitRequest:
+    """At offset 5, by name."""
+    return OffsetCommitRequest(
+        group_id=group,
+        topics=[OffsetCommitRequestTopic(name=name, partitions=_rows(some)) for name, some in topics.items()],
+    )
+
+
+def commit_by_id(group: str, topics: dict[Uuid, tuple[int, ...]]) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id=group,
+        topics=[
+            OffsetCommitRequestTopic(topic_id=one, partitions=_rows(some)) for one, some in topics.items()
+        ],
+    )
+
+
+def _rows(partitions: tuple[int, ...]) -> list[OffsetCommitRequestPartition]:
+    return [
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=5, committed_metadata="")
+        for index in partitions
+    ]
+
+
+async def committed(broker: Hosted, group: str = HERE) -> Any:
+    """All that the group has, by topic id."""
+    asked = OffsetFetchRequest(topics=[], groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+    answer = await broker.ask(FETCH_API, asked, 10)
+    return {
+        (topic.topic_id, one.partition_index): one.committed_offset
+        for topic in answer.groups[0].topics
+        for one in topic.partitions
+    }
+
+
+def codes(answer: Any) -> dict[Any, dict[int, ErrorCode]]:
+    return {
+        topic.name or topic.topic_id: {
+            one.partition_index: ErrorCode(one.error_code) for one in topic.partitions
+        }
+        for topic in answer.topics
+    }
+
+
+async def tell(broker: Hosted, body: object, version: int) -> Any:
+    return await broker.ask(COMMIT_API, body, version)
+
+
+@on_a_loop
+async def test_partitions_that_do_not_exist_are_refused_and_the_others_committed() -> None:
+    broker = hosted()
+
+    answer = await tell(broker, commit(HERE, orders=(0, 2, -1, 1), nothing=(0,)), 9)
+
+    assert codes(answer) == {
+        "orders": {0: ErrorCode.NONE, 1: ErrorCode.NONE, 2: UNKNOWN, -1: UNKNOWN},
+        "nothing": {0: UNKNOWN},
+    }
+    assert len(answer.topics) == 2
+    assert await committed(broker) == {(ORDERS, 0): 5, (ORDERS, 1): 5}
+
+
+@on_a_loop
+async def test_topics_are_known_by_their_ids() -> None:
+    broker = hosted()
+
+    answer = await tell(broker, commit_by_id(HERE, {ORDERS: (0, 2), NOWHERE: (0,)}), 10)
+
+    assert codes(answer) == {
+        ORDERS: {0: ErrorCode.NONE, 2: UNKNOWN},
+        NOWHERE: {0: ErrorCode.UNKNOWN_TOPIC_ID},
+    }
+    assert await committed(broker) == {(ORDERS, 0): 5}
+
+
+@on_a_loop
+async def test_a_coordinator_elsewhere_is_told_for_what_exists() -> None:
+    answer = await tell(hosted(), commit(ELSEWHERE, orders=(0, 2)), 9)
+
+    assert codes(answer) == {"orders": {0: ErrorCode.NOT_COORDINATOR, 2: UNKNOWN}}
+
+
+@on_a_loop
+async def test_where_nothing_exists_no_coordinator_is_asked() -> None:
+    answer = await tell(hosted(), commit(ELSEWHERE, nothing=(0,)), 9)
+
+    assert codes(answer) == {"nothing": {0: UNKNOWN}}
+
+
+@on_a_loop
+async def test_offsets_of_a_topic_that_is_gone_have_no_id_to_be_told_by() -> None:
+    broker = hosted()
+    await tell(broker, commit(HERE, orders=(0,)), 9)
+    broker.services.image = image_of({OFFSETS_TOPIC: [partition_image()] * 2})
+
+    assert await committed(broker) == {}
+
+
+@on_a_loop
+async def test_several_groups_are_asked_of_their_own_coordinators() -> None:
+    broker = hosted()
+    await tell(broker, commit(HERE, orders=(0,)), 9)
+    topics = [
+        OffsetFetchRequestTopics(topic_id=ORDERS, partition_indexes=[0]),
+        OffsetFetchRequestTopics(topic_id=NOWHERE, partition_indexes=[3]),
+    ]
+    groups = [OffsetFetchRequestGroup(group_id=group, topics=list(topics)) for group in (ELSEWHERE, HERE)]
+
+    answer = await broker.ask(FETCH_API, OffsetFetchRequest(topics=[], groups=groups), 10)
+
+    elsewhere, here = answer.groups
+    assert (elsewhere.group_id, elsewhere.error_code) == (ELSEWHERE, ErrorCode.NOT_COORDINATOR)
+    assert (here.group_id, here.error_code) == (HERE, ErrorCode.NONE)
+    assert codes(here) == {NOWHERE: {3: ErrorCode.UNKNOWN_TOPIC_ID}, ORDERS: {0: ErrorCode.NONE}}
+
+
+def delete(group: str, **topics: tuple[int, ...]) -> OffsetDeleteRequest:
+    rows = [
+        OffsetDeleteRequestTopic(
+            name=name, partitions=[OffsetDeleteRequestPartition(partition_index=one) for one in some]
+        )
+        for name, some in topics.items()
+    ]
+    return OffsetDeleteRequest(group_id=group, topics=rows)
+
+
+@on_a_loop
+async def test_offsets_of_what_exists_are_deleted_and_the_rest_refused() -> None:
+    broker = hosted()
+    await tell(broker, commit(HERE, orders=(0, 1)), 9)
+
+    answer = await broker.ask(DELETE_API, delete(HERE, orders=(0, 2), nothing=(0,)), 0)
+
+    assert answer.error_code == ErrorCode.NONE
+    assert {
+        (topic.name, one.partition_index): one.error_code
+        for topic in answer.topics
+        for one in topic.partitions
+    } == {("orders", 0): ErrorCode.NONE, ("orders", 2): UNKNOWN, ("nothing", 0): UNKNOWN}
+    assert await committed(broker) == {(ORDERS, 1): 5}
+
+
+@on_a_loop
+async def test_a_group_that_does_not_exist_comes_before_topics_that_do_not() -> None:
+    answer = await hosted().ask(DELETE_API, delete(HERE, nothing=(0,)), 0)
+
+    assert (answer.error_code, answer.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
