@@ -17,14 +17,14 @@ from support.clients.entries import (
     skip_if_impossible,
     stage_name,
 )
-from support.clients.stage import Stage
+from support.clients.stage import GROUP_SETTINGS, Stage
 from support.kafka_broker import KafkaBroker
 from support.kafka_tools import kafka_tools
 
 pytestmark = pytest.mark.filterwarnings(SOCKETS_LEFT_OPEN)
 
 # So that a topic that was deleted stays away; the story of topics that are created by producing has its own.
-SHARED_SETTINGS = {"auto.create.topics.enable": "false"}
+SHARED_SETTINGS = {"auto.create.topics.enable": "false", **GROUP_SETTINGS}
 
 each_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 

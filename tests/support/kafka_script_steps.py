@@ -4,23 +4,35 @@ Every outcome that a user meets often has one: that it works, that the thing is 
 there, that the value is wrong. A line is the name of the step, "|" if the tool is to end well or "!" if it is
 to fail, and the arguments after the server's address.
 
-Our broker has no groups yet, so what needs one comes last: Kafka makes a topic for it that would be seen in
-all that follows.
+What needs a group comes last, because there is a topic for groups then that would be seen in all that
+follows: kafka_script_group_steps.py.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import get_args
 
+from support.clients.group_client import GroupProtocol
+from support.kafka_script_group_steps import (
+    ACTIVE,
+    ALL_KINDS,
+    CONSUMER_GROUPS,
+    GROUP_CONSUMER,
+    GROUP_FILES,
+    GROUP_TOPICS,
+    GROUPS_DELETED,
+    NO_GROUPS_YET,
+)
 from support.kafka_scripts import Excuse, Step
 
 SERVER = ("--bootstrap-server", "{address}")
-NO_GROUPS = "needs a consumer group, which our broker does not have yet"
 
 # Files that a step names as {files}/NAME.
 FILES: Mapping[str, str] = {
     "more.properties": "retention.bytes=1000000\nmax.message.bytes=20000\n",
     "delete.json": '{"partitions": [{"topic": "orders", "partition": 0, "offset": 2}], "version": 1}',
     "too-much.json": '{"partitions": [{"topic": "orders", "partition": 0, "offset": 9999}], "version": 1}',
+    **GROUP_FILES,
 }
 
 OWN_WORDS = Excuse(
@@ -181,7 +193,7 @@ with zstd          | {LOAD} --command-property compression.type=zstd
 """
 
 
-def _steps(tool: str, text: str, *, not_yet: str | None = None) -> Iterator[Step]:
+def _steps(tool: str, text: str, *, member: GroupProtocol | None = None) -> Iterator[Step]:
     for line in text.strip().splitlines():
         words = re.fullmatch(r"(.*?) +([|!]) *(.*)", line)
         assert words is not None, line
@@ -194,7 +206,7 @@ def _steps(tool: str, text: str, *, not_yet: str | None = None) -> Iterator[Step
             tool=tool,
             args=(*arguments[:server_at], *SERVER, *arguments[server_at:]),
             fails=words[2] == "!",
-            not_yet=not_yet,
+            member=member,
             excuse=EXCUSES.get(name),
         )
 
@@ -232,6 +244,19 @@ def _dumped() -> Iterator[Step]:
         )
 
 
+def _groups() -> Iterator[Step]:
+    yield from _steps("kafka-topics", GROUP_TOPICS)
+    keyed = "--sync --reader-property parse.key=true --reader-property key.separator=:"
+    yield _typed("for groups", f"--topic events {keyed}", "a:1\nb:2\nc:3\nd:4\ne:5\n")
+    yield from _steps("kafka-consumer-groups", NO_GROUPS_YET)
+    yield from _steps("kafka-console-consumer", GROUP_CONSUMER)
+    yield from _steps("kafka-consumer-groups", CONSUMER_GROUPS)
+    yield from _steps("kafka-groups", ALL_KINDS)
+    for protocol in get_args(GroupProtocol):
+        yield from _steps("kafka-consumer-groups", ACTIVE.replace("{kind}", protocol), member=protocol)
+    yield from _steps("kafka-consumer-groups", GROUPS_DELETED)
+
+
 STEPS: tuple[Step, ...] = (
     *_steps("kafka-topics", TOPICS),
     *_produced(),
@@ -248,14 +273,8 @@ STEPS: tuple[Step, ...] = (
     *_steps("kafka-metadata-quorum", QUORUM),
     *_steps("kafka-features", FEATURES),
     *_steps("kafka-producer-perf-test", PRODUCER_PERFORMANCE),
-    *_steps(
-        "kafka-console-consumer",
-        "a whole topic | --topic orders --from-beginning --max-messages 3",
-        not_yet=NO_GROUPS,
-    ),
-    *_steps(
-        "kafka-consumer-perf-test",
-        "as fast as it goes | --topic plain --num-records 5000",
-        not_yet=NO_GROUPS,
-    ),
+    *_groups(),
+    # These make groups with names by chance.
+    *_steps("kafka-console-consumer", "a whole topic | --topic events --from-beginning --max-messages 3"),
+    *_steps("kafka-consumer-perf-test", "as fast as it goes | --topic plain --num-records 5000"),
 )

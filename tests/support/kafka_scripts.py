@@ -7,24 +7,31 @@ fast they are, places on the disk) is taken out by normal(); whatever is left ha
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
+from support.clients.client import opened
+from support.clients.confluent import Confluent
+from support.clients.group_client import GroupProtocol, MemberOptions
 from support.clients.java_client import java_program, kafka_jars
 from support.clients.remote_process import RemoteProcess
-from support.clients.stage import Broker
+from support.clients.stage import Broker, Stage, wait_until
 
 MAIN_CLASSES = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
@@ -32,6 +39,8 @@ MAIN_CLASSES = {
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
 }
 # The jars of the tools themselves, which each run gets anew; Scala's library remembers where its output goes.
+MEMBER_TOPIC = "pairs"
+MEMBER_PARTITIONS = frozenset({0, 1})
 _FRESH_JARS = ("kafka-tools-4", "kafka_2.13", "scala-")
 
 
@@ -53,8 +62,8 @@ class Step:
     stdin: str = ""
     # Whether the tool is to end with 1, whoever the broker is.
     fails: bool = False
-    # Why it cannot be run against our broker, where it cannot.
-    not_yet: str | None = None
+    # By which protocol a member of the group "active" is there meanwhile, if one is.
+    member: GroupProtocol | None = None
     # Where our broker answers otherwise on purpose.
     excuse: Excuse | None = None
 
@@ -88,22 +97,38 @@ class Scripts:
         self._process.kill()
 
 
-def run_all(steps: Sequence[Step], broker: Broker, files: Path, *, ours: bool) -> Mapping[str, Ended]:
-    """Every step that this broker is asked for, in order; what each printed, in normal form, by its name."""
+def run_all(steps: Sequence[Step], broker: Broker, files: Path) -> Mapping[str, Ended]:
+    """Every step, in order; what each printed, in normal form, by its name."""
     places = {"address": broker.address, "logs": str(broker.logs), "files": str(files)}
     found: dict[str, Ended] = {}
     scripts = Scripts()
-    for step in steps:
-        if ours and step.not_yet:
-            continue
-        try:
-            found[step.name] = normal(scripts.run(step, places), step, places)
-        except BaseException as error:
-            error.add_note(f"in the step {step.name!r}")
-            scripts.kill()
-            raise
+    # Those with the same member follow one another.
+    for protocol, share in groupby(steps, key=lambda step: step.member):
+        with _member(broker, protocol):
+            for step in share:
+                try:
+                    found[step.name] = normal(scripts.run(step, places), step, places)
+                except BaseException as error:
+                    error.add_note(f"in the step {step.name!r}")
+                    scripts.kill()
+                    raise
     scripts.close()
     return found
+
+
+@contextmanager
+def _member(broker: Broker, protocol: GroupProtocol | None) -> Iterator[None]:
+    """In the group "active", with all of its topic, as long as the block lasts."""
+    if protocol is None:
+        yield
+        return
+    options = MemberOptions(group="active", protocol=protocol)
+    with opened(Confluent().member(broker.address, MEMBER_TOPIC, options)) as member:
+        wait_until(lambda: member.partitions() == MEMBER_PARTITIONS, "the member has its partitions")
+        # It has them a moment before the coordinator knows.
+        stage = Stage(broker, "scripts")
+        wait_until(lambda: stage.state(options.group, protocol) == "Stable", "the group is stable")
+        yield
 
 
 # What is different on every run, whoever the broker is.
@@ -115,10 +140,18 @@ _EVERYWHERE = (
 )
 _TIME = (re.compile(r"\b1\d{12}\b"), "TIME")
 _NUMBER = (re.compile(r"\b\d+(\.\d+)?\b"), "N")
+_GROUPS = (
+    # A member's id, which is before its address.
+    (re.compile(r"\S{22,}(?= +/)"), "MEMBER"),
+    # In columns.
+    (re.compile(r" +"), " "),
+)
 _OF_TOOL: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
     # The checksum covers the times.
     "kafka-dump-log": (_TIME, (re.compile(r"crc: \d+"), "crc: N")),
     "kafka-console-consumer": (_TIME,),
+    "kafka-consumer-groups": _GROUPS,
+    "kafka-groups": _GROUPS,
     "kafka-metadata-quorum": (_NUMBER, (re.compile(r"[-\w]{22}"), "ID"), (re.compile(r" +"), " ")),
     "kafka-features": ((re.compile(r"Epoch: \d+"), "Epoch: N"),),
     # In columns, and the port is as wide as it is.

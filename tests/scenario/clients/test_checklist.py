@@ -18,14 +18,14 @@ from support.clients.entries import (
     skip_if_impossible,
     stage_name,
 )
-from support.clients.stage import Stage
+from support.clients.stage import GROUP_SETTINGS, Stage
 from support.clients.table import PROPERTY
 from support.our_broker import OurBroker
 
 pytestmark = pytest.mark.filterwarnings(SOCKETS_LEFT_OPEN)
 
 # So that a topic that was deleted stays away; the story of topics that are created by producing has its own.
-SHARED_SETTINGS = {"auto.create.topics.enable": "false"}
+SHARED_SETTINGS = {"auto.create.topics.enable": "false", **GROUP_SETTINGS}
 
 each_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 

@@ -15,6 +15,7 @@ from aiokafka.admin.records_to_delete import RecordsToDelete
 from aiokafka.errors import KafkaError, for_code
 
 from barnabas.records.header import Codec
+from support.clients.aiokafka_groups import AioKafkaGroupAdmin, AioKafkaMember
 from support.clients.client import (
     BATCH_BYTES_MAX,
     LINGER_MS,
@@ -32,10 +33,12 @@ from support.clients.client import (
     Setting,
     code_of,
 )
-from support.clients.kafka_python import seen
+from support.clients.group_client import MemberOptions
+from support.clients.kafka_python_words import seen
 from support.clients.loop_thread import LoopThread, refused
 
 _POLL_MS = 200
+_GROUPS_ARE_READ = "aiokafka's admin lists and describes groups, and changes nothing of them"
 # Kafka's numbers for where a value is from.
 _SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
@@ -50,6 +53,11 @@ class AioKafka:
     name = "aiokafka"
     cannot: Mapping[Ability, str] = {
         Ability.NULL_KEY_AND_VALUE: "aiokafka asks for a key or a value in every message",
+        Ability.NEW_GROUP_PROTOCOL: "aiokafka knows the classic group protocol only",
+        Ability.DESCRIBE_NEW_GROUPS: "aiokafka knows the classic group protocol only",
+        Ability.DELETE_GROUPS: _GROUPS_ARE_READ,
+        Ability.ALTER_GROUP_OFFSETS: _GROUPS_ARE_READ,
+        Ability.DELETE_GROUP_OFFSETS: _GROUPS_ARE_READ,
     }
 
     def version(self) -> str:
@@ -66,6 +74,12 @@ class AioKafka:
 
     def admin(self, address: str) -> "AioKafkaAdmin":
         return AioKafkaAdmin(address)
+
+    def member(self, address: str, topic: str, options: MemberOptions) -> AioKafkaMember:
+        return AioKafkaMember(address, topic, options)
+
+    def group_admin(self, address: str) -> AioKafkaGroupAdmin:
+        return AioKafkaGroupAdmin(address)
 
 
 class AioKafkaProducer:

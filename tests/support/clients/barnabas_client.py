@@ -6,14 +6,11 @@ from time import monotonic
 from barnabas import __version__
 from barnabas.base.ids import TopicPartition
 from barnabas.client import ClientError
-from barnabas.client import Message as OurMessage
-from barnabas.client import Refused as OurRefused
-from barnabas.client.admin import OffsetSpec, PartlyRefused, Resource, broker_resource, topic_resource
+from barnabas.client.admin import OffsetSpec, Resource, broker_resource, topic_resource
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.blocking import Delivery as OurDelivery
-from barnabas.client.consumer.errors import NoOffset
-from barnabas.protocol.error_codes import ErrorCode
-from barnabas.records.header import TimestampType
+from support.clients.barnabas_groups import BarnabasGroupAdmin, BarnabasMember
+from support.clients.barnabas_words import refused, seen
 from support.clients.client import (
     BATCH_BYTES_MAX,
     LINGER_MS,
@@ -26,25 +23,12 @@ from support.clients.client import (
     Delivery,
     Message,
     ProducerOptions,
-    Refused,
     Seen,
     Setting,
 )
+from support.clients.group_client import MemberOptions
 
 _POLL_MS = 200
-
-
-def refused(error: Exception) -> Refused:
-    match error:
-        case OurRefused(code=code):
-            return Refused(code, str(error))
-        case PartlyRefused(refused=several):
-            [one] = several.values()
-            return Refused(one.code, str(error))
-        case NoOffset():
-            return Refused(ErrorCode.OFFSET_OUT_OF_RANGE, str(error))
-        case _:
-            return Refused(None, str(error))
 
 
 class Barnabas:
@@ -65,6 +49,12 @@ class Barnabas:
 
     def admin(self, address: str) -> "BarnabasAdmin":
         return BarnabasAdmin(address)
+
+    def member(self, address: str, topic: str, options: MemberOptions) -> BarnabasMember:
+        return BarnabasMember(address, topic, options)
+
+    def group_admin(self, address: str) -> BarnabasGroupAdmin:
+        return BarnabasGroupAdmin(address)
 
 
 class BarnabasProducer:
@@ -153,7 +143,7 @@ class BarnabasConsumer:
                 batch = self._consumer.batch(count - len(found), timeout_ms=_POLL_MS)
             except ClientError as error:
                 raise refused(error) from None
-            found += map(_seen, batch)
+            found += map(seen, batch)
         return found
 
     def close(self) -> None:
@@ -236,15 +226,3 @@ class BarnabasAdmin:
 
     def close(self) -> None:
         self._admin.close()
-
-
-def _seen(message: OurMessage) -> Seen:
-    return Seen(
-        partition=message.partition,
-        offset=message.offset,
-        timestamp_ms=message.timestamp,
-        timestamp_type=TimestampType(message.timestamp_type),
-        key=message.key,
-        value=message.value,
-        headers=tuple(message.headers),
-    )

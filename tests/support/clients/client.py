@@ -2,17 +2,21 @@
 
 The clients are unmodified. An adapter passes on what a story says in its client's own words, sets how long to
 wait and where to reconnect sooner than by default, and declares with a reason what its client cannot do.
-Nothing here needs a group: consumers are assigned their partitions and commit nothing.
+Nothing here needs a group: consumers are assigned their partitions and commit nothing. What is asked of a
+client in a group is in group_client.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import Codec, TimestampType
+
+if TYPE_CHECKING:
+    from support.clients.group_client import GroupAdmin, Member, MemberOptions
 
 # How long any one thing may take before a test gives it up. A broker of Java needs ten seconds to restart.
 WAIT_SECONDS_MAX = 40.0
@@ -39,8 +43,17 @@ class Ability(Enum):
     SNAPPY = "compress with snappy"
     LZ4 = "compress with lz4"
     ZSTD = "compress with zstd"
-    CONSUME = "consume without a group"
     READ_NULL_HEADERS = "tell a header without a value from an empty one"
+    FAIL_OUT_OF_RANGE = "be told of an offset that is gone"
+    NEW_GROUP_PROTOCOL = "be a member of a group by the new protocol"
+    STATIC_MEMBERS = "be a static member of a group"
+    NEW_STATIC_MEMBERS = "be a static member of a group by the new protocol"
+    COMMIT_OUTSIDE = "commit without being a member"
+    DESCRIBE_GROUPS = "list and describe groups"
+    DESCRIBE_NEW_GROUPS = "describe groups of the new protocol"
+    DELETE_GROUPS = "delete groups"
+    ALTER_GROUP_OFFSETS = "alter the offsets of a group"
+    DELETE_GROUP_OFFSETS = "delete offsets of a group"
 
 
 class Refused(Exception):
@@ -205,6 +218,10 @@ class Client(Protocol):
     def consumer(self, address: str, topic: str, options: ConsumerOptions) -> Consumer: ...
 
     def admin(self, address: str) -> Admin: ...
+
+    def member(self, address: str, topic: str, options: "MemberOptions") -> "Member": ...
+
+    def group_admin(self, address: str) -> "GroupAdmin": ...
 
 
 class _Closes(Protocol):

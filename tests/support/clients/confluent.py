@@ -1,17 +1,13 @@
 """confluent-kafka: librdkafka, which most clients outside of Java are made of."""
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any
 
 import confluent_kafka as ck
-import confluent_kafka.admin
 
-from barnabas.records.header import TimestampType
 from support.clients.client import (
     LINGER_MS,
-    RECONNECT_MS_MAX,
     WAIT_SECONDS_MAX,
     Ability,
     AtTime,
@@ -20,14 +16,12 @@ from support.clients.client import (
     Delivery,
     Message,
     ProducerOptions,
-    Refused,
     Seen,
     Setting,
-    code_of,
 )
-
-# Its type hints do not export what its documentation names.
-ck_admin: Any = confluent_kafka.admin
+from support.clients.confluent_groups import ConfluentGroupAdmin, ConfluentMember
+from support.clients.confluent_words import ck_admin, common, one, refused, seen, try_call
+from support.clients.group_client import MemberOptions
 
 _POLL_SECONDS = 0.2
 # librdkafka demands it even of a consumer that is assigned its partitions; nothing is ever committed to it.
@@ -38,7 +32,9 @@ _FETCH_BYTES_MIN = 1000
 
 class Confluent:
     name = "confluent-kafka"
-    cannot: Mapping[Ability, str] = {}
+    cannot: Mapping[Ability, str] = {
+        Ability.DELETE_GROUP_OFFSETS: "confluent-kafka's admin deletes groups, but not single offsets of one",
+    }
 
     def version(self) -> str:
         return f"{ck.__version__} (librdkafka {ck.libversion()[0]})"
@@ -55,22 +51,11 @@ class Confluent:
     def admin(self, address: str) -> "ConfluentAdmin":
         return ConfluentAdmin(address)
 
+    def member(self, address: str, topic: str, options: MemberOptions) -> ConfluentMember:
+        return ConfluentMember(address, topic, options)
 
-def _common(address: str) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": address,
-        "reconnect.backoff.max.ms": RECONNECT_MS_MAX,
-        # Clients print what they think of restarts and refusals; the stories check it.
-        "log_level": 0,
-    }
-
-
-def refused(error: Any) -> Refused:
-    """From a KafkaError."""
-    if error.code() == ck.KafkaError._AUTO_OFFSET_RESET and "Offset out of range" in error.str():
-        # An error of the client's own is all that it makes of the broker's.
-        return Refused(code_of(1), error.str())
-    return Refused(code_of(error.code()), error.str())
+    def group_admin(self, address: str) -> ConfluentGroupAdmin:
+        return ConfluentGroupAdmin(address)
 
 
 class ConfluentProducer:
@@ -81,7 +66,7 @@ class ConfluentProducer:
         self._sent = 0
         self._producer = ck.Producer(
             {
-                **_common(address),
+                **common(address),
                 "compression.type": options.codec.name.lower(),
                 "acks": options.acks,
                 "enable.idempotence": options.idempotent,
@@ -128,7 +113,7 @@ class ConfluentProducer:
 class ConfluentConsumer:
     def __init__(self, address: str, topic: str, options: ConsumerOptions) -> None:
         settings = {
-            **_common(address),
+            **common(address),
             "group.id": _UNUSED_GROUP,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -178,7 +163,7 @@ class ConfluentConsumer:
         for message in self._consumer.consume(count, _POLL_SECONDS):
             error = message.error()
             if error is None:
-                found.append(_seen(message))
+                found.append(seen(message))
             elif error.code() == ck.KafkaError._PARTITION_EOF:
                 self._ends.add(message.partition())
             else:
@@ -189,41 +174,27 @@ class ConfluentConsumer:
         self._consumer.close()
 
 
-def _seen(message: Any) -> Seen:
-    kind, timestamp = message.timestamp()
-    return Seen(
-        partition=message.partition(),
-        offset=message.offset(),
-        timestamp_ms=timestamp,
-        # librdkafka counts from "not available".
-        timestamp_type=TimestampType(kind - 1),
-        key=message.key(),
-        value=message.value(),
-        headers=tuple(message.headers() or ()),
-    )
-
-
 class ConfluentAdmin:
     def __init__(self, address: str) -> None:
-        self._admin = ck_admin.AdminClient(_common(address))
+        self._admin = ck_admin.AdminClient(common(address))
         # Offsets are asked for through a consumer, as users do.
         self._consumer = ck.Consumer(
-            {**_common(address), "group.id": _UNUSED_GROUP, "enable.auto.commit": False}
+            {**common(address), "group.id": _UNUSED_GROUP, "enable.auto.commit": False}
         )
 
     def create_topic(self, topic: str, *, partitions: int, settings: Mapping[str, str]) -> None:
         new = ck_admin.NewTopic(topic, num_partitions=partitions, config=dict(settings))
-        _one(self._admin.create_topics([new]))
+        one(self._admin.create_topics([new]))
 
     def delete_topic(self, topic: str) -> None:
-        _one(self._admin.delete_topics([topic]))
+        one(self._admin.delete_topics([topic]))
 
     def add_partitions(self, topic: str, total: int) -> None:
-        _one(self._admin.create_partitions([ck_admin.NewPartitions(topic, total)]))
+        one(self._admin.create_partitions([ck_admin.NewPartitions(topic, total)]))
 
     def delete_records(self, topic: str, partition: int, *, before: int) -> int:
         return int(
-            _one(self._admin.delete_records([ck.TopicPartition(topic, partition, before)])).low_watermark
+            one(self._admin.delete_records([ck.TopicPartition(topic, partition, before)])).low_watermark
         )
 
     def topic_settings(self, topic: str) -> Mapping[str, Setting]:
@@ -233,7 +204,7 @@ class ConfluentAdmin:
         return self._settings(ck_admin.ConfigResource("broker", str(broker)))
 
     def _settings(self, resource: Any) -> Mapping[str, Setting]:
-        found = _one(self._admin.describe_configs([resource]))
+        found = one(self._admin.describe_configs([resource]))
         return {
             name: Setting(value=entry.value, source=ck_admin.ConfigSource(entry.source).name)
             for name, entry in found.items()
@@ -255,7 +226,7 @@ class ConfluentAdmin:
             ck_admin.ConfigEntry(key, None, incremental_operation=operation.DELETE) for key in removed
         ]
         resource = ck_admin.ConfigResource(kind, name, incremental_configs=changes)
-        _one(self._admin.incremental_alter_configs([resource]))
+        one(self._admin.incremental_alter_configs([resource]))
 
     def cluster(self) -> Cluster:
         found = self._admin.describe_cluster(request_timeout=WAIT_SECONDS_MAX).result(WAIT_SECONDS_MAX)
@@ -268,25 +239,13 @@ class ConfluentAdmin:
 
     def watermarks(self, topic: str, partition: int) -> tuple[int, int]:
         where = ck.TopicPartition(topic, partition)
-        low, high = _try(lambda: self._consumer.get_watermark_offsets(where, timeout=WAIT_SECONDS_MAX))
+        low, high = try_call(lambda: self._consumer.get_watermark_offsets(where, timeout=WAIT_SECONDS_MAX))
         return low, high
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
         asked = [ck.TopicPartition(topic, partition, timestamp_ms)]
-        [found] = _try(lambda: self._consumer.offsets_for_times(asked, timeout=WAIT_SECONDS_MAX))
+        [found] = try_call(lambda: self._consumer.offsets_for_times(asked, timeout=WAIT_SECONDS_MAX))
         return None if found.offset < 0 else int(found.offset)
 
     def close(self) -> None:
         self._consumer.close()
-
-
-def _one(futures: Mapping[Any, Future[Any]]) -> Any:
-    [future] = futures.values()
-    return _try(lambda: future.result(WAIT_SECONDS_MAX))
-
-
-def _try(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except ck.KafkaException as error:
-        raise refused(error.args[0]) from None

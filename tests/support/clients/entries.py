@@ -28,7 +28,7 @@ pytest.register_assert_rewrite("support.clients.stories")
 CLIENTS: tuple[Client, ...] = (Confluent(), KafkaPython(), AioKafka(), Kcat(), Barnabas())
 # For the tests that carry entries out: see carry_out().
 SOCKETS_LEFT_OPEN = "ignore:unclosed:ResourceWarning"
-_STORIES = ("administration", "producing", "consuming", "restarts")
+_STORIES = ("administration", "producing", "consuming", "groups", "group_administration", "restarts")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
 """kafka-python: a client in plain Python, with a thread of its own for the network."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 import kafka
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError
 
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.records.header import Codec, TimestampType
+from barnabas.records.header import Codec
 from support.clients.client import (
     BATCH_BYTES_MAX,
     LINGER_MS,
@@ -26,10 +26,10 @@ from support.clients.client import (
     Refused,
     Seen,
     Setting,
-    code_of,
 )
-
-T = TypeVar("T")
+from support.clients.group_client import MemberOptions
+from support.clients.kafka_python_groups import KafkaPythonGroupAdmin, KafkaPythonMember
+from support.clients.kafka_python_words import refused, seen, try_call
 
 _POLL_MS = 200
 _REQUEST_TIMEOUT_MS = 10_000
@@ -41,6 +41,8 @@ class KafkaPython:
     cannot: Mapping[Ability, str] = {
         Ability.NULL_HEADERS: "kafka-python takes bytes as the value of a header, and nothing else",
         Ability.NULL_KEY_AND_VALUE: "kafka-python asks for a key or a value in every message",
+        Ability.NEW_GROUP_PROTOCOL: "kafka-python knows the classic group protocol only",
+        Ability.DESCRIBE_NEW_GROUPS: "kafka-python knows the classic group protocol only",
     }
 
     def version(self) -> str:
@@ -58,9 +60,11 @@ class KafkaPython:
     def admin(self, address: str) -> "KafkaPythonAdmin":
         return KafkaPythonAdmin(address)
 
+    def member(self, address: str, topic: str, options: MemberOptions) -> KafkaPythonMember:
+        return KafkaPythonMember(address, topic, options)
 
-def refused(error: BaseException) -> Refused:
-    return Refused(code_of(getattr(error, "errno", None)), str(error))
+    def group_admin(self, address: str) -> KafkaPythonGroupAdmin:
+        return KafkaPythonGroupAdmin(address)
 
 
 class KafkaPythonProducer:
@@ -173,19 +177,6 @@ class KafkaPythonConsumer:
         self._consumer.close()
 
 
-def seen(message: Any) -> Seen:
-    """aiokafka's records have the same fields."""
-    return Seen(
-        partition=message.partition,
-        offset=message.offset,
-        timestamp_ms=message.timestamp,
-        timestamp_type=TimestampType(message.timestamp_type),
-        key=message.key,
-        value=message.value,
-        headers=tuple(message.headers),
-    )
-
-
 class KafkaPythonAdmin:
     def __init__(self, address: str) -> None:
         self._admin = kafka.KafkaAdminClient(
@@ -196,17 +187,17 @@ class KafkaPythonAdmin:
 
     def create_topic(self, topic: str, *, partitions: int, settings: Mapping[str, str]) -> None:
         new = {"num_partitions": partitions, "replication_factor": -1, "configs": dict(settings)}
-        _try(lambda: self._admin.create_topics({topic: new}))
+        try_call(lambda: self._admin.create_topics({topic: new}))
 
     def delete_topic(self, topic: str) -> None:
-        _try(lambda: self._admin.delete_topics([topic]))
+        try_call(lambda: self._admin.delete_topics([topic]))
 
     def add_partitions(self, topic: str, total: int) -> None:
-        _try(lambda: self._admin.create_partitions({topic: total}))
+        try_call(lambda: self._admin.create_partitions({topic: total}))
 
     def delete_records(self, topic: str, partition: int, *, before: int) -> int:
         where = kafka.TopicPartition(topic, partition)
-        return int(_try(lambda: self._admin.delete_records({where: before}))[where]["low_watermark"])
+        return int(try_call(lambda: self._admin.delete_records({where: before}))[where]["low_watermark"])
 
     def topic_settings(self, topic: str) -> Mapping[str, Setting]:
         return self._settings(ConfigResourceType.TOPIC, topic)
@@ -216,7 +207,7 @@ class KafkaPythonAdmin:
 
     def _settings(self, kind: Any, name: str) -> Mapping[str, Setting]:
         asked = [ConfigResource(kind, name)]
-        found = _try(lambda: self._admin.describe_configs(asked, config_filter="all"))
+        found = try_call(lambda: self._admin.describe_configs(asked, config_filter="all"))
         return {
             key: Setting(value=each["value"], source=each["config_source"])
             for key, each in found[kind.name.lower()][name].items()
@@ -233,38 +224,31 @@ class KafkaPythonAdmin:
         changes |= dict.fromkeys(removed, (AlterConfigOp.DELETE, None))
         # Whether a setting exists is a question for the broker here and not for the client.
         asked = [ConfigResource(kind, name, changes)]
-        answer = _try(lambda: self._admin.alter_configs(asked, raise_on_unknown=False))
+        answer = try_call(lambda: self._admin.alter_configs(asked, raise_on_unknown=False))
         result = answer[kind.name.lower()][name]
         if result != "OK":
             number = _ERROR_IN_TEXT.search(result)
             raise Refused(ErrorCode(int(number[1])) if number else None, result)
 
     def cluster(self) -> Cluster:
-        found = _try(self._admin.describe_cluster)
+        found = try_call(self._admin.describe_cluster)
         brokers = {each["broker_id"]: f"{each['host']}:{each['port']}" for each in found["brokers"]}
         return Cluster(cluster_id=found["cluster_id"], controller=found["controller_id"], brokers=brokers)
 
     def topics(self) -> Mapping[str, int]:
-        return {each["name"]: len(each["partitions"]) for each in _try(self._admin.describe_topics)}
+        return {each["name"]: len(each["partitions"]) for each in try_call(self._admin.describe_topics)}
 
     def watermarks(self, topic: str, partition: int) -> tuple[int, int]:
         where = kafka.TopicPartition(topic, partition)
-        low = _try(lambda: self._consumer.beginning_offsets([where]))[where]
-        high = _try(lambda: self._consumer.end_offsets([where]))[where]
+        low = try_call(lambda: self._consumer.beginning_offsets([where]))[where]
+        high = try_call(lambda: self._consumer.end_offsets([where]))[where]
         return low, high
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
         where = kafka.TopicPartition(topic, partition)
-        found = _try(lambda: self._consumer.offsets_for_times({where: timestamp_ms}))[where]
+        found = try_call(lambda: self._consumer.offsets_for_times({where: timestamp_ms}))[where]
         return None if found is None else int(found.offset)
 
     def close(self) -> None:
         self._consumer.close()
         self._admin.close()
-
-
-def _try(call: Callable[[], T]) -> T:
-    try:
-        return call()
-    except KafkaError as error:
-        raise refused(error) from None

@@ -8,13 +8,9 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any, NamedTuple
 
-import confluent_kafka as ck
-
-from barnabas.protocol.error_codes import ErrorCode
-from barnabas.records.header import Codec, TimestampType
+from barnabas.records.header import Codec
 from support.clients.client import (
     LINGER_MS,
-    RECONNECT_MS_MAX,
     WAIT_SECONDS_MAX,
     Ability,
     AtTime,
@@ -24,11 +20,13 @@ from support.clients.client import (
     Headers,
     Message,
     ProducerOptions,
-    Refused,
     Seen,
     Setting,
 )
+from support.clients.group_client import MemberOptions
+from support.clients.kcat_groups import KcatGroupAdmin, KcatMember
 from support.clients.kcat_process import KcatProcess
+from support.clients.kcat_words import common, refused, seen
 
 _KEY_ENDS = b"\x1f"
 _DELIVERED = re.compile(r"% Message delivered to partition (\d+) \(offset (-?\d+)\)")
@@ -48,6 +46,13 @@ class Kcat:
         Ability.SETTINGS: _NO_ADMIN,
         Ability.SET_TIMESTAMPS: "kcat has no option for the timestamp of a message",
         Ability.NULL_KEY_AND_VALUE: "kcat passes over an empty line",
+        Ability.NEW_GROUP_PROTOCOL: "the librdkafka of kcat knows the classic group protocol only",
+        Ability.COMMIT_OUTSIDE: _NO_ADMIN,
+        Ability.DESCRIBE_GROUPS: _NO_ADMIN,
+        Ability.DESCRIBE_NEW_GROUPS: _NO_ADMIN,
+        Ability.DELETE_GROUPS: _NO_ADMIN,
+        Ability.ALTER_GROUP_OFFSETS: _NO_ADMIN,
+        Ability.DELETE_GROUP_OFFSETS: _NO_ADMIN,
     }
 
     def version(self) -> str:
@@ -68,6 +73,12 @@ class Kcat:
     def admin(self, address: str) -> "KcatAdmin":
         return KcatAdmin(address)
 
+    def member(self, address: str, topic: str, options: MemberOptions) -> KcatMember:
+        return KcatMember(address, topic, options)
+
+    def group_admin(self, address: str) -> KcatGroupAdmin:
+        return KcatGroupAdmin()
+
 
 class _Run(NamedTuple):
     """What one run of kcat -P does the same for all of its messages."""
@@ -77,26 +88,13 @@ class _Run(NamedTuple):
     empty_is_null: bool
 
 
-def _common(address: str) -> list[str]:
-    # -E: a broker that restarts is no reason to exit.
-    return ["-E", "-b", address, "-X", f"reconnect.backoff.max.ms={RECONNECT_MS_MAX}", "-X", "log_level=0"]
-
-
-def refused(text: str) -> Refused:
-    """From what librdkafka calls an error, by asking a librdkafka for the text of every code."""
-    for code in ErrorCode:
-        if code > 0 and ck.KafkaError(int(code)).str() in text:
-            return Refused(code, text)
-    return Refused(None, text)
-
-
 class KcatProducer:
     """One process for as long as the messages have their headers and partition in common."""
 
     def __init__(self, address: str, topic: str, options: ProducerOptions) -> None:
         self._options = options
         self._arguments = [
-            *_common(address),
+            *common(address),
             *("-P", "-vv", "-t", topic, "-K", "\\x1f"),
             *("-X", f"acks={options.acks}"),
             *("-X", f"enable.idempotence={'true' if options.idempotent else 'false'}"),
@@ -162,7 +160,7 @@ class KcatProducer:
 class KcatConsumer:
     def __init__(self, address: str, topic: str, options: ConsumerOptions) -> None:
         arguments = [
-            *_common(address),
+            *common(address),
             *("-C", "-u", "-J", "-t", topic, "-o", _offset(options)),
             *(
                 "-X",
@@ -193,7 +191,7 @@ class KcatConsumer:
         deadline = monotonic() + WAIT_SECONDS_MAX
         while len(found) < count:
             if self._process.output:
-                found.append(_seen(json.loads(self._process.output.popleft())))
+                found.append(seen(json.loads(self._process.output.popleft())))
             elif self._process.ended and not self._process.output:
                 raise refused("\n".join(self._process.complaints))
             else:
@@ -209,26 +207,6 @@ class KcatConsumer:
 def _offset(options: ConsumerOptions) -> str:
     start = options.start
     return f"s@{start.timestamp_ms}" if isinstance(start, AtTime) else str(start)
-
-
-def _seen(shown: Mapping[str, Any]) -> Seen:
-    flat = [_bytes(each) for each in shown.get("headers", ())]
-    names = [(name or b"").decode() for name in flat[::2]]
-    return Seen(
-        partition=shown["partition"],
-        offset=shown["offset"],
-        timestamp_ms=shown["ts"],
-        timestamp_type=(
-            TimestampType.CREATE_TIME if shown["tstype"] == "create" else TimestampType.LOG_APPEND_TIME
-        ),
-        key=_bytes(shown["key"]),
-        value=_bytes(shown["payload"]),
-        headers=tuple(zip(names, flat[1::2], strict=True)),
-    )
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
 
 
 class KcatAdmin:
@@ -282,7 +260,7 @@ class KcatAdmin:
         return int(found[topic][str(partition)]["offset"])
 
     def _ask(self, *arguments: str) -> Any:
-        command = ["kcat", *_common(self._address), "-J", *arguments]
+        command = ["kcat", *common(self._address), "-J", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS_MAX)
         if done.returncode != 0:
             raise refused(done.stderr)

@@ -63,6 +63,13 @@ class KcatProcess:
         self._join()
         return code
 
+    def end(self) -> None:
+        """As a user does: it has the time to finish what it has begun."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(WAIT_SECONDS_MAX)
+        self._join()
+
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()

@@ -19,6 +19,7 @@ Every request names its operation in "op". The first one opens what the process 
                      commits; fetch_bytes_max is for the whole fetch and for a partition of it alike
     open_admin      {address, reconnect_ms_max, wait_ms_max} -> null
 
+and two more that are in remote_groups.py, with all that is asked of groups.
 wait_ms_max is how long an operation may take before the program gives it up with an error. Of a producer:
 
     send    {value, key, headers: [[name, bytes or null]...], timestamp_ms: number or null, partition: number
@@ -54,34 +55,28 @@ Of an admin, where settings are {name: value}, and what is described is {name: {
     offset_for_time  {topic, partition, timestamp_ms} -> the offset, or null if all records are older
 """
 
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from barnabas.records.header import TimestampType
 from support.clients.client import (
     BATCH_BYTES_MAX,
     LINGER_MS,
-    RECONNECT_MS_MAX,
-    WAIT_SECONDS_MAX,
     Ability,
     AtTime,
     Cluster,
     ConsumerOptions,
     Delivery,
-    Headers,
     Message,
     ProducerOptions,
-    Refused,
     Seen,
     Setting,
     Start,
-    code_of,
 )
+from support.clients.group_client import MemberOptions
+from support.clients.remote_groups import RemoteGroupAdmin, RemoteMember
+from support.clients.remote_lines import ask, from_bytes, open_part, refused, seen
 from support.clients.remote_process import RemoteProcess
-
-_COMMON = {"reconnect_ms_max": RECONNECT_MS_MAX, "wait_ms_max": int(WAIT_SECONDS_MAX * 1000)}
 
 
 class CannotBuild(Exception):
@@ -119,7 +114,7 @@ class Remote:
         """For what can be asked without opening anything."""
         process = self._start()
         try:
-            return _ask(process, operation)
+            return ask(process, operation)
         finally:
             process.close()
 
@@ -132,44 +127,21 @@ class Remote:
     def admin(self, address: str) -> "RemoteAdmin":
         return RemoteAdmin(self._start(), address)
 
+    def member(self, address: str, topic: str, options: MemberOptions) -> RemoteMember:
+        return RemoteMember(self._start(), address, topic, options)
+
+    def group_admin(self, address: str) -> RemoteGroupAdmin:
+        return RemoteGroupAdmin(self._start(), address)
+
     def _start(self) -> RemoteProcess:
         assert not isinstance(self._built, CannotBuild), f"{self.name}: {self._built}"
         return RemoteProcess(self.name, self._built)
 
 
-def _ask(process: RemoteProcess, operation: str, **fields: object) -> Any:
-    """The value of the answer, or Refused."""
-    answer = process.ask({"op": operation, **fields})
-    if "error" in answer:
-        raise _refused(answer["error"])
-    return answer["ok"]
-
-
-def _open(process: RemoteProcess, operation: str, **fields: object) -> None:
-    """What cannot be opened is not left running."""
-    try:
-        _ask(process, operation, **fields, **_COMMON)
-    except BaseException:
-        process.kill()
-        raise
-
-
-def _refused(error: Mapping[str, Any]) -> Refused:
-    return Refused(code_of(error["code"]), error["text"])
-
-
-def _from_bytes(data: bytes | None) -> str | None:
-    return None if data is None else b64encode(data).decode()
-
-
-def _to_bytes(text: str | None) -> bytes | None:
-    return None if text is None else b64decode(text, validate=True)
-
-
 class RemoteProducer:
     def __init__(self, process: RemoteProcess, address: str, topic: str, options: ProducerOptions) -> None:
         self._process = process
-        _open(
+        open_part(
             process,
             "open_producer",
             address=address,
@@ -183,18 +155,18 @@ class RemoteProducer:
         )
 
     def send(self, message: Message) -> None:
-        _ask(
+        ask(
             self._process,
             "send",
-            value=_from_bytes(message.value),
-            key=_from_bytes(message.key),
-            headers=[[name, _from_bytes(value)] for name, value in message.headers],
+            value=from_bytes(message.value),
+            key=from_bytes(message.key),
+            headers=[[name, from_bytes(value)] for name, value in message.headers],
             timestamp_ms=message.timestamp_ms,
             partition=message.partition,
         )
 
     def finish(self) -> list[Delivery]:
-        return [_delivery(each) for each in _ask(self._process, "finish")]
+        return [_delivery(each) for each in ask(self._process, "finish")]
 
     def close(self) -> None:
         self._process.close()
@@ -202,14 +174,14 @@ class RemoteProducer:
 
 def _delivery(found: Mapping[str, Any]) -> Delivery:
     if "error" in found:
-        return Delivery(error=_refused(found["error"]))
+        return Delivery(error=refused(found["error"]))
     return Delivery(partition=found["partition"], offset=found["offset"])
 
 
 class RemoteConsumer:
     def __init__(self, process: RemoteProcess, address: str, topic: str, options: ConsumerOptions) -> None:
         self._process = process
-        _open(
+        open_part(
             process,
             "open_consumer",
             address=address,
@@ -222,10 +194,10 @@ class RemoteConsumer:
         )
 
     def settle(self) -> None:
-        _ask(self._process, "settle")
+        ask(self._process, "settle")
 
     def read(self, count: int) -> list[Seen]:
-        found = [_seen(each) for each in _ask(self._process, "read", count=count)]
+        found = [seen(each) for each in ask(self._process, "read", count=count)]
         assert len(found) == count, f"{len(found)} of {count} records came"
         return found
 
@@ -243,24 +215,10 @@ def _start(start: Start) -> Mapping[str, object]:
             return {"at": "offset", "offset": offset}
 
 
-def _seen(record: Mapping[str, Any]) -> Seen:
-    headers: Headers = tuple((name, _to_bytes(value)) for name, value in record["headers"])
-    kind = record["timestamp_type"]
-    return Seen(
-        partition=record["partition"],
-        offset=record["offset"],
-        timestamp_ms=record["timestamp_ms"],
-        timestamp_type=None if kind is None else TimestampType(kind),
-        key=_to_bytes(record["key"]),
-        value=_to_bytes(record["value"]),
-        headers=headers,
-    )
-
-
 class RemoteAdmin:
     def __init__(self, process: RemoteProcess, address: str) -> None:
         self._process = process
-        _open(process, "open_admin", address=address)
+        open_part(process, "open_admin", address=address)
 
     def create_topic(self, topic: str, *, partitions: int, settings: Mapping[str, str]) -> None:
         self._ask("create_topic", topic=topic, partitions=partitions, settings=dict(settings))
@@ -306,7 +264,7 @@ class RemoteAdmin:
         self._process.close()
 
     def _ask(self, operation: str, **fields: object) -> Any:
-        return _ask(self._process, operation, **fields)
+        return ask(self._process, operation, **fields)
 
 
 def _settings(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Setting]:

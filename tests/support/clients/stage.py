@@ -12,7 +12,9 @@ from typing import Any, Protocol
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.group_admin import DescribeGroupsRequest
 from barnabas.protocol.messages.offsets import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -26,12 +28,21 @@ from barnabas.protocol.messages.topics import CreatableTopic, CreatableTopicConf
 from barnabas.records.builder import NewRecord, build_batch
 from barnabas.records.header import BatchHeader, Codec, batch_headers
 from support.clients.client import WAIT_SECONDS_MAX
+from support.clients.group_client import HEARTBEAT_MS, GroupProtocol
 from support.wire_client import WireClient
 
 _LATEST = -1
 _FETCH_BYTES_MAX = 50_000_000
 _LOOK_AGAIN_AFTER_S = 0.02
 _numbers = count()
+
+# For a broker whose groups the stories are about: nobody waits for others who may join, and by the new
+# protocol members hear as often of each other as they do by the classic one.
+GROUP_SETTINGS: Mapping[str, object] = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS,
+    "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
+}
 
 
 class Broker(Protocol):
@@ -90,9 +101,11 @@ class Stage:
             return 0
         return sum(each.error_code == ErrorCode.NONE and each.leader_id >= 0 for each in found.partitions)
 
-    def write(self, topic: str, records: Sequence[NewRecord], *, codec: Codec = Codec.NONE) -> int:
-        """Append one batch to partition 0 and return the offset of its first record."""
-        data = PartitionProduceData(index=0, records=build_batch(records, codec=codec))
+    def write(
+        self, topic: str, records: Sequence[NewRecord], *, partition: int = 0, codec: Codec = Codec.NONE
+    ) -> int:
+        """Append one batch to a partition and return the offset of its first record."""
+        data = PartitionProduceData(index=partition, records=build_batch(records, codec=codec))
         asked = ProduceRequest(
             acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
         )
@@ -139,6 +152,21 @@ class Stage:
         )
         [answer] = self._ask(asked, 1).topics[0].partitions
         assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
+
+    def instances(self, group: str, protocol: GroupProtocol) -> set[str | None]:
+        """Of those who are in the group, whether they are there or only expected back."""
+        members = self._group(group, protocol).members
+        return {each.group_instance_id if protocol == "classic" else each.instance_id for each in members}
+
+    def state(self, group: str, protocol: GroupProtocol) -> str:
+        return str(self._group(group, protocol).group_state)
+
+    def _group(self, group: str, protocol: GroupProtocol) -> Any:
+        if protocol == "classic":
+            [found] = self._ask(DescribeGroupsRequest(groups=[group]), 5).groups
+        else:
+            [found] = self._ask(ConsumerGroupDescribeRequest(group_ids=[group]), 1).groups
+        return found
 
     def cluster_id(self) -> str:
         """What is written beside the logs."""

@@ -25,8 +25,10 @@ Unmodified clients and one checklist. Every cell is a test: those of Python's cl
 `make test`, and all of them in `make interop`, which tells the same stories to Apache Kafka 4.3 and writes
 this page.
 
-Consumers are assigned their partitions: there are no consumer groups yet, and no transactions. What a client
-sent that cannot consume, or a topic that it made and cannot describe, is looked at with confluent-kafka.
+Where a row does not speak of groups, consumers are assigned their partitions; kafkajs, which cannot be, is
+alone in a group. Groups are of the classic protocol or of the new one (KIP-848, `group.protocol=consumer`),
+as the row says. There are no transactions yet. A topic that a client made and cannot describe is looked at
+with confluent-kafka.
 """
 
 

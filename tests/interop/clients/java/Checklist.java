@@ -17,7 +17,8 @@ import org.apache.kafka.common.utils.AppInfoParser;
 /**
  * The published Java client behind lines of JSON: tests/support/clients/remote.py says what they mean.
  *
- * A process opens one producer, one consumer or one admin, and answers for it until its input ends.
+ * A process opens one producer, one consumer, one admin, one member of a group or one admin of groups, and answers for
+ * it until its input ends.
  */
 public final class Checklist {
     static final JsonNodeFactory JSON = JsonNodeFactory.instance;
@@ -27,7 +28,7 @@ public final class Checklist {
     interface Part {
         JsonNode answer(String operation, JsonNode request) throws Exception;
 
-        /** Lets go of the client without waiting for what it has not done. */
+        /** Lets go of the client without waiting for what it has not done; a member leaves its group. */
         void close();
     }
 
@@ -75,6 +76,12 @@ public final class Checklist {
                 return JSON.nullNode();
             case "open_admin":
                 part = new AdminPart(request);
+                return JSON.nullNode();
+            case "open_member":
+                part = new MemberPart(request);
+                return JSON.nullNode();
+            case "open_group_admin":
+                part = new GroupAdminPart(request);
                 return JSON.nullNode();
             default:
                 if (part == null) {

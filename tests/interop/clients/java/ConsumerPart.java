@@ -110,7 +110,7 @@ final class ConsumerPart implements Checklist.Part {
         return seen;
     }
 
-    private static ObjectNode described(ConsumerRecord<byte[], byte[]> record) {
+    static ObjectNode described(ConsumerRecord<byte[], byte[]> record) {
         ObjectNode seen = Checklist.JSON.objectNode();
         seen.put("partition", record.partition());
         seen.put("offset", record.offset());

@@ -5,8 +5,9 @@
 const kafka = require('@confluentinc/kafka-javascript')
 const { version } = require('@confluentinc/kafka-javascript/package.json')
 const { openAdmin } = require('./confluent_admin')
-const { common, connect, call } = require('./confluent_common')
-const { fromBase64, refusal, serve, toBase64, within } = require('./lines')
+const { call, common, connect, seen } = require('./confluent_common')
+const { openGroupAdmin, openMember } = require('./confluent_groups')
+const { fromBase64, refusal, serve, within } = require('./lines')
 
 const POLL_MS = 20
 const OFFSETS = { beginning: -2, end: -1 }
@@ -23,6 +24,8 @@ const program = {
   open_producer: request => Producer.open(request),
   open_consumer: request => Consumer.open(request),
   open_admin: openAdmin,
+  open_member: openMember,
+  open_group_admin: openGroupAdmin,
 }
 
 // librdkafka numbers its own errors below zero. Of an offset that is gone it makes one of its own, which has no
@@ -156,20 +159,6 @@ function consumerSettings(request) {
     for (const name of ['fetch.max.bytes', 'max.partition.fetch.bytes', 'message.max.bytes']) settings[name] = limit
   }
   return settings
-}
-
-function seen(message) {
-  const headers = (message.headers ?? []).flatMap(Object.entries)
-  return {
-    partition: message.partition,
-    offset: message.offset,
-    timestamp_ms: message.timestamp,
-    // It does not show who has set the time.
-    timestamp_type: null,
-    key: toBase64(message.key),
-    value: toBase64(message.value),
-    headers: headers.map(([name, bytes]) => [name, toBase64(bytes)]),
-  }
 }
 
 serve(program)

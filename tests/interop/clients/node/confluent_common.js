@@ -1,7 +1,7 @@
-// What the producer, the consumer and the admin of @confluentinc/kafka-javascript have in common.
+// What the parts of the program of @confluentinc/kafka-javascript have in common.
 'use strict'
 
-const { within } = require('./lines')
+const { toBase64, within } = require('./lines')
 
 const common = request => ({
   'bootstrap.servers': request.address,
@@ -17,4 +17,18 @@ const call = start =>
 const connect = (client, timeout) =>
   within(timeout, 'connect', call(done => client.connect({ timeout }, done)))
 
-module.exports = { call, common, connect }
+function seen(message) {
+  const headers = (message.headers ?? []).flatMap(Object.entries)
+  return {
+    partition: message.partition,
+    offset: message.offset,
+    timestamp_ms: message.timestamp,
+    // It does not show who has set the time.
+    timestamp_type: null,
+    key: toBase64(message.key),
+    value: toBase64(message.value),
+    headers: headers.map(([name, bytes]) => [name, toBase64(bytes)]),
+  }
+}
+
+module.exports = { call, common, connect, seen }

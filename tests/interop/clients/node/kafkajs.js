@@ -1,8 +1,11 @@
-// kafkajs as a client of the checklist. It consumes with groups only, so there is no consumer here.
+// kafkajs as a client of the checklist. It consumes with groups only: kafkajs_consumer.js.
 'use strict'
 
-const { CompressionTypes, ConfigResourceTypes, Kafka, Partitioners, logLevel } = require('kafkajs')
+const { CompressionTypes, ConfigResourceTypes, Partitioners } = require('kafkajs')
 const { version } = require('kafkajs/package.json')
+const { codeOf, kafka } = require('./kafkajs_common')
+const { openConsumer } = require('./kafkajs_consumer')
+const { openGroupAdmin, openMember } = require('./kafkajs_groups')
 const { fromBase64, refusal, serve, within } = require('./lines')
 
 const CODECS = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP }
@@ -22,24 +25,10 @@ const program = {
   version: () => version,
   codeOf,
   open_producer: request => Producer.open(request),
+  open_consumer: openConsumer,
   open_admin: request => Admin.open(request),
-}
-
-// Errors come wrapped: those of many topics or partitions in a list, and what was tried again as a cause.
-function codeOf(error) {
-  for (let each = error; each; each = each.errors?.[0] ?? each.partitions?.[0]?.error ?? each.cause) {
-    if (each.code > 0) return each.code
-  }
-  return null
-}
-
-function kafka(request, giveUpMs) {
-  const pause = request.reconnect_ms_max
-  return new Kafka({
-    brokers: [request.address],
-    logLevel: logLevel.NOTHING,
-    retry: { initialRetryTime: pause, maxRetryTime: pause, retries: Math.ceil(giveUpMs / pause) },
-  })
+  open_member: openMember,
+  open_group_admin: openGroupAdmin,
 }
 
 // It sends what it is given at once and keeps no order between two sends, so messages wait here in line: those

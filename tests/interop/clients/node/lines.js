@@ -18,8 +18,8 @@ function within(milliseconds, what, promise) {
 }
 
 // Answers one request after the other, and at the end of the input closes what was opened. `program` has an
-// operation for everything that needs nothing opened, and one for each of open_producer, open_consumer and
-// open_admin, which gives an object with the operations of what is opened and a close(); codeOf(error) is
+// operation for everything that needs nothing opened, and one for each thing that can be opened (open_producer and
+// others), which gives an object with the operations of what is opened and a close(); codeOf(error) is
 // Kafka's number of an error, or null.
 async function serve(program) {
   let opened = program

@@ -13,7 +13,7 @@ FETCH_BYTES_MAX = 1000
 LARGE_BYTES = 300_000
 
 
-@entry("consume from the beginning", needs=(Ability.CONSUME,))
+@entry("consume from the beginning")
 def from_the_beginning(client: Client, stage: Stage) -> None:
     topic = stage.topic()
     stage.write(topic, numbered(5))
@@ -25,7 +25,7 @@ def from_the_beginning(client: Client, stage: Stage) -> None:
     assert [(each.timestamp_ms, each.key, each.value, each.headers) for each in found] == numbered(10)
 
 
-@entry("consume from the end", needs=(Ability.CONSUME,))
+@entry("consume from the end")
 def from_the_end(client: Client, stage: Stage) -> None:
     topic = stage.topic()
     stage.write(topic, numbered(5))
@@ -38,7 +38,7 @@ def from_the_end(client: Client, stage: Stage) -> None:
     assert (offsets(found), values(found)) == ([5], [b"after"])
 
 
-@entry("consume from a time", needs=(Ability.CONSUME,))
+@entry("consume from a time")
 def from_a_time(client: Client, stage: Stage) -> None:
     topic = stage.topic()
     stage.write(topic, numbered(5))
@@ -50,7 +50,7 @@ def from_a_time(client: Client, stage: Stage) -> None:
     assert offsets(found) == list(range(3, 10))
 
 
-@entry("consume from the middle of a batch", needs=(Ability.CONSUME,))
+@entry("consume from the middle of a batch")
 def from_the_middle(client: Client, stage: Stage) -> None:
     topic = stage.topic()
     firsts = [
@@ -68,7 +68,7 @@ def from_the_middle(client: Client, stage: Stage) -> None:
 
 @entry(
     "read headers without a value and records without key and value",
-    needs=(Ability.CONSUME, Ability.READ_NULL_HEADERS),
+    needs=(Ability.READ_NULL_HEADERS,),
 )
 def odd_records(client: Client, stage: Stage) -> None:
     topic = stage.topic()
@@ -83,7 +83,7 @@ def odd_records(client: Client, stage: Stage) -> None:
     assert [(each.timestamp_ms, each.key, each.value, each.headers) for each in found] == odd
 
 
-@entry("a message larger than the fetch limit still arrives", needs=(Ability.CONSUME,))
+@entry("a message larger than the fetch limit still arrives")
 def larger_than_the_limit(client: Client, stage: Stage) -> None:
     topic = stage.topic()
     large = b"x" * LARGE_BYTES
@@ -95,7 +95,7 @@ def larger_than_the_limit(client: Client, stage: Stage) -> None:
     assert values(found) == [b"before", large, b"after"]
 
 
-@entry("an offset that is gone: start again at the earliest, or be told", needs=(Ability.CONSUME,))
+@entry("an offset that is gone: start again at the earliest, or be told", needs=(Ability.FAIL_OUT_OF_RANGE,))
 def offset_out_of_range(client: Client, stage: Stage) -> None:
     topic = stage.topic()
     stage.write(topic, numbered(10))
@@ -109,7 +109,7 @@ def offset_out_of_range(client: Client, stage: Stage) -> None:
     assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-@entry("a read_committed consumer", needs=(Ability.CONSUME,))
+@entry("a read_committed consumer")
 def read_committed(client: Client, stage: Stage) -> None:
     topic = stage.topic()
     stage.write(topic, numbered(5))

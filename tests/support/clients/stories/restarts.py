@@ -21,7 +21,6 @@ from support.clients.client import (
 )
 from support.clients.entries import entry
 from support.clients.stage import Stage
-from support.clients.stories import words
 from support.clients.stories.words import values
 
 PART = 50
@@ -39,7 +38,7 @@ def clean_restart(client: Client, stage: Stage) -> None:
     options = ProducerOptions(idempotent=True)
 
     with (
-        opened(words.consumer(client, stage, topic, ConsumerOptions())) as consumer,
+        opened(client.consumer(stage.address, topic, ConsumerOptions())) as consumer,
         opened(client.producer(stage.address, topic, options)) as producer,
     ):
         _send(producer, sent[:PART])
@@ -87,7 +86,7 @@ def _kill_under_load(client: Client, stage: Stage, *, idempotent: bool) -> tuple
     topic = stage.topic()
     options = ProducerOptions(idempotent=idempotent)
     with (
-        opened(words.consumer(client, stage, topic, ConsumerOptions())) as consumer,
+        opened(client.consumer(stage.address, topic, ConsumerOptions())) as consumer,
         opened(client.producer(stage.address, topic, options)) as producer,
     ):
         load = _Load(producer)

@@ -8,7 +8,6 @@ from barnabas.records.header import Codec
 from support.clients.client import (
     Ability,
     Client,
-    Consumer,
     ConsumerOptions,
     Delivery,
     Message,
@@ -58,17 +57,11 @@ def deliver(
     return deliveries
 
 
-def consumer(client: Client, stage: Stage, topic: str, options: ConsumerOptions) -> Consumer:
-    """The client's own; what a client sent that cannot consume is read by one that can."""
-    reader = Confluent() if Ability.CONSUME in client.cannot else client
-    return reader.consumer(stage.address, topic, options)
-
-
 def read(
     client: Client, stage: Stage, topic: str, count: int, options: ConsumerOptions | None = None
 ) -> list[Seen]:
-    with opened(consumer(client, stage, topic, options or ConsumerOptions())) as opened_consumer:
-        return opened_consumer.read(count)
+    with opened(client.consumer(stage.address, topic, options or ConsumerOptions())) as consumer:
+        return consumer.read(count)
 
 
 def settings_of(client: Client, stage: Stage, topic: str) -> Mapping[str, Setting]:

@@ -23,6 +23,10 @@ func open(request lines.Request) (lines.Opened, error) {
 		return openProducer(request)
 	case "open_consumer":
 		return openConsumer(request)
+	case "open_member":
+		return openMember(request)
+	case "open_group_admin":
+		return openGroupAdmin(request)
 	default:
 		return openAdmin(request)
 	}

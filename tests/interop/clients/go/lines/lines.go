@@ -50,6 +50,28 @@ type Request struct {
 	Settings map[string]string
 	Wanted   map[string]string
 	Removed  []string
+
+	Group       string
+	Protocol    string
+	Instance    *string
+	SessionMs   int64 `json:"session_ms"`
+	HeartbeatMs int64 `json:"heartbeat_ms"`
+	MomentMs    int64 `json:"moment_ms"`
+	// By partition.
+	Commits map[int32]Commit
+	Offsets map[int32]int64
+}
+
+// Commit is what a group has committed for a partition.
+type Commit struct {
+	Offset   int64  `json:"offset"`
+	Metadata string `json:"metadata"`
+}
+
+// Group is one that is described: its state, and the partitions of every member.
+type Group struct {
+	State   string    `json:"state"`
+	Members [][]int32 `json:"members"`
 }
 
 // Start is where a consumer begins.
@@ -110,7 +132,7 @@ type Cluster struct {
 	Brokers    map[int32]string `json:"brokers"`
 }
 
-// PartitionList is the partitions of open_consumer.
+// PartitionList is the partitions of open_consumer and of the admin of groups.
 func (r Request) PartitionList() (found []int32, err error) {
 	err = json.Unmarshal(r.Partitions, &found)
 	return
@@ -123,12 +145,15 @@ func (r Request) PartitionCount() (found int32, err error) {
 }
 
 // Wait is how long one operation may take.
-func (r Request) Wait() time.Duration { return time.Duration(r.WaitMsMax) * time.Millisecond }
+func (r Request) Wait() time.Duration { return Millis(r.WaitMsMax) }
 
 // Reconnect is how long the client waits at most before it looks for its broker again.
-func (r Request) Reconnect() time.Duration { return time.Duration(r.ReconnectMsMax) * time.Millisecond }
+func (r Request) Reconnect() time.Duration { return Millis(r.ReconnectMsMax) }
 
-// Opened is a producer, a consumer or an admin.
+// Millis is a number of milliseconds.
+func Millis(count int64) time.Duration { return time.Duration(count) * time.Millisecond }
+
+// Opened is a producer, a consumer, an admin, a member of a group or an admin of groups.
 type Opened interface {
 	Do(Request) (any, error)
 	Close()
@@ -176,7 +201,7 @@ func (p Program) answer(opened *Opened, request Request) (any, error) {
 	switch request.Op {
 	case "version":
 		return version(p.Module), nil
-	case "open_producer", "open_consumer", "open_admin":
+	case "open_producer", "open_consumer", "open_admin", "open_member", "open_group_admin":
 		found, err := p.Open(request)
 		if err == nil {
 			*opened = found
