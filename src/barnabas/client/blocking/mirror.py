@@ -19,14 +19,16 @@ class AsyncClient(Protocol):
 
 
 C = TypeVar("C", bound=AsyncClient)
+# A blocking form of a client is also one of that client's base classes, where some methods are declared.
+C_co = TypeVar("C_co", bound=AsyncClient, covariant=True)
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Blocking(Generic[C]):
+class Blocking(Generic[C_co]):
     """Made and started at once: an error of starting is raised by the constructor, which leaves nothing."""
 
-    def __init__(self, make: Callable[[], C]) -> None:
+    def __init__(self, make: Callable[[], C_co]) -> None:
         self._thread = LoopThread(f"barnabas {type(self).__name__.lower()}")
         try:
             self._client = self._thread.run(_started(make))
