@@ -7,9 +7,11 @@ Does not: groups of Kafka Streams, share groups.
 What the versions differ in is in the messages' own descriptions; coordinators/group decides.
 """
 
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
 
-from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -29,27 +31,16 @@ from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatResponse,
 )
 from barnabas.server.api import Answer, Api, Context
-from barnabas.server.group_calls import ask_group, caller_of, has_consumer_protocol
+from barnabas.server.group_calls import RefuseWith, ask_group, caller_of, has_consumer_protocol
 
 # From this version of JoinGroup on an answer may have no protocol.
 _NO_PROTOCOL_FROM: Final = 7
 
 
 def join(ctx: Context, request: Request) -> Answer:
-    body: JoinGroupRequest = request.body
-
-    def refused(code: ErrorCode) -> JoinGroupResponse:
-        return refuse_join(body, request.version, code)
-
-    if not body.group_id:
-        return refused(ErrorCode.INVALID_GROUP_ID)
-    caller = caller_of(ctx, request)
-
-    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
-        return shard.join(body, caller, to, now)
-
+    refused = partial(refuse_join, request.body, request.version)
     fit = None if request.version >= _NO_PROTOCOL_FROM else _with_a_protocol
-    return ask_group(ctx, body.group_id, refused, act, fit=fit)
+    return _asked(ctx, request, GroupShard.join, refused, fit=fit)
 
 
 def _with_a_protocol(answer: JoinGroupResponse) -> JoinGroupResponse:
@@ -58,31 +49,11 @@ def _with_a_protocol(answer: JoinGroupResponse) -> JoinGroupResponse:
 
 
 def sync(ctx: Context, request: Request) -> Answer:
-    body: SyncGroupRequest = request.body
-
-    def refused(code: ErrorCode) -> SyncGroupResponse:
-        return refuse_sync(body, request.version, code)
-
-    if not body.group_id:
-        return refused(ErrorCode.INVALID_GROUP_ID)
-    caller = caller_of(ctx, request)
-
-    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
-        return shard.sync(body, caller, to, now)
-
-    return ask_group(ctx, body.group_id, refused, act)
+    return _asked(ctx, request, GroupShard.sync, partial(refuse_sync, request.body, request.version))
 
 
 def heartbeat(ctx: Context, request: Request) -> Answer:
-    body: HeartbeatRequest = request.body
-    if not body.group_id:
-        return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    caller = caller_of(ctx, request)
-
-    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
-        return shard.heartbeat(body, caller, to, now)
-
-    return ask_group(ctx, body.group_id, _heartbeat_refused, act)
+    return _asked(ctx, request, GroupShard.heartbeat, _heartbeat_refused)
 
 
 def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
@@ -93,39 +64,39 @@ def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
 
 
 def leave(ctx: Context, request: Request) -> Answer:
-    body: LeaveGroupRequest = request.body
-
-    def refused(code: ErrorCode) -> LeaveGroupResponse:
-        return LeaveGroupResponse(error_code=code, members=[])
-
-    if not body.group_id:
-        return refused(ErrorCode.INVALID_GROUP_ID)
-    caller = caller_of(ctx, request)
-
-    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
-        return shard.leave(body, caller, to, now)
-
-    return ask_group(ctx, body.group_id, refused, act)
+    return _asked(ctx, request, GroupShard.leave, partial(refuse_leave, request.body, request.version))
 
 
 def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
-    body: ConsumerGroupHeartbeatRequest = request.body
     if not has_consumer_protocol(ctx):
         return _consumer_refused(ErrorCode.UNSUPPORTED_VERSION)
-    if not body.group_id:
+    if not request.body.group_id:
         return ConsumerGroupHeartbeatResponse(
             error_code=ErrorCode.INVALID_REQUEST, error_message="GroupId can't be empty.", assignment=None
         )
-    caller = caller_of(ctx, request)
-
-    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
-        return shard.consumer_heartbeat(body, caller, to, now)
-
-    return ask_group(ctx, body.group_id, _consumer_refused, act)
+    return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
 
 
 def _consumer_refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=code, assignment=None)
+
+
+def _asked(
+    ctx: Context,
+    request: Request,
+    method: Callable[[GroupShard, Any, Caller, ReplyTo, Now], Outcome],
+    refused: RefuseWith,
+    *,
+    fit: Callable[[Any], object] | None = None,
+) -> Answer:
+    """What a method of the group's shard makes of the request."""
+    body = request.body
+    if not body.group_id:
+        return refused(ErrorCode.INVALID_GROUP_ID)
+    caller = caller_of(ctx, request)
+    return ask_group(
+        ctx, body.group_id, refused, lambda shard, to, now: method(shard, body, caller, to, now), fit=fit
+    )
 
 
 def refuse_join(body: JoinGroupRequest, version: int, code: ErrorCode) -> JoinGroupResponse:
