@@ -150,15 +150,25 @@ def test_a_ctrl_c_while_it_starts_stops_it(tmp_path: Path, scratch: Path) -> Non
         tmp_path,
         scratch,
         """
-import _thread, threading, time
+import _thread, sys, threading, time
 from barnabas.testing import Broker
 
-def interrupt():
-    # From the moment that its thread is there, the caller waits; and the thread has a server to import.
-    while len(threading.enumerate()) < 3:
-        time.sleep(0.001)
-    _thread.interrupt_main()
+importing, interrupted = threading.Event(), threading.Event()
 
+class SlowImport:
+    # The thread has a server to import, and it takes as long as it takes to interrupt the caller, who waits.
+    def find_spec(self, name, path=None, target=None):
+        if name == "barnabas.server.broker":
+            importing.set()
+            interrupted.wait(10)
+
+def interrupt():
+    importing.wait(10)
+    time.sleep(0.05)
+    _thread.interrupt_main()
+    interrupted.set()
+
+sys.meta_path.insert(0, SlowImport())
 threading.Thread(target=interrupt).start()
 broker = Broker(storage="disk")
 try:
