@@ -150,8 +150,11 @@ def test_a_ctrl_c_while_it_starts_stops_it(tmp_path: Path, scratch: Path) -> Non
         tmp_path,
         scratch,
         """
-import _thread, sys, threading, time
+import _thread, signal, sys, threading, time
 from barnabas.testing import Broker
+
+# Whoever runs the tests may have been told to ignore it, and that is passed on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 importing, interrupted = threading.Event(), threading.Event()
 

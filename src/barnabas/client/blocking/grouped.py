@@ -7,7 +7,7 @@ from types import TracebackType
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.reading import Reading
-from barnabas.client.errors import ClientError
+from barnabas.client.errors import ClientError, Closed
 from barnabas.client.group.callbacks import Callback
 from barnabas.client.group.offsets import OffsetAndMetadata
 
@@ -105,5 +105,8 @@ class Grouped(Reading):
 
         try:
             self._turns.run(there(), ends=True)
+        except Closed:
+            # Another thread closes it, too, and was faster.
+            return
         finally:
             self._thread.close()

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from barnabas.client.blocking.loop_thread import LoopThread
+from barnabas.client.errors import Closed
 
 
 class AsyncClient(Protocol):
@@ -41,6 +42,9 @@ class Blocking(Generic[C_co]):
         if not self._thread.closed:
             try:
                 self._thread.run(self._client.close())
+            except Closed:
+                # Another thread closes it, too, and was faster.
+                return
             finally:
                 self._thread.close()
 

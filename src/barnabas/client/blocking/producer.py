@@ -8,6 +8,7 @@ from barnabas.client.blocking.delivery import Delivery, Handed
 from barnabas.client.blocking.handover import Handover
 from barnabas.client.blocking.mirror import Blocking
 from barnabas.client.deadline import Deadline
+from barnabas.client.errors import Closed
 from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.producer import Producer as AsyncProducer
 from barnabas.records.record import Header
@@ -89,5 +90,8 @@ class Producer(Blocking[AsyncProducer]):
 
         try:
             self._thread.run(finish())
+        except Closed:
+            # Another thread closes it, too, and was faster.
+            return
         finally:
             self._thread.close()
