@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from barnabas.base.errors import Malformed
+from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors.spec import Assignment
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
@@ -165,7 +166,10 @@ class Migration:
         for member in staying:
             given = classic.members[member.id]
             metadata = given.metadata(classic.protocol)
-            given.assignment = write_assignment(group.target_of(member), metadata, self._ground.image)
+            # Who is about to be called to join reads what it holds until then. Kafka writes what it should
+            # have: if the group goes back before it has joined, others are given what it has not let go.
+            has = _held(member) if rebalance else group.target_of(member)
+            given.assignment = write_assignment(has, metadata, self._ground.image)
         outcome = Outcome()
         outcome.records += group.tombstones()
         self._forget(group)
@@ -191,6 +195,15 @@ def _records_of(group: ConsumerGroup) -> list[Record]:
         records.target_epoch_record(group.id, group.assignment_epoch, group.assignment_ms),
         *(records.current_record(group.id, member) for member in members),
     ]
+
+
+def _held(member: ConsumerMember) -> Assignment:
+    """What a member may still be reading."""
+    held: dict[Uuid, set[int]] = {}
+    for part in (member.assigned, member.revoking):
+        for topic_id, partitions in part.items():
+            held.setdefault(topic_id, set()).update(partitions)
+    return {topic_id: frozenset(numbers) for topic_id, numbers in held.items()}
 
 
 def _overlaps(group: ConsumerGroup, target: Assignment) -> bool:

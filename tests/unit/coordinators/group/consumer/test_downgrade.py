@@ -171,3 +171,22 @@ def test_a_group_goes_over_and_back_again() -> None:
     assert story.group.state == "Stable"
     assert classic.partitions() | again.partitions() == set(range(6))
     assert story.replayed().shard.durable() == story.shard.durable()
+
+
+def test_what_a_member_has_not_let_go_stays_its_own_while_the_group_goes_to_and_fro() -> None:
+    """The group becomes classic, and a consumer group again, before its members have joined."""
+    story, modern, first = _mixed()
+    # The second one is to have some of what the first one reads, and the first has not heard of it.
+    second = story.joins_classically(Classic("second"))
+    reads = first.partitions()
+    assert not story.group.members[second.id].assigned
+
+    story.leaves(modern)
+    assert _assigned(story.classic_group, first.id) == reads
+    assert _assigned(story.classic_group, second.id) == set()
+    again = story.joins("again")
+
+    held = {number for numbers in story.group.members[first.id].assigned.values() for number in numbers}
+    assert held == reads
+    assert not reads & second.partitions()
+    assert not reads & again.partitions()
