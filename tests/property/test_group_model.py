@@ -4,6 +4,7 @@ Topics come, grow and go, time passes, writes fail, the process is killed, the l
 printed as the shortest story that hypothesis finds, with the line that replays it.
 """
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -387,7 +388,13 @@ class Groups(Members):
         assert left == []
 
 
-LENGTH = hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None)
+# The same stories every time, so that a change is judged by what it changed. BARNABAS_FUZZ=N tells N others.
+LENGTH = hypothesis_settings(
+    max_examples=int(os.environ.get("BARNABAS_FUZZ", EXAMPLES)),
+    stateful_step_count=STEPS,
+    deadline=None,
+    derandomize="BARNABAS_FUZZ" not in os.environ,
+)
 Members.TestCase.settings = LENGTH
 Groups.TestCase.settings = LENGTH
 TestMembers = Members.TestCase
