@@ -100,6 +100,10 @@ class ClassicClient(GroupClient):
         # By its own clock its session has ended as well.
         if was_expelled or not self.cooperative:
             self.owned = set()
+        # What it does not read any more it lets go before it joins.
+        topics = self.world.image.topics
+        wanted = {topics[name].id for name in self.topics if name in topics}
+        self.owned = {place for place in self.owned if place[0] in wanted}
         self.releasing = set()
         request = JoinGroupRequest(
             group_id=self.group,
@@ -165,16 +169,27 @@ class ClassicClient(GroupClient):
         return self._joined.leader == self.id and not self._joined.skip_assignment
 
     def decide(self) -> dict[str, bytes]:
-        """Each partition to one of those who read its topic, in turn."""
-        readers = {
-            one.member_id: decode_versioned(ConsumerProtocolSubscription, one.metadata)[0].topics
+        """Each partition to one of those who read its topic, in turn; but who has one keeps it.
+
+        Those who join with partitions go on reading them meanwhile. No real assignor would give those to
+        others in the same round.
+        """
+        said = {
+            one.member_id: decode_versioned(ConsumerProtocolSubscription, one.metadata)[0]
             for one in self._joined.members
         }
-        given: dict[str, dict[str, list[int]]] = {one: {} for one in readers}
+        owners = {
+            (part.topic, partition): member_id
+            for member_id, one in said.items()
+            for part in one.owned_partitions
+            for partition in part.partitions
+        }
+        given: dict[str, dict[str, list[int]]] = {one: {} for one in said}
         for name, topic in sorted(self.world.image.topics.items()):
-            takers = [one for one, topics in readers.items() if name in topics]
+            takers = [member_id for member_id, one in said.items() if name in one.topics]
             for partition in range(len(topic.partitions) if takers else 0):
-                given[takers[partition % len(takers)]].setdefault(name, []).append(partition)
+                taker = owners.get((name, partition), takers[partition % len(takers)])
+                given[taker].setdefault(name, []).append(partition)
         return {one: _assignment(parts) for one, parts in given.items()}
 
     def _take_sync(self, answer: Any) -> None:
