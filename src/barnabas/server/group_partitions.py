@@ -84,8 +84,10 @@ class HostedPartition:
     async def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
         log = self.partition.log
         read = partial(log.read, offset, upto=log.end_offset, bytes_max=bytes_max)
-        found = await warmed(log, self._executor, read)
-        data = found.read()
+        try:
+            data = (await warmed(log, self._executor, read)).read()
+        except OSError as error:
+            raise self._logs.failed(log, error) from error
         return whole_batches(data, log.tp.topic)
 
 

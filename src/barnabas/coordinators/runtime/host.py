@@ -61,7 +61,7 @@ class ShardHost:
         """Everything has been replayed."""
         assert self.state is State.LOADING
         self.state = State.ACTIVE
-        self.do(self.shard.loaded)
+        self._do_for_nobody(self.shard.loaded)
 
     # At work
 
@@ -86,7 +86,14 @@ class ShardHost:
         self._set_alarm()
 
     def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> None:
-        self.do(lambda _: self.shard.take_image(image, changed=changed, deleted=deleted))
+        self._do_for_nobody(lambda _: self.shard.take_image(image, changed=changed, deleted=deleted))
+
+    def _do_for_nobody(self, act: Callable[[Now], Outcome]) -> None:
+        """What no client asked for. A mistake of ours costs this shard, and not the broker that calls."""
+        try:
+            self.do(act)
+        except Exception:
+            logger.exception("shard failed partition=%s", self.partition.name)
 
     def _carry_out(self, outcome: Outcome, now: Now) -> None:
         if not outcome.records:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
+from typing import Any, cast
 
 import pytest
 
@@ -359,3 +360,18 @@ def test_a_mistake_while_records_are_applied_costs_the_shard_and_is_seen() -> No
         assert reply.answer is ErrorCode.UNKNOWN_SERVER_ERROR
 
     told(story)
+
+
+def test_a_mistake_that_no_client_asked_for_costs_the_shard_and_not_its_caller(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(desk: Desk) -> None:
+        desk.commits(7)
+        # No image at all: whatever looks into it fails.
+        desk.host.take_image(cast(Any, None), changed=frozenset(), deleted=frozenset({"orders"}))
+
+        assert desk.lost == [desk.host]
+
+    told(story)
+
+    assert "shard failed" in caplog.text
