@@ -11,6 +11,7 @@ from barnabas.server.broker import Broker
 from barnabas.sim.faults import Kind
 from barnabas.sim.world import World
 from support.brokers import running
+from support.group_wire import commit, committed, find_coordinator
 from support.requests import fetched, values_of
 from support.stories import Client, Stopwatch, client_of, partition_of, told, until
 
@@ -268,3 +269,30 @@ async def test_a_cold_read_that_fails_takes_the_directory_offline_and_answers(
     assert values_of(data) == []
     assert watch.ms < 1_000
     assert broker.logs.home(partition_of(broker, "orders", lost).log).offline is not None
+
+
+@told(TWO_DISKS)
+async def test_a_disk_that_fails_while_groups_are_loaded_from_it_costs_no_more_than_the_disk(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders", partitions=1)
+    groups = {0: "b", 1: "a"}
+    for group in groups.values():
+        await find_coordinator(client, group)
+        assert await commit(client, group, "orders", 7) == ErrorCode.NONE
+    (failing,) = [one for one in broker.logs.directories if one.path == "/b"]
+    (lost,) = [
+        log.tp.partition for log in broker.logs.logs_in(failing) if log.tp.topic == "__consumer_offsets"
+    ]
+    coordinator = broker.services.groups.coordinator
+    world.disk.fail("/b", {"read"}, count=ALWAYS, errno=errno.EIO)
+
+    # As after an election.
+    coordinator.lead(lost, coordinator.hosts[lost].partition)
+    await until(lambda: failing.offline is not None)
+
+    assert await committed(client, groups[1 - lost], "orders") == 7
+    assert await committed(client, groups[lost], "orders") in (
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    )
