@@ -39,6 +39,10 @@ class Tasks:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_crash(error)
 
+    async def finish(self) -> None:
+        """Wait until what runs has ended by itself."""
+        await asyncio.gather(*self._running, return_exceptions=True)
+
     async def close(self) -> None:
         """Cancel what still runs, and wait until it has ended."""
         running = list(self._running)

@@ -5,6 +5,7 @@ import logging
 from typing import Final
 
 from barnabas.server.dispatch import Dispatcher
+from barnabas.server.network.accepting import Accepting
 from barnabas.server.network.connection import Connection
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.settings.endpoints import Endpoint
@@ -23,13 +24,23 @@ class Listener:
         self._dispatcher = dispatcher
         self._backlog = backlog
         self._server: asyncio.AbstractServer | None = None
+        self._accepting: Accepting | None = None
         self.port = endpoint.port
 
     async def bind(self) -> None:
         """Take the port; nobody is answered yet. OSError if it cannot be had."""
         loop = asyncio.get_running_loop()
+
+        def make() -> Connection:
+            return Connection(self.pool, self._dispatcher, loop)
+
+        def accepted() -> Connection:
+            if self._accepting is not None:
+                self._accepting.one_came()
+            return make()
+
         server = await loop.create_server(
-            lambda: Connection(self.pool, self._dispatcher, loop),
+            accepted,
             self.endpoint.host or None,
             self.endpoint.port,
             backlog=self._backlog,
@@ -37,6 +48,7 @@ class Listener:
             start_serving=False,
         )
         self._server = server
+        self._accepting = Accepting(loop, server.sockets, make, _report)
         self.port = server.sockets[0].getsockname()[1]
 
     async def serve(self) -> None:
@@ -47,10 +59,18 @@ class Listener:
         )
 
     def stop_accepting(self) -> None:
+        if self._accepting is not None:
+            self._accepting.stop()
         if self._server is not None:
             self._server.close()
 
     async def close(self, timeout_s: float) -> None:
         """Finish what was accepted, within the time."""
         self.stop_accepting()
+        if self._accepting is not None:
+            await self._accepting.close()
         await self.pool.close(timeout_s)
+
+
+def _report(error: BaseException) -> None:
+    logger.error("connection failed error=%r", error, exc_info=error)
