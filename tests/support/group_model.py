@@ -116,13 +116,8 @@ class GroupWorld:
             self.watch()
 
     def _write(self, outcome: Outcome, now: Now) -> None:
-        written = batches(
-            outcome.records,
-            now_ms=now.ms,
-            bytes_max=BATCH_BYTES_MAX,
-            codec=Codec.NONE,
-            together=bool(outcome.answers),
-        )
+        written = batches(outcome.records, now_ms=now.ms, bytes_max=BATCH_BYTES_MAX, codec=Codec.NONE)
+        assert len(written) == 1 or not outcome.answers, "what belongs together is in one batch"
         self.log += written
         for record in outcome.records:
             self.shard.apply(record)
@@ -190,9 +185,7 @@ class GroupWorld:
         """The log has the last record of every key, in the order that it had."""
         last = self.last_values()
         kept = [_Kept(key, value) for key, value in last.items() if keep_tombstones or value is not None]
-        self.log = batches(
-            kept, now_ms=0, bytes_max=BATCH_BYTES_MAX, codec=Codec.NONE, together=False
-        ) if kept else []  # fmt: skip
+        self.log = batches(kept, now_ms=0, bytes_max=BATCH_BYTES_MAX, codec=Codec.NONE) if kept else []
 
     def last_values(self) -> dict[bytes, bytes | None]:
         """By key what the log says last; None is a tombstone."""

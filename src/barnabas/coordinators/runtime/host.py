@@ -1,8 +1,9 @@
 """One shard at work: loading, then carrying out what the core decides, until it is given up.
 
-carry_out() is the one way: write, apply, answer when it is committed. If writing fails the shard is lost:
-what the core has in memory may be ahead of its log. Everybody who waits is told, and the coordinator loads it
-again if the partition is still ours.
+carry_out() is the one way: write, apply, answer when it is committed. While it is busy, what comes within
+one turn of the loop is written as one batch when the turn ends: an append costs as much as a request. If
+writing fails the shard is lost: what the core has in memory may be ahead of its log. Everybody who waits is
+told, and the coordinator loads it again if the partition is still ours.
 """
 
 import asyncio
@@ -18,11 +19,15 @@ from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.ports import CannotWrite, LedPartition
 from barnabas.coordinators.runtime.reply import Reply
-from barnabas.coordinators.runtime.writing import TooLarge, batches
+from barnabas.coordinators.runtime.writing import Gathered, TooLarge, batches, one_batch
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
+
+# After so many writes it is tried whether several come within a turn; less often if it was in vain.
+TRIED_AFTER_MIN: Final = 8
+TRIED_AFTER_MAX: Final = 64
 
 
 class State(Enum):
@@ -49,6 +54,12 @@ class ShardHost:
         self._clock = clock
         self._commit_timeout_ms = commit_timeout_ms
         self._on_lost = on_lost
+        self._gathers = False
+        self._tried_after = self._until_tried = TRIED_AFTER_MIN
+        # What has been decided in this turn of the loop, and who is to be answered when it is written.
+        self._unwritten: Gathered | None = None
+        self._unanswered: list[tuple[ReplyTo, object]] = []
+        self._turn_end: asyncio.Handle | None = None
         # Answers that wait until the log is committed up to an offset, with the time that is their last.
         self._pending: deque[tuple[int, int, list[tuple[ReplyTo, object]]]] = deque()
         self._alarm: asyncio.TimerHandle | None = None
@@ -97,47 +108,114 @@ class ShardHost:
 
     def _carry_out(self, outcome: Outcome, now: Now) -> None:
         if not outcome.records:
-            self._answer_when_committed(outcome, self.partition.end_offset, now)
+            if self._unwritten is None:
+                self._answer_when_committed(outcome.answers, self.partition.end_offset, now)
+            else:
+                # It may tell of what is not written yet.
+                self._unanswered += outcome.answers
             return
+        end: int | None = None
         try:
-            end = self._write(outcome, now)
+            if not outcome.answers:
+                self._write_apart(outcome, now)
+            elif self._gathers or self._is_to_try():
+                self._gather(outcome, now)
+            else:
+                end = self._write_now(outcome, now)
         except TooLarge as error:
             logger.error("records refused partition=%s error=%s", self.partition.name, error)
             self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
             return
         except CannotWrite as error:
-            logger.warning("records not written partition=%s error=%s", self.partition.name, error)
-            self._lose(error.code, outcome)
+            self._not_written(error, outcome)
             return
         for record in outcome.records:
             self.shard.apply(record)
-        self._answer_when_committed(outcome, end, now)
+        if end is not None:
+            self._answer_when_committed(outcome.answers, end, now)
 
-    def _write(self, outcome: Outcome, now: Now) -> int:
+    # Writing
+
+    def _is_to_try(self) -> bool:
+        self._until_tried -= 1
+        self._gathers = self._until_tried == 0
+        return self._gathers
+
+    def _gathered(self, outcomes: int) -> None:
+        """Alone in its turn, a request is answered sooner if it is written at once."""
+        if outcomes > 1:
+            self._tried_after = TRIED_AFTER_MIN
+        else:
+            self._gathers = False
+            self._tried_after = self._until_tried = min(2 * self._tried_after, TRIED_AFTER_MAX)
+
+    def _write_now(self, outcome: Outcome, now: Now) -> int:
         partition = self.partition
-        end = partition.end_offset
-        built = batches(
-            outcome.records,
-            now_ms=now.ms,
-            bytes_max=partition.batch_bytes_max,
-            codec=partition.codec,
-            # What nobody waits for is housekeeping: what is not written now is found again by the next round.
-            together=bool(outcome.answers),
+        batch = one_batch(
+            outcome.records, now_ms=now.ms, bytes_max=partition.batch_bytes_max, codec=partition.codec
         )
-        for batch in built:
-            end = partition.append(batch, now.ms)
-        return end
+        return partition.append(batch, now.ms)
+
+    def _gather(self, outcome: Outcome, now: Now) -> None:
+        """Have it written when the turn ends. The records of one outcome are in one batch."""
+        if self._unwritten is None or not self._unwritten.add(outcome.records, now.ms):
+            self._write_gathered(now)
+            partition = self.partition
+            fresh = Gathered(bytes_max=partition.batch_bytes_max, codec=partition.codec)
+            fresh.add(outcome.records, now.ms)
+            self._unwritten = fresh
+        self._unanswered += outcome.answers
+        if self._turn_end is None:
+            self._turn_end = asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._turn_end = None
+        if self._unwritten is not None:
+            self._gathered(self._unwritten.outcomes)
+        try:
+            self._write_gathered(self.now())
+        except CannotWrite as error:
+            self._not_written(error, None)
+            return
+        except Exception:
+            logger.exception("records not written partition=%s", self.partition.name)
+            self._lose(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
+        self.committed()
+        self._set_alarm()
+
+    def _write_gathered(self, now: Now) -> None:
+        """Nobody is answered within this call: who is may ask again at once, and a decision is under way."""
+        gathered, self._unwritten = self._unwritten, None
+        if gathered is None:
+            return
+        end = self.partition.append(gathered.build(), now.ms)
+        answers, self._unanswered = self._unanswered, []
+        self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
+
+    def _write_apart(self, outcome: Outcome, now: Now) -> None:
+        """What nobody waits for is housekeeping: what is not written now is found again by the next round."""
+        self._write_gathered(now)
+        partition = self.partition
+        for batch in batches(
+            outcome.records, now_ms=now.ms, bytes_max=partition.batch_bytes_max, codec=partition.codec
+        ):
+            partition.append(batch, now.ms)
+
+    def _not_written(self, error: CannotWrite, outcome: Outcome | None) -> None:
+        logger.warning("records not written partition=%s error=%s", self.partition.name, error)
+        self._lose(error.code, outcome)
 
     # Answering
 
-    def _answer_when_committed(self, outcome: Outcome, end: int, now: Now) -> None:
-        if not outcome.answers:
+    def _answer_when_committed(self, answers: list[tuple[ReplyTo, object]], end: int, now: Now) -> None:
+        if not answers:
             return
         if not self._pending and self.partition.committed_offset >= end:
-            for to, answer in outcome.answers:
+            for to, answer in answers:
                 cast(Reply, to).give(answer)
             return
-        self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), outcome.answers))
+        self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
 
     def committed(self) -> None:
         """More of the log may be committed."""
@@ -199,8 +277,13 @@ class ShardHost:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+        if self._turn_end is not None:
+            self._turn_end.cancel()
+            self._turn_end = None
+        self.committed()
         pending, self._pending = self._pending, deque()
-        for _, _, answers in pending:
+        unanswered, self._unanswered, self._unwritten = self._unanswered, [], None
+        for answers in (*(answers for _, _, answers in pending), unanswered):
             for to, _ in answers:
                 cast(Reply, to).refuse(code)
         if was_active:

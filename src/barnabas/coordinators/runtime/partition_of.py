@@ -1,5 +1,6 @@
 """Which partition of an internal topic a name belongs to: Java's hash of the text, as in Kafka. Pure."""
 
+from functools import lru_cache
 from typing import Final
 
 _MASK: Final = 0xFFFFFFFF
@@ -10,6 +11,8 @@ def partition_of(name: str, partitions: int) -> int:
     return abs_hash(name) % partitions
 
 
+# A group is asked for again and again.
+@lru_cache(maxsize=4096)
 def abs_hash(name: str) -> int:
     """The absolute value of String.hashCode(); the one that has none in 32 bits counts as zero."""
     value = 0

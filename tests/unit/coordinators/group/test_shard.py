@@ -10,7 +10,7 @@ from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.outcome import Caller
 from barnabas.coordinators.group.shard import GroupShard, groups_of
-from barnabas.coordinators.runtime.writing import batches
+from barnabas.coordinators.runtime.writing import one_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import MemberIdentity
 from barnabas.protocol.messages.group_offsets import (
@@ -47,7 +47,7 @@ class DoorStory(MixedStory):
         return {one.name: one.partitions[0].committed_offset for one in found.topics}
 
     def log(self) -> list[bytes]:
-        return batches(self.stage.records, now_ms=0, bytes_max=1 << 20, codec=Codec.NONE, together=True)
+        return [one_batch(self.stage.records, now_ms=0, bytes_max=1 << 20, codec=Codec.NONE)]
 
     def kind(self) -> type | None:
         group = self.ground.groups.get("g")
@@ -247,7 +247,7 @@ def test_a_record_of_a_kind_that_a_later_release_writes_is_left_alone(
 
     story = DoorStory()
     story.commits(7)
-    (batch,) = batches([Later()], now_ms=0, bytes_max=1_000, codec=Codec.NONE, together=True)
+    batch = one_batch([Later()], now_ms=0, bytes_max=1_000, codec=Codec.NONE)
 
     shard = DoorStory().shard
     shard.replay(batch)

@@ -13,7 +13,7 @@ from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.outcome import Caller, Now, Outcome
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.host import ShardHost, State
+from barnabas.coordinators.runtime.host import TRIED_AFTER_MIN, ShardHost, State
 from barnabas.coordinators.runtime.reply import Reply
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol.error_codes import ErrorCode
@@ -238,6 +238,123 @@ def test_housekeeping_takes_as_many_batches_as_it_needs() -> None:
         assert desk.host.state is State.ACTIVE
 
     told(story, batch_bytes_max=500)
+
+
+# Many who ask at once
+
+
+async def busy(desk: Desk) -> list[Reply]:
+    """As many commits within a turn as it takes until they are gathered; those that are not written yet."""
+    for number in range(TRIED_AFTER_MIN - 1):
+        assert desk.commits(number).is_given
+    return [desk.commits(100), desk.commits(101), desk.commits(102)]
+
+
+def test_what_comes_within_a_turn_is_one_batch_when_the_shard_is_busy() -> None:
+    async def story(desk: Desk) -> None:
+        waiting = await busy(desk)
+        assert [one.is_given for one in waiting] == [False] * 3
+        written = len(desk.partition.batches)
+
+        await asyncio.sleep(0)
+
+        assert all(isinstance(one.answer, OffsetCommitResponse) for one in waiting)
+        assert [len(decode_batch(batch)) for batch in desk.partition.batches[written:]] == [3]
+        # It goes on like that, until somebody is alone in a turn.
+        alone = desk.commits(103)
+        assert not alone.is_given
+        await asyncio.sleep(0)
+        assert alone.is_given
+        assert desk.commits(104).is_given
+
+    told(story)
+
+
+def test_who_asks_while_records_are_gathered_is_answered_after_they_are_written() -> None:
+    async def story(desk: Desk) -> None:
+        await busy(desk)
+        reader = desk.beats()
+        assert not reader.is_given
+        await asyncio.sleep(0)
+        assert reader.is_given
+
+    told(story)
+
+
+def test_what_no_batch_has_room_for_goes_to_the_next_in_its_order() -> None:
+    async def story(desk: Desk) -> None:
+        waiting = await busy(desk)
+        waiting += [desk.commits(200 + number, topic=f"t-{number}", partitions=3) for number in range(4)]
+        assert not any(one.is_given for one in waiting)
+
+        await asyncio.sleep(0)
+
+        assert all(one.is_given for one in waiting)
+        counts = [len(decode_batch(batch)) for batch in desk.partition.batches]
+        assert sum(counts) == TRIED_AFTER_MIN - 1 + 3 + 12
+        assert all(len(batch) <= 700 for batch in desk.partition.batches)
+        assert counts[TRIED_AFTER_MIN - 1 :] == [12, 3], "a decision is never in two batches"
+
+    told(story, batch_bytes_max=700)
+
+
+def test_housekeeping_comes_after_what_was_decided_before_it() -> None:
+    async def story(desk: Desk) -> None:
+        waiting = await busy(desk)
+        desk.host.take_image(EMPTY_IMAGE, changed=frozenset(), deleted=frozenset({"orders"}))
+        assert desk.shard.offsets.count == 0
+
+        await asyncio.sleep(0)
+
+        assert all(one.is_given for one in waiting)
+        assert [one.value is None for one in decode_batch(desk.partition.batches[-1])] == [True]
+
+    told(story)
+
+
+def test_a_write_at_the_end_of_a_turn_that_fails_tells_all_who_wait_for_it_and_costs_the_shard() -> None:
+    async def story(desk: Desk) -> None:
+        waiting = [*await busy(desk), desk.beats()]
+        written = len(desk.partition.batches)
+        desk.partition.refusal = ErrorCode.NOT_COORDINATOR
+
+        await asyncio.sleep(0)
+
+        assert [one.answer for one in waiting] == [ErrorCode.NOT_COORDINATOR] * 4
+        assert len(desk.partition.batches) == written
+        assert desk.lost == [desk.host]
+
+    told(story)
+
+
+def test_what_is_not_written_when_the_shard_is_given_up_is_refused_and_never_written() -> None:
+    async def story(desk: Desk) -> None:
+        waiting = await busy(desk)
+        written = len(desk.partition.batches)
+
+        desk.host.close()
+        await asyncio.sleep(0)
+
+        assert [one.answer for one in waiting] == [ErrorCode.NOT_COORDINATOR] * 3
+        assert len(desk.partition.batches) == written
+
+    told(story)
+
+
+def test_who_is_answered_may_ask_again_within_the_answer() -> None:
+    async def story(desk: Desk) -> None:
+        waiting = await busy(desk)
+        again: list[Reply] = []
+        for one in waiting:
+            one.then_call(lambda _: again.append(desk.commits(300)))
+
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+        assert [one.is_given for one in again] == [True] * 3
+        assert sum(len(decode_batch(batch)) for batch in desk.partition.batches) == TRIED_AFTER_MIN - 1 + 6
+
+    told(story)
 
 
 # Time
