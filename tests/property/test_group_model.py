@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.coordinators.group.outcome import Caller
+from barnabas.coordinators.decision.outcome import Caller
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import LeaveGroupRequest, MemberIdentity

@@ -288,7 +288,7 @@ async def test_a_disk_that_fails_while_groups_are_loaded_from_it_costs_no_more_t
     world.disk.fail("/b", {"read"}, count=ALWAYS, errno=errno.EIO)
 
     # As after an election.
-    coordinator.lead(lost, coordinator.hosts[lost].partition)
+    coordinator.shards.lead(lost, coordinator.shards.hosts[lost].partition)
     await until(lambda: failing.offline is not None)
 
     assert await committed(client, groups[1 - lost], "orders") == 7

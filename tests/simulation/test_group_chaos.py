@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.outcome import Caller
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Caller
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage

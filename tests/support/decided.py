@@ -48,7 +48,7 @@ from barnabas.replication.replicas import Replicas
 from barnabas.server.api import Api, Context
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.groups import Groups
-from barnabas.server.offsets_topic import OffsetsTopic
+from barnabas.server.internal_topic import InternalTopic, offsets_topic
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
@@ -145,7 +145,7 @@ class Decided:
                 replicas=replicas,
                 image=self.channel.controller.image,
             ),
-            offsets_topic=OffsetsTopic(self.channel.call, settings, tasks),
+            offsets_topic=InternalTopic(self.channel.call, settings, tasks, offsets_topic),
             image=self.channel.controller.image,
         )
         self.ctx = Context(self.services, listener=listener, client_address="10.0.0.1")

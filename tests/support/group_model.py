@@ -12,8 +12,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.writing import batches

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import AWAY, MemberState
 from barnabas.coordinators.group.ground import Group
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.group.timers import TimerKey
 from barnabas.metadata.image import TopicImage
 from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
 from barnabas.protocol.stored.framing import CONSUMER_OFFSETS, decode_versioned

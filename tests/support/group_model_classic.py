@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from barnabas.coordinators.decision.outcome import Caller
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
-from barnabas.coordinators.group.outcome import Caller
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,

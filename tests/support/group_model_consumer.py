@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.outcome import Caller
+from barnabas.coordinators.decision.outcome import Caller
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.coordinators.runtime.partition_of import partition_of as hash_of
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo, StoredRecord
+from barnabas.coordinators.decision.timers import TimerKey, Timers
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Caller, GroupRecord, Now, Outcome, Record, ReplyTo
 from barnabas.coordinators.group.settings import GroupSettings
-from barnabas.coordinators.group.timers import TimerKey, Timers
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,
@@ -146,7 +146,7 @@ class Story:
         return beside
 
     def _apply(self, record: Record) -> None:
-        assert isinstance(record, GroupRecord)
+        assert isinstance(record, StoredRecord)
         self.classic.apply(record.key, record.value)  # type: ignore[arg-type]
 
     # What there is

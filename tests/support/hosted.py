@@ -22,7 +22,7 @@ from barnabas.replication.replicas import Replicas
 from barnabas.server.api import Api, Context
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.groups import Groups
-from barnabas.server.offsets_topic import OffsetsTopic
+from barnabas.server.internal_topic import InternalTopic, offsets_topic
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
@@ -120,7 +120,7 @@ class Hosted:
                 replicas=self.replicas,
                 image=image,
             ),
-            offsets_topic=OffsetsTopic(_asking(channel), settings, tasks),
+            offsets_topic=InternalTopic(_asking(channel), settings, tasks, offsets_topic),
             image=image,
         )
         self.ctx = Context(self.services, listener="PLAINTEXT", client_address="10.0.0.1")

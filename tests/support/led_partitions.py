@@ -1,6 +1,6 @@
 """A partition behind the port of coordinators/runtime: in memory, and it can be told to fail."""
 
-from barnabas.coordinators.runtime.ports import CannotWrite
+from barnabas.coordinators.runtime.ports import CannotWrite, RefusedByLog
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import Codec
@@ -19,6 +19,8 @@ class MemoryPartition:
         # Followers that do not fetch: nothing more is committed.
         self.is_stuck = False
         self.refusal: ErrorCode | None = None
+        # What belongs to a producer's transaction is refused, and the log is well.
+        self.refused_by_log: ErrorCode | None = None
 
     def append(self, batch: bytes, now_ms: int) -> int:
         if self.refusal is not None:
@@ -28,6 +30,11 @@ class MemoryPartition:
         if not self.is_stuck:
             self.committed_offset = self.end_offset
         return self.end_offset
+
+    def append_stamped(self, batch: bytes, now_ms: int, *, transaction_version: int) -> int:
+        if self.refused_by_log is not None:
+            raise RefusedByLog(self.refused_by_log, "told so")
+        return self.append(batch, now_ms)
 
     async def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
         """All of it in one go: batches are small here, and numbered from 0 by themselves."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from barnabas.coordinators.decision.outcome import Caller
 from barnabas.coordinators.group.classic.group import ClassicGroup
-from barnabas.coordinators.group.outcome import Caller
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (

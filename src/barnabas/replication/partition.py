@@ -18,6 +18,7 @@ from barnabas.replication.errors import (
 from barnabas.storage.files import Buffer
 from barnabas.storage.log import Appended, Log
 from barnabas.storage.overlap import append_produced
+from barnabas.storage.producers.table import Origin, Verification
 
 NO_EPOCH: Final = -1
 
@@ -97,15 +98,48 @@ class Partition:
 
     # Records
 
-    def append(self, data: Buffer, checksums: Checksums, now_ms: int) -> Appended:
-        """Append what a client sent. OSErrors go to the caller, who knows the directory."""
+    def append(
+        self,
+        data: Buffer,
+        checksums: Checksums,
+        now_ms: int,
+        verification: Verification | None = None,
+        must_verify: bool = False,
+    ) -> Appended:
+        """Append what a client sent. OSErrors go to the caller, who knows the directory.
+
+        The first batch of a transaction shows its `verification`, where it must.
+        """
+        appended = append_produced(
+            self.log,
+            data,
+            checksums,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            verification=verification,
+            must_verify=must_verify,
+        )
+        self._appended()
+        return appended
+
+    def append_of_coordinator(self, data: Buffer, now_ms: int, *, transaction_version: int = 0) -> Appended:
+        """Append what a coordinator says: offsets of a transaction, or the marker that ends it."""
+        appended = self.log.append_as_leader(
+            data,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=Origin.COORDINATOR,
+            transaction_version=transaction_version,
+        )
+        self._appended()
+        return appended
+
+    def _appended(self) -> None:
         log = self.log
-        appended = append_produced(log, data, checksums, leader_epoch=self.leader_epoch, now_ms=now_ms)
         if self._is_alone():
             log.advance_high_watermark(log.end_offset)
             if self.waiters:
                 self.changed()
-        return appended
 
     def changed(self) -> None:
         """Tell everybody who waits: there is more to read, or a different leader, or an end."""

@@ -28,10 +28,10 @@ from barnabas.server.groups import Groups
 from barnabas.server.handlers.controller import APIS as CONTROLLER_APIS
 from barnabas.server.handlers.table import APIS
 from barnabas.server.image_follower import ImageFollower
+from barnabas.server.internal_topic import InternalTopic, offsets_topic
 from barnabas.server.lifecycle import Lifecycle
 from barnabas.server.network.listener import Listener
 from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
-from barnabas.server.offsets_topic import OffsetsTopic
 from barnabas.server.ports import Ports
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.releases import check_served
@@ -206,7 +206,7 @@ class Broker:
                 replicas=self.replicas,
                 image=self._follower.image,
             ),
-            offsets_topic=OffsetsTopic(self.controller.call, self.settings, self._tasks),
+            offsets_topic=InternalTopic(self.controller.call, self.settings, self._tasks, offsets_topic),
             image=self._follower.image,
         )
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo
+from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.reply import Reply
 from barnabas.protocol.error_codes import ErrorCode
@@ -37,7 +37,7 @@ def ask_group(
     """
     try:
         host = ctx.broker.groups.host_of(group_id)
-    except GroupError as error:
+    except Refused as error:
         return refuse(error.code)
     reply = Reply(refuse)
     shard = host.shard

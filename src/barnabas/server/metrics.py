@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from barnabas.coordinators.runtime.host import ShardHost, State
+from barnabas.coordinators.runtime.group_coordinator import GroupHost
+from barnabas.coordinators.runtime.host import State
 from barnabas.replication.partition import Partition
 from barnabas.server.exposition import Dialect, Kind, Metric, Sample, end, histogram, labelled, render
 from barnabas.server.metrics_sources import Scrape, Space
@@ -77,8 +78,8 @@ def _space(read: Callable[[Space], int]) -> Read:
     return lambda scrape: [Sample(labelled(path=path), read(one)) for path, one in scrape.space.items()]
 
 
-def _hosts(scrape: Scrape) -> list[ShardHost]:
-    return list(scrape.sources.groups.coordinator.hosts.values())
+def _hosts(scrape: Scrape) -> list[GroupHost]:
+    return list(scrape.sources.groups.coordinator.shards.hosts.values())
 
 
 def _groups(scrape: Scrape) -> Iterable[Sample]:

@@ -14,7 +14,7 @@ from barnabas.replication.replicas import Replicas
 from barnabas.server.auto_topics import AutoTopics
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.groups import Groups
-from barnabas.server.offsets_topic import OffsetsTopic
+from barnabas.server.internal_topic import InternalTopic
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.topic_rows import TopicRows
@@ -47,7 +47,7 @@ class Services:
     sessions: FetchSessions
     producer_ids: ProducerIds
     groups: Groups
-    offsets_topic: OffsetsTopic
+    offsets_topic: InternalTopic
     image: MetadataImage
     # What Metadata remembers from one request to the next.
     topic_rows: TopicRows = field(default_factory=TopicRows)

@@ -25,7 +25,7 @@ from barnabas.storage.files import Buffer, FileRange, FileSystem, NotCached
 from barnabas.storage.intake import Rules, take_produced, take_written
 from barnabas.storage.names import LOG, SNAPSHOT, file_name
 from barnabas.storage.producers.snapshot import write_snapshot
-from barnabas.storage.producers.table import Origin, Producers
+from barnabas.storage.producers.table import Origin, Producers, Verification
 from barnabas.storage.segment.aborted import AbortedIndex
 from barnabas.storage.segment.batch import Batch
 from barnabas.storage.segment.marker import Marker, complete_transaction, read_marker
@@ -189,17 +189,26 @@ class Log:
     # Append
 
     def append_as_leader(
-        self, data: Buffer, *, leader_epoch: i64, now_ms: i64, origin: Origin = Origin.CLIENT
+        self,
+        data: Buffer,
+        *,
+        leader_epoch: i64,
+        now_ms: i64,
+        origin: Origin = Origin.CLIENT,
+        verification: Verification | None = None,
+        must_verify: bool = False,
+        transaction_version: i64 = 0,
     ) -> Appended:
         """Check, stamp and write what a producer sent, or what a coordinator or the quorum's leader says.
 
         A client sends one batch. The others may write several at once; the answer spans all of them. If one
-        of several cannot be written, those before it are in the log.
+        of several cannot be written, those before it are in the log. `verification` is what a transaction's
+        first batch has to show where it `must_verify`, `transaction_version` is that of a marker.
         """
         self.check_open()
         if origin == Origin.CLIENT:
             batch = take_produced(data, self.rules, now_ms)
-            return self._append_one(data, batch, leader_epoch, now_ms, origin)
+            return self._append_one(data, batch, leader_epoch, now_ms, origin, verification, must_verify)
         batches = []
         at: i64 = 0
         while at < len(data):
@@ -209,11 +218,21 @@ class Log:
         first = self.end_offset
         for batch in batches:
             part = memoryview(data)[batch.at : batch.at + batch.size]
-            self._append_one(part, batch, leader_epoch, now_ms, origin)
+            self._append_one(
+                part, batch, leader_epoch, now_ms, origin, verification, must_verify, transaction_version
+            )
         return Appended(first, self.end_offset - 1)
 
     def _append_one(
-        self, data: Buffer, batch: Batch, leader_epoch: i64, now_ms: i64, origin: Origin
+        self,
+        data: Buffer,
+        batch: Batch,
+        leader_epoch: i64,
+        now_ms: i64,
+        origin: Origin,
+        verification: Verification | None,
+        must_verify: bool,
+        transaction_version: i64 = 0,
     ) -> Appended:
         marker: Marker | None = None
         if batch.producer_id >= 0:
@@ -221,10 +240,14 @@ class Log:
                 marker = read_marker(data)
                 if marker is not None:
                     self.producers.check_marker(
-                        batch.producer_id, batch.producer_epoch, marker.coordinator_epoch, origin
+                        batch.producer_id,
+                        batch.producer_epoch,
+                        marker.coordinator_epoch,
+                        origin,
+                        transaction_version,
                     )
             else:
-                duplicate = self.producers.check_batch(batch, origin)
+                duplicate = self.producers.check_batch(batch, origin, verification, must_verify)
                 if duplicate is not None:
                     return Appended(duplicate.base_offset, duplicate.last_offset, duplicate.timestamp, True)
         base = self.end_offset

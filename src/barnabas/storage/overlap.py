@@ -13,7 +13,7 @@ from barnabas.base.checksum import Checksums
 from barnabas.storage.files import Buffer
 from barnabas.storage.intake import covered, explain, take_produced
 from barnabas.storage.log import PREFIX, PREFIX_SIZE, Appended, Log
-from barnabas.storage.producers.table import Duplicate, Origin
+from barnabas.storage.producers.table import Duplicate, Origin, Verification
 from barnabas.storage.segment.batch import Batch
 from barnabas.storage.segment.segment import Segment
 
@@ -22,17 +22,30 @@ OVERLAP_BYTES: Final = 256 * 1024
 
 
 def append_produced(
-    log: Log, data: Buffer, checksums: Checksums, *, leader_epoch: i64, now_ms: i64
+    log: Log,
+    data: Buffer,
+    checksums: Checksums,
+    *,
+    leader_epoch: i64,
+    now_ms: i64,
+    verification: Verification | None = None,
+    must_verify: bool = False,
 ) -> Appended:
     """Append what a client sent, the one way or the other."""
     if len(data) < OVERLAP_BYTES or log.rules.log_append_time:
-        return log.append_as_leader(data, leader_epoch=leader_epoch, now_ms=now_ms)
+        return log.append_as_leader(
+            data,
+            leader_epoch=leader_epoch,
+            now_ms=now_ms,
+            verification=verification,
+            must_verify=must_verify,
+        )
     log.check_open()
     attempt = _Attempt()
     refused: BaseException | None = None
     checksums.begin(covered(data, len(data)))
     try:
-        attempt.write(log, data, leader_epoch, now_ms)
+        attempt.write(log, data, leader_epoch, now_ms, verification, must_verify)
     except BaseException as error:
         # Raised below: a begin() must have its end(), and damage must be told before what it may have caused.
         refused = error
@@ -55,11 +68,19 @@ class _Attempt:
         self.segment: Segment | None = None
         self.duplicate: Duplicate | None = None
 
-    def write(self, log: Log, data: Buffer, leader_epoch: i64, now_ms: i64) -> None:
+    def write(
+        self,
+        log: Log,
+        data: Buffer,
+        leader_epoch: i64,
+        now_ms: i64,
+        verification: Verification | None,
+        must_verify: bool,
+    ) -> None:
         batch = take_produced(data, log.rules, now_ms, crc_follows=True)
         self.batch = batch
         if batch.producer_id >= 0:
-            self.duplicate = log.producers.check_batch(batch, Origin.CLIENT)
+            self.duplicate = log.producers.check_batch(batch, Origin.CLIENT, verification, must_verify)
             if self.duplicate is not None:
                 return
         base = log.end_offset

@@ -1,13 +1,7 @@
-"""Why a group refuses something: the code that Kafka gives, and the facts."""
+"""Why a group refuses something."""
 
-from barnabas.base.errors import BarnabasError
-from barnabas.protocol.error_codes import ErrorCode
+from barnabas.coordinators.decision.errors import Refused
 
 
-class GroupError(BarnabasError):
-    """Raised by guards, before anything has changed; each API says it in its own answer."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+class GroupError(Refused):
+    """The code that Kafka gives, and the facts."""

@@ -4,9 +4,9 @@ from random import Random
 from typing import Final, Protocol
 
 from barnabas.base.ids import Uuid, format_uuid
-from barnabas.coordinators.group.outcome import Record
+from barnabas.coordinators.decision.outcome import Record
+from barnabas.coordinators.decision.timers import Timers
 from barnabas.coordinators.group.settings import GroupSettings
-from barnabas.coordinators.group.timers import Timers
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 
 CLASSIC: Final = "classic"

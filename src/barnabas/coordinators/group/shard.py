@@ -8,6 +8,8 @@ import logging
 from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo, StoredRecord
+from barnabas.coordinators.decision.timers import TimerKey, Timers
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
@@ -16,8 +18,6 @@ from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC, CONSUMER, Ground, Group
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.offsets.record import OffsetRecord
-from barnabas.coordinators.group.outcome import Caller, GroupRecord, Now, Outcome, Record, ReplyTo
-from barnabas.coordinators.group.timers import TimerKey
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
@@ -59,6 +59,14 @@ class GroupShard:
         self.classic: Final = ClassicGroups(ground)
         self.consumer: Final = ConsumerGroups(ground, self.classic)
         self.offsets: Final = Offsets(ground, self.classic.new)
+
+    @property
+    def timers(self) -> Timers:
+        return self.ground.timers
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self.ground.groups)
 
     # The classic protocol
 
@@ -216,7 +224,7 @@ class GroupShard:
         if isinstance(record, OffsetRecord):
             self.offsets.apply(record)
         else:
-            assert isinstance(record, GroupRecord), f"a record that nobody knows: {record!r}"
+            assert isinstance(record, StoredRecord), f"a record that nobody knows: {record!r}"
             self._apply(record.key, record.value)
 
     def _apply(self, key: object, value: object | None) -> None:

@@ -9,18 +9,23 @@ told, and the coordinator loads it again if the partition is still ours.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from enum import Enum
-from typing import Final, cast
+from typing import Final, Generic, cast
 
 from barnabas.base.clock import Clock
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
-from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.ports import CannotWrite, LedPartition
+from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, ReplyTo
+from barnabas.coordinators.runtime.ports import AnyShard, CannotWrite, LedPartition, RefusedByLog
 from barnabas.coordinators.runtime.reply import Reply
-from barnabas.coordinators.runtime.writing import Gathered, TooLarge, batches, one_batch
-from barnabas.metadata.image import MetadataImage
+from barnabas.coordinators.runtime.writing import (
+    Gathered,
+    TooLarge,
+    batches,
+    marker_batch,
+    one_batch,
+    stamped_batch,
+)
 from barnabas.protocol.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -36,17 +41,17 @@ class State(Enum):
     LOST = "lost"
 
 
-class ShardHost:
+class ShardHost(Generic[AnyShard]):
     """`on_lost` is called once, when the shard cannot go on; not when it is given up by close()."""
 
     def __init__(
         self,
         partition: LedPartition,
-        shard: GroupShard,
+        shard: AnyShard,
         clock: Clock,
         *,
         commit_timeout_ms: Callable[[], int],
-        on_lost: Callable[["ShardHost"], None],
+        on_lost: Callable[["ShardHost[AnyShard]"], None],
     ) -> None:
         self.partition: Final = partition
         self.shard: Final = shard
@@ -72,16 +77,16 @@ class ShardHost:
         """Everything has been replayed."""
         assert self.state is State.LOADING
         self.state = State.ACTIVE
-        self._do_for_nobody(self.shard.loaded)
+        self.do_for_nobody(self.shard.loaded)
 
     # At work
 
     def check(self) -> None:
-        """GroupError if it cannot be asked now."""
+        """Refused if it cannot be asked now."""
         if self.state is State.LOADING:
-            raise GroupError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.partition.name} is being loaded")
+            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.partition.name} is being loaded")
         if self.state is State.LOST:
-            raise GroupError(ErrorCode.NOT_COORDINATOR, f"{self.partition.name} is not here")
+            raise Refused(ErrorCode.NOT_COORDINATOR, f"{self.partition.name} is not here")
 
     def do(self, act: Callable[[Now], Outcome]) -> None:
         """Let the core decide, and carry it out. A mistake of ours costs the shard, and is seen."""
@@ -96,10 +101,7 @@ class ShardHost:
             raise
         self._set_alarm()
 
-    def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> None:
-        self._do_for_nobody(lambda _: self.shard.take_image(image, changed=changed, deleted=deleted))
-
-    def _do_for_nobody(self, act: Callable[[Now], Outcome]) -> None:
+    def do_for_nobody(self, act: Callable[[Now], Outcome]) -> None:
         """What no client asked for. A mistake of ours costs this shard, and not the broker that calls."""
         try:
             self.do(act)
@@ -116,12 +118,18 @@ class ShardHost:
             return
         end: int | None = None
         try:
-            if not outcome.answers:
+            if outcome.stamp is not None:
+                end = self._write_stamped(outcome, outcome.stamp, now)
+            elif not outcome.answers:
                 self._write_apart(outcome, now)
             elif self._gathers or self._is_to_try():
                 self._gather(outcome, now)
             else:
                 end = self._write_now(outcome, now)
+        except RefusedByLog as error:
+            for to, _ in outcome.answers:
+                cast(Reply, to).refuse(error.code)
+            return
         except TooLarge as error:
             logger.error("records refused partition=%s error=%s", self.partition.name, error)
             self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
@@ -193,6 +201,22 @@ class ShardHost:
         answers, self._unanswered = self._unanswered, []
         self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
 
+    def _write_stamped(self, outcome: Outcome, stamp: InTransaction | EndMarker, now: Now) -> int:
+        self._write_gathered(now)
+        partition = self.partition
+        if isinstance(stamp, EndMarker):
+            batch, version = marker_batch(stamp, now_ms=now.ms), stamp.transaction_version
+        else:
+            version = 0
+            batch = stamped_batch(
+                outcome.records,
+                stamp,
+                now_ms=now.ms,
+                bytes_max=partition.batch_bytes_max,
+                codec=partition.codec,
+            )
+        return partition.append_stamped(batch, now.ms, transaction_version=version)
+
     def _write_apart(self, outcome: Outcome, now: Now) -> None:
         """What nobody waits for is housekeeping: what is not written now is found again by the next round."""
         self._write_gathered(now)
@@ -238,7 +262,7 @@ class ShardHost:
         """One alarm for the earliest of everything that has a time."""
         if self.state is not State.ACTIVE:
             return
-        due_ms = self.shard.ground.timers.next_ms()
+        due_ms = self.shard.timers.next_ms()
         if self._pending and (due_ms is None or self._pending[0][1] < due_ms):
             due_ms = self._pending[0][1]
         if due_ms is None or (self._alarm is not None and self._alarm_ms <= due_ms):
@@ -253,7 +277,7 @@ class ShardHost:
         self._alarm = None
         now = self.now()
         self._time_out(now)
-        for key in self.shard.ground.timers.due(now.tick_ms):
+        for key in self.shard.timers.due(now.tick_ms):
             if self.state is not State.ACTIVE:
                 return
             outcome: Outcome | None = None

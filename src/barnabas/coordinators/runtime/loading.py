@@ -7,8 +7,7 @@ from typing import Final
 from barnabas.base.clock import Clock
 from barnabas.base.crc32c import crc32c
 from barnabas.base.executor import Executor
-from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.ports import LedPartition
+from barnabas.coordinators.runtime.ports import LedPartition, Shard
 from barnabas.records.errors import CorruptBatch
 from barnabas.records.header import ATTRIBUTES_AT, BASE_OFFSET_AT, BATCH_LENGTH_AT, CRC_AT, LENGTH_EXCLUDES
 
@@ -16,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 async def load(
-    partition: LedPartition, shard: GroupShard, executor: Executor, clock: Clock, *, bytes_at_once: int
+    partition: LedPartition, shard: Shard, executor: Executor, clock: Clock, *, bytes_at_once: int
 ) -> None:
     """Replay everything that is in the log. BarnabasError if it cannot be read."""
     began_ms = clock.monotonic_ms()
@@ -31,9 +30,9 @@ async def load(
         await executor.run(partial(_replay, shard, data))
         offset = offset_after
     logger.info(
-        "groups loaded partition=%s groups=%d bytes=%d ms=%d",
+        "shard loaded partition=%s count=%d bytes=%d ms=%d",
         partition.name,
-        len(shard.ground.groups),
+        len(shard),
         total,
         clock.monotonic_ms() - began_ms,
     )
@@ -42,7 +41,7 @@ async def load(
 _LENGTH_SIZE: Final = 4
 
 
-def _replay(shard: GroupShard, data: bytes) -> None:
+def _replay(shard: Shard, data: bytes) -> None:
     at = 0
     while at < len(data):
         length_at = at + BATCH_LENGTH_AT

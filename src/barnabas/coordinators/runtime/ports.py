@@ -1,14 +1,52 @@
-"""What a shard's shell is given: the partition that is its log."""
+"""What the shell is given: shards that decide, and the partitions that are their logs."""
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from barnabas.base.errors import BarnabasError
+from barnabas.coordinators.decision.outcome import Now, Outcome, Record
+from barnabas.coordinators.decision.timers import TimerKey, Timers
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import Codec
 
 
+class Shard(Protocol):
+    """The state that one partition tells of. Only apply() and replay() change what a record tells of."""
+
+    @property
+    def timers(self) -> Timers: ...
+
+    def __len__(self) -> int:
+        """How many it keeps of what it keeps: groups, transactional ids."""
+
+    def replay(self, batch: bytes) -> None:
+        """Take a batch of the log, while loading. Malformed if it is not one of ours."""
+
+    def loaded(self, now: Now) -> Outcome:
+        """All batches have been replayed."""
+
+    def apply(self, record: Record) -> None:
+        """A record of an Outcome is in the log."""
+
+    def expire(self, key: TimerKey, now: Now) -> Outcome:
+        """The time of a key has come."""
+
+    def abandon(self, code: ErrorCode) -> Outcome:
+        """The shard goes away. Everybody who waits is told, nothing is written."""
+
+
+AnyShard = TypeVar("AnyShard", bound=Shard)
+
+
 class CannotWrite(BarnabasError):
     """The log took nothing, or may not be the one that counts any more. What the waiting are to be told."""
+
+    def __init__(self, code: ErrorCode, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class RefusedByLog(BarnabasError):
+    """The log does not take what a producer's transaction brings: a stale epoch, a replaced coordinator."""
 
     def __init__(self, code: ErrorCode, why: str) -> None:
         super().__init__(why)
@@ -41,6 +79,12 @@ class LedPartition(Protocol):
 
     def append(self, batch: bytes, now_ms: int) -> int:
         """Append one batch, and return the offset after it. CannotWrite if that is not possible."""
+
+    def append_stamped(self, batch: bytes, now_ms: int, *, transaction_version: int) -> int:
+        """Append a batch of a producer's transaction, or the marker that ends it.
+
+        RefusedByLog if it must not be there, CannotWrite as with append().
+        """
 
     async def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
         """Batches from that offset on, the first in any case; none at the end."""

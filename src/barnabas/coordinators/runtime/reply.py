@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from barnabas.coordinators.group.outcome import ReplyTo
+from barnabas.coordinators.decision.outcome import ReplyTo
 from barnabas.protocol.error_codes import ErrorCode
 
 _NOT_YET = object()

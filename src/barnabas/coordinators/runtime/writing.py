@@ -4,10 +4,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
-from barnabas.coordinators.group.outcome import Record
+from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Record
+from barnabas.protocol.schema.codec import encode
+from barnabas.protocol.stored.control import EndTxnMarker
 from barnabas.records.builder import BatchBuilder
-from barnabas.records.header import Codec
+from barnabas.records.control import ControlType, build_control_batch
+from barnabas.records.header import NO_LEADER_EPOCH, Codec
 
+# Of the value of a marker.
+_VERSION: Final = b"\0\0"
 # Of a record, at most, besides its key and its value: lengths, attributes, time, offset, count of headers.
 _FRAME_BYTES_MAX: Final = 36
 
@@ -53,6 +58,37 @@ def one_batch(records: Sequence[Record], *, now_ms: int, bytes_max: int, codec: 
     batch = Gathered(bytes_max=bytes_max, codec=codec)
     batch.add(records, now_ms)
     return batch.build()
+
+
+def stamped_batch(
+    records: Sequence[Record], stamp: InTransaction, *, now_ms: int, bytes_max: int, codec: Codec
+) -> bytes:
+    """All of them in one batch of a transaction. TooLarge if there is no way."""
+    builder = BatchBuilder(
+        max_bytes=bytes_max,
+        codec=codec,
+        producer_id=stamp.producer_id,
+        producer_epoch=stamp.producer_epoch,
+        transactional=True,
+    )
+    for record in records:
+        key, value = record.encoded()
+        if not builder.append(now_ms, key, value):
+            raise TooLarge(f"records of a transaction are more than {bytes_max} bytes")
+    _check_size(builder, bytes_max)
+    return builder.build()
+
+
+def marker_batch(marker: EndMarker, *, now_ms: int) -> bytes:
+    """The control batch that ends a transaction."""
+    return build_control_batch(
+        ControlType.COMMIT if marker.commit else ControlType.ABORT,
+        _VERSION + encode(EndTxnMarker(coordinator_epoch=marker.coordinator_epoch), 0),
+        timestamp=now_ms,
+        leader_epoch=NO_LEADER_EPOCH,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+    )
 
 
 def batches(records: Iterable[Record], *, now_ms: int, bytes_max: int, codec: Codec) -> list[bytes]:

@@ -8,7 +8,7 @@ v1 key_type; v4 several keys at once; v6 share groups.
 
 from typing import Final
 
-from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.coordinators.runtime.partition_of import partition_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode

@@ -9,8 +9,8 @@ types. ConsumerGroupDescribe v1 member_type.
 
 from functools import partial
 
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.group.shard import GroupShard, groups_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -98,8 +98,8 @@ def _consumer_not_described(group_id: str, code: ErrorCode) -> DescribedConsumer
 def list_groups(ctx: Context, request: Request) -> Answer:
     body: ListGroupsRequest = request.body
     try:
-        hosts = ctx.broker.groups.coordinator.active_hosts()
-    except GroupError as error:
+        hosts = ctx.broker.groups.coordinator.shards.active_hosts()
+    except Refused as error:
         return refuse_list(body, request.version, error.code)
     shards = [host.shard for host in hosts]
     return ListGroupsResponse(groups=groups_of(shards, body.states_filter, body.types_filter))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.metadata.image import MetadataImage, TopicImage
 from barnabas.protocol.api_keys import ApiKey

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.api_keys import ApiKey

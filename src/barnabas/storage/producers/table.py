@@ -94,7 +94,13 @@ class Producers:
             must_verify,
         )
 
-    def check_batch(self, batch: Batch, origin: Origin) -> Duplicate | None:
+    def check_batch(
+        self,
+        batch: Batch,
+        origin: Origin,
+        verification: Verification | None = None,
+        must_verify: bool = False,
+    ) -> Duplicate | None:
         """check() for a batch that is looked at already."""
         return self._check(
             batch.producer_id,
@@ -103,8 +109,8 @@ class Producers:
             batch.base_sequence,
             batch.last_delta,
             origin,
-            None,
-            False,
+            verification,
+            must_verify,
         )
 
     def _check(

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from barnabas.base.errors import Malformed
+from barnabas.coordinators.decision.outcome import Caller
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
-from barnabas.coordinators.group.outcome import Caller
 from barnabas.coordinators.group.shard import GroupShard, groups_of
 from barnabas.coordinators.runtime.writing import one_batch
 from barnabas.protocol.error_codes import ErrorCode

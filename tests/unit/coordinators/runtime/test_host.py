@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import pytest
 
+from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome
 from barnabas.coordinators.group.classic.group import ClassicGroup
-from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.host import TRIED_AFTER_MIN, ShardHost, State
 from barnabas.coordinators.runtime.reply import Reply
-from barnabas.metadata.image import EMPTY_IMAGE
+from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,
@@ -44,7 +44,7 @@ class Desk:
     def __init__(self, world: World, *, batch_bytes_max: int = 1 << 20) -> None:
         self.partition = MemoryPartition(batch_bytes_max=batch_bytes_max)
         self.shard = GroupShard(Ground(GroupSettings(initial_rebalance_delay_ms=0), Random(1)))
-        self.lost: list[ShardHost] = []
+        self.lost: list[ShardHost[GroupShard]] = []
         self.host = ShardHost(
             self.partition,
             self.shard,
@@ -93,6 +93,9 @@ class Desk:
         reply = Reply(lambda code: code)
         self.host.do(lambda now: self.shard.join(request, CALLER, reply, now))
         return reply
+
+    def takes_image(self, image: MetadataImage, *, changed: frozenset[str], deleted: frozenset[str]) -> None:
+        self.host.do_for_nobody(lambda _: self.shard.take_image(image, changed=changed, deleted=deleted))
 
     def commit_up_to(self, offset: int) -> None:
         self.partition.committed_offset = offset
@@ -185,7 +188,7 @@ def test_a_write_that_fails_tells_everybody_once_and_costs_the_shard() -> None:
         )
         assert uncommitted.answer is refused.answer is ErrorCode.NOT_COORDINATOR
         assert desk.lost == [desk.host]
-        with pytest.raises(GroupError) as error:
+        with pytest.raises(Refused) as error:
             desk.host.check()
         assert error.value.code is ErrorCode.NOT_COORDINATOR
 
@@ -229,7 +232,7 @@ def test_housekeeping_takes_as_many_batches_as_it_needs() -> None:
             desk.commits(number, topic=f"orders-{number}", partitions=5)
         before = len(desk.partition.batches)
 
-        desk.host.take_image(
+        desk.takes_image(
             EMPTY_IMAGE, changed=frozenset(), deleted=frozenset(f"orders-{n}" for n in range(10))
         )
 
@@ -301,7 +304,7 @@ def test_what_no_batch_has_room_for_goes_to_the_next_in_its_order() -> None:
 def test_housekeeping_comes_after_what_was_decided_before_it() -> None:
     async def story(desk: Desk) -> None:
         waiting = await busy(desk)
-        desk.host.take_image(EMPTY_IMAGE, changed=frozenset(), deleted=frozenset({"orders"}))
+        desk.takes_image(EMPTY_IMAGE, changed=frozenset(), deleted=frozenset({"orders"}))
         assert desk.shard.offsets.count == 0
 
         await asyncio.sleep(0)
@@ -485,7 +488,7 @@ def test_a_mistake_that_no_client_asked_for_costs_the_shard_and_not_its_caller(
     async def story(desk: Desk) -> None:
         desk.commits(7)
         # No image at all: whatever looks into it fails.
-        desk.host.take_image(cast(Any, None), changed=frozenset(), deleted=frozenset({"orders"}))
+        desk.takes_image(cast(Any, None), changed=frozenset(), deleted=frozenset({"orders"}))
 
         assert desk.lost == [desk.host]
 

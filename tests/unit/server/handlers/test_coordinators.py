@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.group_admin import (
@@ -29,9 +29,9 @@ def hosted(*groups: str) -> Hosted:
     """With these groups, empty."""
     made = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2}))
     coordinator = made.services.groups.coordinator
-    coordinator.lead(0, MemoryPartition())
+    coordinator.shards.lead(0, MemoryPartition())
     for group in groups:
-        coordinator.hosts[0].shard.classic.new(group)
+        coordinator.shards.hosts[0].shard.classic.new(group)
     return made
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -31,7 +31,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 def hosted() -> Hosted:
     """One topic of two partitions."""
     made = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2, "orders": [partition_image()] * 2}))
-    made.services.groups.coordinator.lead(0, MemoryPartition())
+    made.services.groups.coordinator.shards.lead(0, MemoryPartition())
     return made
 
 

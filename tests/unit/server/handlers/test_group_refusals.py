@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
@@ -88,7 +88,7 @@ def elsewhere(hosted: Hosted) -> None:
 def loading(hosted: Hosted) -> None:
     partition = MemoryPartition()
     partition.end_offset = 1
-    hosted.services.groups.coordinator.lead(0, partition)
+    hosted.services.groups.coordinator.shards.lead(0, partition)
 
 
 def stopping(hosted: Hosted) -> None:

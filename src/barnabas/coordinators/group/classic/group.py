@@ -7,6 +7,8 @@ kept beside what holds now, because a rebalance lives in memory until its assign
 from typing import Final
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.outcome import Now, Record, StoredRecord
+from barnabas.coordinators.decision.timers import Timers
 from barnabas.coordinators.group.classic.member import ClassicMember, Protocols
 from barnabas.coordinators.group.classic.membership import Membership
 from barnabas.coordinators.group.classic.states import (
@@ -21,8 +23,6 @@ from barnabas.coordinators.group.classic.stored import group_record, tombstone, 
 from barnabas.coordinators.group.classic.subscriptions import CONSUMER_TYPE, Subscriptions
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC
-from barnabas.coordinators.group.outcome import GroupRecord, Now, Record
-from barnabas.coordinators.group.timers import Timers
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.stored.offsets import GroupMetadataValue
 
@@ -115,7 +115,7 @@ class ClassicGroup(Membership):
 
     # Records
 
-    def record(self, assignments: dict[str, bytes] | None = None) -> GroupRecord:
+    def record(self, assignments: dict[str, bytes] | None = None) -> StoredRecord:
         """What holds now, with other assignments if some are given, to be written."""
         assert self.unapplied is None, f"group {self.id} has a record that is not applied yet"
         self.unapplied = value_of(self, assignments)

@@ -7,6 +7,8 @@ with the shard: then members find that they are unknown or in another generation
 
 from typing import Final
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.checks import check_group_id
 from barnabas.coordinators.group.classic.group import SESSION, ClassicGroup
 from barnabas.coordinators.group.classic.joins import Joins
@@ -17,8 +19,6 @@ from barnabas.coordinators.group.classic.stored import members_of, state_ms_of
 from barnabas.coordinators.group.classic.syncs import Syncs
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo, answered
-from barnabas.coordinators.group.timers import TimerKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,

@@ -2,10 +2,10 @@
 
 from typing import Final, NamedTuple
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.classic.answers import join_refused
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.member import ClassicMember, Protocols
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import JoinGroupRequest
 

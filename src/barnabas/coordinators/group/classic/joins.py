@@ -6,6 +6,7 @@ v1 rebalance timeout; v4 a new member must come back with the id that it is give
 
 from typing import Final
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.group.classic.answers import join_refused, joined
 from barnabas.coordinators.group.classic.checks import check_join, check_member_id, has_room_for
 from barnabas.coordinators.group.classic.group import ClassicGroup
@@ -16,7 +17,6 @@ from barnabas.coordinators.group.classic.replacements import Replacements
 from barnabas.coordinators.group.classic.states import PREPARING, STABLE
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import JoinGroupRequest
 

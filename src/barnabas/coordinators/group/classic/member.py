@@ -3,7 +3,7 @@
 from collections.abc import Set
 from typing import TypeAlias
 
-from barnabas.coordinators.group.outcome import ReplyTo
+from barnabas.coordinators.decision.outcome import ReplyTo
 
 # What it can work with, in its order of preference: name and metadata. Each name is there once.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]

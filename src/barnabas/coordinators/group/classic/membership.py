@@ -6,8 +6,8 @@ at once.
 
 from collections import Counter
 
+from barnabas.coordinators.decision.outcome import ReplyTo
 from barnabas.coordinators.group.classic.member import ClassicMember, Protocols
-from barnabas.coordinators.group.outcome import ReplyTo
 
 
 class Membership:

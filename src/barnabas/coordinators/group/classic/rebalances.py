@@ -6,13 +6,13 @@ joins.py, syncs.py and leaves.py say what a request changes and then ask here wh
 import logging
 from typing import Final
 
+from barnabas.coordinators.decision.outcome import Now, Outcome
+from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.answers import join_refused, joined, sync_refused
 from barnabas.coordinators.group.classic.group import SESSION, ClassicGroup, InitialDelay
 from barnabas.coordinators.group.classic.member import NO_ASSIGNMENT, ClassicMember
 from barnabas.coordinators.group.classic.states import COMPLETING, EMPTY, PREPARING, STABLE
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Now, Outcome
-from barnabas.coordinators.group.timers import TimerKey
 from barnabas.protocol.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)

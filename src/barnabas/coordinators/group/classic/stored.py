@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from barnabas.coordinators.decision.outcome import StoredRecord
 from barnabas.coordinators.group.classic.member import ClassicMember
-from barnabas.coordinators.group.outcome import GroupRecord
 from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ _CHARACTER_BYTES_MAX: Final = 4
 _MEMBER_FRAMING_BYTES: Final = 32
 
 
-def group_record(group_id: str, value: GroupMetadataValue) -> GroupRecord:
-    return GroupRecord(GroupMetadataKey(group=group_id), value, _VERSION)
+def group_record(group_id: str, value: GroupMetadataValue) -> StoredRecord:
+    return StoredRecord(GroupMetadataKey(group=group_id), value, _VERSION)
 
 
-def tombstone(group_id: str) -> GroupRecord:
-    return GroupRecord(GroupMetadataKey(group=group_id), None)
+def tombstone(group_id: str) -> StoredRecord:
+    return StoredRecord(GroupMetadataKey(group=group_id), None)
 
 
 def value_of(group: "ClassicGroup", assignments: Mapping[str, bytes] | None = None) -> GroupMetadataValue:
@@ -77,7 +77,7 @@ def members_of(value: GroupMetadataValue) -> list[ClassicMember]:
     ]
 
 
-def is_too_large(record: GroupRecord, bytes_max: int) -> bool:
+def is_too_large(record: StoredRecord, bytes_max: int) -> bool:
     """Whether the log would refuse it. Only a record that may be is encoded to find out."""
     assert isinstance(record.key, GroupMetadataKey)
     assert isinstance(record.value, GroupMetadataValue)

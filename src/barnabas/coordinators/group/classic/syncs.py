@@ -5,6 +5,7 @@ v3 static members; v5 the member says which protocol it means (KIP-559).
 
 from typing import Final
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.group.classic.answers import sync_refused, synced
 from barnabas.coordinators.group.classic.checks import check_sync, check_sync_to
 from barnabas.coordinators.group.classic.group import ClassicGroup
@@ -14,7 +15,6 @@ from barnabas.coordinators.group.classic.states import STABLE
 from barnabas.coordinators.group.classic.stored import is_too_large
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import SyncGroupRequest
 

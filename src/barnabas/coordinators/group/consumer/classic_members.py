@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from barnabas.base.errors import Malformed
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.group.classic.answers import join_refused, sync_refused
 from barnabas.coordinators.group.classic.checks import check_join, check_sync
 from barnabas.coordinators.group.classic.leaves import leaving_members, left
@@ -36,7 +37,6 @@ from barnabas.coordinators.group.consumer.steps import JOIN, SESSION, SYNC, Step
 from barnabas.coordinators.group.consumer.topics import Topics
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.outcome import Record
 from barnabas.coordinators.group.assignors.spec import Assignment
 from barnabas.coordinators.group.consumer.member import LEAVING, NOTHING, ConsumerMember, MemberState
 from barnabas.coordinators.group.consumer.ownership import Ownership
@@ -15,7 +16,6 @@ from barnabas.coordinators.group.consumer.records import group_tombstones
 from barnabas.coordinators.group.consumer.subscriptions import Subscriptions
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CONSUMER
-from barnabas.coordinators.group.outcome import Record
 from barnabas.protocol.error_codes import ErrorCode
 
 _Key = TypeVar("_Key")

@@ -2,6 +2,8 @@
 
 from collections.abc import Set
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.groups import ClassicGroups
 from barnabas.coordinators.group.consumer.checks import check_heartbeat
 from barnabas.coordinators.group.consumer.classic_members import ClassicMembers
@@ -16,8 +18,6 @@ from barnabas.coordinators.group.consumer.steps import REBALANCE, SESSION
 from barnabas.coordinators.group.consumer.topics import Topics
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo, answered
-from barnabas.coordinators.group.timers import TimerKey
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,
     JoinGroupRequest,

@@ -7,6 +7,7 @@ one timer.
 
 from dataclasses import replace
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.consumer.checks import (
     check_epoch,
     check_released,
@@ -23,7 +24,6 @@ from barnabas.coordinators.group.consumer.steps import SESSION, Steps
 from barnabas.coordinators.group.consumer.topics import Topics
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.consumer import records
 from barnabas.coordinators.group.consumer.checks import known_instance
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
@@ -11,8 +13,6 @@ from barnabas.coordinators.group.consumer.steps import JOIN, REBALANCE, SESSION,
 from barnabas.coordinators.group.consumer.topics import Topics
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Now, Outcome, ReplyTo
-from barnabas.coordinators.group.timers import TimerKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.outcome import Now, Outcome, Record
 from barnabas.coordinators.group.assignors.spec import Assignment
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
@@ -27,7 +28,6 @@ from barnabas.coordinators.group.consumer.steps import JOIN, REBALANCE, SESSION,
 from barnabas.coordinators.group.consumer.topics import Topics
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground, Group
-from barnabas.coordinators.group.outcome import Now, Outcome, Record
 from barnabas.protocol.error_codes import ErrorCode
 
 _PROTOCOL_TYPE = "consumer"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.outcome import Record, StoredRecord
 from barnabas.coordinators.group.consumer.member import ConsumerMember, Held
-from barnabas.coordinators.group.outcome import GroupRecord, Record
 from barnabas.protocol.stored.consumer_groups import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -27,7 +27,7 @@ from barnabas.protocol.stored.consumer_groups import (
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
-    return GroupRecord(
+    return StoredRecord(
         ConsumerGroupMetadataKey(group_id=group_id),
         ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
     )
@@ -35,7 +35,7 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
 
 def partition_metadata_tombstone(group_id: str) -> Record:
     """For what releases before 4.1 wrote instead of the metadata hash."""
-    return GroupRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+    return StoredRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
 def member_record(group_id: str, member: ConsumerMember) -> Record:
@@ -58,7 +58,7 @@ def member_record(group_id: str, member: ConsumerMember) -> Record:
         server_assignor=member.assignor,
         classic_member_metadata=classic,
     )
-    return GroupRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.id), value)
+    return StoredRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.id), value)
 
 
 def target_record(group_id: str, member_id: str, target: Mapping[Uuid, frozenset[int]]) -> Record:
@@ -68,18 +68,18 @@ def target_record(group_id: str, member_id: str, target: Mapping[Uuid, frozenset
             for topic_id, partitions in target.items()
         ]
     )
-    return GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
+    return StoredRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
 
 
 def target_epoch_record(group_id: str, epoch: int, time_ms: int) -> Record:
-    return GroupRecord(
+    return StoredRecord(
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=time_ms),
     )
 
 
 def current_record(group_id: str, member: ConsumerMember) -> Record:
-    return GroupRecord(
+    return StoredRecord(
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.id),
         ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=member.epoch,
@@ -92,14 +92,14 @@ def current_record(group_id: str, member: ConsumerMember) -> Record:
 
 
 def regex_record(group_id: str, regex: str, topics: Iterable[str], *, version: int, time_ms: int) -> Record:
-    return GroupRecord(
+    return StoredRecord(
         ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex),
         ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=version, timestamp=time_ms),
     )
 
 
 def regex_tombstone(group_id: str, regex: str) -> Record:
-    return GroupRecord(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), None)
+    return StoredRecord(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), None)
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
@@ -116,24 +116,24 @@ def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable
     return [
         *(_current_tombstone(group_id, one) for one in ids),
         *(_target_tombstone(group_id, one) for one in ids),
-        GroupRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
+        StoredRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
         *(_member_tombstone(group_id, one) for one in ids),
         *(regex_tombstone(group_id, regex) for regex in regexes),
         partition_metadata_tombstone(group_id),
-        GroupRecord(ConsumerGroupMetadataKey(group_id=group_id), None),
+        StoredRecord(ConsumerGroupMetadataKey(group_id=group_id), None),
     ]
 
 
 def _current_tombstone(group_id: str, member_id: str) -> Record:
-    return GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
+    return StoredRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
 
 
 def _target_tombstone(group_id: str, member_id: str) -> Record:
-    return GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
+    return StoredRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
 
 
 def _member_tombstone(group_id: str, member_id: str) -> Record:
-    return GroupRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+    return StoredRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
 
 
 def _partitions(held: Held) -> list[TopicPartitions]:

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from barnabas.coordinators.decision.outcome import Record
 from barnabas.coordinators.group.consumer import records
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import JOINING, ConsumerMember
-from barnabas.coordinators.group.outcome import Record
 
 
 def replacing(existing: ConsumerMember, member_id: str) -> ConsumerMember:

@@ -7,6 +7,8 @@ its records; nothing of the group changes before they are applied.
 
 from typing import Final
 
+from barnabas.coordinators.decision.outcome import Now, Record
+from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.assignors.targets import changed_members
 from barnabas.coordinators.group.consumer import records
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
@@ -23,8 +25,6 @@ from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex
 from barnabas.coordinators.group.consumer.target import Change, compute_target
 from barnabas.coordinators.group.consumer.topics import Topics
 from barnabas.coordinators.group.ground import Ground
-from barnabas.coordinators.group.outcome import Now, Record
-from barnabas.coordinators.group.timers import TimerKey
 
 SESSION: Final = "session"
 REBALANCE: Final = "rebalance"

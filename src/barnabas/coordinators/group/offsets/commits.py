@@ -6,10 +6,10 @@ are committed. Whether topics exist has been checked before a commit comes here.
 
 from typing import Final, Protocol, cast
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC, Ground, Group
 from barnabas.coordinators.group.offsets.record import NO_EXPIRY, CommittedOffset, OffsetRecord, pack_offset
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,

@@ -7,6 +7,7 @@ committed in a transaction.
 from collections.abc import Callable, Iterable, Set
 from typing import Final
 
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo, answered
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground, Group
 from barnabas.coordinators.group.offsets.commits import decide_commit, refused_commit
@@ -16,7 +17,6 @@ from barnabas.coordinators.group.offsets.reads import OffsetReader
 from barnabas.coordinators.group.offsets.record import OffsetRecord
 from barnabas.coordinators.group.offsets.removal import OffsetRemover
 from barnabas.coordinators.group.offsets.table import OffsetTable
-from barnabas.coordinators.group.outcome import Caller, Now, Outcome, Record, ReplyTo, answered
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetDeleteRequest,

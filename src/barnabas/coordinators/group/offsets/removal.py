@@ -6,12 +6,12 @@ Everything here only says what is to be written; nothing is gone before its tomb
 from collections.abc import Iterator, Set
 
 from barnabas.base.ids import ZERO_UUID
+from barnabas.coordinators.decision.outcome import Now, Record
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground, Group
 from barnabas.coordinators.group.offsets.pending import PendingOffsets
 from barnabas.coordinators.group.offsets.record import NO_EXPIRY, OffsetRecord, read_offset
 from barnabas.coordinators.group.offsets.table import OffsetTable
-from barnabas.coordinators.group.outcome import Now, Record
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteRequest,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.coordinators.group.outcome import GroupRecord
+from barnabas.coordinators.decision.outcome import StoredRecord
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -28,7 +28,7 @@ def test_records_have_the_version_that_kafka_writes() -> None:
     group.is_stable_with("a")
 
     for record in group.stage.records:
-        assert isinstance(record, GroupRecord)
+        assert isinstance(record, StoredRecord)
         assert record.version == 3
 
 

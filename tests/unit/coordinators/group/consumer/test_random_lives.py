@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.outcome import GroupRecord
+from barnabas.coordinators.decision.outcome import StoredRecord
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.protocol.error_codes import ErrorCode
 from support.consumer_group_stories import Consumer, ConsumerStory
@@ -143,7 +143,7 @@ class Lives(RuleBasedStateMachine):
         if not hasattr(self, "story"):
             return
         for key, value in decoded(self.story.stage.records[self.read :]):
-            self.reader.shard.apply(GroupRecord(key, value))
+            self.reader.shard.apply(StoredRecord(key, value))
         self.read = len(self.story.stage.records)
         assert self.reader.shard.durable() == self.story.shard.durable()
 

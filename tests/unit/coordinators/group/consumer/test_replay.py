@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinators.group.outcome import GroupRecord, Record
+from barnabas.coordinators.decision.outcome import Record, StoredRecord
 from barnabas.protocol.stored import consumer_groups as stored
 from support.consumer_group_stories import Consumer, ConsumerStory
 from support.group_stories import decoded
@@ -16,7 +16,7 @@ from support.group_stories import decoded
 def _loaded(records: Iterable[Record], like: ConsumerStory) -> ConsumerStory:
     after = ConsumerStory(like.settings, topics=like.topics)
     for key, value in decoded(records):
-        after.shard.apply(GroupRecord(key, value))
+        after.shard.apply(StoredRecord(key, value))
     return after
 
 
@@ -101,10 +101,10 @@ def test_tombstones_of_what_nobody_knows_are_nothing(key: Any) -> None:
     story.joins("a")
     before = story.shard.durable()
 
-    story.shard.apply(GroupRecord(key, None))
+    story.shard.apply(StoredRecord(key, None))
     key.group_id = "g"
     if not isinstance(key, stored.ConsumerGroupMetadataKey | stored.ConsumerGroupTargetAssignmentMetadataKey):
-        story.shard.apply(GroupRecord(key, None))
+        story.shard.apply(StoredRecord(key, None))
 
     assert story.shard.durable() == before
 
@@ -135,7 +135,7 @@ def test_partitions_of_a_release_without_assignment_epochs_have_the_member_s() -
         partitions_pending_revocation=[],
     )
 
-    story.shard.apply(GroupRecord(key, value))
+    story.shard.apply(StoredRecord(key, value))
 
     assert list(story.group.members["m"].assigned.values()) == [{1: 7, 2: 7}]
 
@@ -144,7 +144,7 @@ def test_metadata_of_a_release_without_hashes_is_written_out_with_the_next_epoch
     story = ConsumerStory()
     member = story.joins("a")
     key = stored.ConsumerGroupPartitionMetadataKey(group_id="g")
-    story.shard.apply(GroupRecord(key, stored.ConsumerGroupPartitionMetadataValue()))
+    story.shard.apply(StoredRecord(key, stored.ConsumerGroupPartitionMetadataValue()))
     before = len(story.stage.records)
 
     story.joins("b")
@@ -171,7 +171,7 @@ def test_a_tombstone_of_the_group_takes_it_away() -> None:
     story = ConsumerStory()
     story.leaves(story.joins("a"))
 
-    story.shard.apply(GroupRecord(stored.ConsumerGroupMetadataKey(group_id="g"), None))
+    story.shard.apply(StoredRecord(stored.ConsumerGroupMetadataKey(group_id="g"), None))
 
     assert "g" not in story.ground.groups
 
@@ -180,7 +180,7 @@ def test_a_tombstone_of_the_target_epoch_takes_it_away() -> None:
     story = ConsumerStory()
     story.joins("a")
 
-    story.shard.apply(GroupRecord(stored.ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), None))
+    story.shard.apply(StoredRecord(stored.ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), None))
 
     assert (story.group.assignment_epoch, story.group.assignment_ms) == (-1, 0)
 
@@ -191,7 +191,7 @@ def test_a_member_without_its_assignment_holds_nothing() -> None:
     (topic,) = story.group.members["a"].assigned
     key = stored.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")
 
-    story.shard.apply(GroupRecord(key, None))
+    story.shard.apply(StoredRecord(key, None))
 
     assert story.group.members["a"].epoch == -1
     assert story.group.ownership.holder(topic, 0) is None
@@ -204,7 +204,7 @@ def test_a_member_that_was_replaced_takes_nothing_with_it_when_its_tombstones_co
     story.group.put_member(replace(story.group.members["old"], id="new"))
 
     for kind in (stored.ConsumerGroupCurrentMemberAssignmentKey, stored.ConsumerGroupMemberMetadataKey):
-        story.shard.apply(GroupRecord(kind(group_id="g", member_id="old"), None))
+        story.shard.apply(StoredRecord(kind(group_id="g", member_id="old"), None))
 
     assert story.group.static == {"one": "new"}
     assert story.group.ownership.holder(topic, 0) == "new"

@@ -6,11 +6,11 @@ from random import Random
 from typing import Any
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo, StoredRecord
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC, Ground
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
-from barnabas.coordinators.group.outcome import Caller, GroupRecord, Now, Outcome, Record, ReplyTo
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
@@ -83,8 +83,8 @@ class ToldGroup:
         self.heard.append((member_id, now))
 
 
-def group_tombstone(group_id: str) -> GroupRecord:
-    return GroupRecord(GroupMetadataKey(group=group_id), None)
+def group_tombstone(group_id: str) -> StoredRecord:
+    return StoredRecord(GroupMetadataKey(group=group_id), None)
 
 
 def record(

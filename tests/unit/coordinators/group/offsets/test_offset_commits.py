@@ -1,9 +1,9 @@
 import pytest
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.outcome import ReplyTo
 from barnabas.coordinators.group.ground import CONSUMER
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset, read_offset
-from barnabas.coordinators.group.outcome import ReplyTo
 from barnabas.protocol.error_codes import ErrorCode
 from unit.coordinators.group.offsets.offset_world import NOW, World, caller, codes, commit_request
 

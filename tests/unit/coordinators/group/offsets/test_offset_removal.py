@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.outcome import Now, ReplyTo
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
-from barnabas.coordinators.group.outcome import Now, ReplyTo
 from barnabas.metadata.image import TopicImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (

@@ -10,10 +10,10 @@ import pytest
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.tasks import Tasks
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.outcome import Caller, Outcome
+from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.decision.outcome import Caller, Outcome
 from barnabas.coordinators.group.settings import GroupSettings
-from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from barnabas.coordinators.runtime.host import State
 from barnabas.coordinators.runtime.reply import Reply
 from barnabas.metadata.image import MetadataImage
@@ -100,7 +100,7 @@ class Place:
     def refusal(self) -> ErrorCode | None:
         try:
             self.coordinator.host_of(GROUP)
-        except GroupError as error:
+        except Refused as error:
             return error.code
         return None
 
@@ -109,7 +109,7 @@ def told(story: Callable[[Place], Awaitable[None]], image: MetadataImage = IMAGE
     async def live(world: World) -> None:
         place = Place(world, image)
         await story(place)
-        place.coordinator.close()
+        place.coordinator.shards.close()
         await place.tasks.close()
         assert place.crashes == []
 
@@ -122,10 +122,10 @@ def written(*offsets: int, topic: str = "orders") -> SlowPartition:
 
     async def before(world: World) -> None:
         place = Place(world)
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         for offset in offsets:
             place.commits(offset, topic)
-        place.coordinator.close()
+        place.coordinator.shards.close()
 
     run_sim(before)
     return partition
@@ -141,9 +141,9 @@ async def a_moment() -> None:
 def test_a_group_whose_partition_is_led_elsewhere_is_not_here() -> None:
     async def story(place: Place) -> None:
         assert place.refusal() is ErrorCode.NOT_COORDINATOR
-        place.coordinator.lead(0, MemoryPartition())
+        place.coordinator.shards.lead(0, MemoryPartition())
         assert place.refusal() is None
-        place.coordinator.resign(0)
+        place.coordinator.shards.resign(0)
         assert place.refusal() is ErrorCode.NOT_COORDINATOR
 
     told(story)
@@ -151,7 +151,7 @@ def test_a_group_whose_partition_is_led_elsewhere_is_not_here() -> None:
 
 def test_no_group_is_anywhere_before_there_is_a_topic_for_them() -> None:
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, MemoryPartition())
+        place.coordinator.shards.lead(0, MemoryPartition())
         assert place.refusal() is ErrorCode.NOT_COORDINATOR
 
     told(story, image_of({"orders": 3}))
@@ -159,12 +159,12 @@ def test_no_group_is_anywhere_before_there_is_a_topic_for_them() -> None:
 
 def test_a_coordinator_that_stops_says_so_and_takes_nothing_on() -> None:
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, MemoryPartition())
-        place.coordinator.close()
-        place.coordinator.lead(0, MemoryPartition())
+        place.coordinator.shards.lead(0, MemoryPartition())
+        place.coordinator.shards.close()
+        place.coordinator.shards.lead(0, MemoryPartition())
 
         assert place.refusal() is ErrorCode.COORDINATOR_NOT_AVAILABLE
-        assert place.coordinator.hosts == {}
+        assert place.coordinator.shards.hosts == {}
 
     told(story)
 
@@ -174,8 +174,8 @@ def test_a_coordinator_that_stops_says_so_and_takes_nothing_on() -> None:
 
 def test_an_empty_partition_is_at_work_at_once() -> None:
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, SlowPartition())
-        assert place.coordinator.hosts[0].state is State.ACTIVE
+        place.coordinator.shards.lead(0, SlowPartition())
+        assert place.coordinator.shards.hosts[0].state is State.ACTIVE
 
     told(story)
 
@@ -184,17 +184,17 @@ def test_groups_are_told_to_wait_while_their_partition_is_loaded() -> None:
     partition = written(1, 7)
 
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         await a_moment()
         assert place.refusal() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        with pytest.raises(GroupError) as error:
-            place.coordinator.active_hosts()
+        with pytest.raises(Refused) as error:
+            place.coordinator.shards.active_hosts()
         assert error.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
         partition.may_be_read.set()
         await a_moment()
         assert place.offset() == 7
-        assert place.coordinator.active_hosts() == [place.coordinator.hosts[0]]
+        assert place.coordinator.shards.active_hosts() == [place.coordinator.shards.hosts[0]]
 
     told(story)
 
@@ -203,14 +203,14 @@ def test_a_partition_that_is_given_up_while_it_is_loaded_stays_given_up() -> Non
     partition = written(7)
 
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         await a_moment()
-        host = place.coordinator.hosts[0]
-        place.coordinator.resign(0)
+        host = place.coordinator.shards.hosts[0]
+        place.coordinator.shards.resign(0)
         partition.may_be_read.set()
         await asyncio.sleep(5)
 
-        assert place.coordinator.hosts == {}
+        assert place.coordinator.shards.hosts == {}
         assert host.state is State.LOST
 
     told(story)
@@ -220,15 +220,15 @@ def test_a_partition_that_is_led_again_while_it_is_loaded_is_served_once() -> No
     partition = written(7)
 
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         await a_moment()
-        first = place.coordinator.hosts[0]
-        place.coordinator.lead(0, partition)
+        first = place.coordinator.shards.hosts[0]
+        place.coordinator.shards.lead(0, partition)
         partition.may_be_read.set()
         await a_moment()
 
         assert first.state is State.LOST
-        assert place.coordinator.hosts[0].state is State.ACTIVE
+        assert place.coordinator.shards.hosts[0].state is State.ACTIVE
         assert place.offset() == 7
 
     told(story)
@@ -238,7 +238,7 @@ def test_what_changes_while_a_partition_is_loaded_holds_afterwards() -> None:
     partition = written(7)
 
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         await a_moment()
         settings, image = GroupSettings(migration="disabled"), replace(IMAGE, offset=9)
         place.coordinator.take_settings(settings)
@@ -246,7 +246,7 @@ def test_what_changes_while_a_partition_is_loaded_holds_afterwards() -> None:
         partition.may_be_read.set()
         await a_moment()
 
-        ground = place.coordinator.hosts[0].shard.ground
+        ground = place.coordinator.shards.hosts[0].shard.ground
         assert ground.settings is settings
         assert ground.image is image
 
@@ -259,7 +259,7 @@ def test_a_topic_that_is_made_while_a_partition_is_loaded_is_seen_by_expressions
     assert partition.batches
 
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         await a_moment()
         more = image_of({OFFSETS_TOPIC: 1, "orders": 3, "orders-eu": 2}, offset=2)
         place.coordinator.take_image(more, changed=frozenset({"orders-eu"}), deleted=frozenset())
@@ -276,7 +276,7 @@ def test_a_topic_that_is_made_while_a_partition_is_loaded_is_seen_by_expressions
 
 async def _subscribes(place: Place, partition: SlowPartition) -> None:
     """A member of a group of KIP-848, by an expression."""
-    place.coordinator.lead(0, partition)
+    place.coordinator.shards.lead(0, partition)
     place.beats(
         epoch=0,
         rebalance_timeout_ms=60_000,
@@ -292,7 +292,7 @@ def test_a_log_that_cannot_be_read_is_tried_again() -> None:
     partition.may_be_read.set()
 
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         await a_moment()
         assert place.refusal() is ErrorCode.NOT_COORDINATOR
         await asyncio.sleep(3)
@@ -309,7 +309,7 @@ def test_a_log_that_holds_nonsense_is_not_served() -> None:
     partition.may_be_read.set()
 
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         await a_moment()
 
         assert place.refusal() is ErrorCode.NOT_COORDINATOR
@@ -325,7 +325,7 @@ def test_a_shard_that_could_not_write_is_loaded_again_with_what_its_log_has() ->
     partition.may_be_read.set()
 
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         await a_moment()
         partition.refusal = ErrorCode.NOT_COORDINATOR
         assert place.commits(8) is ErrorCode.NOT_COORDINATOR
@@ -343,21 +343,21 @@ def test_a_shard_that_could_not_write_is_loaded_again_with_what_its_log_has() ->
 def test_a_shard_that_was_lost_and_given_up_is_not_loaded_again() -> None:
     async def story(place: Place) -> None:
         partition = SlowPartition()
-        place.coordinator.lead(0, partition)
+        place.coordinator.shards.lead(0, partition)
         partition.refusal = ErrorCode.NOT_COORDINATOR
         place.commits(8)
-        place.coordinator.resign(0)
+        place.coordinator.shards.resign(0)
 
         await asyncio.sleep(5)
 
-        assert place.coordinator.hosts == {}
+        assert place.coordinator.shards.hosts == {}
 
     told(story)
 
 
 def test_a_mistake_of_ours_costs_the_shard_and_the_next_one_serves() -> None:
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, MemoryPartition())
+        place.coordinator.shards.lead(0, MemoryPartition())
         place.commits(7)
         host = place.coordinator.host_of(GROUP)
 
@@ -379,7 +379,7 @@ def test_a_mistake_of_ours_costs_the_shard_and_the_next_one_serves() -> None:
 
 def test_offsets_go_with_their_topic() -> None:
     async def story(place: Place) -> None:
-        place.coordinator.lead(0, MemoryPartition())
+        place.coordinator.shards.lead(0, MemoryPartition())
         place.commits(7)
         place.coordinator.take_image(
             image_of({OFFSETS_TOPIC: 1}, offset=2), changed=frozenset(), deleted=frozenset({"orders"})
@@ -393,10 +393,12 @@ def test_offsets_go_with_their_topic() -> None:
 def test_settings_hold_for_shards_that_are_here_and_for_those_that_come() -> None:
     async def story(place: Place) -> None:
         settings = GroupSettings(offset_metadata_bytes_max=1)
-        place.coordinator.lead(0, MemoryPartition())
+        place.coordinator.shards.lead(0, MemoryPartition())
         place.coordinator.take_settings(settings)
-        place.coordinator.lead(1, MemoryPartition())
+        place.coordinator.shards.lead(1, MemoryPartition())
 
-        assert [host.shard.ground.settings for host in place.coordinator.hosts.values()] == [settings] * 2
+        assert [host.shard.ground.settings for host in place.coordinator.shards.hosts.values()] == [
+            settings
+        ] * 2
 
     told(story)

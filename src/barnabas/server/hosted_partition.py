@@ -1,12 +1,13 @@
-"""A partition of __consumer_offsets as the coordinator's shell uses it: see coordinators/runtime/ports.py."""
+"""A partition of an internal topic as a coordinator's shell uses it: see coordinators/runtime/ports.py."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from barnabas.base.checksum import Checksums
 from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
-from barnabas.coordinators.runtime.ports import CannotWrite
+from barnabas.coordinators.runtime.ports import CannotWrite, RefusedByLog
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import (
     BASE_OFFSET_AT,
@@ -17,9 +18,10 @@ from barnabas.records.header import (
 )
 from barnabas.replication.errors import NotEnoughReplicas
 from barnabas.replication.partition import Partition
-from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.server.errors import code_of
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.manager import LogManager
+from barnabas.storage.producers.errors import ProducerRefused
 from barnabas.storage.warming import warmed
 
 
@@ -33,14 +35,14 @@ class HostedPartition:
         logs: LogManager,
         executor: Executor,
         checksums: Checksums,
-        settings: DynamicSettings,
+        codec: Callable[[], Codec],
     ) -> None:
         self.partition: Final = partition
         self.leader_epoch: Final = partition.leader_epoch
         self._logs = logs
         self._executor = executor
         self._checksums = checksums
-        self._settings = settings
+        self._codec = codec
 
     @property
     def name(self) -> str:
@@ -64,16 +66,29 @@ class HostedPartition:
 
     @property
     def codec(self) -> Codec:
-        return Codec(self._settings.now.offsets_topic_compression_codec)
+        return self._codec()
 
     def append(self, batch: bytes, now_ms: int) -> int:
+        return self._written(lambda: self.partition.append(batch, self._checksums, now_ms))
+
+    def append_stamped(self, batch: bytes, now_ms: int, *, transaction_version: int) -> int:
+        return self._written(
+            lambda: self.partition.append_of_coordinator(
+                batch, now_ms, transaction_version=transaction_version
+            )
+        )
+
+    def _written(self, write: Callable[[], object]) -> int:
+        """The offset after what was written; CannotWrite or RefusedByLog."""
         partition = self.partition
         try:
             partition.need_leader(self.leader_epoch)
             partition.need_in_sync()
-            partition.append(batch, self._checksums, now_ms)
+            write()
         except NotEnoughReplicas as error:
             raise CannotWrite(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from None
+        except ProducerRefused as error:
+            raise RefusedByLog(code_of(error) or ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
         except BarnabasError as error:
             raise CannotWrite(ErrorCode.NOT_COORDINATOR, str(error)) from error
         except OSError as error:

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from barnabas.coordinators.group.timers import TimerKey, Timers
+from barnabas.coordinators.decision.timers import TimerKey, Timers
 
 A: TimerKey = ("session", "group", "a")
 B: TimerKey = ("session", "group", "b")

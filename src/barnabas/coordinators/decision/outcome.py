@@ -27,7 +27,7 @@ class Record(Protocol):
         """Key and value as they are written; no value is a tombstone."""
 
 
-class GroupRecord(NamedTuple):
+class StoredRecord(NamedTuple):
     """A record of any kind as its stored messages. `value` None is a tombstone."""
 
     key: object
@@ -36,6 +36,24 @@ class GroupRecord(NamedTuple):
 
     def encoded(self) -> tuple[bytes, bytes | None]:
         return encode_key(self.key), None if self.value is None else encode_value(self.value, self.version)
+
+
+class InTransaction(NamedTuple):
+    """The records of an outcome are one batch of this producer's transaction."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class EndMarker(NamedTuple):
+    """The outcome is a marker: the producer's transaction has ended, in this log."""
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    coordinator_epoch: int
+    # That of the client whose transaction it was. (KIP-890)
+    transaction_version: int
 
 
 class ReplyTo:
@@ -48,12 +66,14 @@ class Outcome:
     """Records go to the log as one batch, in this order, then each to apply(). Then the answers are given.
 
     If the records are refused nothing is answered from here: the shell tells everybody that the coordinator
-    is gone, and loads the shard again.
+    is gone, and loads the shard again. Only a stamped outcome may be refused by the log without that: then it
+    must have changed nothing yet.
     """
 
-    __slots__ = ("answers", "records")
+    __slots__ = ("answers", "records", "stamp")
 
-    def __init__(self) -> None:
+    def __init__(self, stamp: InTransaction | EndMarker | None = None) -> None:
+        self.stamp = stamp
         self.records: list[Record] = []
         self.answers: list[tuple[ReplyTo, object]] = []
 

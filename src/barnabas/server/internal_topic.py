@@ -1,4 +1,4 @@
-"""__consumer_offsets, made when somebody first asks for the coordinator of a group."""
+"""Internal topics, made when somebody first asks for a coordinator that needs them."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from barnabas.base.tasks import Tasks
-from barnabas.coordinators.runtime.coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.topics import (
     CreatableTopic,
@@ -23,13 +23,18 @@ logger = logging.getLogger(__name__)
 WAIT_MAX_S: Final = 5.0
 
 
-class OffsetsTopic:
-    """Several may ask at once; the controller is asked once."""
+class InternalTopic:
+    """Several may ask at once; the controller is asked once. `describe` says how it is to be made."""
 
     def __init__(
-        self, ask: Callable[[object], Awaitable[object]], settings: DynamicSettings, tasks: Tasks
+        self,
+        ask: Callable[[object], Awaitable[object]],
+        settings: DynamicSettings,
+        tasks: Tasks,
+        describe: Callable[[BrokerSettings], CreatableTopic],
     ) -> None:
         self._ask = ask
+        self._describe = describe
         self._settings = settings
         self._tasks = tasks
         self._creating: asyncio.Task[None] | None = None
@@ -43,9 +48,8 @@ class OffsetsTopic:
 
     async def _create(self) -> None:
         settings = self._settings.now
-        answer = await self._ask(
-            CreateTopicsRequest(topics=[_topic(settings)], timeout_ms=settings.request_timeout_ms)
-        )
+        wanted = self._describe(settings)
+        answer = await self._ask(CreateTopicsRequest(topics=[wanted], timeout_ms=settings.request_timeout_ms))
         assert isinstance(answer, CreateTopicsResponse), f"an answer to CreateTopics: {answer!r}"
         (topic,) = answer.topics
         code = ErrorCode.of(topic.error_code)
@@ -55,10 +59,11 @@ class OffsetsTopic:
         if complaint != self._complaint:
             # Clients ask every tenth of a second; the reason stays the same.
             self._complaint = complaint
-            logger.warning("topic not created topic=%s error=%s", OFFSETS_TOPIC, complaint)
+            logger.warning("topic not created topic=%s error=%s", wanted.name, complaint)
 
 
-def _topic(settings: BrokerSettings) -> CreatableTopic:
+def offsets_topic(settings: BrokerSettings) -> CreatableTopic:
+    """__consumer_offsets."""
     configs = {
         "cleanup.policy": "compact",
         "compression.type": "producer",

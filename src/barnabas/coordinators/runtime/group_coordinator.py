@@ -1,0 +1,81 @@
+"""All groups of this broker: the shards of __consumer_offsets, with what changes around them."""
+
+from collections.abc import Callable, Set
+from random import Random
+from typing import Final, TypeAlias
+
+from barnabas.base.clock import Clock
+from barnabas.base.executor import Executor
+from barnabas.base.tasks import Tasks
+from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.settings import GroupSettings
+from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.host import ShardHost, State
+from barnabas.coordinators.runtime.shards import Shards
+from barnabas.metadata.image import MetadataImage
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+GroupHost: TypeAlias = ShardHost[GroupShard]
+
+
+class GroupCoordinator:
+    """`shards` follows the metadata; host_of() is for handlers."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        rng: Random,
+        executor: Executor,
+        tasks: Tasks,
+        settings: GroupSettings,
+        image: MetadataImage,
+        commit_timeout_ms: Callable[[], int],
+        load_bytes_at_once: int,
+    ) -> None:
+        self._settings = settings
+        self._image = image
+        self.shards: Final = Shards(
+            OFFSETS_TOPIC,
+            clock=clock,
+            executor=executor,
+            tasks=tasks,
+            new=lambda _: GroupShard(Ground(self._settings, rng, self._image)),
+            activate=self._activate,
+            commit_timeout_ms=commit_timeout_ms,
+            load_bytes_at_once=load_bytes_at_once,
+        )
+
+    def _activate(self, host: GroupHost) -> None:
+        ground = host.shard.ground
+        # They may have changed while the log was read.
+        ground.settings = self._settings
+        before, now = ground.image, self._image
+        host.activate()
+        if now is not before and host.state is State.ACTIVE:
+            changed = (name for name, topic in now.topics.items() if before.topics.get(name) is not topic)
+            gone = before.topics.keys() - now.topics.keys()
+            _show_image(host, now, frozenset(changed), frozenset(gone))
+
+    def host_of(self, group_id: str) -> GroupHost:
+        """The shard of a group, at work. Refused if it is not here, or not yet."""
+        topic = self._image.topics.get(OFFSETS_TOPIC)
+        return self.shards.host_of(group_id, 0 if topic is None else len(topic.partitions))
+
+    # What changes around them
+
+    def take_settings(self, settings: GroupSettings) -> None:
+        self._settings = settings
+        for host in self.shards.hosts.values():
+            host.shard.ground.settings = settings
+
+    def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> None:
+        self._image = image
+        for host in list(self.shards.hosts.values()):
+            if host.state is State.ACTIVE:
+                _show_image(host, image, changed, deleted)
+
+
+def _show_image(host: GroupHost, image: MetadataImage, changed: Set[str], deleted: Set[str]) -> None:
+    host.do_for_nobody(lambda _: host.shard.take_image(image, changed=changed, deleted=deleted))
