@@ -1,1 +1,1 @@
-"""Replicated state machines whose logs are internal topics: group/ of consumer groups, txn/ of transactions."""
+"""Replicated state machines whose logs are internal topics: group/ for groups, txn/ for transactions."""
