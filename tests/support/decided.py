@@ -48,11 +48,12 @@ from barnabas.replication.replicas import Replicas
 from barnabas.server.api import Api, Context
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.groups import Groups
-from barnabas.server.internal_topic import InternalTopic, offsets_topic
+from barnabas.server.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.server.transactions import Transactions
 from barnabas.storage.config import LogConfig
 from support.broker_properties import combined
 from support.clocks import ManualClock
@@ -119,6 +120,17 @@ class Decided:
         logs = manager_on(disk, A, executor=executor)
         tasks = Tasks(self.crashes.append)
         replicas = Replicas(ME, logs, LogConfig.parse)
+        groups = Groups(
+            clock=self.clock,
+            rng=Random(0),
+            executor=executor,
+            checksums=InlineChecksums(),
+            tasks=tasks,
+            settings=settings,
+            logs=logs,
+            replicas=replicas,
+            image=self.channel.controller.image,
+        )
         self.services = Services(
             node_id=ME,
             cluster_id=CLUSTER_ID,
@@ -134,18 +146,20 @@ class Decided:
             controller=self.channel,
             sessions=FetchSessions(10, partial(Random(0).randrange, 1, 100)),
             producer_ids=ProducerIds(self.channel.call, ME),
-            groups=Groups(
+            groups=groups,
+            offsets_topic=InternalTopic(self.channel.call, settings, tasks, offsets_topic),
+            transactions=Transactions(
                 clock=self.clock,
-                rng=Random(0),
                 executor=executor,
                 checksums=InlineChecksums(),
                 tasks=tasks,
                 settings=settings,
                 logs=logs,
                 replicas=replicas,
+                groups=groups,
                 image=self.channel.controller.image,
             ),
-            offsets_topic=InternalTopic(self.channel.call, settings, tasks, offsets_topic),
+            transaction_topic=InternalTopic(self.channel.call, settings, tasks, transaction_topic),
             image=self.channel.controller.image,
         )
         self.ctx = Context(self.services, listener=listener, client_address="10.0.0.1")

@@ -22,11 +22,12 @@ from barnabas.replication.replicas import Replicas
 from barnabas.server.api import Api, Context
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.groups import Groups
-from barnabas.server.internal_topic import InternalTopic, offsets_topic
+from barnabas.server.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.server.transactions import Transactions
 from barnabas.sim.disk import SimDisk
 from barnabas.storage.config import LogConfig
 from barnabas.storage.log import Log
@@ -94,6 +95,17 @@ class Hosted:
         no_quorum: Any = None
         settings = DynamicSettings(BrokerSettings.parse(_PROPERTIES))
         tasks = Tasks(self.crashes.append)
+        groups = Groups(
+            clock=self.clock,
+            rng=Random(0),
+            executor=self.executor,
+            checksums=InlineChecksums(),
+            tasks=tasks,
+            settings=settings,
+            logs=self.logs,
+            replicas=self.replicas,
+            image=image,
+        )
         self.services = Services(
             node_id=ME,
             cluster_id="c",
@@ -109,18 +121,20 @@ class Hosted:
             controller=channel,
             sessions=FetchSessions(10, partial(Random(0).randrange, 1, 100)),
             producer_ids=ProducerIds(_asking(channel), ME),
-            groups=Groups(
+            groups=groups,
+            offsets_topic=InternalTopic(_asking(channel), settings, tasks, offsets_topic),
+            transactions=Transactions(
                 clock=self.clock,
-                rng=Random(0),
                 executor=self.executor,
                 checksums=InlineChecksums(),
                 tasks=tasks,
                 settings=settings,
                 logs=self.logs,
                 replicas=self.replicas,
+                groups=groups,
                 image=image,
             ),
-            offsets_topic=InternalTopic(_asking(channel), settings, tasks, offsets_topic),
+            transaction_topic=InternalTopic(_asking(channel), settings, tasks, transaction_topic),
             image=image,
         )
         self.ctx = Context(self.services, listener="PLAINTEXT", client_address="10.0.0.1")

@@ -1,5 +1,6 @@
 """A partition behind the port of coordinators/runtime: in memory, and it can be told to fail."""
 
+from barnabas.coordinators.decision.outcome import EndMarker, InTransaction
 from barnabas.coordinators.runtime.ports import CannotWrite, RefusedByLog
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.decode import decode_batch
@@ -11,6 +12,7 @@ class MemoryPartition:
 
     def __init__(self, *, batch_bytes_max: int = 1 << 20) -> None:
         self.batches: list[bytes] = []
+        self.leader_epoch = 0
         self.start_offset = 0
         self.end_offset = 0
         self.committed_offset = 0
@@ -31,7 +33,7 @@ class MemoryPartition:
             self.committed_offset = self.end_offset
         return self.end_offset
 
-    def append_stamped(self, batch: bytes, now_ms: int, *, transaction_version: int) -> int:
+    def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
         if self.refused_by_log is not None:
             raise RefusedByLog(self.refused_by_log, "told so")
         return self.append(batch, now_ms)

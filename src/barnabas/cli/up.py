@@ -109,8 +109,10 @@ def make_settings(options: argparse.Namespace, given: dict[str, str], directory:
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"{node_id}@{HOST}:0",
         "log.dirs": directory,
-        # Kafka's default is three, and there is one broker to have them.
+        # Kafka's defaults are three and two, and there is one broker to have them.
         "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
     }
     if host in (ALL_IPV4, ALL_IPV6):
         # Nobody can connect to that. Kafka would have it set by hand.

@@ -122,13 +122,23 @@ class Partition:
         self._appended()
         return appended
 
-    def append_of_coordinator(self, data: Buffer, now_ms: int, *, transaction_version: int = 0) -> Appended:
+    def append_of_coordinator(
+        self,
+        data: Buffer,
+        now_ms: int,
+        *,
+        verification: Verification | None = None,
+        must_verify: bool = False,
+        transaction_version: int = 0,
+    ) -> Appended:
         """Append what a coordinator says: offsets of a transaction, or the marker that ends it."""
         appended = self.log.append_as_leader(
             data,
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
             origin=Origin.COORDINATOR,
+            verification=verification,
+            must_verify=must_verify,
             transaction_version=transaction_version,
         )
         self._appended()

@@ -28,7 +28,7 @@ from barnabas.server.groups import Groups
 from barnabas.server.handlers.controller import APIS as CONTROLLER_APIS
 from barnabas.server.handlers.table import APIS
 from barnabas.server.image_follower import ImageFollower
-from barnabas.server.internal_topic import InternalTopic, offsets_topic
+from barnabas.server.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.lifecycle import Lifecycle
 from barnabas.server.network.listener import Listener
 from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
@@ -40,6 +40,7 @@ from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.settings.endpoints import Endpoint
+from barnabas.server.transactions import Transactions
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import DirectoryOffline
@@ -133,6 +134,7 @@ class Broker:
         self._follower.begin(image, self._carry_out)
         self.services.image = image
         self.services.groups.start(image)
+        self.services.transactions.start(image)
         upkeep = Upkeep(self.logs, settings.upkeep, secret=self._secret())
         self.settings.subscribe(partial(self._change_upkeep, upkeep))
         self._run(upkeep.run())
@@ -178,6 +180,17 @@ class Broker:
 
     def _make_services(self) -> Services:
         ports, settings = self._ports, self.settings.now
+        groups = Groups(
+            clock=ports.clock,
+            rng=ports.rng,
+            executor=ports.executor,
+            checksums=ports.checksums,
+            tasks=self._tasks,
+            settings=self.settings,
+            logs=self.logs,
+            replicas=self.replicas,
+            image=self._follower.image,
+        )
         return Services(
             node_id=self._node_id,
             cluster_id=self._cluster_id,
@@ -195,18 +208,22 @@ class Broker:
                 settings.max_incremental_fetch_session_cache_slots, partial(ports.rng.randrange, 1, 2**31)
             ),
             producer_ids=ProducerIds(self.controller.call, self._node_id),
-            groups=Groups(
+            groups=groups,
+            offsets_topic=InternalTopic(self.controller.call, self.settings, self._tasks, offsets_topic),
+            transactions=Transactions(
                 clock=ports.clock,
-                rng=ports.rng,
                 executor=ports.executor,
                 checksums=ports.checksums,
                 tasks=self._tasks,
                 settings=self.settings,
                 logs=self.logs,
                 replicas=self.replicas,
+                groups=groups,
                 image=self._follower.image,
             ),
-            offsets_topic=InternalTopic(self.controller.call, self.settings, self._tasks, offsets_topic),
+            transaction_topic=InternalTopic(
+                self.controller.call, self.settings, self._tasks, transaction_topic
+            ),
             image=self._follower.image,
         )
 
@@ -297,6 +314,7 @@ class Broker:
         await self.replicas.apply(image, changes)
         self.services.image = image
         self.services.groups.follow(image, changes)
+        self.services.transactions.follow(image, changes)
         if changes.topics_changed:
             self._reports.wake()
 
@@ -333,6 +351,7 @@ class Broker:
             listener.stop_accepting()
         if clean and self.lifecycle is not None and self.settings.now.controlled_shutdown_enable:
             await self.lifecycle.leave(LEAVE_TIMEOUT_S)
+        self.services.transactions.close()
         self.services.groups.close()
         for listener in self.listeners:
             await listener.close(FINISH_TIMEOUT_S)

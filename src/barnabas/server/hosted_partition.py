@@ -7,6 +7,7 @@ from typing import Final
 from barnabas.base.checksum import Checksums
 from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
+from barnabas.coordinators.decision.outcome import EndMarker, InTransaction
 from barnabas.coordinators.runtime.ports import CannotWrite, RefusedByLog
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import (
@@ -22,6 +23,7 @@ from barnabas.server.errors import code_of
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.manager import LogManager
 from barnabas.storage.producers.errors import ProducerRefused
+from barnabas.storage.producers.state import Verification
 from barnabas.storage.warming import warmed
 
 
@@ -71,10 +73,18 @@ class HostedPartition:
     def append(self, batch: bytes, now_ms: int) -> int:
         return self._written(lambda: self.partition.append(batch, self._checksums, now_ms))
 
-    def append_stamped(self, batch: bytes, now_ms: int, *, transaction_version: int) -> int:
+    def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
+        partition = self.partition
+        if isinstance(stamp, EndMarker):
+            version = stamp.transaction_version
+            return self._written(
+                lambda: partition.append_of_coordinator(batch, now_ms, transaction_version=version)
+            )
+        proof, must_verify = stamp.proof, stamp.must_verify
+        assert proof is None or isinstance(proof, Verification), f"no proof for a log: {proof!r}"
         return self._written(
-            lambda: self.partition.append_of_coordinator(
-                batch, now_ms, transaction_version=transaction_version
+            lambda: partition.append_of_coordinator(
+                batch, now_ms, verification=proof, must_verify=must_verify
             )
         )
 

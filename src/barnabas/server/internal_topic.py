@@ -16,6 +16,7 @@ from barnabas.protocol.messages.topics import (
 )
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.server.transactions import TRANSACTION_TOPIC
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,23 @@ class InternalTopic:
             # Clients ask every tenth of a second; the reason stays the same.
             self._complaint = complaint
             logger.warning("topic not created topic=%s error=%s", wanted.name, complaint)
+
+
+def transaction_topic(settings: BrokerSettings) -> CreatableTopic:
+    """__transaction_state."""
+    configs = {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": str(settings.transaction_state_log_min_isr),
+        "segment.bytes": str(settings.transaction_state_log_segment_bytes),
+        "unclean.leader.election.enable": "false",
+    }
+    return CreatableTopic(
+        name=TRANSACTION_TOPIC,
+        num_partitions=settings.transaction_state_log_num_partitions,
+        replication_factor=settings.transaction_state_log_replication_factor,
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )
 
 
 def offsets_topic(settings: BrokerSettings) -> CreatableTopic:

@@ -18,6 +18,7 @@ from barnabas.server.internal_topic import InternalTopic
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.topic_rows import TopicRows
+from barnabas.server.transactions import Transactions
 from barnabas.storage.manager import LogManager
 
 
@@ -48,6 +49,8 @@ class Services:
     producer_ids: ProducerIds
     groups: Groups
     offsets_topic: InternalTopic
+    transactions: Transactions
+    transaction_topic: InternalTopic
     image: MetadataImage
     # What Metadata remembers from one request to the next.
     topic_rows: TopicRows = field(default_factory=TopicRows)

@@ -58,6 +58,9 @@ def broker_properties(given: Mapping[str, str], *, port: int, directory: str) ->
         # Kafka's defaults are three, and there is one broker to have them; and fifty, and a test needs few.
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
         # A test waits for one or two members. Kafka would wait three seconds for more of them.
         "group.initial.rebalance.delay.ms": "0",
         # Asking the controller for leave to stop is for brokers whose partitions can be led by others. It

@@ -43,6 +43,9 @@ class InTransaction(NamedTuple):
 
     producer_id: int
     producer_epoch: int
+    # What the log wants to see with the first batch of a transaction; the shell knows what it is.
+    proof: object = None
+    must_verify: bool = False
 
 
 class EndMarker(NamedTuple):

@@ -8,7 +8,15 @@ import logging
 from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
-from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo, StoredRecord
+from barnabas.coordinators.decision.outcome import (
+    Caller,
+    EndMarker,
+    Now,
+    Outcome,
+    Record,
+    ReplyTo,
+    StoredRecord,
+)
 from barnabas.coordinators.decision.timers import TimerKey, Timers
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
@@ -18,6 +26,7 @@ from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC, CONSUMER, Ground, Group
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.offsets.record import OffsetRecord
+from barnabas.coordinators.group.offsets.txn_commits import PendingOffset, TransactionEnd, decide_end
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
@@ -39,6 +48,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
 )
+from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 from barnabas.protocol.stored.framing import CONSUMER_OFFSETS, UnknownRecord
 from barnabas.protocol.stored.offsets import GroupMetadataKey
 
@@ -116,6 +126,16 @@ class GroupShard:
 
     def commit(self, request: OffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         return self.offsets.commit(request, caller, to, now)
+
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now
+    ) -> Outcome:
+        """Nobody sees the offsets before the transaction ends. The log may refuse them."""
+        return self.offsets.commit_in_transaction(request, caller, to, now)
+
+    def end_transaction(self, marker: EndMarker, to: ReplyTo, now: Now) -> Outcome:
+        """The answer is ErrorCode.NONE. The log may refuse the marker."""
+        return decide_end(marker, to)
 
     def fetch(self, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
         return self.offsets.fetch(asked, require_stable=require_stable)
@@ -223,6 +243,10 @@ class GroupShard:
     def apply(self, record: Record) -> None:
         if isinstance(record, OffsetRecord):
             self.offsets.apply(record)
+        elif isinstance(record, PendingOffset):
+            self.offsets.pend(record.producer_id, (record.offset,))
+        elif isinstance(record, TransactionEnd):
+            self.offsets.end_transaction(record.producer_id, commit=record.commit)
         else:
             assert isinstance(record, StoredRecord), f"a record that nobody knows: {record!r}"
             self._apply(record.key, record.value)

@@ -127,12 +127,15 @@ class ShardHost(Generic[AnyShard]):
             else:
                 end = self._write_now(outcome, now)
         except RefusedByLog as error:
-            for to, _ in outcome.answers:
-                cast(Reply, to).refuse(error.code)
+            _refuse(outcome, error.code)
             return
         except TooLarge as error:
             logger.error("records refused partition=%s error=%s", self.partition.name, error)
-            self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
+            if outcome.stamp is None:
+                self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
+            else:
+                # It has changed nothing yet.
+                _refuse(outcome, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         except CannotWrite as error:
             self._not_written(error, outcome)
@@ -205,9 +208,8 @@ class ShardHost(Generic[AnyShard]):
         self._write_gathered(now)
         partition = self.partition
         if isinstance(stamp, EndMarker):
-            batch, version = marker_batch(stamp, now_ms=now.ms), stamp.transaction_version
+            batch = marker_batch(stamp, now_ms=now.ms)
         else:
-            version = 0
             batch = stamped_batch(
                 outcome.records,
                 stamp,
@@ -215,7 +217,7 @@ class ShardHost(Generic[AnyShard]):
                 bytes_max=partition.batch_bytes_max,
                 codec=partition.codec,
             )
-        return partition.append_stamped(batch, now.ms, transaction_version=version)
+        return partition.append_stamped(batch, now.ms, stamp)
 
     def _write_apart(self, outcome: Outcome, now: Now) -> None:
         """What nobody waits for is housekeeping: what is not written now is found again by the next round."""
@@ -323,3 +325,8 @@ class ShardHost(Generic[AnyShard]):
                 if not reply.is_given:
                     reply.refuse(code)
         self._on_lost(self)
+
+
+def _refuse(outcome: Outcome, code: ErrorCode) -> None:
+    for to, _ in outcome.answers:
+        cast(Reply, to).refuse(code)

@@ -3,7 +3,7 @@
 from typing import Protocol, TypeVar
 
 from barnabas.base.errors import BarnabasError
-from barnabas.coordinators.decision.outcome import Now, Outcome, Record
+from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, Record
 from barnabas.coordinators.decision.timers import TimerKey, Timers
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import Codec
@@ -61,6 +61,10 @@ class LedPartition(Protocol):
         """For the log: __consumer_offsets-7."""
 
     @property
+    def leader_epoch(self) -> int:
+        """In which we lead it."""
+
+    @property
     def start_offset(self) -> int: ...
 
     @property
@@ -80,7 +84,7 @@ class LedPartition(Protocol):
     def append(self, batch: bytes, now_ms: int) -> int:
         """Append one batch, and return the offset after it. CannotWrite if that is not possible."""
 
-    def append_stamped(self, batch: bytes, now_ms: int, *, transaction_version: int) -> int:
+    def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
         """Append a batch of a producer's transaction, or the marker that ends it.
 
         RefusedByLog if it must not be there, CannotWrite as with append().

@@ -11,6 +11,8 @@ from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import ControlType, build_control_batch
 from barnabas.records.header import NO_LEADER_EPOCH, Codec
 
+# Of a producer's batch: coordinators do not count, and Kafka's builder takes none below 0.
+_SEQUENCE: Final = 0
 # Of the value of a marker.
 _VERSION: Final = b"\0\0"
 # Of a record, at most, besides its key and its value: lengths, attributes, time, offset, count of headers.
@@ -69,6 +71,7 @@ def stamped_batch(
         codec=codec,
         producer_id=stamp.producer_id,
         producer_epoch=stamp.producer_epoch,
+        base_sequence=_SEQUENCE,
         transactional=True,
     )
     for record in records:

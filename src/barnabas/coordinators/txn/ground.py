@@ -2,9 +2,12 @@
 
 from typing import Final
 
-from barnabas.coordinators.decision.outcome import ReplyTo
+from barnabas.coordinators.decision.outcome import Outcome, ReplyTo
 from barnabas.coordinators.decision.timers import Timers
+from barnabas.coordinators.txn.markers import Marking
+from barnabas.coordinators.txn.record import TxnRecord, fit, record_version
 from barnabas.coordinators.txn.settings import TxnSettings
+from barnabas.coordinators.txn.state import Txn, TxnState
 
 
 class TxnGround:
@@ -15,3 +18,25 @@ class TxnGround:
         self.markers: Final = markers
         self.epoch: Final = epoch
         self.timers: Final = Timers()
+        # Only put() changes these two.
+        self.txns: Final[dict[str, Txn]] = {}
+        self.ongoing: Final[set[str]] = set()
+        # By id, for transactions whose markers have been asked for.
+        self.marking: Final[dict[str, Marking]] = {}
+
+    def write(self, outcome: Outcome, transactional_id: str, txn: Txn) -> None:
+        version = record_version(self.settings.transaction_version)
+        outcome.write(TxnRecord(transactional_id, fit(txn, version), version))
+
+    def put(self, transactional_id: str, txn: Txn | None) -> None:
+        """A record is in the log, or was found in it."""
+        if txn is None or not txn.is_prepared:
+            self.marking.pop(transactional_id, None)
+        if txn is not None and txn.state is TxnState.ONGOING:
+            self.ongoing.add(transactional_id)
+        else:
+            self.ongoing.discard(transactional_id)
+        if txn is None:
+            self.txns.pop(transactional_id, None)
+        else:
+            self.txns[transactional_id] = txn

@@ -1,6 +1,6 @@
 """What is asked of the shell when a transaction is to end: a marker in each of its partitions."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.base.ids import TopicPartition
 
@@ -16,3 +16,16 @@ class MarkersToWrite(NamedTuple):
     coordinator_epoch: int
     partitions: frozenset[TopicPartition]
     transaction_version: int
+
+
+class Marking:
+    """A prepared transaction, and which of its partitions have no marker yet.
+
+    It is not in the log: after a load all are written again.
+    """
+
+    __slots__ = ("ended", "missing")
+
+    def __init__(self, ended: MarkersToWrite) -> None:
+        self.ended: Final = ended
+        self.missing: Final = set(ended.partitions)

@@ -6,22 +6,28 @@ from barnabas.protocol.schema.struct import request, response, struct
 
 @request(22, versions="0-5", flexible="2+")
 class InitProducerIdRequest:
-    """v2 flexible; v3 producer_id, producer_epoch"""
+    """v2 flexible; v3 producer_id, producer_epoch; v6, which Kafka 4.3 defines and does not advertise:
+    enable2_pc, keep_prepared_txn
+    """
 
     transactional_id: str | None = string(null="0+")
     transaction_timeout_ms: int = int32()
     producer_id: int = int64("3+", default=-1)
     producer_epoch: int = int16("3+", default=-1)
+    enable2_pc: bool = boolean("6+")
+    keep_prepared_txn: bool = boolean("6+")
 
 
 @response(22, versions="0-5", flexible="2+")
 class InitProducerIdResponse:
-    """v2 flexible"""
+    """v2 flexible; v6 ongoing_txn_producer_id, ongoing_txn_producer_epoch"""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()
     producer_id: int = int64(default=-1)
     producer_epoch: int = int16()
+    ongoing_txn_producer_id: int = int64("6+", default=-1)
+    ongoing_txn_producer_epoch: int = int16("6+", default=-1)
 
 
 @struct

@@ -1,8 +1,8 @@
 """FindCoordinator (key 10), versions 0-6.
 
-Does: which broker coordinates a group; __consumer_offsets is made when it is first asked for.
-Does not: transactions and share groups, which are not built yet: no coordinator is available, and clients ask
-again.
+Does: which broker coordinates a group or a transactional id; the internal topics behind them are made when
+they are first asked for.
+Does not: share groups, which are not built yet: no coordinator is available, and clients ask again.
 v1 key_type; v4 several keys at once; v6 share groups.
 """
 
@@ -19,6 +19,7 @@ from barnabas.protocol.messages.classic_groups import (
     FindCoordinatorResponse,
 )
 from barnabas.server.api import Answer, Api, Context
+from barnabas.server.transactions import TRANSACTION_TOPIC
 
 _SEVERAL_FROM: Final = 4
 _SHARE_FROM: Final = 6
@@ -37,23 +38,26 @@ def handle(ctx: Context, request: Request) -> Answer:
     known = (GROUP, TRANSACTION, SHARE) if request.version >= _SHARE_FROM else (GROUP, TRANSACTION)
     if body.key_type not in known:
         return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
-    if body.key_type != GROUP:
+    if body.key_type == SHARE:
         return refuse(body, request.version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    if OFFSETS_TOPIC not in ctx.broker.image.topics:
-        return _create_first(ctx, request)
-    return _find(ctx, request)
+    topic = OFFSETS_TOPIC if body.key_type == GROUP else TRANSACTION_TOPIC
+    if topic not in ctx.broker.image.topics:
+        return _create_first(ctx, request, topic)
+    return _find(ctx, request, topic)
 
 
-async def _create_first(ctx: Context, request: Request) -> Answer:
-    await ctx.broker.offsets_topic.create()
-    return _find(ctx, request)
+async def _create_first(ctx: Context, request: Request, topic: str) -> Answer:
+    broker = ctx.broker
+    await (broker.offsets_topic if topic == OFFSETS_TOPIC else broker.transaction_topic).create()
+    return _find(ctx, request, topic)
 
 
-def _find(ctx: Context, request: Request) -> FindCoordinatorResponse:
+def _find(ctx: Context, request: Request, topic: str) -> FindCoordinatorResponse:
     body: FindCoordinatorRequest = request.body
     if request.version >= _SEVERAL_FROM:
-        return FindCoordinatorResponse(coordinators=[_of_group(ctx, key) for key in body.coordinator_keys])
-    return _alone(_of_group(ctx, body.key))
+        found = [_coordinator_of(ctx, key, topic) for key in body.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=found)
+    return _alone(_coordinator_of(ctx, body.key, topic))
 
 
 def _alone(found: Coordinator) -> FindCoordinatorResponse:
@@ -67,16 +71,16 @@ def _alone(found: Coordinator) -> FindCoordinatorResponse:
     )
 
 
-def _of_group(ctx: Context, group_id: str) -> Coordinator:
+def _coordinator_of(ctx: Context, key: str, name: str) -> Coordinator:
     image = ctx.broker.image
-    topic = image.topics.get(OFFSETS_TOPIC)
+    topic = image.topics.get(name)
     if topic is not None:
-        leader = topic.partitions[partition_of(group_id, len(topic.partitions))].leader
+        leader = topic.partitions[partition_of(key, len(topic.partitions))].leader
         broker = image.brokers.get(leader)
         endpoint = None if broker is None or broker.fenced else broker.endpoint(ctx.listener)
         if endpoint is not None:
-            return Coordinator(key=group_id, node_id=leader, host=endpoint[0], port=endpoint[1])
-    return _nobody(group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return Coordinator(key=key, node_id=leader, host=endpoint[0], port=endpoint[1])
+    return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _nobody(key: str, code: ErrorCode) -> Coordinator:

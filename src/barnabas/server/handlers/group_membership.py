@@ -31,7 +31,8 @@ from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatResponse,
 )
 from barnabas.server.api import Answer, Api, Context
-from barnabas.server.group_calls import RefuseWith, ask_group, caller_of, has_consumer_protocol
+from barnabas.server.group_calls import ask_group, caller_of, has_consumer_protocol
+from barnabas.server.shard_calls import RefuseWith
 
 # From this version of JoinGroup on an answer may have no protocol.
 _NO_PROTOCOL_FROM: Final = 7

@@ -1,26 +1,24 @@
 """InitProducerId (key 22), versions 0-5.
 
-Does: a producer id that nobody else has, with epoch 0, for idempotent producers. With an id and an epoch that
-the client had (v3) it is a new id all the same: without a transactional id there is nothing to continue.
-Does not: transactions. Their coordinator is not built yet.
+Does: a producer id that nobody else has, with epoch 0, for idempotent producers. With a transactional id its
+coordinator answers: the id's producer id with the next epoch, which fences whoever had it before.
 v2 flexible; v3 producer_id, producer_epoch; v4 PRODUCER_FENCED; v5 TRANSACTION_ABORTABLE.
-
-A request with a transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "you may not use this
-transactional id", because all clients take it for final and report it at once. UNSUPPORTED_VERSION would be
-closer to the truth, but librdkafka counts it among the errors that go away, and asks again every half second
-until its user's patience is over; with the coordinator's errors (not available, loading) every client does.
 """
 
 import asyncio
 import logging
+from functools import partial
 from typing import Final
 
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.producer_ids import NoProducerIds, ProducerIds
+from barnabas.server.txn_calls import ask_with_new_id
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +32,15 @@ def handle(ctx: Context, request: Request) -> Answer:
     body: InitProducerIdRequest = request.body
     if (body.producer_id == _NO_ID) != (body.producer_epoch == _NO_EPOCH):
         return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
-    if body.transactional_id is not None:
-        return refuse(body, request.version, _refusal(body.transactional_id))
-    return _next_id(ctx.broker.producer_ids)
+    if body.transactional_id is None:
+        return _next_id(ctx.broker.producer_ids)
+    if not body.transactional_id:
+        return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
 
+    def act(shard: TxnShard, new_id: int | None, to: ReplyTo, now: Now) -> Outcome:
+        return shard.init(body, request.version, new_id, to, now)
 
-def _refusal(transactional_id: str) -> ErrorCode:
-    if not transactional_id:
-        return ErrorCode.INVALID_REQUEST
-    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return ask_with_new_id(ctx, body.transactional_id, partial(refuse, body, request.version), act)
 
 
 async def _next_id(producer_ids: ProducerIds) -> InitProducerIdResponse:

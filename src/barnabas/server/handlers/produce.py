@@ -1,17 +1,19 @@
 """Produce (key 0), versions 3-13.
 
-Does: acks 0, 1 and all; checks and appends each partition's batch; recompresses where the topic says so.
-Does not: transactions. Their coordinator is not built yet, so nobody can have begun one.
-v5 log_start_offset; v8 record_errors; v9 flexible; v10 current_leader hints; v13 topic ids.
+Does: acks 0, 1 and all; checks and appends each partition's batch; recompresses where the topic says so. The
+first batch of a transaction in a partition is appended when its coordinator agrees (verification.py).
+v5 log_start_offset; v8 record_errors; v9 flexible; v10 current_leader hints; v11 TRANSACTION_ABORTABLE;
+v12 adds partitions to transactions; v13 topic ids.
 
 Versions from 0 are advertised, as Kafka does: librdkafka learns from them which codecs it may use.
 """
 
 import logging
+from collections.abc import Awaitable
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
-from barnabas.base.ids import TopicPartition, format_uuid
+from barnabas.base.ids import format_uuid
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -19,7 +21,6 @@ from barnabas.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -27,25 +28,19 @@ from barnabas.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from barnabas.records.decode import decode_batch
-from barnabas.records.header import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL_BIT
-from barnabas.replication.errors import NotLeader, NoTransactionalId, UnknownTopicId
-from barnabas.replication.partition import Partition
+from barnabas.replication.errors import NotLeader
 from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context
 from barnabas.server.endpoints import endpoints_of
 from barnabas.server.errors import code_of
-from barnabas.server.produced import checked, only_batch
-from barnabas.server.recompress import needs_recompression, recompressed
-from barnabas.server.services import Services
+from barnabas.server.produce_target import ALL_IN_SYNC, NotVerified, ProduceTarget
+from barnabas.server.verification import Codes, Speech, for_produce, verify
 from barnabas.storage.append_errors import InvalidTimestamp, MissingKey
 from barnabas.storage.files import Buffer
-from barnabas.storage.producers.errors import InvalidTxnState
 
 logger = logging.getLogger(__name__)
 
-ALL: Final = -1
 NOBODY: Final = 0
-_ACKS: Final = (ALL, NOBODY, 1)
-_TOPIC_IDS_FROM: Final = 13
+_ACKS: Final = (ALL_IN_SYNC, NOBODY, 1)
 # Batches that no client should send: worth a line.
 _CLIENTS_MISTAKES: Final = (
     ErrorCode.CORRUPT_MESSAGE,
@@ -69,15 +64,35 @@ def handle(ctx: Context, request: Request) -> Answer:
     if body.acks not in _ACKS:
         return refuse(body, request.version, ErrorCode.INVALID_REQUIRED_ACKS)
     produce = _Produce(ctx, body, request.version)
-    if produce.must_wait():
-        return produce.recompress_first()
-    return produce.append_all()
+    verified: Codes | Awaitable[Codes] | None = None
+    if produce.transactional:
+        if len({target.producer for target in produce.transactional}) > 1:
+            return refuse(body, request.version, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        verified = produce.verify()
+    if isinstance(verified, dict):
+        produce.take_verified(verified)
+        verified = None
+    if verified is None and not produce.must_wait():
+        return produce.append_all()
+    return produce.append_later(verified)
 
 
 class _Produce:
     """One request on its way: every partition is looked up once, then appended to."""
 
-    __slots__ = ("_body", "_broker", "_client", "_listener", "_moved", "_now_ms", "_targets", "_version")
+    __slots__ = (
+        "_body",
+        "_broker",
+        "_client",
+        "_listener",
+        "_moved",
+        "_must_verify",
+        "_now_ms",
+        "_speech",
+        "_targets",
+        "_version",
+        "transactional",
+    )
 
     def __init__(self, ctx: Context, body: ProduceRequest, version: int) -> None:
         self._broker: Final = ctx.broker
@@ -89,14 +104,49 @@ class _Produce:
         # Leaders that the client should ask instead.
         self._moved: set[int] = set()
         self._targets = [
-            [_Target(self._broker, topic, data, version, body) for data in topic.partition_data]
+            [ProduceTarget(self._broker, topic, data, version, body) for data in topic.partition_data]
             for topic in body.topic_data
         ]
+
+        self._must_verify = False
+        self._speech: Speech | None = None
+        self.transactional = [
+            target for targets in self._targets for target in targets if target.producer is not None
+        ]
+
+    # Transactions
+
+    def verify(self) -> Codes | Awaitable[Codes]:
+        """Ask the coordinator about batches of which the log does not know that their transaction is open."""
+        self._speech = speech = Speech.of_produce(self._version)
+        self._must_verify = self._broker.settings.now.transaction_partition_verification_enable
+        if not self._must_verify and not speech.adds:
+            return {}
+        wanted = [target for target in self.transactional if target.start_verification(self._now_ms, speech)]
+        if not wanted:
+            return {}
+        producer = wanted[0].producer
+        assert producer is not None
+        return verify(self._broker, producer, [target.tp for target in wanted], speech)
+
+    def take_verified(self, codes: Codes) -> None:
+        assert self._speech is not None
+        for target in self.transactional:
+            code = codes.get(target.tp, ErrorCode.NONE)
+            if code is not ErrorCode.NONE and target.wrong is None:
+                target.wrong = NotVerified(for_produce(code, self._speech), code)
+
+    # Batches
 
     def must_wait(self) -> bool:
         return any(target.must_wait() for targets in self._targets for target in targets)
 
-    async def recompress_first(self) -> Answer:
+    async def append_later(self, verified: Awaitable[Codes] | None) -> Answer:
+        """Append when the coordinator has answered and what is to be recompressed is."""
+        if verified is not None:
+            self.take_verified(await verified)
+            for target in self.transactional:
+                target.check_leader()
         for targets in self._targets:
             for target in targets:
                 await target.recompress(self._broker)
@@ -121,12 +171,18 @@ class _Produce:
             node_endpoints=endpoints_of(self._broker.image, self._listener, self._moved, NodeEndpoint),
         )
 
-    def _append(self, topic: TopicProduceData, target: "_Target") -> PartitionProduceResponse:
+    def _append(self, topic: TopicProduceData, target: ProduceTarget) -> PartitionProduceResponse:
         partition, wrong = target.partition, target.wrong
         if wrong is None:
             assert partition is not None
             try:
-                appended = partition.append(target.batch, self._broker.checksums, self._now_ms)
+                appended = partition.append(
+                    target.batch,
+                    self._broker.checksums,
+                    self._now_ms,
+                    target.verification,
+                    self._must_verify,
+                )
                 return PartitionProduceResponse(
                     index=target.index,
                     base_offset=appended.base_offset,
@@ -140,9 +196,9 @@ class _Produce:
         return self._refused(topic, target, wrong)
 
     def _refused(
-        self, topic: TopicProduceData, target: "_Target", wrong: BarnabasError
+        self, topic: TopicProduceData, target: ProduceTarget, wrong: BarnabasError
     ) -> PartitionProduceResponse:
-        code = code_of(wrong)
+        code = wrong.code if isinstance(wrong, NotVerified) else code_of(wrong)
         if code is None:
             raise wrong
         if code in _CLIENTS_MISTAKES:
@@ -164,72 +220,6 @@ class _Produce:
             answer.current_leader = LeaderIdAndEpoch(leader_id=wrong.leader, leader_epoch=wrong.leader_epoch)
             self._moved.add(wrong.leader)
         return answer
-
-
-class _Target:
-    """One partition of the request: where its records go, or why they go nowhere."""
-
-    __slots__ = ("batch", "index", "is_batch", "partition", "wrong")
-
-    def __init__(
-        self,
-        broker: Services,
-        topic: TopicProduceData,
-        data: PartitionProduceData,
-        version: int,
-        body: ProduceRequest,
-    ) -> None:
-        self.index = data.index
-        self.batch: Buffer = b""
-        # There is one batch, whatever is in it.
-        self.is_batch = False
-        self.partition: Partition | None = None
-        self.wrong: BarnabasError | None = None
-        try:
-            self.partition = _find(broker, topic, data.index, version)
-            self.batch = only_batch(data.records, version)
-            self.is_batch = True
-            _refuse_transactional(self.batch, body.transactional_id)
-            self.partition.need_leader()
-            if body.acks == ALL:
-                self.partition.need_in_sync()
-            self.batch = checked(self.batch, data)
-        except BarnabasError as error:
-            self.wrong = error
-
-    def must_wait(self) -> bool:
-        return (
-            self.wrong is None
-            and self.partition is not None
-            and needs_recompression(self.partition.log.config, self.batch)
-        )
-
-    async def recompress(self, broker: Services) -> None:
-        if not self.must_wait() or self.partition is None:
-            return
-        try:
-            self.batch = await recompressed(broker.executor, self.partition.log.config, self.batch)
-            # The partition may have moved or gone while the batch was worked on.
-            self.partition.need_leader()
-        except BarnabasError as error:
-            self.wrong = error
-
-
-def _find(broker: Services, topic: TopicProduceData, index: int, version: int) -> Partition:
-    name = topic.name
-    if version >= _TOPIC_IDS_FROM:
-        known = broker.image.topics_by_id.get(topic.topic_id)
-        if known is None:
-            raise UnknownTopicId("no topic has this id")
-        name = known.name
-    return broker.replicas.get(TopicPartition(name, index))
-
-
-def _refuse_transactional(batch: Buffer, transactional_id: str | None) -> None:
-    if len(batch) >= HEADER_SIZE and batch[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT:
-        if transactional_id is None:
-            raise NoTransactionalId("a transactional batch came without a transactional id")
-        raise InvalidTxnState(-1, "no transaction has begun: this broker has no transactions yet")
 
 
 def _record_errors(batch: Buffer, wrong: MissingKey | InvalidTimestamp) -> list[BatchIndexAndErrorMessage]:

@@ -14,13 +14,11 @@ from barnabas.server.handlers.table import APIS
 
 # What is spoken in part, and what a user should know about it.
 NOTES: Final = {
-    ApiKey.PRODUCE: "no transactions yet; advertised from version 0, as Kafka does, for librdkafka",
+    ApiKey.PRODUCE: "advertised from version 0, as Kafka does, for librdkafka",
     ApiKey.FETCH: "by clients; there are no followers yet",
-    ApiKey.FIND_COORDINATOR: "of groups; transactions and share groups are not built yet",
-    ApiKey.INIT_PRODUCER_ID: "without a transactional id; transactions are not built yet",
+    ApiKey.FIND_COORDINATOR: "of groups and transactions; share groups are not built yet",
 }
 
-_TRANSACTIONS: Final = "transactions are not built yet"
 _SECURITY: Final = "authentication and ACLs are not built yet"
 _SHARE: Final = "share groups are not built yet"
 _NODES: Final = "from node to node; a cluster is one node so far"
@@ -28,11 +26,6 @@ _VOTERS: Final = "the voters of the quorum are a fixed set"
 
 NOT_YET: Final = {
     ApiKey.SASL_HANDSHAKE: _SECURITY,
-    ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTIONS,
-    ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTIONS,
-    ApiKey.END_TXN: _TRANSACTIONS,
-    ApiKey.WRITE_TXN_MARKERS: _TRANSACTIONS,
-    ApiKey.TXN_OFFSET_COMMIT: _TRANSACTIONS,
     ApiKey.DESCRIBE_ACLS: _SECURITY,
     ApiKey.CREATE_ACLS: _SECURITY,
     ApiKey.DELETE_ACLS: _SECURITY,
@@ -56,8 +49,6 @@ NOT_YET: Final = {
     ApiKey.FETCH_SNAPSHOT: _NODES,
     ApiKey.BROKER_REGISTRATION: _NODES,
     ApiKey.BROKER_HEARTBEAT: _NODES,
-    ApiKey.DESCRIBE_TRANSACTIONS: _TRANSACTIONS,
-    ApiKey.LIST_TRANSACTIONS: _TRANSACTIONS,
     ApiKey.ALLOCATE_PRODUCER_IDS: _NODES,
     ApiKey.CONTROLLER_REGISTRATION: _NODES,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "clients' metrics are not collected yet",

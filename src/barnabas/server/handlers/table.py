@@ -14,6 +14,7 @@ from barnabas.server.handlers import (
     coordinators,
     delete_records,
     elections,
+    end_txn,
     features,
     fetch,
     group_admin,
@@ -30,6 +31,10 @@ from barnabas.server.handlers import (
     quorum,
     topic_partitions,
     topics,
+    txn_admin,
+    txn_markers,
+    txn_offsets,
+    txn_partitions,
 )
 
 # In the order of their keys, as far as one file has one.
@@ -48,6 +53,10 @@ APIS: Final[tuple[Api, ...]] = (
     delete_records.API,
     init_producer_id.API,
     leader_epochs.API,
+    *txn_partitions.APIS,
+    end_txn.API,
+    txn_markers.API,
+    txn_offsets.API,
     *configs.APIS,
     *configs_alter.APIS,
     log_dirs.API,
@@ -58,6 +67,7 @@ APIS: Final[tuple[Api, ...]] = (
     features.API,
     *cluster.APIS,
     producers.API,
+    *txn_admin.APIS,
     group_membership.CONSUMER_API,
     group_admin.CONSUMER_API,
     topic_partitions.API,

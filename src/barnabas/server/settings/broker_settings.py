@@ -126,6 +126,21 @@ class BrokerSettings:
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
 
+    # Transactions
+    add_partitions_to_txn_retry_backoff_ms: int
+    add_partitions_to_txn_retry_backoff_max_ms: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_max_timeout_ms: int
+    transaction_partition_verification_enable: bool
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    transaction_state_log_load_buffer_size: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_segment_bytes: int
+    transaction_two_phase_commit_enable: bool
+    transactional_id_expiration_ms: int
+
     # Logs
     log_dirs: tuple[str, ...]
     num_recovery_threads_per_data_dir: int

@@ -6,18 +6,14 @@ from barnabas.base.setting_rules import at_least
 from barnabas.server.settings.declare import (
     Change,
     ServerSetting,
-    all_with,
     boolean,
     int16,
     int32,
-    later,
 )
 
-NOT_BUILT: Final = later("transactions are not built yet")
 _POSITIVE: Final = at_least(1)
 
-SETTINGS: Final[tuple[ServerSetting, ...]] = all_with(
-    NOT_BUILT,
+SETTINGS: Final[tuple[ServerSetting, ...]] = (
     int32(
         "add.partitions.to.txn.retry.backoff.ms",
         20,

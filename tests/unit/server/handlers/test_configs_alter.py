@@ -93,6 +93,8 @@ class Node:
             producer_ids=nowhere,
             groups=nowhere,
             offsets_topic=nowhere,
+            transactions=nowhere,
+            transaction_topic=nowhere,
             image=image,
         )
         self._ctx = Context(services, listener="PLAINTEXT", client_address="")

@@ -15,7 +15,7 @@ from barnabas.server.handlers.init_producer_id import API
 from support.hosted import FixedController, Hosted, one_topic
 from support.managers import on_a_loop
 
-LOADING, INVALID_REQUEST, NOT_AUTHORIZED = 14, 42, 53
+LOADING, NOT_COORDINATOR, INVALID_REQUEST = 14, 16, 42
 
 
 def block(start: int = 1000, size: int = 3, error: int = 0) -> FixedController:
@@ -81,10 +81,10 @@ async def test_the_timeout_is_not_looked_at_without_a_transaction() -> None:
 
 
 @on_a_loop
-async def test_transactions_are_refused_for_good() -> None:
+async def test_a_transactional_id_is_sent_to_its_coordinator_and_an_empty_one_nowhere() -> None:
     broker = await one_topic(controller=block())
 
-    assert await ask(broker, transactional_id="mine") == refused(NOT_AUTHORIZED)
+    assert await ask(broker, transactional_id="mine") == refused(NOT_COORDINATOR)
     assert await ask(broker, transactional_id="") == refused(INVALID_REQUEST)
     assert await ask(broker, transactional_id="mine", producer_id=4) == refused(INVALID_REQUEST)
 

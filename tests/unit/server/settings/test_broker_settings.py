@@ -49,8 +49,6 @@ def test_the_file_that_kafka_ships_is_taken_as_it_is() -> None:
         "share.coordinator.state.topic.min.isr=1 has no effect yet: share groups are not built yet",
         "share.coordinator.state.topic.replication.factor=1 has no effect yet: "
         "share groups are not built yet",
-        "transaction.state.log.min.isr=1 has no effect yet: transactions are not built yet",
-        "transaction.state.log.replication.factor=1 has no effect yet: transactions are not built yet",
     )
 
 

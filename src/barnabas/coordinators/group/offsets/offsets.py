@@ -17,6 +17,7 @@ from barnabas.coordinators.group.offsets.reads import OffsetReader
 from barnabas.coordinators.group.offsets.record import OffsetRecord
 from barnabas.coordinators.group.offsets.removal import OffsetRemover
 from barnabas.coordinators.group.offsets.table import OffsetTable
+from barnabas.coordinators.group.offsets.txn_commits import decide_txn_commit, refused_txn_commit
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetDeleteRequest,
@@ -24,6 +25,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
 )
+from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 from barnabas.records.control import TRANSACTION_MARKERS, ControlType, read_control_type
 from barnabas.records.header import NO_PRODUCER_ID
 
@@ -52,6 +54,14 @@ class Offsets:
             return decide_commit(self._ground, request, caller, to, now)
         except GroupError as refused:
             return answered(to, refused_commit(request, refused.code))
+
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now
+    ) -> Outcome:
+        try:
+            return decide_txn_commit(self._ground, request, caller, to, now)
+        except GroupError as refused:
+            return answered(to, refused_txn_commit(request, refused.code))
 
     def fetch(self, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
         return self._reader.read(asked, require_stable=require_stable)

@@ -1,0 +1,178 @@
+"""What a commit in a producer's transaction writes: pending offsets, and with its marker the end of them.
+
+The guards are those of plain commits in commits.py, with Kafka's differences: clients of this API know no
+codes of the consumer protocol, and they do not name topics by their ids. A decision changes nothing before it
+is applied, not even the time at which a member was heard of: the log may refuse what it brings.
+"""
+
+from typing import Final, NamedTuple, NoReturn
+
+from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.coordinators.decision.outcome import (
+    Caller,
+    EndMarker,
+    InTransaction,
+    Now,
+    Outcome,
+    ReplyTo,
+    answered,
+)
+from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Ground, Group
+from barnabas.coordinators.group.offsets.commits import _length
+from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.transactions import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from barnabas.records.header import NO_PRODUCER_EPOCH
+
+_ANY_PARTITION: Final = 0
+
+
+class PendingOffset(NamedTuple):
+    """An offset that counts when the producer's transaction is committed."""
+
+    producer_id: int
+    offset: OffsetRecord
+
+    def encoded(self) -> tuple[bytes, bytes | None]:
+        return self.offset.encoded()
+
+
+class TransactionEnd(NamedTuple):
+    """The end of a producer's transaction: what it has pending counts from now on, or never."""
+
+    producer_id: int
+    commit: bool
+
+    def encoded(self) -> NoReturn:
+        raise AssertionError("a marker is a control batch, which is made from the stamp of its outcome")
+
+
+def decide_txn_commit(
+    ground: Ground, request: TxnOffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now
+) -> Outcome:
+    """The records and the answer. GroupError if the commit is refused as a whole."""
+    _check_ids(request)
+    group = _check_group(ground, request, caller)
+    outcome = Outcome(InTransaction(request.producer_id, request.producer_epoch))
+    response = TxnOffsetCommitResponse(topics=[])
+    for topic in request.topics:
+        topic_id = _topic_id(ground, topic.name)
+        if topic_id == ZERO_UUID:
+            # Nobody has partitions of a topic that is not there: refused if the member's epoch is a past one.
+            _check_commit_of(group, request, topic_id, _ANY_PARTITION)
+        partitions = []
+        for partition in topic.partitions:
+            code = ErrorCode.NONE
+            if _length(partition.committed_metadata) > ground.settings.offset_metadata_bytes_max:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                _check_commit_of(group, request, topic_id, partition.partition_index)
+                outcome.write(_pending(request, topic, partition, now))
+            partitions.append(
+                TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            )
+        response.topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+    if not outcome.records:
+        return answered(to, response)
+    outcome.answer(to, response)
+    return outcome
+
+
+def refused_txn_commit(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    """The answer that has the same code for every partition."""
+    if code is ErrorCode.STALE_MEMBER_EPOCH:
+        # Of epochs of members producers know nothing. This one tells them to abort as well.
+        code = ErrorCode.ILLEGAL_GENERATION
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def decide_end(marker: EndMarker, to: ReplyTo) -> Outcome:
+    """A producer that has nothing pending here may end all the same: its marker may come twice."""
+    if marker.producer_id < 0 or marker.producer_epoch == NO_PRODUCER_EPOCH:
+        # No batch can say this. Kafka stumbles over it, and its answer says so.
+        return answered(to, ErrorCode.UNKNOWN_SERVER_ERROR)
+    outcome = Outcome(marker)
+    outcome.write(TransactionEnd(marker.producer_id, marker.commit))
+    outcome.answer(to, ErrorCode.NONE)
+    return outcome
+
+
+def _check_ids(request: TxnOffsetCommitRequest) -> None:
+    """Whoever asks the transaction's coordinator first learns that there is no such producer.
+
+    What gets here all the same must not be written: a batch without a producer is read as plain commits.
+    """
+    if not request.group_id:
+        raise GroupError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
+    if request.producer_id < 0:
+        raise GroupError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"No producer has id {request.producer_id}.")
+    if request.producer_epoch < 0:
+        raise GroupError(ErrorCode.INVALID_PRODUCER_EPOCH, f"There is no epoch {request.producer_epoch}.")
+
+
+def _check_group(ground: Ground, request: TxnOffsetCommitRequest, caller: Caller) -> Group | None:
+    """The group; None if there is none, and one without members comes to be with the first record."""
+    group = ground.groups.get(request.group_id)
+    if group is None:
+        if request.generation_id < 0:
+            return None
+        raise GroupError(ErrorCode.ILLEGAL_GENERATION, f"Group {request.group_id} not found.")
+    group.check_commit(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        is_txn=True,
+        version=caller.version,
+    )
+    return group
+
+
+def _check_commit_of(
+    group: Group | None, request: TxnOffsetCommitRequest, topic_id: Uuid, partition: int
+) -> None:
+    if group is not None:
+        group.check_commit_of(topic_id, partition, request.generation_id, request.member_id)
+
+
+def _topic_id(ground: Ground, name: str) -> Uuid:
+    topic = ground.image.topics.get(name)
+    return ZERO_UUID if topic is None else topic.id
+
+
+def _pending(
+    request: TxnOffsetCommitRequest,
+    topic: TxnOffsetCommitRequestTopic,
+    partition: TxnOffsetCommitRequestPartition,
+    now: Now,
+) -> PendingOffset:
+    # Kafka leaves the topic's id out here, although it looks for it: so do we, and both read the same.
+    value = pack_offset(
+        CommittedOffset(
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            partition.committed_metadata or "",
+            now.ms,
+        )
+    )
+    return PendingOffset(
+        request.producer_id, OffsetRecord(request.group_id, topic.name, partition.partition_index, value)
+    )

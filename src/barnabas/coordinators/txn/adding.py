@@ -1,0 +1,108 @@
+"""Partitions that become part of a transaction, and whether they are: AddPartitionsToTxn, AddOffsetsToTxn."""
+
+from collections.abc import Set
+from typing import Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.txn.answers import offsets_answer, partitions_answer, result_of
+from barnabas.coordinators.txn.errors import TxnError
+from barnabas.coordinators.txn.ground import TxnGround
+from barnabas.coordinators.txn.record import FLEXIBLE, record_version, size_bound
+from barnabas.coordinators.txn.state import Txn, TxnState
+from barnabas.coordinators.txn.transitions import EPOCH_EACH_FROM, with_partitions
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.transactions import AddOffsetsToTxnRequest, AddPartitionsToTxnTransaction
+
+# From here on brokers ask, for clients that have an epoch for each transaction.
+_FROM_BROKERS: Final = 4
+_OLD_CLIENT: Final = 0
+
+
+def decide_add_partitions(
+    ground: TxnGround, asked: AddPartitionsToTxnTransaction, version: int, to: ReplyTo, now: Now
+) -> Outcome:
+    partitions = {TopicPartition(topic.name, one) for topic in asked.topics for one in topic.partitions}
+    outcome = Outcome()
+    try:
+        txn = _txn_of(ground, asked)
+        if asked.verify_only:
+            return answered(to, result_of(asked, lambda tp: _verified(txn, tp)))
+        client_version = EPOCH_EACH_FROM if version >= _FROM_BROKERS else _OLD_CLIENT
+        _add(ground, outcome, asked.transactional_id, txn, partitions, client_version, now)
+    except TxnError as error:
+        return answered(to, partitions_answer(asked, error.code, version))
+    outcome.answer(to, partitions_answer(asked, ErrorCode.NONE, version))
+    return outcome
+
+
+def decide_add_offsets(
+    ground: TxnGround,
+    request: AddOffsetsToTxnRequest,
+    version: int,
+    offsets_partition: TopicPartition,
+    to: ReplyTo,
+    now: Now,
+) -> Outcome:
+    outcome = Outcome()
+    try:
+        txn = _txn_of(ground, request)
+        _add(ground, outcome, request.transactional_id, txn, {offsets_partition}, _OLD_CLIENT, now)
+    except TxnError as error:
+        return answered(to, offsets_answer(error.code, version))
+    outcome.answer(to, offsets_answer(ErrorCode.NONE, version))
+    return outcome
+
+
+def _txn_of(ground: TxnGround, asked: AddPartitionsToTxnTransaction | AddOffsetsToTxnRequest) -> Txn:
+    """What the producer may add to, or ask about."""
+    if not asked.transactional_id:
+        raise TxnError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
+    txn = ground.txns.get(asked.transactional_id)
+    if txn is None:
+        raise TxnError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "no such transactional id")
+    is_verified = isinstance(asked, AddPartitionsToTxnTransaction) and asked.verify_only
+    if txn.is_prepared and not is_verified:
+        # In Kafka this comes before all questions of who asks.
+        raise _busy(txn)
+    producer_id, epoch = txn.owner
+    if asked.producer_id != producer_id:
+        raise TxnError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer id {asked.producer_id} is not {producer_id}"
+        )
+    if asked.producer_epoch != epoch:
+        raise TxnError(ErrorCode.PRODUCER_FENCED, f"epoch {asked.producer_epoch} is not {epoch}")
+    if txn.is_prepared:
+        raise _busy(txn)
+    if txn.is_kept:
+        raise TxnError(ErrorCode.INVALID_TXN_STATE, "a transaction that was prepared can only be ended")
+    return txn
+
+
+def _busy(txn: Txn) -> TxnError:
+    return TxnError(ErrorCode.CONCURRENT_TRANSACTIONS, f"its transaction is {txn.state.title}")
+
+
+def _verified(txn: Txn, tp: TopicPartition) -> ErrorCode:
+    return ErrorCode.NONE if tp in txn.partitions else ErrorCode.TRANSACTION_ABORTABLE
+
+
+def _add(
+    ground: TxnGround,
+    outcome: Outcome,
+    transactional_id: str,
+    txn: Txn,
+    partitions: Set[TopicPartition],
+    client_version: int,
+    now: Now,
+) -> None:
+    if txn.state is TxnState.ONGOING and partitions <= txn.partitions:
+        return
+    settings = ground.settings
+    if client_version >= EPOCH_EACH_FROM and record_version(settings.transaction_version) < FLEXIBLE:
+        # Kafka fails here as well.
+        raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "records of this level tell of no versions of clients")
+    after = with_partitions(txn, partitions, client_version, now.ms)
+    if size_bound(transactional_id, after) > settings.record_bytes_max:
+        raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "more partitions than a record of the log can tell of")
+    ground.write(outcome, transactional_id, after)

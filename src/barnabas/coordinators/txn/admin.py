@@ -1,0 +1,118 @@
+"""What administrators see of transactions: DescribeTransactions, ListTransactions."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.coordinators.decision.outcome import Now
+from barnabas.coordinators.txn.errors import TxnError
+from barnabas.coordinators.txn.ground import TxnGround
+from barnabas.coordinators.txn.state import Txn, TxnState
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.transaction_admin import (
+    DescribeTransactionsResponseTransactionState,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ListTransactionsResponseTransactionState,
+    TopicData,
+)
+
+if TYPE_CHECKING:
+    from barnabas.coordinators.txn.shard import TxnShard
+
+_STATES: Final = {state.title: state for state in TxnState}
+# Kafka has them in memory only, and lists none of them.
+_NEVER_LISTED: Final = frozenset({"Dead", "PrepareEpochFence"})
+
+
+def describe(ground: TxnGround, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
+    if not transactional_id:
+        return DescribeTransactionsResponseTransactionState(
+            transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST
+        )
+    txn = ground.txns.get(transactional_id)
+    if txn is None:
+        return DescribeTransactionsResponseTransactionState(
+            transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        )
+    marking = ground.marking.get(transactional_id)
+    # Those that have their markers are done with.
+    partitions = sorted(txn.partitions if marking is None else marking.missing)
+    return DescribeTransactionsResponseTransactionState(
+        transactional_id=transactional_id,
+        transaction_state=txn.state.title,
+        transaction_timeout_ms=txn.timeout_ms,
+        transaction_start_time_ms=txn.start_ms,
+        producer_id=txn.producer_id,
+        producer_epoch=txn.producer_epoch,
+        topics=[
+            TopicData(topic=topic, partitions=[tp.partition for tp in those])
+            for topic, those in groupby(partitions, key=lambda tp: tp.topic)
+        ],
+    )
+
+
+class Wanted:
+    """Which transactions a ListTransactions asks for. TxnError if its pattern is none."""
+
+    def __init__(self, request: ListTransactionsRequest) -> None:
+        names = dict.fromkeys(request.state_filters)
+        self.unknown_states: Final = [
+            name for name in names if name not in _STATES and name not in _NEVER_LISTED
+        ]
+        self._states: Final = {_STATES[name] for name in names if name in _STATES} if names else None
+        self._producer_ids: Final = frozenset(request.producer_id_filters)
+        self._longer_than_ms: Final = request.duration_filter
+        self._pattern: Final = _pattern(request.transactional_id_pattern)
+
+    def has(self, transactional_id: str, txn: Txn, now_ms: int) -> bool:
+        if self._producer_ids and txn.producer_id not in self._producer_ids:
+            return False
+        if self._states is not None and txn.state not in self._states:
+            return False
+        # What has not begun counts as begun long ago, as in Kafka.
+        if self._longer_than_ms >= 0 and now_ms - txn.start_ms <= self._longer_than_ms:
+            return False
+        return self._pattern is None or self._pattern.fullmatch(transactional_id) is not None
+
+
+def list_of(ground: TxnGround, wanted: Wanted, now: Now) -> list[ListTransactionsResponseTransactionState]:
+    return [
+        ListTransactionsResponseTransactionState(
+            transactional_id=transactional_id,
+            producer_id=txn.producer_id,
+            transaction_state=txn.state.title,
+        )
+        for transactional_id, txn in ground.txns.items()
+        if wanted.has(transactional_id, txn, now.ms)
+    ]
+
+
+def transactions_of(
+    shards: Sequence["TxnShard"], request: ListTransactionsRequest, now: Now
+) -> ListTransactionsResponse:
+    """What ListTransactions answers. States that nobody knows match nothing, and are told."""
+    try:
+        wanted = Wanted(request)
+    except TxnError as error:
+        return ListTransactionsResponse(error_code=error.code)
+    return ListTransactionsResponse(
+        unknown_state_filters=wanted.unknown_states,
+        transaction_states=[one for shard in shards for one in shard.list(wanted, now)],
+    )
+
+
+def _pattern(text: str | None) -> Any:
+    if not text:
+        return None
+    # Few ask with a pattern, and it takes a while to import. It matches in linear time, whatever is asked.
+    import re2  # type: ignore[import-untyped]
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(text, options)
+    except re2.error:
+        raise TxnError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{text}` is not a regular expression of RE2"
+        ) from None

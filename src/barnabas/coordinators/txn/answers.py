@@ -1,0 +1,70 @@
+"""What producers are answered, in the words of their version."""
+
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.state import NO_EPOCH, NO_ID
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.transactions import (
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+    EndTxnResponse,
+    InitProducerIdResponse,
+)
+
+# Clients of earlier versions do not know PRODUCER_FENCED.
+_INIT_KNOWS_FENCED_FROM: Final = 4
+_OTHERS_KNOW_FENCED_FROM: Final = 2
+
+
+def init_refused(code: ErrorCode, version: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        error_code=_told(code, version, _INIT_KNOWS_FENCED_FROM), producer_id=NO_ID, producer_epoch=NO_EPOCH
+    )
+
+
+def end_refused(code: ErrorCode, version: int) -> EndTxnResponse:
+    return EndTxnResponse(error_code=_told(code, version, _OTHERS_KNOW_FENCED_FROM))
+
+
+def offsets_answer(code: ErrorCode, version: int) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(error_code=_told(code, version, _OTHERS_KNOW_FENCED_FROM))
+
+
+def partitions_answer(
+    asked: AddPartitionsToTxnTransaction, code: ErrorCode, version: int
+) -> AddPartitionsToTxnResult:
+    """The same for all partitions: they are added together or not at all."""
+    told = _told(code, version, _OTHERS_KNOW_FENCED_FROM)
+    return result_of(asked, lambda _: told)
+
+
+def result_of(
+    asked: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], ErrorCode]
+) -> AddPartitionsToTxnResult:
+    return AddPartitionsToTxnResult(
+        transactional_id=asked.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=one,
+                        partition_error_code=code_of(TopicPartition(topic.name, one)),
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in asked.topics
+        ],
+    )
+
+
+def _told(code: ErrorCode, version: int, knows_fenced_from: int) -> ErrorCode:
+    if code is ErrorCode.PRODUCER_FENCED and version < knows_fenced_from:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code

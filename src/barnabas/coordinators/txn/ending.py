@@ -1,0 +1,194 @@
+"""How a transaction ends: by EndTxn, or because its producer is fenced.
+
+Clients of version 2 of transactions (EndTxn 5) get an epoch for each transaction, so a request that is late
+has one that does not count any more. With older ones, a retry and the next request look the same. (KIP-890)
+
+LAST_FENCE: whoever asks can be made to wait for a new producer id, but nobody asks for a timeout. If it meets
+the last epoch of an id, the transaction is fenced with the one epoch that is left, and the producer is given
+a new id when it comes to ask. Kafka takes a new id at once; who had the old one sees no difference.
+"""
+
+from typing import Final
+
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.txn.answers import end_refused
+from barnabas.coordinators.txn.errors import NeedsProducerId, TxnError
+from barnabas.coordinators.txn.ground import TxnGround
+from barnabas.coordinators.txn.marking import write_end
+from barnabas.coordinators.txn.record import FLEXIBLE, record_version
+from barnabas.coordinators.txn.state import EPOCH_MAX, Txn, TxnState, is_exhausted
+from barnabas.coordinators.txn.transitions import (
+    EPOCH_EACH_FROM,
+    continued_with,
+    fenced_by_old_server,
+    given_new_id,
+    prepared,
+    prepared_by_old_client,
+)
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
+
+# EndTxn of clients that expect an epoch for each transaction.
+_EPOCH_EACH_FROM: Final = 5
+
+
+def decide_end(
+    ground: TxnGround, request: EndTxnRequest, version: int, new_id: int | None, to: ReplyTo, now: Now
+) -> Outcome:
+    try:
+        if not request.transactional_id:
+            raise TxnError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
+        txn = ground.txns.get(request.transactional_id)
+        if txn is None:
+            raise TxnError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "no such transactional id")
+        if version < _EPOCH_EACH_FROM:
+            return _end_of_old_client(ground, txn, request, to, now)
+        return _end(ground, txn, request, new_id, to, now)
+    except TxnError as error:
+        return answered(to, end_refused(error.code, version))
+
+
+# Clients that keep their epoch
+
+
+def _end_of_old_client(ground: TxnGround, txn: Txn, request: EndTxnRequest, to: ReplyTo, now: Now) -> Outcome:
+    producer_id, epoch = txn.owner
+    if request.producer_id != producer_id:
+        raise _wrong_id(request, txn)
+    if request.producer_epoch != epoch:
+        raise _fenced(request, txn)
+    if txn.is_prepared:
+        raise _busy(txn)
+    outcome = Outcome()
+    if txn.state is TxnState.ONGOING and not txn.is_kept:
+        after = prepared_by_old_client(txn, commit=request.committed, now_ms=now.ms)
+        write_end(ground, outcome, request.transactional_id, after, now)
+    elif txn.state is not _completed_by(request):
+        raise _not_in_state(request, txn)
+    outcome.answer(to, EndTxnResponse())
+    return outcome
+
+
+# Clients that get an epoch for each transaction
+
+
+def _end(
+    ground: TxnGround, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
+) -> Outcome:
+    if txn.is_prepared:
+        # In Kafka this comes before all questions of who asks.
+        raise _busy(txn)
+    is_retry = _check_epoch(txn, request)
+    if txn.state is TxnState.ONGOING:
+        if request.committed and txn.producer_epoch == EPOCH_MAX:
+            raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "nobody was given this epoch")
+        return _end_now(ground, txn, request, new_id, to, now)
+    if is_retry:
+        if txn.state is not _completed_by(request):
+            raise _not_in_state(request, txn)
+        return _say_again(ground, txn, request, new_id, to, now)
+    if request.committed:
+        raise _not_in_state(request, txn)
+    # A producer that does not know whether its transaction has begun aborts it, and gets an epoch with which
+    # nothing can have begun.
+    return _end_now(ground, txn, request, new_id, to, now)
+
+
+def _check_epoch(txn: Txn, request: EndTxnRequest) -> bool:
+    """Whether it is the retry of a request whose answer was lost: its epoch is the one before."""
+    producer_id, epoch = txn.owner
+    is_over = txn.state in (TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
+    is_old_id = (
+        request.producer_id == txn.prev_producer_id and request.producer_epoch == EPOCH_MAX - 1 and epoch == 0
+    )
+    is_retry = is_old_id or request.producer_epoch + 1 == epoch
+    if request.producer_id != producer_id and not is_old_id:
+        raise _wrong_id(request, txn)
+    if request.producer_epoch != epoch and not (is_over and is_retry):
+        raise _fenced(request, txn)
+    return is_retry
+
+
+def _end_now(
+    ground: TxnGround, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
+) -> Outcome:
+    if record_version(ground.settings.transaction_version) < FLEXIBLE:
+        # Kafka fails here as well.
+        raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "records of this level tell of no versions of clients")
+    if is_exhausted(txn.owner[1]) and new_id is None:
+        raise NeedsProducerId
+    after = prepared(txn, commit=request.committed, new_id=new_id, now_ms=now.ms)
+    outcome = Outcome()
+    write_end(ground, outcome, request.transactional_id, after, now)
+    outcome.answer(to, _given(*continued_with(after)))
+    return outcome
+
+
+def _say_again(
+    ground: TxnGround, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
+) -> Outcome:
+    if txn.producer_epoch < EPOCH_MAX:
+        return answered(to, _given(txn.producer_id, txn.producer_epoch))
+    # It timed out, see LAST_FENCE. The epoch that fenced it is for nobody to use.
+    if new_id is None:
+        raise NeedsProducerId
+    after = given_new_id(txn, new_id, now.ms)
+    outcome = Outcome()
+    ground.write(outcome, request.transactional_id, after)
+    outcome.answer(to, _given(after.producer_id, after.producer_epoch))
+    return outcome
+
+
+def _given(producer_id: int, epoch: int) -> EndTxnResponse:
+    return EndTxnResponse(producer_id=producer_id, producer_epoch=epoch)
+
+
+# Fencing
+
+
+def fence(ground: TxnGround, transactional_id: str, txn: Txn, new_id: int | None, now: Now) -> Outcome:
+    """Abort an ongoing transaction with an epoch that its producer does not have.
+
+    NeedsProducerId if there is none left and nobody gave a new id.
+    """
+    is_last = ground.settings.transaction_version >= EPOCH_EACH_FROM and is_exhausted(txn.owner[1])
+    if is_last and new_id is None:
+        raise NeedsProducerId
+    return abort(ground, transactional_id, txn, new_id, now)
+
+
+def abort(ground: TxnGround, transactional_id: str, txn: Txn, new_id: int | None, now: Now) -> Outcome:
+    """The same for what has timed out: see LAST_FENCE."""
+    if ground.settings.transaction_version >= EPOCH_EACH_FROM:
+        after = prepared(txn, commit=False, new_id=new_id, now_ms=now.ms)
+    else:
+        after = fenced_by_old_server(txn, now.ms)
+    outcome = Outcome()
+    write_end(ground, outcome, transactional_id, after, now)
+    return outcome
+
+
+# Why not
+
+
+def _completed_by(request: EndTxnRequest) -> TxnState:
+    return TxnState.COMPLETE_COMMIT if request.committed else TxnState.COMPLETE_ABORT
+
+
+def _wrong_id(request: EndTxnRequest, txn: Txn) -> TxnError:
+    return TxnError(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer id {request.producer_id} is not {txn.owner[0]}"
+    )
+
+
+def _fenced(request: EndTxnRequest, txn: Txn) -> TxnError:
+    return TxnError(ErrorCode.PRODUCER_FENCED, f"epoch {request.producer_epoch} is not {txn.owner[1]}")
+
+
+def _busy(txn: Txn) -> TxnError:
+    return TxnError(ErrorCode.CONCURRENT_TRANSACTIONS, f"its transaction is {txn.state.title}")
+
+
+def _not_in_state(request: EndTxnRequest, txn: Txn) -> TxnError:
+    what = "commit" if request.committed else "abort"
+    return TxnError(ErrorCode.INVALID_TXN_STATE, f"cannot {what} what is {txn.state.title}")

@@ -1,0 +1,173 @@
+"""InitProducerId with a transactional id: who comes last has it, and everybody before is fenced.
+
+A producer may say which id and epoch it had: then it is the same one that goes on, or it is refused. An
+ongoing transaction is aborted first, unless it is to be kept, which is experimental. (KIP-939)
+"""
+
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
+from barnabas.coordinators.txn.answers import init_refused
+from barnabas.coordinators.txn.ending import fence
+from barnabas.coordinators.txn.errors import NeedsProducerId, TxnError
+from barnabas.coordinators.txn.ground import TxnGround
+from barnabas.coordinators.txn.settings import TxnSettings
+from barnabas.coordinators.txn.state import (
+    EPOCH_MAX,
+    NO_EPOCH,
+    NO_ID,
+    TWO_PHASE_TIMEOUT_MS,
+    Txn,
+    TxnState,
+    is_exhausted,
+)
+from barnabas.coordinators.txn.transitions import EPOCH_EACH_FROM, begun_anew, created, kept
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+
+
+def decide_init(
+    ground: TxnGround,
+    request: InitProducerIdRequest,
+    version: int,
+    new_id: int | None,
+    to: ReplyTo,
+    now: Now,
+) -> Outcome:
+    try:
+        return _decide(ground, request, version, new_id, to, now)
+    except TxnError as error:
+        return answered(to, init_refused(error.code, version))
+
+
+def _decide(
+    ground: TxnGround,
+    request: InitProducerIdRequest,
+    version: int,
+    new_id: int | None,
+    to: ReplyTo,
+    now: Now,
+) -> Outcome:
+    timeout_ms = _check_request(ground.settings, request)
+    transactional_id = request.transactional_id or ""
+    txn = ground.txns.get(transactional_id)
+    if txn is None:
+        after = created(_needed(new_id), timeout_ms, now.ms)
+    else:
+        _check_producer(txn, request)
+        if txn.state is not TxnState.ONGOING:
+            after = _next_producer(txn, request, timeout_ms, new_id, now)
+        elif request.keep_prepared_txn:
+            after = _keep(txn, request, new_id, now)
+        else:
+            # The epoch that fences is told to nobody. Who asks again, when it is over, gets the one after.
+            outcome = fence(ground, transactional_id, txn, new_id, now)
+            outcome.answer(to, init_refused(ErrorCode.CONCURRENT_TRANSACTIONS, version))
+            return outcome
+    outcome = Outcome()
+    ground.write(outcome, transactional_id, after)
+    outcome.answer(to, _given(after))
+    return outcome
+
+
+def _check_request(settings: TxnSettings, request: InitProducerIdRequest) -> int:
+    """The timeout of the transactions that will be."""
+    if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
+        raise TxnError(ErrorCode.INVALID_REQUEST, "an id without an epoch, or an epoch without an id")
+    if not request.transactional_id:
+        raise TxnError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
+    if request.enable2_pc and not settings.two_phase_commit:
+        raise TxnError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transaction.two.phase.commit.enable is false"
+        )
+    if request.keep_prepared_txn and not (
+        settings.two_phase_commit and settings.transaction_version >= EPOCH_EACH_FROM
+    ):
+        raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "prepared transactions are not kept here")
+    if request.enable2_pc:
+        return TWO_PHASE_TIMEOUT_MS
+    if not 0 < request.transaction_timeout_ms <= settings.timeout_max_ms:
+        raise TxnError(
+            ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+            f"a timeout of {request.transaction_timeout_ms} ms, allowed are {settings.timeout_max_ms}",
+        )
+    return request.transaction_timeout_ms
+
+
+def _check_producer(txn: Txn, request: InitProducerIdRequest) -> None:
+    if txn.is_prepared:
+        # In Kafka this comes before all questions of who asks.
+        raise TxnError(ErrorCode.CONCURRENT_TRANSACTIONS, f"its transaction is {txn.state.title}")
+    if request.producer_id in (NO_ID, txn.producer_id, txn.owner[0]):
+        return
+    # The answer that told it of the next id may have been lost.
+    is_retry = request.producer_id == txn.prev_producer_id and is_exhausted(request.producer_epoch)
+    if not is_retry:
+        raise TxnError(ErrorCode.PRODUCER_FENCED, f"producer id {request.producer_id} is not {txn.owner[0]}")
+
+
+def _next_producer(
+    txn: Txn, request: InitProducerIdRequest, timeout_ms: int, new_id: int | None, now: Now
+) -> Txn:
+    says_who = request.producer_epoch != NO_EPOCH
+    last_epoch = NO_EPOCH
+    if is_exhausted(txn.producer_epoch):
+        if says_who and not _is_last_of_its_id(txn, request.producer_epoch):
+            # Kafka fails here as well: it finds no epoch to give.
+            raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, f"epochs are exhausted at {txn.producer_epoch}")
+        producer_id, epoch = _needed(new_id), 0
+        if says_who:
+            last_epoch = request.producer_epoch
+    else:
+        producer_id, epoch = txn.producer_id, txn.producer_epoch + 1
+        if says_who:
+            last_epoch = request.producer_epoch
+            if request.producer_epoch == txn.last_producer_epoch != txn.producer_epoch:
+                # The answer to the same request was lost.
+                epoch = txn.producer_epoch
+            elif request.producer_epoch != txn.producer_epoch:
+                raise TxnError(
+                    ErrorCode.PRODUCER_FENCED,
+                    f"epoch {request.producer_epoch} is neither {txn.producer_epoch} nor the one before",
+                )
+    return begun_anew(
+        txn,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        last_epoch=last_epoch,
+        timeout_ms=timeout_ms,
+        now_ms=now.ms,
+    )
+
+
+def _is_last_of_its_id(txn: Txn, epoch: int) -> bool:
+    """Also if that epoch timed out, and was fenced with the one that is left. See LAST_FENCE in ending.py."""
+    return epoch == txn.producer_epoch or (
+        txn.producer_epoch == EPOCH_MAX and epoch == EPOCH_MAX - 1 == txn.last_producer_epoch
+    )
+
+
+def _keep(txn: Txn, request: InitProducerIdRequest, new_id: int | None, now: Now) -> Txn:
+    """The records have been written with one id and epoch, and another is to decide about them."""
+    producer_id, epoch = txn.owner
+    if request.producer_epoch != NO_EPOCH and (request.producer_id, request.producer_epoch) != txn.owner:
+        raise TxnError(ErrorCode.PRODUCER_FENCED, f"epoch {request.producer_epoch} is not {epoch}")
+    if is_exhausted(epoch):
+        return kept(txn, next_id=_needed(new_id), next_epoch=0, now_ms=now.ms)
+    return kept(txn, next_id=producer_id, next_epoch=epoch + 1, now_ms=now.ms)
+
+
+def _given(txn: Txn) -> InitProducerIdResponse:
+    producer_id, epoch = txn.owner
+    if not txn.is_kept:
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
+    return InitProducerIdResponse(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        ongoing_txn_producer_id=txn.producer_id,
+        ongoing_txn_producer_epoch=txn.producer_epoch,
+    )
+
+
+def _needed(new_id: int | None) -> int:
+    if new_id is None:
+        raise NeedsProducerId
+    return new_id

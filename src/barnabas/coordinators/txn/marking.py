@@ -1,0 +1,60 @@
+"""From prepared to complete: the markers that are asked for, and those that have been written."""
+
+from collections.abc import Collection
+
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.decision.outcome import Now, Outcome
+from barnabas.coordinators.txn.ground import TxnGround
+from barnabas.coordinators.txn.markers import MarkersToWrite, Marking
+from barnabas.coordinators.txn.state import Txn, TxnState
+from barnabas.coordinators.txn.transitions import completed
+
+
+def write_end(ground: TxnGround, outcome: Outcome, transactional_id: str, txn: Txn, now: Now) -> None:
+    """Write down how it ends, and have the markers written. Without partitions it is complete at once."""
+    ground.write(outcome, transactional_id, txn)
+    if txn.partitions:
+        ask_for_markers(ground, outcome, transactional_id, txn)
+    else:
+        ground.write(outcome, transactional_id, completed(txn, now.ms))
+
+
+def ask_for_markers(ground: TxnGround, outcome: Outcome, transactional_id: str, txn: Txn) -> None:
+    assert txn.is_prepared, f"{txn.state.title} has no markers"
+    ended = MarkersToWrite(
+        transactional_id=transactional_id,
+        producer_id=txn.producer_id,
+        producer_epoch=txn.producer_epoch,
+        commit=txn.state is TxnState.PREPARE_COMMIT,
+        coordinator_epoch=ground.epoch,
+        partitions=txn.partitions,
+        transaction_version=txn.client_version,
+    )
+    ground.marking[transactional_id] = Marking(ended)
+    outcome.answer(ground.markers, ended)
+
+
+def awaited(ground: TxnGround, ended: MarkersToWrite) -> Marking | None:
+    """The transaction whose markers were asked for with just that object.
+
+    Old clients end many transactions with one epoch, so that another may look the same.
+    """
+    marking = ground.marking.get(ended.transactional_id)
+    return marking if marking is not None and marking.ended is ended else None
+
+
+def decide_markers_written(
+    ground: TxnGround, ended: MarkersToWrite, partitions: Collection[TopicPartition], now: Now
+) -> Outcome:
+    """These partitions have theirs. With the last one the transaction is complete.
+
+    What is told of a transaction that is over is late, and changes nothing.
+    """
+    outcome = Outcome()
+    marking = awaited(ground, ended)
+    if marking is not None:
+        marking.missing.difference_update(partitions)
+        if not marking.missing:
+            txn = ground.txns[ended.transactional_id]
+            ground.write(outcome, ended.transactional_id, completed(txn, now.ms))
+    return outcome

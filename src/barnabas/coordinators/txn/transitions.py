@@ -1,0 +1,168 @@
+"""From one state of a transactional id to the next. Whether it may be is decided elsewhere.
+
+Every transition notes the producer id that it comes from: prev_producer_id.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.state import (
+    EPOCH_MAX,
+    IDLE,
+    NO_EPOCH,
+    NO_ID,
+    NO_PARTITIONS,
+    NO_TIME,
+    Txn,
+    TxnState,
+    is_exhausted,
+)
+
+# From this version of transactions on every transaction has an epoch of its own. (KIP-890)
+EPOCH_EACH_FROM: Final = 2
+_OLD_CLIENT: Final = 0
+
+
+def created(producer_id: int, timeout_ms: int, now_ms: int) -> Txn:
+    return Txn(
+        producer_id=producer_id,
+        producer_epoch=0,
+        prev_producer_id=producer_id,
+        next_producer_id=NO_ID,
+        next_producer_epoch=NO_EPOCH,
+        last_producer_epoch=NO_EPOCH,
+        timeout_ms=timeout_ms,
+        state=TxnState.EMPTY,
+        partitions=NO_PARTITIONS,
+        start_ms=NO_TIME,
+        last_update_ms=now_ms,
+        client_version=_OLD_CLIENT,
+    )
+
+
+def begun_anew(
+    txn: Txn, *, producer_id: int, producer_epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
+) -> Txn:
+    """A producer comes, with this id and epoch. Nothing was under way."""
+    assert txn.state in IDLE, f"{txn.state.title} is not over"
+    return txn._replace(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        prev_producer_id=txn.producer_id,
+        last_producer_epoch=last_epoch,
+        timeout_ms=timeout_ms,
+        state=TxnState.EMPTY,
+        partitions=NO_PARTITIONS,
+        start_ms=NO_TIME,
+        last_update_ms=now_ms,
+    )
+
+
+def given_new_id(txn: Txn, producer_id: int, now_ms: int) -> Txn:
+    """Its transaction is complete, and left no epoch to go on with."""
+    return txn._replace(
+        producer_id=producer_id, producer_epoch=0, prev_producer_id=txn.producer_id, last_update_ms=now_ms
+    )
+
+
+def kept(txn: Txn, *, next_id: int, next_epoch: int, now_ms: int) -> Txn:
+    """Its producer has restarted, and is to end the ongoing transaction with this id and epoch."""
+    assert txn.state is TxnState.ONGOING, f"{txn.state.title} is not to be kept"
+    return txn._replace(
+        prev_producer_id=txn.producer_id,
+        next_producer_id=next_id,
+        next_producer_epoch=next_epoch,
+        last_update_ms=now_ms,
+    )
+
+
+def with_partitions(txn: Txn, added: Iterable[TopicPartition], client_version: int, now_ms: int) -> Txn:
+    return txn._replace(
+        prev_producer_id=txn.producer_id,
+        state=TxnState.ONGOING,
+        partitions=txn.partitions.union(added),
+        start_ms=now_ms if txn.state in IDLE else txn.start_ms,
+        last_update_ms=now_ms,
+        client_version=client_version,
+    )
+
+
+def prepared_by_old_client(txn: Txn, *, commit: bool, now_ms: int) -> Txn:
+    """The producer keeps its epoch over many transactions."""
+    return txn._replace(
+        prev_producer_id=txn.producer_id,
+        next_producer_id=NO_ID,
+        state=TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT,
+        last_update_ms=now_ms,
+        client_version=_OLD_CLIENT,
+    )
+
+
+def fenced_by_old_server(txn: Txn, now_ms: int) -> Txn:
+    """Prepared to abort, with an epoch that nobody has."""
+    fenced = txn._replace(producer_epoch=min(txn.producer_epoch + 1, EPOCH_MAX), last_producer_epoch=NO_EPOCH)
+    return prepared_by_old_client(fenced, commit=False, now_ms=now_ms)
+
+
+def prepared(txn: Txn, *, commit: bool, new_id: int | None, now_ms: int) -> Txn:
+    """The epoch goes up with every end: what is late has an epoch that does not count any more. (KIP-890)
+
+    If epochs are exhausted the producer goes on with the new id. Without one it is left with an epoch that is
+    not told to anybody: see LAST_FENCE in ending.py.
+    """
+    assert txn.producer_epoch < EPOCH_MAX or not commit, "an epoch that nobody was given"
+    next_id, next_epoch = _after(txn, new_id)
+    return txn._replace(
+        producer_epoch=min(txn.producer_epoch + 1, EPOCH_MAX),
+        # What a kept transaction is ended with may be another id than that of its records.
+        prev_producer_id=txn.owner[0],
+        next_producer_id=next_id,
+        next_producer_epoch=next_epoch,
+        last_producer_epoch=txn.producer_epoch,
+        state=TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT,
+        # Where nothing had begun, it begins and ends now.
+        start_ms=now_ms if txn.state in IDLE else txn.start_ms,
+        last_update_ms=now_ms,
+        client_version=EPOCH_EACH_FROM,
+    )
+
+
+def _after(txn: Txn, new_id: int | None) -> tuple[int, int]:
+    """What the producer goes on with, if it is not the epoch of the markers."""
+    producer_id, epoch = txn.owner
+    if is_exhausted(epoch) and new_id is not None:
+        # Kafka writes no epoch to it: that it is 0 is understood.
+        return new_id, NO_EPOCH
+    # The epoch that a kept transaction is ended with is used up as well: its EndTxn may come late.
+    return (producer_id, min(epoch + 1, EPOCH_MAX)) if txn.is_kept else (NO_ID, NO_EPOCH)
+
+
+def completed(txn: Txn, now_ms: int) -> Txn:
+    """All markers are written."""
+    assert txn.is_prepared, f"{txn.state.title} cannot be complete"
+    producer_id, epoch = continued_with(txn)
+    is_commit = txn.state is TxnState.PREPARE_COMMIT
+    return txn._replace(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        prev_producer_id=_ended_with(txn),
+        next_producer_id=NO_ID,
+        next_producer_epoch=NO_EPOCH,
+        state=TxnState.COMPLETE_COMMIT if is_commit else TxnState.COMPLETE_ABORT,
+        partitions=NO_PARTITIONS,
+        last_update_ms=now_ms,
+    )
+
+
+def continued_with(txn: Txn) -> tuple[int, int]:
+    """Producer id and epoch of the transaction after this one, which is prepared."""
+    if txn.client_version < EPOCH_EACH_FROM or txn.next_producer_id == NO_ID:
+        return txn.producer_id, txn.producer_epoch
+    return txn.next_producer_id, max(txn.next_producer_epoch, 0)
+
+
+def _ended_with(txn: Txn) -> int:
+    if txn.client_version >= EPOCH_EACH_FROM:
+        return txn.prev_producer_id
+    return txn.producer_id

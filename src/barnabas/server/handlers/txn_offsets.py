@@ -1,0 +1,202 @@
+"""TxnOffsetCommit (key 28), versions 0-5.
+
+Does: offsets that become visible with the transaction that they are part of, for partitions that exist. The
+coordinator of the transaction is asked first, as for a batch (verification.py).
+v2 leader epochs; v3 flexible, members of groups; v4 TRANSACTION_ABORTABLE; v5 adds the partition to the
+transaction itself.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Final
+
+from barnabas.base.errors import BarnabasError
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.decision.outcome import InTransaction, Now, Outcome, ReplyTo
+from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC, GroupHost
+from barnabas.coordinators.runtime.partition_of import partition_of
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.transactions import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.errors import code_of
+from barnabas.server.group_calls import caller_of
+from barnabas.server.shard_calls import ask_shard
+from barnabas.server.txn_calls import when_given
+from barnabas.server.verification import Codes, Speech, TxnProducer, verify
+from barnabas.storage.producers.state import Verification
+
+# Older producers do not know that a coordinator may be loading. (KAFKA-7296)
+_KNOWS_LOADING_FROM: Final = 2
+_NO_SEQUENCE: Final = -1
+
+
+def handle(ctx: Context, request: Request) -> Answer:
+    body: TxnOffsetCommitRequest = request.body
+    known, failed = _known_topics(ctx.broker.image, body.topics)
+    if not known:
+        return TxnOffsetCommitResponse(topics=failed)
+    commit = _Commit(ctx, request, _only(body, known), failed)
+    if not body.group_id:
+        return commit.refused(ErrorCode.INVALID_GROUP_ID)
+    try:
+        host = ctx.broker.groups.host_of(body.group_id)
+        commit.start_verification(host)
+    except Refused as error:
+        return commit.refused(error.code)
+    except BarnabasError as error:
+        return commit.refused(code_of(error) or ErrorCode.UNKNOWN_SERVER_ERROR)
+    codes = commit.verify()
+    if isinstance(codes, dict):
+        return commit.write(codes)
+    return commit.write_later(codes)
+
+
+class _Commit:
+    """One request on its way: verified, then written by the shard of its group."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        request: Request,
+        body: TxnOffsetCommitRequest,
+        failed: list[TxnOffsetCommitResponseTopic],
+    ) -> None:
+        self._ctx = ctx
+        self._body = body
+        self._failed = failed
+        self._version = request.version
+        self._speech = Speech.of_offset_commit(request.version)
+        self._caller = caller_of(ctx, request)
+        self._must_verify = ctx.broker.settings.now.transaction_partition_verification_enable
+        self._proof: Verification | None = None
+        topic = ctx.broker.image.topics.get(OFFSETS_TOPIC)
+        count = 1 if topic is None else len(topic.partitions)
+        self._tp = TopicPartition(OFFSETS_TOPIC, partition_of(body.group_id, count))
+
+    def start_verification(self, host: GroupHost) -> None:
+        """Whether the log knows the transaction as open; if not, what it wants to see."""
+        if self._must_verify or self._speech.adds:
+            partition = self._ctx.broker.replicas.get(self._tp)
+            self._proof = partition.log.producers.start_verification(
+                self._body.producer_id,
+                sequence=_NO_SEQUENCE,
+                epoch=self._body.producer_epoch,
+                now_ms=self._ctx.broker.clock.now_ms(),
+                epoch_bump=self._speech.adds,
+            )
+
+    def verify(self) -> Any:
+        if self._proof is None:
+            return {}
+        body = self._body
+        producer = TxnProducer(body.transactional_id, body.producer_id, body.producer_epoch)
+        return verify(self._ctx.broker, producer, [self._tp], self._speech)
+
+    async def write_later(self, codes: Any) -> object:
+        return await when_given(self.write(await codes))
+
+    def write(self, codes: Codes) -> Answer:
+        code = codes.get(self._tp, ErrorCode.NONE)
+        if code is not ErrorCode.NONE:
+            return self.refused(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code is ErrorCode.NETWORK_EXCEPTION else code
+            )
+        return ask_shard(
+            partial(self._ctx.broker.groups.host_of, self._body.group_id),
+            self.refused,
+            self._act,
+            fit=self._with_failed,
+        )
+
+    def _act(self, shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
+        outcome = shard.commit_in_transaction(self._body, self._caller, to, now)
+        if isinstance(outcome.stamp, InTransaction):
+            outcome.stamp = outcome.stamp._replace(proof=self._proof, must_verify=self._must_verify)
+        return outcome
+
+    def _with_failed(self, answer: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
+        answer.topics = _merged(self._failed, answer.topics)
+        return answer
+
+    def refused(self, code: ErrorCode) -> TxnOffsetCommitResponse:
+        if self._version < _KNOWS_LOADING_FROM and code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return TxnOffsetCommitResponse(topics=_merged(self._failed, _all_failed(self._body.topics, code)))
+
+
+def _known_topics(
+    image: MetadataImage, topics: list[TxnOffsetCommitRequestTopic]
+) -> tuple[list[TxnOffsetCommitRequestTopic], list[TxnOffsetCommitResponseTopic]]:
+    """The partitions that exist, and the answers for the others."""
+    known, failed = [], []
+    for topic in topics:
+        found = image.topics.get(topic.name)
+        count = 0 if found is None else len(found.partitions)
+        there = [one for one in topic.partitions if 0 <= one.partition_index < count]
+        missing = [one.partition_index for one in topic.partitions if not 0 <= one.partition_index < count]
+        if missing:
+            failed.append(_failed(topic.name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        if there:
+            known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=there))
+    return known, failed
+
+
+def _only(body: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRequestTopic]) -> TxnOffsetCommitRequest:
+    return TxnOffsetCommitRequest(
+        transactional_id=body.transactional_id,
+        group_id=body.group_id,
+        producer_id=body.producer_id,
+        producer_epoch=body.producer_epoch,
+        generation_id=body.generation_id,
+        member_id=body.member_id,
+        group_instance_id=body.group_instance_id,
+        topics=topics,
+    )
+
+
+def _failed(name: str, indexes: Iterable[int], code: ErrorCode) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=name,
+        partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=one, error_code=code) for one in indexes
+        ],
+    )
+
+
+def _all_failed(
+    topics: list[TxnOffsetCommitRequestTopic], code: ErrorCode
+) -> list[TxnOffsetCommitResponseTopic]:
+    return [_failed(topic.name, (one.partition_index for one in topic.partitions), code) for topic in topics]
+
+
+def _merged(
+    first: list[TxnOffsetCommitResponseTopic], then: list[TxnOffsetCommitResponseTopic]
+) -> list[TxnOffsetCommitResponseTopic]:
+    """Both, with one entry for a topic."""
+    merged = list(first)
+    places = {topic.name: topic for topic in first}
+    for topic in then:
+        there = places.get(topic.name)
+        if there is None:
+            merged.append(topic)
+        else:
+            there.partitions.extend(topic.partitions)
+    return merged
+
+
+def refuse(body: TxnOffsetCommitRequest, version: int, code: ErrorCode) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(topics=_all_failed(body.topics, code))
+
+
+API = Api(ApiKey.TXN_OFFSET_COMMIT, versions=range(6), handle=handle, refuse=refuse)

@@ -1,0 +1,169 @@
+"""AddPartitionsToTxn (key 24), versions 0-5; AddOffsetsToTxn (25), versions 0-4.
+
+Does: partitions become part of a transaction, or it is said whether they are. If one of them does not exist,
+none is added. Up to version 3 for clients; from 4 on for brokers, with several transactions at once.
+AddPartitionsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 several at once, verify_only; v5 for transactions that
+have an epoch each.
+AddOffsetsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE.
+"""
+
+from functools import partial
+from typing import Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.partition_of import partition_of
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.server.api import Answer, Api, Context
+from barnabas.server.later import Later
+from barnabas.server.txn_calls import ask_coordinator, when_given
+
+_SEVERAL_FROM: Final = 4
+
+
+# AddPartitionsToTxn
+
+
+def add_partitions(ctx: Context, request: Request) -> Answer:
+    body: AddPartitionsToTxnRequest = request.body
+    version = request.version
+    answers = [_added(ctx, version, txn) for txn in _transactions(body, version)]
+    if any(isinstance(answer, Later) for answer in answers):
+        return _when_all_are_given(answers, version)
+    return _response(answers, version)
+
+
+async def _when_all_are_given(answers: list[Answer], version: int) -> AddPartitionsToTxnResponse:
+    return _response([await when_given(answer) for answer in answers], version)
+
+
+def _transactions(body: AddPartitionsToTxnRequest, version: int) -> list[AddPartitionsToTxnTransaction]:
+    if version >= _SEVERAL_FROM:
+        return body.transactions
+    only = AddPartitionsToTxnTransaction(
+        transactional_id=body.v3_and_below_transactional_id,
+        producer_id=body.v3_and_below_producer_id,
+        producer_epoch=body.v3_and_below_producer_epoch,
+        topics=body.v3_and_below_topics,
+    )
+    return [only]
+
+
+def _added(ctx: Context, version: int, txn: AddPartitionsToTxnTransaction) -> Answer:
+    missing = _missing(ctx.broker.image, txn.topics)
+    if missing:
+        return _result_of(
+            txn,
+            lambda tp: (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if tp in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
+            ),
+        )
+    refused = partial(_refused_result, txn)
+    if not txn.transactional_id:
+        return refused(ErrorCode.INVALID_REQUEST)
+    return ask_coordinator(
+        ctx,
+        txn.transactional_id,
+        refused,
+        lambda shard, to, now: shard.add_partitions(txn, version, to, now),
+    )
+
+
+def _missing(image: MetadataImage, topics: list[AddPartitionsToTxnTopic]) -> set[TopicPartition]:
+    found = set()
+    for topic in topics:
+        known = image.topics.get(topic.name)
+        count = 0 if known is None else len(known.partitions)
+        found |= {TopicPartition(topic.name, one) for one in topic.partitions if not 0 <= one < count}
+    return found
+
+
+def _result_of(txn: AddPartitionsToTxnTransaction, code_of: object) -> AddPartitionsToTxnResult:
+    assert callable(code_of)
+    return AddPartitionsToTxnResult(
+        transactional_id=txn.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=one,
+                        partition_error_code=code_of(TopicPartition(topic.name, one)),
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in txn.topics
+        ],
+    )
+
+
+def _refused_result(txn: AddPartitionsToTxnTransaction, code: ErrorCode) -> AddPartitionsToTxnResult:
+    return _result_of(txn, lambda _: code)
+
+
+def _response(results: list[object], version: int) -> AddPartitionsToTxnResponse:
+    given = []
+    for result in results:
+        assert isinstance(result, AddPartitionsToTxnResult), f"an answer of the coordinator: {result!r}"
+        given.append(result)
+    if version >= _SEVERAL_FROM:
+        return AddPartitionsToTxnResponse(results_by_transaction=given)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=given[0].topic_results)
+
+
+def refuse_partitions(
+    body: AddPartitionsToTxnRequest, version: int, code: ErrorCode
+) -> AddPartitionsToTxnResponse:
+    if version >= _SEVERAL_FROM:
+        return AddPartitionsToTxnResponse(error_code=code)
+    return _response([_refused_result(txn, code) for txn in _transactions(body, version)], version)
+
+
+# AddOffsetsToTxn
+
+
+def add_offsets(ctx: Context, request: Request) -> Answer:
+    body: AddOffsetsToTxnRequest = request.body
+    topic = ctx.broker.image.topics.get(OFFSETS_TOPIC)
+    if not body.transactional_id:
+        return refuse_offsets(body, request.version, ErrorCode.INVALID_REQUEST)
+    if topic is None:
+        # Whoever commits offsets has asked for the coordinator of its group, which makes the topic.
+        return refuse_offsets(body, request.version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition = TopicPartition(OFFSETS_TOPIC, partition_of(body.group_id, len(topic.partitions)))
+    return ask_coordinator(
+        ctx,
+        body.transactional_id,
+        partial(refuse_offsets, body, request.version),
+        lambda shard, to, now: shard.add_offsets(body, request.version, partition, to, now),
+    )
+
+
+def refuse_offsets(body: AddOffsetsToTxnRequest, version: int, code: ErrorCode) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(error_code=code)
+
+
+APIS = (
+    Api(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        versions=range(6),
+        handle=add_partitions,
+        refuse=refuse_partitions,
+    ),
+    Api(ApiKey.ADD_OFFSETS_TO_TXN, versions=range(5), handle=add_offsets, refuse=refuse_offsets),
+)

@@ -1,0 +1,87 @@
+"""One marker into one partition: the end of a producer's transaction, as its log has it.
+
+A partition of __consumer_offsets is written to through the shard of its groups, so that the offsets of the
+transaction become visible with its marker.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from barnabas.base.clock import Clock
+from barnabas.base.errors import BarnabasError
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.decision.outcome import EndMarker
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.host import State
+from barnabas.coordinators.runtime.reply import Reply
+from barnabas.coordinators.runtime.writing import marker_batch
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.replication.replicas import Replicas
+from barnabas.server.errors import code_of
+from barnabas.server.groups import Groups
+from barnabas.storage.manager import LogManager
+
+Told: TypeAlias = Callable[[ErrorCode], None]
+
+# What the coordinator of groups says is not what a coordinator of transactions waits for.
+_NOT_READY: Final = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class MarkerAppends:
+    """Markers into the partitions that this broker leads."""
+
+    def __init__(self, *, clock: Clock, logs: LogManager, replicas: Replicas, groups: Groups) -> None:
+        self._clock = clock
+        self._logs = logs
+        self._replicas = replicas
+        self._groups = groups
+
+    def append(self, tp: TopicPartition, marker: EndMarker, then: Told) -> None:
+        """Append it, and tell `then` how it went: at once, or when it is committed."""
+        if tp.topic == OFFSETS_TOPIC:
+            self._append_to_groups(tp.partition, marker, then)
+        else:
+            then(self._append(tp, marker))
+
+    def _append(self, tp: TopicPartition, marker: EndMarker) -> ErrorCode:
+        now_ms = self._clock.now_ms()
+        try:
+            partition = self._replicas.get(tp)
+            partition.need_leader()
+            partition.need_in_sync()
+            try:
+                partition.append_of_coordinator(
+                    marker_batch(marker, now_ms=now_ms),
+                    now_ms,
+                    transaction_version=marker.transaction_version,
+                )
+            except OSError as error:
+                raise self._logs.failed(partition.log, error) from error
+        except BarnabasError as error:
+            code = code_of(error)
+            if code is None:
+                raise
+            return code
+        return ErrorCode.NONE
+
+    def _append_to_groups(self, index: int, marker: EndMarker, then: Told) -> None:
+        host = self._groups.coordinator.shards.hosts.get(index)
+        if host is None or host.state is not State.ACTIVE:
+            then(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        shard = host.shard
+        reply = Reply(lambda code: code)
+        host.do(lambda now: shard.end_transaction(marker, reply, now))
+        if reply.is_given:
+            then(_told(reply.answer))
+        else:
+            reply.then_call(lambda answer: then(_told(answer)))
+
+
+def _told(answer: object) -> ErrorCode:
+    assert isinstance(answer, ErrorCode), f"an answer to a marker: {answer!r}"
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if answer in _NOT_READY else answer

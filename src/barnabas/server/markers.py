@@ -1,0 +1,148 @@
+"""What follows when a transaction has been decided: its markers are written, again until all are there.
+
+A partition that does not exist any more needs none. A log that knows a later epoch of the producer, or of the
+coordinator, says that somebody else has gone on with this transaction: then it is left to them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.decision.outcome import EndMarker, ReplyTo
+from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.server.marker_writing import MarkerAppends
+
+logger = logging.getLogger(__name__)
+
+_FIRST_RETRY_S: Final = 0.02
+_RETRY_S_MAX: Final = 1.0
+_LEFT_TO_OTHERS: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+
+
+class MarkerDesk(ReplyTo):
+    """Whom the shards ask for markers. What they are refused they ask again, after they have been loaded."""
+
+    __slots__ = ("_take",)
+
+    def __init__(self, take: Callable[[MarkersToWrite], None]) -> None:
+        self._take = take
+
+    @property
+    def is_given(self) -> bool:
+        return False
+
+    def give(self, answer: object) -> None:
+        assert isinstance(answer, MarkersToWrite), f"asked for markers: {answer!r}"
+        self._take(answer)
+
+    def refuse(self, code: ErrorCode) -> None:
+        """The decision is not in the log, so there is nothing to be written."""
+
+
+class Markers:
+    """`written` is told which partitions have theirs; `is_current` says whether it is still ours to write."""
+
+    def __init__(
+        self,
+        appends: MarkerAppends,
+        *,
+        image: Callable[[], MetadataImage],
+        is_current: Callable[[MarkersToWrite], bool],
+        written: Callable[[MarkersToWrite, frozenset[TopicPartition]], None],
+    ) -> None:
+        self._appends = appends
+        self._image = image
+        self._is_current = is_current
+        self._written = written
+        self._is_closed = False
+        self._retries: set[asyncio.TimerHandle] = set()
+
+    def write(self, ended: MarkersToWrite) -> None:
+        self._try(ended, ended.partitions, _FIRST_RETRY_S)
+
+    def _try(self, ended: MarkersToWrite, partitions: Collection[TopicPartition], retry_s: float) -> None:
+        if self._is_closed or not self._is_current(ended):
+            return
+        marker = EndMarker(
+            ended.producer_id,
+            ended.producer_epoch,
+            ended.commit,
+            ended.coordinator_epoch,
+            ended.transaction_version,
+        )
+        # A transaction that has ended in no partition is complete all the same.
+        attempt = _Attempt(partitions, lambda done: self._tried(ended, done, retry_s))
+        for tp in sorted(partitions):
+            self._appends.append(tp, marker, attempt.told(tp))
+        attempt.settle()
+
+    def _tried(self, ended: MarkersToWrite, codes: dict[TopicPartition, ErrorCode], retry_s: float) -> None:
+        done, again = set(), set()
+        for tp, code in codes.items():
+            if code is ErrorCode.NONE or not self._exists(tp):
+                done.add(tp)
+            elif code in _LEFT_TO_OTHERS:
+                logger.warning(
+                    "markers given up transactional_id=%s tp=%s error=%s",
+                    ended.transactional_id,
+                    tp,
+                    code.name,
+                )
+                return
+            else:
+                again.add(tp)
+        if done or not codes:
+            self._written(ended, frozenset(done))
+        if again:
+            self._later(ended, again, retry_s)
+
+    def _exists(self, tp: TopicPartition) -> bool:
+        topic = self._image().topics.get(tp.topic)
+        return topic is not None and tp.partition < len(topic.partitions)
+
+    def _later(self, ended: MarkersToWrite, partitions: set[TopicPartition], retry_s: float) -> None:
+        def retry() -> None:
+            self._retries.discard(timer)
+            self._try(ended, partitions, min(2 * retry_s, _RETRY_S_MAX))
+
+        timer = asyncio.get_running_loop().call_later(retry_s, retry)
+        self._retries.add(timer)
+
+    def close(self) -> None:
+        self._is_closed = True
+        for timer in self._retries:
+            timer.cancel()
+        self._retries.clear()
+
+
+class _Attempt:
+    """Collects how it went with each partition, and tells when all have answered."""
+
+    def __init__(
+        self,
+        partitions: Collection[TopicPartition],
+        then: Callable[[dict[TopicPartition, ErrorCode]], None],
+    ) -> None:
+        self._waiting = len(partitions)
+        self._codes: dict[TopicPartition, ErrorCode] = {}
+        self._then = then
+        self._all_asked = False
+
+    def told(self, tp: TopicPartition) -> Callable[[ErrorCode], None]:
+        def take(code: ErrorCode) -> None:
+            self._codes[tp] = code
+            self._waiting -= 1
+            if self._all_asked and self._waiting == 0:
+                self._then(self._codes)
+
+        return take
+
+    def settle(self) -> None:
+        """All have been asked."""
+        self._all_asked = True
+        if self._waiting == 0:
+            self._then(self._codes)

@@ -1,0 +1,41 @@
+"""How a handler asks a coordinator: find the shard, let it decide, wait if need be."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.runtime.host import ShardHost
+from barnabas.coordinators.runtime.ports import AnyShard
+from barnabas.coordinators.runtime.reply import Reply
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.server.api import Answer
+from barnabas.server.later import Later
+
+# The response that says nothing but that code.
+RefuseWith: TypeAlias = Callable[[ErrorCode], object]
+
+
+def ask_shard(
+    find: Callable[[], ShardHost[AnyShard]],
+    refuse: RefuseWith,
+    act: Callable[[AnyShard, ReplyTo, Now], Outcome],
+    *,
+    fit: Callable[[Any], object] | None = None,
+) -> Answer:
+    """The answer of a shard, now or later; what `refuse` makes of it if the shard is not here.
+
+    `fit` makes an answer fit for the version that was spoken.
+    """
+    try:
+        host = find()
+    except Refused as error:
+        return refuse(error.code)
+    reply = Reply(refuse)
+    shard = host.shard
+    host.do(lambda now: act(shard, reply, now))
+    if reply.is_given:
+        return reply.answer if fit is None else fit(reply.answer)
+    later = Later()
+    reply.then_call(later.finish if fit is None else lambda answer: later.finish(fit(answer)))
+    return later

@@ -1,0 +1,152 @@
+"""Before a transaction's first batch is let into a log its coordinator is asked. (KIP-890)
+
+Clients of the first version of transactions have told the coordinator themselves: it is asked whether the
+partition is in the transaction. For those of the second it is put there now. Only a coordinator here
+can be asked: brokers do not ask each other yet.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
+from barnabas.base.ids import TopicPartition
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.transactions import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.server.api import Answer
+from barnabas.server.later import Later
+from barnabas.server.services import Services
+from barnabas.server.shard_calls import ask_shard
+from barnabas.server.txn_calls import when_given
+
+Codes: TypeAlias = dict[TopicPartition, ErrorCode]
+
+# Of AddPartitionsToTxn, as brokers speak it.
+_VERSION: Final = 5
+# What is over soon, and a client that knows nothing of coordinators should try again.
+_PASSES: Final = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class Speech(NamedTuple):
+    """What a client of some version understands."""
+
+    # Partitions are added by the produce itself: version 2 of transactions.
+    adds: bool
+    knows_abortable: bool
+
+    @classmethod
+    def of_produce(cls, version: int) -> "Speech":
+        return cls(version > 11, version > 10)
+
+    @classmethod
+    def of_offset_commit(cls, version: int) -> "Speech":
+        return cls(version > 4, version > 3)
+
+
+class TxnProducer(NamedTuple):
+    """Whose transaction it is."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+def verify(
+    broker: Services, producer: TxnProducer, partitions: Sequence[TopicPartition], speech: Speech
+) -> Codes | Awaitable[Codes]:
+    """What the coordinator says of each partition."""
+    answer = _ask(broker, producer, partitions, speech)
+    if isinstance(answer, Later):
+        return _go_on(broker, producer, partitions, speech, answer)
+    codes = _codes(answer, speech)
+    if speech.adds and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
+        return _go_on(broker, producer, partitions, speech, answer)
+    return codes
+
+
+async def _go_on(
+    broker: Services,
+    producer: TxnProducer,
+    partitions: Sequence[TopicPartition],
+    speech: Speech,
+    answer: Answer,
+) -> Codes:
+    """Wait for it; and while the markers of the last transaction are being written ask again, for a while."""
+    settings = broker.settings.now
+    until_ms = broker.clock.monotonic_ms() + settings.add_partitions_to_txn_retry_backoff_max_ms
+    while True:
+        codes = _codes(await when_given(answer), speech)
+        is_early = speech.adds and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+        if not is_early or broker.clock.monotonic_ms() >= until_ms:
+            return codes
+        await asyncio.sleep(settings.add_partitions_to_txn_retry_backoff_ms / 1000)
+        answer = _ask(broker, producer, partitions, speech)
+
+
+def _ask(
+    broker: Services, producer: TxnProducer, partitions: Sequence[TopicPartition], speech: Speech
+) -> Answer:
+    topics: dict[str, AddPartitionsToTxnTopic] = {}
+    for tp in partitions:
+        topic = topics.setdefault(tp.topic, AddPartitionsToTxnTopic(name=tp.topic, partitions=[]))
+        topic.partitions.append(tp.partition)
+    txn = AddPartitionsToTxnTransaction(
+        transactional_id=producer.transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        verify_only=not speech.adds,
+        topics=list(topics.values()),
+    )
+    return ask_shard(
+        partial(broker.transactions.host_of, producer.transactional_id),
+        partial(_all_refused, txn),
+        lambda shard, to, now: shard.add_partitions(txn, _VERSION, to, now),
+    )
+
+
+def _all_refused(txn: AddPartitionsToTxnTransaction, code: ErrorCode) -> AddPartitionsToTxnResult:
+    return AddPartitionsToTxnResult(
+        transactional_id=txn.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(partition_index=one, partition_error_code=code)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in txn.topics
+        ],
+    )
+
+
+def _codes(answer: object, speech: Speech) -> Codes:
+    assert isinstance(answer, AddPartitionsToTxnResult), f"an answer of the coordinator: {answer!r}"
+    codes = {}
+    for topic in answer.topic_results:
+        for one in topic.results_by_partition:
+            code = ErrorCode(one.partition_error_code)
+            if code is ErrorCode.PRODUCER_FENCED:
+                code = ErrorCode.INVALID_PRODUCER_EPOCH
+            elif code is ErrorCode.TRANSACTION_ABORTABLE and not speech.knows_abortable:
+                code = ErrorCode.INVALID_TXN_STATE
+            codes[TopicPartition(topic.name, one.partition_index)] = code
+    return codes
+
+
+def for_produce(code: ErrorCode, speech: Speech) -> ErrorCode:
+    """What a producer is told: of what passes, something that it tries again at the same leader."""
+    if code in _PASSES or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not speech.adds):
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return code
