@@ -1,9 +1,9 @@
 """Torn transactions: what late messages do to clients of each version of the protocol.
 
 Jepsen found that transactions as Kafka first had them can be torn by a message that is late. An EndTxn that
-was sent again, because its answer did not come, may arrive for a second time when the next transaction is open,
-and end that one in the middle: nothing in the request tells them apart. With an epoch for each transaction
-(KIP-890) it does not count any more. See docs/concepts/transactions.md.
+was sent again, because its answer did not come, may arrive for a second time when the next transaction is
+open, and end that one in the middle: nothing in the request tells them apart. With an epoch for each
+transaction (KIP-890) it does not count any more. See docs/concepts/transactions.md.
 """
 
 import asyncio
