@@ -18,7 +18,7 @@ test: lint ; $(INSTALLED) -n 2 $(TESTS) && $(INTERPRETED) -n 2 -m kernel $(TESTS
 check: lint ; $(INSTALLED) -n 2 tests/unit tests/property tests/scenario --ignore=tests/scenario/clients && $(INTERPRETED) -n 2 -m kernel tests/unit
 interop: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) -n 2 -rs tests/scenario/clients/test_checklist.py tests/interop
 lint: build ; $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
-bench: build ; for file in bench/codec.py bench/columns.py bench/log.py bench/broker.py bench/client.py bench/embedded.py bench/groups.py; do $(BIN)/python $$file || exit 1; done
+bench: build ; for file in bench/codec.py bench/columns.py bench/log.py bench/broker.py bench/client.py bench/embedded.py bench/groups.py bench/transactions.py; do $(BIN)/python $$file || exit 1; done
 fuzz: build ; BARNABAS_FUZZ=1000000 $(INSTALLED) tests/property/test_malformed_messages.py && BARNABAS_FUZZ=100000 $(INSTALLED) -n 2 tests/property
 vectors: ; mvn -q -B -f tests/differential/kafka_vectors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
 assignors: ; mvn -q -B -f tests/differential/kafka_assignors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3

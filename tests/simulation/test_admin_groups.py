@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import CommittedOffset, GroupState, GroupType, PartlyRefused
-from barnabas.client.admin.coordinators import GROUPS_IN_REQUEST_MAX
+from barnabas.client.admin.coordinators import KEYS_IN_REQUEST_MAX
 from barnabas.client.errors import Refused, UnsupportedByBroker
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -186,16 +186,16 @@ async def test_a_group_without_a_coordinator_is_given_up_when_the_time_is_over(w
 @in_world
 async def test_no_request_names_more_groups_than_the_limit(world: World) -> None:
     one = broker({ApiKey.DELETE_GROUPS: deleted({})})
-    groups = [f"g{number}" for number in range(GROUPS_IN_REQUEST_MAX + 1)]
+    groups = [f"g{number}" for number in range(KEYS_IN_REQUEST_MAX + 1)]
 
     async with listening_all(one), new_admin(world) as admin:
         await admin.delete_groups(groups)
 
     assert [len(each.groups_names) for each in one.asked_for(ApiKey.DELETE_GROUPS)] == [
-        GROUPS_IN_REQUEST_MAX,
+        KEYS_IN_REQUEST_MAX,
         1,
     ]
-    assert [len(each.coordinator_keys) for each in one.asked_for(FIND)] == [GROUPS_IN_REQUEST_MAX, 1]
+    assert [len(each.coordinator_keys) for each in one.asked_for(FIND)] == [KEYS_IN_REQUEST_MAX, 1]
 
 
 @in_world

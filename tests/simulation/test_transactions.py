@@ -328,14 +328,22 @@ async def test_a_hanging_transaction_can_be_ended_by_hand(
     assert await producer.send("orders", b"hangs") is ErrorCode.NONE
     assert await stable_end(client, "orders") == (0, 1)
 
-    marker = WritableTxnMarker(
-        producer_id=producer.id,
-        producer_epoch=producer.epoch,
-        transaction_result=False,
-        topics=[WritableTxnMarkerTopic(name="orders", partition_indexes=[0, 9])],
-        coordinator_epoch=0,
-    )
-    answer = await client.asked(WriteTxnMarkersRequest(markers=[marker]), 1)
+    def abort(producer_id: int, epoch: int) -> WritableTxnMarker:
+        return WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            transaction_result=False,
+            topics=[WritableTxnMarkerTopic(name="orders", partition_indexes=[0, 9])],
+            coordinator_epoch=0,
+        )
+
+    nobody = [abort(-1, producer.epoch), abort(producer.id, -1)]
+    refused = await client.asked(WriteTxnMarkersRequest(markers=nobody), 1)
+    assert {one.error_code for result in refused.markers for one in result.topics[0].partitions} == {
+        ErrorCode.UNKNOWN_SERVER_ERROR
+    }
+
+    answer = await client.asked(WriteTxnMarkersRequest(markers=[abort(producer.id, producer.epoch)]), 1)
 
     codes = [one.error_code for one in answer.markers[0].topics[0].partitions]
     assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]

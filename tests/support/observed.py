@@ -38,6 +38,7 @@ def sources_of(broker: Hosted, *listeners: str, committed_offset: int = 10) -> S
         logs=broker.logs,
         sessions=broker.services.sessions,
         groups=broker.services.groups,
+        transactions=broker.services.transactions,
         image=lambda: broker.services.image,
         committed_offset=lambda: committed_offset,
         process=lambda: PROCESS,

@@ -26,6 +26,7 @@ COMMANDS = {
     "topics": "make, list, describe, grow and delete topics: kafka-topics.sh",
     "configs": "settings of topics, brokers and others: kafka-configs.sh",
     "consumer-groups": "groups of consumers and their offsets: kafka-consumer-groups.sh",
+    "transactions": "transactions and their producers: kafka-transactions.sh",
     "get-offsets": "where partitions begin and end: kafka-get-offsets.sh",
     "log-dirs": "what the brokers' directories hold: kafka-log-dirs.sh",
     "cluster": "a cluster's id and its nodes: kafka-cluster.sh",

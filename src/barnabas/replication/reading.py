@@ -45,8 +45,7 @@ def read_partition(
             aborted_transactions=None,
             records=_records(found),
         )
-    # The records may end before `upto`; more aborted transactions than they need do not hurt.
-    aborted = log.aborted_in(asked.fetch_offset, upto) if found.size else []
+    aborted = log.aborted_within(asked.fetch_offset, found, upto)
     return PartitionData(
         partition_index=asked.partition,
         high_watermark=high_watermark,

@@ -42,7 +42,10 @@ class MarkerAppends:
 
     def append(self, tp: TopicPartition, marker: EndMarker, then: Told) -> None:
         """Append it, and tell `then` how it went: at once, or when it is committed."""
-        if tp.topic == OFFSETS_TOPIC:
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            # Nobody has these. Kafka has no better code for it.
+            then(ErrorCode.UNKNOWN_SERVER_ERROR)
+        elif tp.topic == OFFSETS_TOPIC:
             self._append_to_groups(tp.partition, marker, then)
         else:
             then(self._append(tp, marker))

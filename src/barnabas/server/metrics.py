@@ -11,11 +11,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.coordinators.runtime.group_coordinator import GroupHost
 from barnabas.coordinators.runtime.host import State
+from barnabas.coordinators.txn.state import TxnState
 from barnabas.replication.partition import Partition
 from barnabas.server.exposition import Dialect, Kind, Metric, Sample, end, histogram, labelled, render
 from barnabas.server.metrics_sources import Scrape, Space
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.request_stats import BOUNDS_NS
+from barnabas.server.transactions import TxnHost
 
 _NS_PER_S: Final = 1_000_000_000
 
@@ -90,6 +92,20 @@ def _groups(scrape: Scrape) -> Iterable[Sample]:
         for group in host.shard.ground.groups.values()
     )
     return [Sample(labelled(kind=kind, state=state), count) for (kind, state), count in counted.items()]
+
+
+def _txn_hosts(scrape: Scrape) -> list[TxnHost]:
+    return list(scrape.sources.transactions.shards.hosts.values())
+
+
+def _transactional_ids(scrape: Scrape) -> Iterable[Sample]:
+    counted = Counter(
+        txn.state
+        for host in _txn_hosts(scrape)
+        if host.state is State.ACTIVE
+        for txn in host.shard.ground.txns.values()
+    )
+    return [Sample(labelled(state=state.title), counted[state]) for state in TxnState]
 
 
 def _metadata_lag(scrape: Scrape) -> int:
@@ -275,6 +291,18 @@ TABLE: Final[tuple[Row, ...]] = (
         "barnabas_group_partitions_loading",
         "Partitions of __consumer_offsets that are being loaded: their groups have to wait.",
         _one(lambda scrape: sum(host.state is State.LOADING for host in _hosts(scrape))),
+    ),
+    # Transactions
+    _gauge(
+        "barnabas_transactional_ids",
+        "Transactional ids that this broker coordinates, by the state of their transaction.",
+        _transactional_ids,
+        ("state",),
+    ),
+    _gauge(
+        "barnabas_transaction_partitions_loading",
+        "Partitions of __transaction_state that are being loaded: their producers have to wait.",
+        _one(lambda scrape: sum(host.state is State.LOADING for host in _txn_hosts(scrape))),
     ),
     # Metadata
     _gauge(

@@ -13,6 +13,7 @@ from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.groups import Groups
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.request_stats import RequestStats
+from barnabas.server.transactions import Transactions
 from barnabas.storage.manager import LogManager
 
 
@@ -48,6 +49,7 @@ class Sources:
     logs: LogManager
     sessions: FetchSessions
     groups: Groups
+    transactions: Transactions
     # What the broker goes by, and the last offset of the metadata log that is committed.
     image: Callable[[], MetadataImage]
     committed_offset: Callable[[], int]

@@ -27,6 +27,7 @@ def sources_of(broker: Broker, process: Callable[[], ProcessFigures]) -> Sources
         logs=broker.logs,
         sessions=services.sessions,
         groups=services.groups,
+        transactions=services.transactions,
         image=lambda: services.image,
         committed_offset=lambda: _committed_offset(broker),
         process=process,

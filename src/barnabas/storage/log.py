@@ -55,9 +55,14 @@ class Appended:
 class LogRead:
     """Ranges of files that hold the batches asked for, in order. The last batch may be cut off."""
 
-    def __init__(self, ranges: list[FileRange], size: i64) -> None:
+    def __init__(
+        self, ranges: list[FileRange], size: i64, last: Segment | None = None, position: i64 = 0
+    ) -> None:
         self.ranges: Final = ranges
         self.size: Final = size
+        # Where it ends: in which segment, and before which of its bytes.
+        self.last: Final = last
+        self.position: Final = position
 
     def __len__(self) -> int:
         return int(self.size)
@@ -470,6 +475,8 @@ class Log:
         upto = min(upto, self.end_offset)
         ranges: list[FileRange] = []
         total: i64 = 0
+        last: Segment | None = None
+        position: i64 = 0
         slot: i64 = bisect_right(self.bases, offset) - 1
         while slot < len(self.segments) and offset < upto and len(ranges) < _RANGES_MAX:
             segment = self.segments[slot]
@@ -488,6 +495,8 @@ class Log:
                     segment.need_cached(found.position, size)
                     ranges.append(self.fs.range(segment.open(), found.position, size))
                     total += size
+                    last = segment
+                    position = found.position + size
                     if found.position + size < segment.size:
                         break
             except NotCached:
@@ -496,7 +505,7 @@ class Log:
                 raise
             # Either all of the segment was taken, or it ends in a hole that compaction left.
             offset = next_base
-        return LogRead(ranges, total)
+        return LogRead(ranges, total, last, position)
 
     def _readable(self, segment: Segment, found: Found, upto: i64, next_base: i64) -> i64:
         """How many bytes from a batch on lie before the offset `upto`."""
@@ -513,6 +522,21 @@ class Log:
             if stop is not None:
                 return stop.position - found.position
         return segment.size - found.position
+
+    def aborted_within(self, offset: i64, read: LogRead, upto: i64) -> list[AbortedTxn]:
+        """The aborted transactions that have records in what was read, and a few behind it.
+
+        How many there are is bounded by what was read: an index says where that ends, about. NotCached as
+        with read().
+        """
+        last = read.last
+        if last is None:
+            return []
+        end = last.offset_index().offset_from(read.position)
+        if end < 0:
+            slot = bisect_right(self.bases, last.base_offset)
+            end = self.end_offset if slot == len(self.bases) else self.bases[slot]
+        return self.aborted_in(offset, min(end, upto))
 
     def aborted_in(self, offset: i64, upto: i64) -> list[AbortedTxn]:
         """The aborted transactions that have records in [offset, upto). It may raise NotCached."""

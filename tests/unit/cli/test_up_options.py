@@ -39,6 +39,8 @@ def test_without_options_it_is_a_broker_and_a_controller_on_this_machine_alone()
         "controller.quorum.voters": "1@127.0.0.1:0",
         "log.dirs": NEW,
         "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
     }
 
 

@@ -20,6 +20,7 @@ from support.logs import (
     follow,
     new_log,
     offsets,
+    offsets_in,
     path_of,
     put,
     read_all,
@@ -232,6 +233,30 @@ def test_a_follower_knows_the_producers_and_transactions_of_its_leader() -> None
     assert log.producers.entries() == leader.producers.entries()
     assert log.aborted_in(0, 3) == leader.aborted_in(0, 3) == [AbortedTxn(P, 0, 2, 1)]
     assert log.producers.first_open_offset() == 0
+
+
+@pytest.mark.parametrize("bytes_max", [1, 700, 3_000])
+def test_a_read_is_told_of_the_aborted_transactions_that_it_needs_and_of_few_others(bytes_max: int) -> None:
+    log = new_log(segment_bytes=20_000, index_interval_bytes=500)
+    for number in range(200):
+        # Every other producer has a transaction that spans those of two others.
+        producer = P + number % 3
+        send(log, producer, number // 3, b"x" * 50, txn=True)
+        if number >= 2:
+            end_txn(log, P + (number - 2) % 3, abort=number % 4 != 0)
+    log.advance_high_watermark(log.end_offset)
+    assert len(log.segments) > 1
+    all_aborted = log.aborted_in(0, log.end_offset)
+    offset = 0
+    while offset < log.last_stable_offset:
+        read = log.read(offset, upto=log.last_stable_offset, bytes_max=bytes_max)
+        last = offsets_in(read.read())[-1][1]
+        told = log.aborted_within(offset, read, log.last_stable_offset)
+
+        needed = [one for one in all_aborted if one.first_offset <= last and one.last_offset >= offset]
+        assert set(needed) <= set(told)
+        assert len(told) <= len(needed) + 8, "what is behind the read costs every reader"
+        offset = last + 1
 
 
 def test_a_batch_larger_than_a_segment_fits_nowhere() -> None:

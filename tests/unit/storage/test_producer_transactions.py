@@ -166,6 +166,13 @@ def test_a_marker_that_is_sent_again_after_the_transaction_is_over_is_let_throug
         producers.check_marker(P, 4, 0, Origin.COORDINATOR, 2)
 
 
+def test_a_transaction_of_the_last_epoch_can_only_be_ended_with_that_epoch() -> None:
+    producers = Producers()
+    append(producers, epoch=32_767, transactional=True)
+
+    producers.check_marker(P, 32_767, 0, Origin.COORDINATOR, 2)
+
+
 def test_a_marker_of_a_coordinator_that_was_replaced_is_fenced() -> None:
     producers = Producers()
     end(producers, coordinator_epoch=7)

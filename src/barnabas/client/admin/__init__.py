@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     from barnabas.client.admin.records import UP_TO_HIGH_WATERMARK, ProducerDescription
     from barnabas.client.admin.settings import AdminSettings
     from barnabas.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
+    from barnabas.client.admin.transactions import (
+        TransactionDescription,
+        TransactionListing,
+        TransactionState,
+    )
+    from barnabas.client.admin.transactions_ending import FencedProducer
+    from barnabas.client.admin.transactions_hanging import HangingTransaction, SearchProgress, SearchStage
     from barnabas.protocol.acl_operations import AclOperation
 
 _HOMES = {
@@ -61,6 +68,9 @@ _HOMES = {
     "records": ("UP_TO_HIGH_WATERMARK", "ProducerDescription"),
     "settings": ("AdminSettings",),
     "topics": ("CreatedTopic", "NewPartitions", "NewTopic", "TopicListing"),
+    "transactions": ("TransactionDescription", "TransactionListing", "TransactionState"),
+    "transactions_ending": ("FencedProducer",),
+    "transactions_hanging": ("HangingTransaction", "SearchProgress", "SearchStage"),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
 
@@ -81,10 +91,12 @@ __all__ = [
     "CreatedTopic",
     "FeatureUpdate",
     "FeaturesDescription",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "GroupState",
     "GroupType",
+    "HangingTransaction",
     "LevelRange",
     "ListedOffset",
     "LogDir",
@@ -101,8 +113,13 @@ __all__ = [
     "ReplicaLog",
     "Resource",
     "ResourceType",
+    "SearchProgress",
+    "SearchStage",
     "TopicDescription",
     "TopicListing",
+    "TransactionDescription",
+    "TransactionListing",
+    "TransactionState",
     "UpgradeType",
     "broker_resource",
     "topic_resource",

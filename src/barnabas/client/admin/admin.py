@@ -1,4 +1,4 @@
-"""The admin client: topics, settings, offsets, groups, log directories, and what the cluster says of itself.
+"""The admin client: topics, settings, offsets, groups, transactions, log directories, and the cluster itself.
 
     async with Admin(bootstrap_servers="localhost:9092") as admin:
         await admin.create_topic("orders", partitions=3, settings={"retention.ms": 1000})
@@ -51,11 +51,12 @@ from barnabas.client.admin.topics import (
     Topic,
     TopicListing,
 )
+from barnabas.client.admin.transactions_calls import TransactionCalls
 
 
-class Admin(GroupCalls):
+class Admin(GroupCalls, TransactionCalls):
     """Started by start() or `async with`. Calls may be made at the same time; those about groups are in
-    group_calls.py."""
+    group_calls.py, those about transactions in transactions_calls.py."""
 
     # Topics
 

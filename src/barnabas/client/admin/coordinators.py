@@ -1,15 +1,15 @@
-"""Calls about groups: each group is asked for at the broker that coordinates it (FindCoordinator).
+"""Calls about groups and transactional ids: each is asked for at its coordinator (FindCoordinator).
 
-Who coordinates is asked anew for every try, in one request for all groups where the broker has that (version
+Who coordinates is asked anew for every try, in one request for all keys where the broker has that (version
 4), because a coordinator that has moved or is loading is why there is another try. A broker that cannot be
-reached costs its own groups a try, and no others.
+reached costs its own keys a try, and no others.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.client.admin.call import Call, Outcome, judged
+from barnabas.client.admin.call import Call, Outcome, Spoken, judged
 from barnabas.client.errors import ClientError
 from barnabas.client.metadata import Node
 from barnabas.protocol.api_keys import ApiKey
@@ -17,21 +17,36 @@ from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest, Fi
 
 V = TypeVar("V")
 
-# How many groups are named in one request, so that its answer has a bound.
-GROUPS_IN_REQUEST_MAX: Final = 500
-_BATCHED_FROM: Final = 4
+# How many keys are named in one request, so that its answer has a bound.
+KEYS_IN_REQUEST_MAX: Final = 500
+_TYPES_FROM, _BATCHED_FROM = 1, 4
 
-# Asks one coordinator for some of its groups.
+
+class KeyType(NamedTuple):
+    """What has a coordinator."""
+
+    number: int
+    noun: str
+
+    def about(self, key: str) -> str:
+        """How errors call it."""
+        return f"{self.noun} {key}"
+
+
+GROUP: Final = KeyType(0, "group")
+TRANSACTION: Final = KeyType(1, "transactional id")
+
+# Asks one coordinator for some of its keys.
 AskOne: TypeAlias = Callable[[Node, list[str]], Awaitable[Mapping[str, Outcome[V]]]]
 
 
 async def ask_coordinators(
-    call: Call, what: str, groups: Iterable[str], ask: AskOne[V]
+    call: Call, what: str, keys: Iterable[str], ask: AskOne[V], kind: KeyType = GROUP
 ) -> dict[str, Outcome[V]]:
-    """What the coordinators say of groups; `ask` asks one of them."""
+    """What the coordinators say of groups or transactional ids; `ask` asks one of them."""
 
     async def attempt(pending: list[str]) -> dict[str, Outcome[V]]:
-        nodes, shares, found = await _shares(call, pending)
+        nodes, shares, found = await _shares(call, pending, kind)
         asked: list[asyncio.Task[Mapping[str, Outcome[V]]]] = []
         async with asyncio.TaskGroup() as tasks:
             for node_id, share in shares.items():
@@ -40,12 +55,12 @@ async def ask_coordinators(
             found.update(task.result())
         return found
 
-    return await call.settle(what, groups, attempt)
+    return await call.settle(what, keys, attempt)
 
 
 async def coordinator_of(call: Call, group: str) -> Node:
     """The broker that coordinates one group, or the error is raised. One try."""
-    outcome = (await _find(call, [group]))[group]
+    outcome = (await _find(call, [group], GROUP))[group]
     if isinstance(outcome, ClientError):
         raise outcome
     return outcome
@@ -62,48 +77,47 @@ async def _ask_kindly(node: Node, share: list[str], ask: AskOne[V]) -> Mapping[s
 
 
 async def _shares(
-    call: Call, groups: list[str]
+    call: Call, keys: list[str], kind: KeyType
 ) -> tuple[dict[int, Node], dict[int, list[str]], dict[str, Outcome[Any]]]:
-    """The coordinators, their groups, and why some groups have none."""
+    """The coordinators, their keys, and why some keys have none."""
     nodes: dict[int, Node] = {}
     shares: dict[int, list[str]] = {}
     failed: dict[str, Outcome[Any]] = {}
-    for part in _parts(groups):
-        for group, outcome in (await _find(call, part)).items():
+    for part in _parts(keys):
+        for key, outcome in (await _find(call, part, kind)).items():
             if isinstance(outcome, ClientError):
-                failed[group] = outcome
+                failed[key] = outcome
             else:
                 nodes[outcome.id] = outcome
-                shares.setdefault(outcome.id, []).append(group)
+                shares.setdefault(outcome.id, []).append(key)
     return nodes, shares, failed
 
 
-async def _find(call: Call, groups: list[str]) -> dict[str, Outcome[Node]]:
+async def _find(call: Call, keys: list[str], kind: KeyType) -> dict[str, Outcome[Node]]:
     connection = await call.connection()
     if connection.version_of(ApiKey.FIND_COORDINATOR) >= _BATCHED_FROM:
-        answer = await call.ask(
-            ApiKey.FIND_COORDINATOR,
-            lambda _: FindCoordinatorRequest(coordinator_keys=groups),
-        )
-        return {told.key: _node(told.key, told) for told in answer.coordinators}
-    return {group: await _find_single(call, group) for group in groups}
+        request = FindCoordinatorRequest(key_type=kind.number, coordinator_keys=keys)
+        answer = await call.ask(ApiKey.FIND_COORDINATOR, lambda _: request)
+        return {told.key: _node(kind, told.key, told) for told in answer.coordinators}
+    return {key: await _find_single(call, key, kind) for key in keys}
 
 
-async def _find_single(call: Call, group: str) -> Outcome[Node]:
-    # The key of a group is one of type 0, which is also what there was before there were types.
-    answer: FindCoordinatorResponse = await call.ask(
-        ApiKey.FIND_COORDINATOR, lambda _: FindCoordinatorRequest(key=group), newest=_BATCHED_FROM - 1
-    )
-    return _node(group, answer)
+async def _find_single(call: Call, key: str, kind: KeyType) -> Outcome[Node]:
+    def make(spoken: Spoken) -> object:
+        if kind is GROUP:
+            # The key of a group is one of type 0, which is also what there was before there were types.
+            return FindCoordinatorRequest(key=key)
+        spoken.needs(_TYPES_FROM, f"the coordinator of a {kind.noun}")
+        return FindCoordinatorRequest(key=key, key_type=kind.number)
+
+    answer: FindCoordinatorResponse = await call.ask(ApiKey.FIND_COORDINATOR, make, newest=_BATCHED_FROM - 1)
+    return _node(kind, key, answer)
 
 
-def _node(group: str, told: Any) -> Outcome[Node]:
+def _node(kind: KeyType, key: str, told: Any) -> Outcome[Node]:
     node = Node(told.node_id, told.host, told.port)
-    return judged(told.error_code, node, about=f"group {group}", message=told.error_message or None)
+    return judged(told.error_code, node, about=kind.about(key), message=told.error_message or None)
 
 
-def _parts(groups: list[str]) -> list[list[str]]:
-    return [
-        groups[start : start + GROUPS_IN_REQUEST_MAX]
-        for start in range(0, len(groups), GROUPS_IN_REQUEST_MAX)
-    ]
+def _parts(keys: list[str]) -> list[list[str]]:
+    return [keys[start : start + KEYS_IN_REQUEST_MAX] for start in range(0, len(keys), KEYS_IN_REQUEST_MAX)]

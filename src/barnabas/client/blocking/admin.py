@@ -52,6 +52,14 @@ class Admin(Blocking[AsyncAdmin]):
     delete_group_offsets = mirrored(AsyncAdmin.delete_group_offsets)
     remove_group_members = mirrored(AsyncAdmin.remove_group_members)
 
+    list_transactions = mirrored(AsyncAdmin.list_transactions)
+    describe_transaction = mirrored(AsyncAdmin.describe_transaction)
+    describe_transactions = mirrored(AsyncAdmin.describe_transactions)
+    find_hanging = mirrored(AsyncAdmin.find_hanging)
+    abort_transaction = mirrored(AsyncAdmin.abort_transaction)
+    fence_producer = mirrored(AsyncAdmin.fence_producer)
+    fence_producers = mirrored(AsyncAdmin.fence_producers)
+
     describe_cluster = mirrored(AsyncAdmin.describe_cluster)
     api_versions = mirrored(AsyncAdmin.api_versions)
     unregister_broker = mirrored(AsyncAdmin.unregister_broker)

@@ -16,6 +16,7 @@ from barnabas.storage.producers.errors import (
 from barnabas.storage.producers.state import SEQUENCE_MASK, ProducerState, Verification
 
 _UNKNOWN_EPOCH: Final[i64] = -1
+_LAST_EPOCH: Final[i64] = 32767
 # From here on a transaction ends with an epoch of its own, one above that of its records. (KIP-890)
 _EPOCH_PER_TXN: Final[i64] = 2
 
@@ -99,9 +100,10 @@ def check_marker(
     stale = epoch < producer.epoch
     # Where each transaction has its epoch, a marker is newer than the records that it ends. One of the same
     # epoch is a late one of the transaction before; with nothing open it does no harm, and whoever sends
-    # it again because the answer was lost must get through. (KAFKA-19999)
+    # it again because the answer was lost must get through. (KAFKA-19999) There is none above the last epoch:
+    # with that one a transaction can only have been fenced.
     if transaction_version >= _EPOCH_PER_TXN and epoch == producer.epoch:
-        stale = producer.txn_first_offset >= 0
+        stale = producer.txn_first_offset >= 0 and epoch != _LAST_EPOCH
     if stale:
         raise InvalidProducerEpoch(producer_id, epoch=epoch, current=producer.epoch)
     if coordinator_epoch < producer.coordinator_epoch:

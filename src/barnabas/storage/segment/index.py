@@ -190,6 +190,23 @@ class OffsetIndex(EntryFile):
             return -1
         return i64(read_i32_be(self.block, at + 4))
 
+    def offset_from(self, position: i64) -> i64:
+        """The offset in the first entry at `position` or behind it; -1 if there is none."""
+        low: i64 = 0
+        high = self.count
+        # It is not far behind the last lookup, most of the time.
+        if 0 < self.slot < high and i64(read_i32_be(self.entry(self.slot), 4)) < position:
+            low = self.slot + 1
+        while low < high:
+            middle = (low + high) // 2
+            if i64(read_i32_be(self.entry(middle), 4)) < position:
+                low = middle + 1
+            else:
+                high = middle
+        if low >= self.count:
+            return -1
+        return self.base_offset + i64(read_i32_be(self.entry(low), 0))
+
     def last(self) -> tuple[int, int]:
         """Offset and position of the newest entry; the start of the segment if there is none."""
         if self.count == 0:

@@ -44,7 +44,7 @@ def decide_commit(
         partitions = []
         for partition in topic.partitions:
             code = ErrorCode.NONE
-            if _length(partition.committed_metadata) > ground.settings.offset_metadata_bytes_max:
+            if metadata_length(partition.committed_metadata) > ground.settings.offset_metadata_bytes_max:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 if group is not None:
@@ -134,7 +134,7 @@ def _expire_ms(retention_ms: int, now: Now) -> int:
     return (now.ms + retention_ms + 2**63) % 2**64 - 2**63
 
 
-def _length(metadata: str | None) -> int:
+def metadata_length(metadata: str | None) -> int:
     """As Java counts: a character outside of the basic plane is two."""
     if metadata is None:
         return 0

@@ -19,7 +19,7 @@ from barnabas.coordinators.decision.outcome import (
 )
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground, Group
-from barnabas.coordinators.group.offsets.commits import _length
+from barnabas.coordinators.group.offsets.commits import metadata_length
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import (
@@ -71,7 +71,7 @@ def decide_txn_commit(
         partitions = []
         for partition in topic.partitions:
             code = ErrorCode.NONE
-            if _length(partition.committed_metadata) > ground.settings.offset_metadata_bytes_max:
+            if metadata_length(partition.committed_metadata) > ground.settings.offset_metadata_bytes_max:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 _check_commit_of(group, request, topic_id, partition.partition_index)

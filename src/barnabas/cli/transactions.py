@@ -1,0 +1,167 @@
+"""`barnabas transactions`: look at transactions, and end those that hang, as kafka-transactions.sh does it.
+
+Flags, output and exit codes are its: what is misused, refused or not found is told on stderr and ends with 1.
+Rows and partitions are in the order of their names where Kafka prints in the order of a hash map. The options
+that stand before the command in Kafka's tool may also stand after it.
+"""
+
+import argparse
+import sys
+from typing import Any, Final, NoReturn
+
+from barnabas.cli.option_parser import KAFKA_VERSION, integer, long
+from barnabas.cli.tool import admin_settings, run_reporting, started
+
+_SHORT_MAX: Final = 0x7FFF
+# Minutes, as the setting transaction.max.timeout.ms of brokers is by itself.
+_MAX_TIMEOUT_MINUTES: Final = 15
+
+
+class Parser(argparse.ArgumentParser):
+    """Kafka's tool exits with 1 when it is misused, and ours with it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(1, f"{self.prog}: error: {message}\n")
+
+
+def short(text: str) -> int:
+    """A Java Short."""
+    number = integer(text)
+    if not -_SHORT_MAX - 1 <= number <= _SHORT_MAX:
+        raise ValueError(f"{number} does not fit")
+    return number
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Look at the transactions of a cluster and at the producers of partitions; find transactions that"
+        " hang, and abort them."
+    )
+    parser.add_argument(
+        "-v",
+        "--version",
+        action="version",
+        version=KAFKA_VERSION,
+        help="print the version of Kafka whose tool this is",
+    )
+    _add_client_options(parser)
+    # run() says what is missing, because it may stand before the command or after it.
+    parser.set_defaults(misused=parser.error)
+    # The parsers of commands are of the parser's own class.
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_list(commands)
+    describe = _add(commands, "describe", "the state of a transactional id")
+    describe.add_argument("--transactional-id", required=True, metavar="ID", help="the transactional id")
+    _add_describe_producers(commands)
+    _add_abort(commands)
+    _add_find_hanging(commands)
+    terminate = _add(
+        commands,
+        "forceTerminateTransaction",
+        "abort what is open under a transactional id, and fence its producer",
+    )
+    terminate.add_argument("--transactionalId", required=True, metavar="ID", help="the transactional id")
+
+
+def _add_client_options(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
+    """Where the cluster is. `again`: after the command, where they are not in the help a second time."""
+
+    def add(name: str, text: str, **given: Any) -> None:
+        if again:
+            given["default"] = argparse.SUPPRESS
+        parser.add_argument(name, help=argparse.SUPPRESS if again else text, **given)
+
+    add(
+        "--bootstrap-server",
+        "REQUIRED: where the cluster is reached: HOST:PORT, several with commas between them",
+        metavar="HOST:PORT,...",
+    )
+    add("--command-config", "a file of properties with settings for the client", metavar="FILE")
+    add("--json", "print the result as one JSON document", action="store_true")
+
+
+def _add(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    _add_client_options(parser, again=True)
+    return parser
+
+
+def _add_list(commands: Any) -> None:
+    parser = _add(commands, "list", "transactional ids and the state of their transactions")
+    parser.add_argument(
+        "--duration-filter",
+        type=long,
+        metavar="MS",
+        help="only transactions that have been running for longer; below 0: all",
+    )
+    parser.add_argument(
+        "--transactional-id-pattern",
+        metavar="REGEX",
+        help="only transactional ids that this regular expression (RE2) matches as a whole",
+    )
+
+
+def _add_describe_producers(commands: Any) -> None:
+    parser = _add(commands, "describe-producers", "who has written to a partition, with what is open")
+    parser.add_argument(
+        "--broker-id", type=integer, metavar="ID", help="ask this replica (the leader of the partition)"
+    )
+    _add_partition(parser)
+
+
+def _add_partition(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--topic", required=True, metavar="TOPIC", help="the topic")
+    parser.add_argument("--partition", type=integer, required=True, metavar="NUMBER", help="the partition")
+
+
+def _add_abort(commands: Any) -> None:
+    parser = _add(commands, "abort", "abort a transaction that hangs, in one partition")
+    _add_partition(parser)
+    parser.add_argument("--start-offset", type=long, metavar="OFFSET", help="where the transaction begins")
+    older = "for brokers older than 3.0, instead of --start-offset: "
+    parser.add_argument("--producer-id", type=long, metavar="ID", help=f"{older}the producer")
+    parser.add_argument("--producer-epoch", type=short, metavar="EPOCH", help=f"{older}its epoch")
+    parser.add_argument(
+        "--coordinator-epoch", type=integer, metavar="EPOCH", help=f"{older}the epoch of the coordinator"
+    )
+
+
+def _add_find_hanging(commands: Any) -> None:
+    parser = _add(commands, "find-hanging", "transactions that are open and that nobody will ever end")
+    parser.add_argument("--broker-id", type=integer, metavar="ID", help="search the replicas of this broker")
+    parser.add_argument(
+        "--max-transaction-timeout",
+        type=integer,
+        default=_MAX_TIMEOUT_MINUTES,
+        metavar="MINUTES",
+        help=f"the longest that a transaction may take; younger ones do not hang ({_MAX_TIMEOUT_MINUTES})",
+    )
+    parser.add_argument("--topic", metavar="TOPIC", help="search this topic; needed with --partition")
+    parser.add_argument("--partition", type=integer, metavar="NUMBER", help="search this partition")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.bootstrap_server is None:
+        options.misused("argument --bootstrap-server is required")
+    return run_reporting(_main(options))
+
+
+async def _main(options: argparse.Namespace) -> int:
+    from barnabas.cli.transaction import aborting, actions, hanging
+    from barnabas.client.admin.admin import Admin
+
+    if options.command == "abort":
+        aborting.check_abort(options)
+    elif options.command == "find-hanging":
+        hanging.check_find(options)
+    do = {
+        "list": actions.list_transactions,
+        "describe": actions.describe,
+        "describe-producers": actions.describe_producers,
+        "abort": aborting.abort,
+        "find-hanging": hanging.find_hanging,
+        "forceTerminateTransaction": aborting.force_terminate,
+    }[options.command]
+    async with started(Admin(admin_settings(options))) as admin:
+        return await do(admin, options)

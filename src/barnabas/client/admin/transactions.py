@@ -1,0 +1,150 @@
+"""Transactions: ListTransactions, which every broker is asked, and DescribeTransactions for coordinators.
+
+How they are ended from outside is in transactions_ending.py, how those that hang are found in
+transactions_hanging.py.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.base.values import value
+from barnabas.client.admin.call import Call, Outcome, Spoken, all_of, check, judged
+from barnabas.client.admin.coordinators import TRANSACTION, ask_coordinators
+from barnabas.client.errors import ClientError
+from barnabas.client.metadata import Node
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.transaction_admin import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+
+_DURATION_FROM, _PATTERN_FROM = 1, 2
+_ANY_DURATION: Final = -1
+
+
+class TransactionState(StrEnum):
+    """As answers have it. UNKNOWN: the broker is newer than we are."""
+
+    ONGOING = "Ongoing"
+    PREPARE_ABORT = "PrepareAbort"
+    PREPARE_COMMIT = "PrepareCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    EMPTY = "Empty"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+    UNKNOWN = "Unknown"
+
+
+_STATES: Final = {state.value: state for state in TransactionState}
+
+
+def state_of(text: str) -> TransactionState:
+    return _STATES.get(text, TransactionState.UNKNOWN)
+
+
+@value(kw_only=True)
+class TransactionListing:
+    """`coordinator` is the broker that told it."""
+
+    transactional_id: str
+    producer_id: int
+    state: TransactionState
+    coordinator: int
+
+
+@value(kw_only=True)
+class TransactionDescription:
+    """`partitions` are in their order. `start_time_ms` is of the last transaction, None before the first."""
+
+    transactional_id: str
+    coordinator: int
+    state: TransactionState
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_time_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+
+
+async def list_all(
+    call: Call,
+    *,
+    states: Collection[TransactionState] = (),
+    producer_ids: Collection[int] = (),
+    longer_than_ms: int | None = None,
+    pattern: str | None = None,
+) -> dict[str, TransactionListing]:
+    """By transactional id, in their order: those that all filters let through."""
+
+    def make(spoken: Spoken) -> object:
+        if longer_than_ms is not None and longer_than_ms >= 0:
+            spoken.needs(_DURATION_FROM, "transactions by their duration")
+        if pattern:
+            spoken.needs(_PATTERN_FROM, "transactions by a pattern of their ids (KIP-1152)")
+        return ListTransactionsRequest(
+            state_filters=[state.value for state in states],
+            producer_id_filters=list(producer_ids),
+            duration_filter=_ANY_DURATION if longer_than_ms is None else longer_than_ms,
+            # A pattern that is empty lets all through, and older brokers need not be told.
+            transactional_id_pattern=pattern or None,
+        )
+
+    async def ask(broker: int) -> Outcome[list[TransactionListing]]:
+        try:
+            answer: ListTransactionsResponse = await call.ask(ApiKey.LIST_TRANSACTIONS, make, broker)
+            check(answer.error_code, about=f"the transactions of broker {broker}")
+        except ClientError as error:
+            return error
+        return [_listing(told, broker) for told in answer.transaction_states]
+
+    async def attempt(pending: list[int]) -> dict[int, Outcome[list[TransactionListing]]]:
+        return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
+
+    brokers = sorted((await call.single("the brokers", call.cluster.refresh)).nodes)
+    shares = all_of(await call.settle("LIST_TRANSACTIONS", brokers, attempt))
+    # An id whose coordinator moves while they are asked may be told by two.
+    listed = {listing.transactional_id: listing for share in shares.values() for listing in share}
+    return dict(sorted(listed.items()))
+
+
+def _listing(told: Any, broker: int) -> TransactionListing:
+    return TransactionListing(
+        transactional_id=told.transactional_id,
+        producer_id=told.producer_id,
+        state=state_of(told.transaction_state),
+        coordinator=broker,
+    )
+
+
+async def describe(call: Call, ids: Iterable[str]) -> dict[str, Outcome[TransactionDescription]]:
+    async def ask(node: Node, share: list[str]) -> Mapping[str, Outcome[TransactionDescription]]:
+        answer: DescribeTransactionsResponse = await call.ask(
+            ApiKey.DESCRIBE_TRANSACTIONS,
+            lambda _: DescribeTransactionsRequest(transactional_ids=share),
+            node.id,
+        )
+        return {told.transactional_id: _description(told, node.id) for told in answer.transaction_states}
+
+    return await ask_coordinators(call, "DESCRIBE_TRANSACTIONS", ids, ask, TRANSACTION)
+
+
+def _description(told: Any, broker: int) -> Outcome[TransactionDescription]:
+    partitions = {
+        TopicPartition(each.topic, partition) for each in told.topics for partition in each.partitions
+    }
+    found = TransactionDescription(
+        transactional_id=told.transactional_id,
+        coordinator=broker,
+        state=state_of(told.transaction_state),
+        producer_id=told.producer_id,
+        producer_epoch=told.producer_epoch,
+        timeout_ms=told.transaction_timeout_ms,
+        start_time_ms=told.transaction_start_time_ms if told.transaction_start_time_ms >= 0 else None,
+        partitions=tuple(sorted(partitions)),
+    )
+    return judged(told.error_code, found, about=TRANSACTION.about(told.transactional_id))
