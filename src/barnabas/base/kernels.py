@@ -51,8 +51,12 @@ KERNELS = (
     "barnabas.storage.cleaner.rewrite",
     "barnabas.storage.cleaner.build",
     "barnabas.coordinators.group.assignors.homogeneous",
+    "barnabas.coordinators.group.assignors.shares",
     "barnabas.coordinators.group.assignors.targets",
+    "barnabas.coordinators.group.consumer.packing",
     "barnabas.coordinators.group.offsets.load",
+    "barnabas.coordinators.group.offsets.plain",
+    "barnabas.coordinators.group.offsets.rows",
     "barnabas.coordinators.group.offsets.table",
     "barnabas.coordinators.group.offsets.values",
 )

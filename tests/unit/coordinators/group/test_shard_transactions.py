@@ -253,6 +253,18 @@ def test_nothing_expires_that_is_about_to_change_and_no_group_goes_that_waits_fo
     story.check_log()
 
 
+def test_a_group_that_has_nothing_but_what_is_pending_stays_for_its_marker() -> None:
+    story = TxnStory()
+    story.commits_in_transaction(7)
+
+    story.stage.pass_time(2 * story.settings.offsets_retention_ms)
+    assert list(story.ground.groups) == ["g"]
+    story.ends()
+
+    assert story.committed() == (7, ErrorCode.NONE)
+    story.check_log()
+
+
 def test_a_group_that_came_to_be_with_a_transaction_goes_when_it_is_aborted() -> None:
     story = TxnStory()
     story.commits_in_transaction(7)

@@ -47,7 +47,7 @@ def share_evenly(
                 is_foreign = True
         kept = had
         if held > allowed or is_foreign:
-            kept = _kept(had, subscribed, allowed, free)
+            kept = kept_of(had, subscribed, allowed, free)
             held = 0
             for numbers in kept.values():
                 held += len(numbers)
@@ -62,7 +62,7 @@ def share_evenly(
         if wants > 0:
             wanting.append((member_id, wants))
         assigned[member_id] = kept
-    _give(free, wanting, assigned)
+    give(free, wanting, assigned)
     return assigned
 
 
@@ -122,7 +122,7 @@ def _unclaimed(
     return found
 
 
-def _kept(had: Assignment, subscribed: frozenset[Uuid], quota: i64, free: list[_Partition]) -> Assignment:
+def kept_of(had: Assignment, subscribed: frozenset[Uuid], quota: i64, free: list[_Partition]) -> Assignment:
     """What a member may keep; what it loses is added to `free`."""
     kept: Assignment = {}
     for topic, numbers in had.items():
@@ -140,7 +140,8 @@ def _kept(had: Assignment, subscribed: frozenset[Uuid], quota: i64, free: list[_
     return kept
 
 
-def _give(free: list[_Partition], wanting: list[tuple[str, int]], assigned: dict[str, Assignment]) -> None:
+def give(free: list[_Partition], wanting: list[tuple[str, int]], assigned: dict[str, Assignment]) -> None:
+    """To each who wants some as many as it wants, behind what it is assigned already."""
     start = 0
     for member_id, wants in wanting:
         given: dict[Uuid, list[int]] = {}

@@ -6,6 +6,7 @@ step, and its sync fetches what it has then. (KIP-848)
 """
 
 from dataclasses import replace
+from sys import intern
 from typing import Final
 
 from barnabas.base.errors import Malformed
@@ -230,8 +231,8 @@ def _told(
         member,
         instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
         rack=subscription.rack_id or member.rack,
-        client_id=caller.client_id,
-        client_host=caller.host,
+        client_id=intern(caller.client_id),
+        client_host=intern(caller.host),
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         topics=tuple(sorted(set(subscription.topics))),
         regex="",

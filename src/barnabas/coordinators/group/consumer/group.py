@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import Record
+from barnabas.coordinators.group.assignors.shares import Shares
 from barnabas.coordinators.group.assignors.spec import Assignment
 from barnabas.coordinators.group.consumer.member import LEAVING, NOTHING, ConsumerMember, MemberState
 from barnabas.coordinators.group.consumer.ownership import Ownership
@@ -44,6 +45,7 @@ class ConsumerGroup:
         "members",
         "metadata_hash",
         "ownership",
+        "shares",
         "static",
         "subscriptions",
         "targets",
@@ -59,7 +61,9 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         # By instance id.
         self.static: dict[str, str] = {}
-        self.targets: dict[str, Assignment] = {}
+        self.targets: Final[dict[str, Assignment]] = {}
+        # Only in memory, and only from one assignment to the next while members still move: see target.py.
+        self.shares: Shares | None = None
         self.subscriptions: Final = Subscriptions()
         self.ownership: Final = Ownership()
         # Counts of members by the assignor that they prefer, and by the classic protocols that they speak.
@@ -95,9 +99,10 @@ class ConsumerGroup:
             return "Empty"
         if self.epoch > self.assignment_epoch:
             return "Assigning"
-        if self._settled.get(self.assignment_epoch, 0) < len(self.members):
-            return "Reconciling"
-        return "Stable"
+        return "Stable" if self._is_settled() else "Reconciling"
+
+    def _is_settled(self) -> bool:
+        return self._settled.get(self.assignment_epoch, 0) >= len(self.members)
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation_or_epoch: int, *, is_txn: bool, version: int
@@ -195,6 +200,10 @@ class ConsumerGroup:
         """Returns the topics to which the subscription of the group may have changed."""
         old = self.members.get(member.id)
         self.members[member.id] = member
+        if old is None and self.shares is not None:
+            self.shares.add(member.id)
+            if member.id in self.targets:
+                self.shares = None
         # One whose assignment is gone is about to go, and may have been replaced already.
         if member.instance_id is not None and member.epoch != LEAVING:
             self.static[member.instance_id] = member.id
@@ -205,10 +214,24 @@ class ConsumerGroup:
         old = self.members.pop(member_id, None)
         if old is None:
             return set()
+        if self.shares is not None and not self.shares.remove(member_id):
+            self.shares = None
         # One that has replaced it has its instance id already.
         if old.instance_id is not None and self.static.get(old.instance_id) == member_id:
             del self.static[old.instance_id]
         return self._replace(old, None)
+
+    def put_target(self, member_id: str, target: Assignment | None) -> None:
+        """What a member should have from now on."""
+        had = self.targets.pop(member_id, None) if target is None else self.targets.get(member_id)
+        if target is not None:
+            self.targets[member_id] = target
+        if self.shares is not None and not self.shares.put(member_id, had, target):
+            self.shares = None
+
+    def shared_topics(self, topics: tuple[str, ...]) -> tuple[str, ...]:
+        """The same, and the very object that most members have if they name the same."""
+        return self._topics_told if topics == self._topics_told else topics
 
     def sharing_topics(self, member: ConsumerMember) -> ConsumerMember:
         """Most members name the same topics: then they keep them once."""
@@ -225,6 +248,8 @@ class ConsumerGroup:
                 continue
             if member.state is MemberState.STABLE:
                 _count(self._settled, member.epoch, change)
+                if self.shares is not None and self._is_settled():
+                    self.shares = None
             if member.assignor is not None:
                 _count(self.assignors, member.assignor, change)
             if member.classic is not None:

@@ -5,7 +5,7 @@ Leaving is in leaving.py. Most heartbeats tell nothing and find nothing new: the
 one timer.
 """
 
-from dataclasses import replace
+from sys import intern
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.consumer.checks import (
@@ -74,7 +74,7 @@ class Heartbeats:
         check_room(group, request.member_id, self._ground.settings.consumer_size_max)
         member_id = request.member_id or self._ground.new_member_id()
         before, replaced = _member(group, request, member_id)
-        after = _told(before, request, caller)
+        after = _told(group, before, request, caller)
         outcome = Outcome()
         if after is not before or not _nothing_to_do(group, after):
             steps = Steps(self._ground, self._topics, group, before, after)
@@ -82,12 +82,17 @@ class Heartbeats:
             steps.count_epoch()
             steps.reconcile(steps.target(now), _owned(request), now)
             after = steps.member
-            outcome.add(self._migration.carried_out(opening, now))
+            if opening.classic is not None:
+                outcome.add(self._migration.carried_out(opening, now))
             if replaced is not None:
                 outcome.records += replacement_records(group, replaced, before)
                 self._leaving.forget_timers(group, replaced)
             outcome.records += steps.records
-        tell = request.member_epoch == JOINING or _is_full(request) or after.assigned != before.assigned
+        tell = (
+            request.member_epoch == JOINING
+            or _is_full(request)
+            or (after.assigned is not before.assigned and after.assigned != before.assigned)
+        )
         return self._answer(outcome, group, after, to, now, tell=tell)
 
     def _answer(
@@ -159,7 +164,9 @@ def _known_or_new(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     return group.members.get(member_id) or ConsumerMember(id=member_id)
 
 
-def _told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerMember:
+def _told(
+    group: ConsumerGroup, member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
+) -> ConsumerMember:
     """The member with what this request tells; itself if that is nothing new. What is null says nothing."""
     instance_id = member.instance_id if request.instance_id is None else request.instance_id
     rack = member.rack if request.rack_id is None else request.rack_id
@@ -170,7 +177,7 @@ def _told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller
     regex = member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex
     topics = member.topics
     if request.subscribed_topic_names is not None:
-        topics = tuple(sorted(set(request.subscribed_topic_names)))
+        topics = group.shared_topics(tuple(sorted(set(request.subscribed_topic_names))))
     if (
         topics == member.topics
         and regex == member.regex
@@ -183,17 +190,22 @@ def _told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller
         and member.classic is None
     ):
         return member
-    return replace(
-        member,
+    return ConsumerMember(
+        id=member.id,
         instance_id=instance_id,
-        rack=rack,
-        client_id=caller.client_id,
-        client_host=caller.host,
+        rack=None if rack is None else intern(rack),
+        client_id=intern(caller.client_id),
+        client_host=intern(caller.host),
         rebalance_timeout_ms=timeout_ms,
         topics=topics,
         regex=regex,
-        assignor=assignor,
+        assignor=None if assignor is None else intern(assignor),
         classic=None,
+        epoch=member.epoch,
+        previous_epoch=member.previous_epoch,
+        state=member.state,
+        assigned=member.assigned,
+        revoking=member.revoking,
     )
 
 

@@ -140,14 +140,17 @@ class ConsumerMember:
 
 
 def held_of(topics: list[TopicPartitions], member_epoch: int) -> Held:
-    """Releases before 4.3 wrote no epochs of partitions; then the member's own stands for them."""
     if not topics:
         return NOTHING
-    held = {}
-    for topic in topics:
-        epochs = topic.assignment_epochs
-        if epochs is not None and len(epochs) == len(topic.partitions):
-            held[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
-        else:
-            held[topic.topic_id] = dict.fromkeys(topic.partitions, max(member_epoch, 0))
-    return held
+    return {
+        topic.topic_id: dict(zip(topic.partitions, epochs_of(topic, member_epoch), strict=True))
+        for topic in topics
+    }
+
+
+def epochs_of(topic: TopicPartitions, member_epoch: int) -> list[int]:
+    """Releases before 4.3 wrote no epochs of partitions; then the member's own stands for them."""
+    epochs = topic.assignment_epochs
+    if epochs is not None and len(epochs) == len(topic.partitions):
+        return epochs
+    return [max(member_epoch, 0)] * len(topic.partitions)

@@ -6,6 +6,7 @@ consumer protocol has gone, the group is a classic one again, and its members ar
 """
 
 from collections.abc import Collection
+from sys import intern
 from typing import NamedTuple
 
 from barnabas.base.errors import Malformed
@@ -97,14 +98,14 @@ class Migration:
             raise _refused(group, str(malformed)) from None
         if _overlaps(made, target):
             raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group.id} assigns a partition twice.")
-        made.targets[member.id] = target
+        made.put_target(member.id, target)
         made.put_member(
             ConsumerMember(
                 id=member.id,
                 instance_id=member.instance_id,
                 rack=subscription.rack_id or None,
-                client_id=member.client_id,
-                client_host=member.client_host,
+                client_id=intern(member.client_id),
+                client_host=intern(member.client_host),
                 rebalance_timeout_ms=member.rebalance_timeout_ms,
                 topics=tuple(sorted(set(subscription.topics))),
                 classic=ClassicSide(member.session_timeout_ms, member.protocols),

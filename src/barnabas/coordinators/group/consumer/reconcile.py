@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.consumer.alike import ALIKE
 from barnabas.coordinators.group.consumer.member import NOTHING, ConsumerMember, Held, MemberState
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.metadata.image import MetadataImage
@@ -77,11 +78,14 @@ def _advanced(member: ConsumerMember, target: Target, around: Surroundings, epoc
         wanted = _NONE if not around.subscribed.has(topic_id) else target.partitions.get(topic_id, _NONE)
         has = member.assigned.get(topic_id, NOTHING)
         kept = {partition: since for partition, since in has.items() if partition in wanted}
-        dropped = {partition: since for partition, since in has.items() if partition not in wanted}
         if kept:
             assigned[topic_id] = kept
-        if dropped:
-            revoking[topic_id] = dropped
+        if len(kept) < len(has):
+            revoking[topic_id] = {
+                partition: since for partition, since in has.items() if partition not in wanted
+            }
+        if len(kept) == len(wanted):
+            continue
         own = member.revoking.get(topic_id, NOTHING)
         for partition in sorted(wanted - kept.keys()):
             if around.holder(topic_id, partition) is None or partition in own:
@@ -89,11 +93,13 @@ def _advanced(member: ConsumerMember, target: Target, around: Surroundings, epoc
             else:
                 unreleased = True
     if revoking and _owns_any(around.owned, revoking):
-        return member.moved(epoch, MemberState.UNREVOKED, assigned, revoking)
+        return member.moved(
+            epoch, MemberState.UNREVOKED, ALIKE.held_like(assigned), ALIKE.held_like(revoking)
+        )
     for topic_id, partitions in free.items():
         assigned.setdefault(topic_id, {}).update(dict.fromkeys(partitions, target.epoch))
     state = MemberState.UNRELEASED if unreleased else MemberState.STABLE
-    return member.moved(target.epoch, state, assigned)
+    return member.moved(target.epoch, state, ALIKE.held_like(assigned))
 
 
 def _narrowed(member: ConsumerMember, around: Surroundings) -> ConsumerMember:

@@ -1,36 +1,128 @@
-"""The records of consumer groups, as Kafka 4.3 writes them."""
+"""The records of consumer groups, as Kafka 4.3 writes them.
 
-from collections.abc import Iterable, Mapping
+Those that a rebalance is made of have what they tell as it is in memory: a record that was decided here is
+applied without being packed and read again. What is read from a log comes as messages; replay.py takes both.
+"""
 
-from barnabas.base.ids import Uuid
+from collections.abc import Iterable
+from typing import NamedTuple, cast
+
 from barnabas.coordinators.decision.outcome import Record, StoredRecord
-from barnabas.coordinators.group.consumer.member import ConsumerMember, Held
+from barnabas.coordinators.group.assignors.spec import Assignment
+from barnabas.coordinators.group.consumer import packing
+from barnabas.coordinators.group.consumer.member import ConsumerMember
 from barnabas.protocol.stored.consumer_groups import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-    TopicPartition,
-    TopicPartitions,
 )
+from barnabas.protocol.stored.framing import encode_value
+
+
+class EpochKey(NamedTuple):
+    group_id: str
+
+
+class TargetEpochKey(NamedTuple):
+    group_id: str
+
+
+class MemberKey(NamedTuple):
+    group_id: str
+    member_id: str
+
+
+class TargetKey(NamedTuple):
+    group_id: str
+    member_id: str
+
+
+class CurrentKey(NamedTuple):
+    group_id: str
+    member_id: str
+
+
+class Epoch(NamedTuple):
+    """The epoch of a group with the hash of its topics, or that of its target assignment with its time."""
+
+    epoch: int
+    number: int
+
+
+class EpochRecord(StoredRecord):
+    """EpochKey and Epoch."""
+
+    __slots__ = ()
+
+    def encoded(self) -> tuple[bytes, bytes]:
+        epoch, metadata_hash = cast(Epoch, self.value)
+        (group_id,) = cast(EpochKey, self.key)
+        return packing.pack_group_key(packing.EPOCH, group_id), packing.pack_epoch(epoch, metadata_hash)
+
+
+class TargetEpochRecord(StoredRecord):
+    """TargetEpochKey and Epoch."""
+
+    __slots__ = ()
+
+    def encoded(self) -> tuple[bytes, bytes]:
+        epoch, time_ms = cast(Epoch, self.value)
+        (group_id,) = cast(TargetEpochKey, self.key)
+        return packing.pack_group_key(packing.TARGET_EPOCH, group_id), packing.pack_epoch(epoch, time_ms)
+
+
+class MemberRecord(StoredRecord):
+    """MemberKey and the ConsumerMember, of which it tells what the member told."""
+
+    __slots__ = ()
+
+    def encoded(self) -> tuple[bytes, bytes]:
+        group_id, member_id = cast(MemberKey, self.key)
+        key = packing.pack_member_key(packing.MEMBER, group_id, member_id)
+        member = cast(ConsumerMember, self.value)
+        if member.classic is not None:
+            return key, encode_value(_member_value(member), 0)
+        strings = [member.instance_id, member.rack, member.client_id, member.client_host]
+        return key, packing.pack_member(
+            strings, member.topics, member.regex, member.rebalance_timeout_ms, member.assignor
+        )
+
+
+class TargetRecord(StoredRecord):
+    """TargetKey and an Assignment."""
+
+    __slots__ = ()
+
+    def encoded(self) -> tuple[bytes, bytes]:
+        group_id, member_id = cast(TargetKey, self.key)
+        key = packing.pack_member_key(packing.TARGET, group_id, member_id)
+        return key, packing.pack_target(cast(Assignment, self.value))
+
+
+class CurrentRecord(StoredRecord):
+    """CurrentKey and the ConsumerMember, of which it tells how far it has come."""
+
+    __slots__ = ()
+
+    def encoded(self) -> tuple[bytes, bytes]:
+        group_id, member_id = cast(CurrentKey, self.key)
+        key = packing.pack_member_key(packing.CURRENT, group_id, member_id)
+        member = cast(ConsumerMember, self.value)
+        return key, packing.pack_current(
+            member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking
+        )
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
-    return StoredRecord(
-        ConsumerGroupMetadataKey(group_id=group_id),
-        ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
-    )
+    return EpochRecord(EpochKey(group_id), Epoch(epoch, metadata_hash))
 
 
 def partition_metadata_tombstone(group_id: str) -> Record:
@@ -39,6 +131,10 @@ def partition_metadata_tombstone(group_id: str) -> Record:
 
 
 def member_record(group_id: str, member: ConsumerMember) -> Record:
+    return MemberRecord(MemberKey(group_id, member.id), member)
+
+
+def _member_value(member: ConsumerMember) -> ConsumerGroupMemberMetadataValue:
     classic = None
     if member.classic is not None:
         classic = ClassicMemberMetadata(
@@ -47,7 +143,7 @@ def member_record(group_id: str, member: ConsumerMember) -> Record:
                 ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.classic.protocols
             ],
         )
-    value = ConsumerGroupMemberMetadataValue(
+    return ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack,
         client_id=member.client_id,
@@ -58,37 +154,19 @@ def member_record(group_id: str, member: ConsumerMember) -> Record:
         server_assignor=member.assignor,
         classic_member_metadata=classic,
     )
-    return StoredRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.id), value)
 
 
-def target_record(group_id: str, member_id: str, target: Mapping[Uuid, frozenset[int]]) -> Record:
-    value = ConsumerGroupTargetAssignmentMemberValue(
-        topic_partitions=[
-            TopicPartition(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in target.items()
-        ]
-    )
-    return StoredRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
+def target_record(group_id: str, member_id: str, target: Assignment) -> Record:
+    return TargetRecord(TargetKey(group_id, member_id), target)
 
 
 def target_epoch_record(group_id: str, epoch: int, time_ms: int) -> Record:
-    return StoredRecord(
-        ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
-        ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=time_ms),
-    )
+    return TargetEpochRecord(TargetEpochKey(group_id), Epoch(epoch, time_ms))
 
 
 def current_record(group_id: str, member: ConsumerMember) -> Record:
-    return StoredRecord(
-        ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.id),
-        ConsumerGroupCurrentMemberAssignmentValue(
-            member_epoch=member.epoch,
-            previous_member_epoch=member.previous_epoch,
-            state=member.state,
-            assigned_partitions=_partitions(member.assigned),
-            partitions_pending_revocation=_partitions(member.revoking),
-        ),
-    )
+    """Of a member whose own record goes before this one, or has gone long ago."""
+    return CurrentRecord(CurrentKey(group_id, member.id), member)
 
 
 def regex_record(group_id: str, regex: str, topics: Iterable[str], *, version: int, time_ms: int) -> Record:
@@ -134,10 +212,3 @@ def _target_tombstone(group_id: str, member_id: str) -> Record:
 
 def _member_tombstone(group_id: str, member_id: str) -> Record:
     return StoredRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
-
-
-def _partitions(held: Held) -> list[TopicPartitions]:
-    return [
-        TopicPartitions(topic_id=topic_id, partitions=list(epochs), assignment_epochs=list(epochs.values()))
-        for topic_id, epochs in held.items()
-    ]

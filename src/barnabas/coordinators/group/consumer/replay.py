@@ -1,14 +1,16 @@
 """apply() for the records of consumer groups, live and while a log is loaded.
 
 A log that was compacted may begin anywhere: values may be of groups and members that nothing else tells of
-yet, tombstones of such as never were. A value makes what it needs; a tombstone takes what is there.
+yet, tombstones of such as never were. A value makes what it needs; a tombstone takes what is there. Most
+records that were decided here do not come as messages: they go to live.py.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.coordinators.group.consumer.alike import Alike
+from barnabas.coordinators.group.consumer.alike import ALIKE
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.live import Live
 from barnabas.coordinators.group.consumer.member import ConsumerMember
 from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex
 from barnabas.coordinators.group.consumer.topics import Topics
@@ -25,7 +27,6 @@ class Replay:
     def __init__(self, ground: Ground, topics: Topics) -> None:
         self._ground = ground
         self._topics = topics
-        self._alike = Alike()
         self._by_key: dict[type, Callable[[Any, Any], None]] = {
             stored.ConsumerGroupMetadataKey: self._epoch,
             stored.ConsumerGroupPartitionMetadataKey: self._partition_metadata,
@@ -34,6 +35,7 @@ class Replay:
             stored.ConsumerGroupTargetAssignmentMemberKey: self._target,
             stored.ConsumerGroupCurrentMemberAssignmentKey: self._current,
             stored.ConsumerGroupRegularExpressionKey: self._regex,
+            **Live(ground, topics).by_key,
         }
 
     def apply(self, key: object, value: object | None) -> None:
@@ -106,10 +108,10 @@ class Replay:
         value: stored.ConsumerGroupTargetAssignmentMemberValue | None,
     ) -> None:
         if value is not None:
-            target = self._alike.target(value.topic_partitions)
-            self._made(key.group_id).targets[key.member_id] = target
+            target = ALIKE.target(value.topic_partitions)
+            self._made(key.group_id).put_target(key.member_id, target)
         elif known := self._known(key.group_id):
-            known.targets.pop(key.member_id, None)
+            known.put_target(key.member_id, None)
 
     def _current(
         self,
@@ -119,8 +121,8 @@ class Replay:
         if value is not None:
             group = self._made(key.group_id)
             member = group.members.get(key.member_id) or ConsumerMember(id=key.member_id)
-            assigned = self._alike.held(value.assigned_partitions, value.member_epoch)
-            revoking = self._alike.held(value.partitions_pending_revocation, value.member_epoch)
+            assigned = ALIKE.held(value.assigned_partitions, value.member_epoch)
+            revoking = ALIKE.held(value.partitions_pending_revocation, value.member_epoch)
             group.put_member(member.placed(value, assigned, revoking))
         elif known := self._known(key.group_id):
             displaced = known.members.get(key.member_id)

@@ -9,7 +9,6 @@ from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now, Record
 from barnabas.coordinators.decision.timers import TimerKey
-from barnabas.coordinators.group.assignors.targets import changed_members
 from barnabas.coordinators.group.consumer import records
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember, MemberState
@@ -22,7 +21,7 @@ from barnabas.coordinators.group.consumer.reconcile import (
 )
 from barnabas.coordinators.group.consumer.regexes import check_regex, matching, refresh_is_due
 from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex
-from barnabas.coordinators.group.consumer.target import Change, compute_target
+from barnabas.coordinators.group.consumer.target import Change, changed_targets
 from barnabas.coordinators.group.consumer.topics import Topics
 from barnabas.coordinators.group.ground import Ground
 
@@ -124,16 +123,13 @@ class Steps:
         is_early = interval_ms and now.ms < group.assignment_ms + interval_ms
         if group.assignment_epoch >= self.epoch or is_early:
             return Target(group.assignment_epoch, group.target_of(self.member))
-        targets = compute_target(
-            group,
-            Change(self._before, self.member, self._subscriptions),
-            self._ground.image,
-            settings.assignors,
-        )
-        for member_id in changed_members(targets, group.targets):
-            self.records.append(records.target_record(group.id, member_id, targets[member_id]))
+        change = Change(self._before, self.member, self._subscriptions)
+        changed = changed_targets(group, change, self._ground.image, settings.assignors)
+        for member_id, target in changed.items():
+            self.records.append(records.target_record(group.id, member_id, target))
         self.records.append(records.target_epoch_record(group.id, self.epoch, now.ms))
-        return Target(self.epoch, targets[self.member.id])
+        own = changed.get(self.member.id)
+        return Target(self.epoch, group.targets[self.member.id] if own is None else own)
 
     def reconcile(self, target: Target, owned: Owned, now: Now) -> None:
         """The member's next step towards its target. The last step: from here on nothing can be refused."""
@@ -142,7 +138,7 @@ class Steps:
             subscribed = SubscribedTopics(self._subscriptions.topics_of(member), self._ground.image)
             around = Surroundings(owned, subscribed, self.changed, group.ownership.holder)
             self.member = reconciled(member, target, around)
-            if self.member != member:
+            if self.member.epoch != member.epoch or self.member != member:
                 self.records.append(records.current_record(group.id, self.member))
                 self._time_revocation(now)
         group.is_fresh = True

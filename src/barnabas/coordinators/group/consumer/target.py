@@ -6,8 +6,9 @@ from typing import NamedTuple
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors.by_name import UNIFORM, assign
 from barnabas.coordinators.group.assignors.homogeneous import share_evenly
+from barnabas.coordinators.group.assignors.shares import Shares
 from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
-from barnabas.coordinators.group.assignors.targets import owned_by
+from barnabas.coordinators.group.assignors.targets import changed_members, owned_by
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember
 from barnabas.coordinators.group.consumer.subscriptions import Subscriptions
@@ -22,26 +23,58 @@ class Change(NamedTuple):
     subscriptions: Subscriptions
 
 
-def compute_target(
+def changed_targets(
     group: ConsumerGroup, change: Change, image: MetadataImage, assignors: tuple[str, ...]
 ) -> dict[str, Assignment]:
-    """Of every member that there is after the change."""
-    members = dict(group.members)
-    replaced = group.static_member(change.after.instance_id)
-    if replaced is not None and replaced.id != change.after.id:
-        del members[replaced.id]
-    members[change.after.id] = change.after
+    """Of the members that there are after the change, those that are to have something else than before.
+
+    Who had no target at all has changed in any case.
+    """
+    after = change.after
+    replaced = group.static_member(after.instance_id)
+    is_new = after.id not in group.members
+    takes_over = replaced is not None and replaced.id != after.id
     assignor = preferred_assignor(group, change, assignors)
     topics = _topic_specs(change.subscriptions, image)
-    is_homogeneous = change.subscriptions.homogeneous(len(members))
+    is_homogeneous = change.subscriptions.homogeneous(len(group.members) + is_new - takes_over)
     if is_homogeneous and assignor == UNIFORM:
         # By far the most common, and the one that large groups wait for: nothing is made for each member.
-        owned = owned_by(members, group.targets)
-        owned[change.after.id] = group.target_of(change.after)
-        subscribed = _ids(change.subscriptions.topics_of(change.after), image)
-        return share_evenly(owned, subscribed, topics)
-    specs = _member_specs(group, change, members, image)
-    return assign(assignor, specs, topics, homogeneous=is_homogeneous)
+        subscribed = _ids(change.subscriptions.topics_of(after), image)
+        counted = group.targets.get(after.id)
+        is_counted = counted is None if is_new else counted is group.target_of(after)
+        if is_counted and not takes_over:
+            dealt = _dealt(group, after.id, subscribed, topics)
+            if dealt is not None:
+                return dealt
+        owned = owned_by(_members(group, after, replaced), group.targets)
+        owned[after.id] = group.target_of(after)
+        targets = share_evenly(owned, subscribed, topics)
+    else:
+        specs = _member_specs(group, change, _members(group, after, replaced), image)
+        targets = assign(assignor, specs, topics, homogeneous=is_homogeneous)
+    return {member_id: targets[member_id] for member_id in changed_members(targets, group.targets)}
+
+
+def _dealt(
+    group: ConsumerGroup, member_id: str, subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
+) -> dict[str, Assignment] | None:
+    """By the counts, which are made for the first of several joins. None if they do not add up."""
+    if group.shares is None:
+        group.shares = Shares(group.members, group.targets)
+    dealt = group.shares.deal(member_id, subscribed, topics)
+    if dealt is None:
+        group.shares = None
+    return dealt
+
+
+def _members(
+    group: ConsumerGroup, after: ConsumerMember, replaced: ConsumerMember | None
+) -> dict[str, ConsumerMember]:
+    members = dict(group.members)
+    if replaced is not None and replaced.id != after.id:
+        del members[replaced.id]
+    members[after.id] = after
+    return members
 
 
 def preferred_assignor(group: ConsumerGroup, change: Change | None, assignors: tuple[str, ...]) -> str:

@@ -1,7 +1,7 @@
 """Reading commits out of a log (compiled): a coordinator that starts may have millions to go through.
 
 scan() checks a whole batch and changes nothing. Then store() puts its commits into the table, or commits()
-hands them out. No object is made for a record but for the value that is kept.
+hands them out. No object is made for a record but for its key, and for a value that is not plain.
 """
 
 from typing import Final
@@ -11,7 +11,9 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from barnabas.base.errors import Malformed
-from barnabas.coordinators.group.offsets.table import GroupOffsets, OffsetTable
+from barnabas.coordinators.group.offsets.plain import NOT_PLAIN, plain_form
+from barnabas.coordinators.group.offsets.rows import GroupOffsets
+from barnabas.coordinators.group.offsets.table import OffsetTable
 from barnabas.coordinators.group.offsets.values import LAST_VERSION, is_utf8, string_end, value_fault
 from barnabas.records.codecs import decompress
 from barnabas.records.errors import CorruptBatch, UnknownCodec, UnsupportedMagic
@@ -126,7 +128,7 @@ class Loader:
             place = places.get(name)
             if place is None:
                 place = places[name] = self._find_place(name)
-            table.put_into(place.offsets, place.topic, partition, area[value_at:value_end])
+            table.put_slice(place.offsets, place.topic, partition, area, value_at, value_end)
 
     def commits(self) -> list[tuple[str, str, int, bytes | None]]:
         """Group, topic, partition and value of every commit; no value is a tombstone."""
@@ -237,7 +239,8 @@ class Loader:
                 raise self._bad("a group or a topic in its key is not UTF-8")
             # Known to be well-formed; store() finds out where it is.
             self._places[name] = None
-        if value_size != NULL:
+        # What is plain has no fault.
+        if value_size != NULL and plain_form(area, value_at, value_at + value_size) == NOT_PLAIN:
             fault = value_fault(area, value_at + 2, value_at + value_size, version)
             if fault:
                 raise self._bad(fault)

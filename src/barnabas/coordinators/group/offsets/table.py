@@ -1,26 +1,35 @@
 """Committed offsets by group, topic and partition, in little memory (compiled).
 
-An offset is the bytes of its record's value. Topics have numbers here, so that a group's offsets are one
-dictionary with small keys; a group that has only one offset, of which there may be very many, has none.
+An offset comes as the bytes of its record's value, and goes as the same bytes. Topics have numbers here, so
+that the keys in a group are numbers; and the id of a topic, which nearly all values of it have, is kept here
+once. Then two numbers are left of most values: plain.py says how, and rows.py keeps them.
 """
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from librt.strings import read_i64_be
+from librt.vecs import append, vec
+from mypy_extensions import i64
 
-NOT_FOUND: Final = -1
+from barnabas.coordinators.group.offsets.plain import (
+    NOT_PLAIN,
+    OFFSET_AT,
+    TOPIC_ID_AT,
+    WITH_ID,
+    form_in,
+    plain_facts,
+    plain_value,
+)
+from barnabas.coordinators.group.offsets.rows import NOT_FOUND, ROW_WORDS, GroupOffsets
 
 TOPIC_SHIFT: Final = 32
 LOW: Final = 0xFFFFFFFF
 INT32_MAX: Final = 0x7FFFFFFF
-# A dictionary looks at the low bits of a key first. Topics begin at different ones, or the same partition of
-# all topics would collide.
-SPREAD: Final = 2654435761
 
 
 def pack_key(topic: i64, partition: i64) -> i64:
     """Topic number and partition in one number."""
-    return (topic << TOPIC_SHIFT) | ((partition + topic * SPREAD) & LOW)
+    return (topic << TOPIC_SHIFT) | (partition & LOW)
 
 
 def topic_in(key: i64) -> i64:
@@ -28,71 +37,8 @@ def topic_in(key: i64) -> i64:
 
 
 def partition_in(key: i64) -> i64:
-    partition: i64 = (key - (key >> TOPIC_SHIFT) * SPREAD) & LOW
+    partition: i64 = key & LOW
     return partition if partition <= INT32_MAX else partition - LOW - 1
-
-
-# It is never part of a cycle, so the garbage collector need not visit a hundred thousand of them.
-@mypyc_attr(acyclic=True)
-class GroupOffsets:
-    """One group's offsets by packed key: one here, more in a dictionary."""
-
-    __slots__ = ("_key", "_many", "_value")
-
-    def __init__(self) -> None:
-        self._key: i64 = 0
-        self._value: bytes | None = None
-        self._many: dict[int, bytes] | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return self._value is None and self._many is None
-
-    def get(self, key: i64) -> bytes | None:
-        many = self._many
-        if many is not None:
-            return many.get(key)
-        return self._value if self._key == key else None
-
-    def put(self, key: i64, value: bytes) -> bool:
-        """True if there was none."""
-        many = self._many
-        if many is not None:
-            before: i64 = len(many)
-            many[key] = value
-            return len(many) != before
-        only = self._value
-        if only is None or self._key == key:
-            self._key = key
-            self._value = value
-            return only is None
-        self._many = {self._key: only, key: value}
-        self._value = None
-        return True
-
-    def remove(self, key: i64) -> bool:
-        """True if there was one."""
-        many = self._many
-        if many is None:
-            if self._value is None or self._key != key:
-                return False
-            self._value = None
-            return True
-        if many.pop(key, None) is None:
-            return False
-        if len(many) == 1:
-            for last, value in many.items():
-                self._key = last
-                self._value = value
-            self._many = None
-        return True
-
-    def items(self) -> list[tuple[int, bytes]]:
-        many = self._many
-        if many is not None:
-            return list(many.items())
-        only = self._value
-        return [] if only is None else [(self._key, only)]
 
 
 class TopicNumbers:
@@ -103,6 +49,8 @@ class TopicNumbers:
         self._names: list[str] = []
         self._uses: list[int] = []
         self._free: list[int] = []
+        # Two halves of the id of each; both are 0 while none is known.
+        self._ids = vec[i64]()
 
     def find(self, name: str) -> i64:
         return self._numbers.get(name, NOT_FOUND)
@@ -122,8 +70,23 @@ class TopicNumbers:
             number = len(self._names)
             self._names.append(name)
             self._uses.append(0)
+            self._ids = append(append(self._ids, 0), 0)
         self._numbers[name] = number
         return number
+
+    def id_halves(self, number: i64) -> tuple[i64, i64]:
+        return self._ids[2 * number], self._ids[2 * number + 1]
+
+    def takes_id(self, number: i64, high: i64, low: i64) -> bool:
+        """Whether it is the id of the topic; if it has none yet, from now on it is."""
+        ids = self._ids
+        at: i64 = 2 * number
+        if ids[at] == 0 and ids[at + 1] == 0:
+            ids[at] = high
+            ids[at + 1] = low
+            # No id is as good as none.
+            return high != 0 or low != 0
+        return ids[at] == high and ids[at + 1] == low
 
     def use(self, number: i64) -> None:
         self._uses[number] += 1
@@ -135,6 +98,8 @@ class TopicNumbers:
             return False
         del self._numbers[self._names[number]]
         self._names[number] = ""
+        self._ids[2 * number] = 0
+        self._ids[2 * number + 1] = 0
         self._free.append(number)
         return True
 
@@ -164,21 +129,36 @@ class OffsetTable:
         number = self.topics.find(topic)
         if offsets is None or number == NOT_FOUND:
             return None
-        return offsets.get(pack_key(number, partition))
+        key = pack_key(number, partition)
+        offset, facts = offsets.row(key)
+        return offsets.odd(key) if facts == NOT_PLAIN else self._value(number, offset, facts)
 
     def put(self, group: str, topic: str, partition: int, value: bytes) -> None:
-        self.put_into(self.offsets_of(group), self.topics.take(topic), partition, value)
+        self.put_slice(self.offsets_of(group), self.topics.take(topic), partition, value, 0, len(value))
 
     def offsets_of(self, group: str) -> GroupOffsets:
-        """Those of a group, made if there are none: put_into() must follow."""
+        """Those of a group, made if there are none: put_slice() must follow."""
         offsets = self._groups.get(group)
         if offsets is None:
             offsets = self._groups[group] = GroupOffsets()
         return offsets
 
-    def put_into(self, offsets: GroupOffsets, topic: i64, partition: i64, value: bytes) -> None:
-        """Do what put() does, where group and topic have been looked up."""
-        if offsets.put(pack_key(topic, partition), value):
+    def put_slice(
+        self, offsets: GroupOffsets, topic: i64, partition: i64, data: bytes, at: i64, end: i64
+    ) -> None:
+        """Do what put() does, with the value in data[at:end], where group and topic have been looked up."""
+        key: i64 = pack_key(topic, partition)
+        facts: i64 = plain_facts(data, at, end)
+        if form_in(facts) == WITH_ID:
+            # That of a topic of the same name, before or after this one.
+            high: i64 = read_i64_be(data, at + TOPIC_ID_AT)
+            if not self.topics.takes_id(topic, high, read_i64_be(data, at + TOPIC_ID_AT + 8)):
+                facts = NOT_PLAIN
+        if facts == NOT_PLAIN:
+            is_new = offsets.put_odd(key, data[at:end])
+        else:
+            is_new = offsets.put(key, read_i64_be(data, at + OFFSET_AT), facts)
+        if is_new:
             self.topics.use(topic)
             self.count += 1
 
@@ -200,8 +180,18 @@ class OffsetTable:
         found: list[tuple[str, int, bytes]] = []
         if offsets is None:
             return found
-        for key, value in offsets.items():
-            packed: i64 = key
-            found.append((self.topics.name(topic_in(packed)), partition_in(packed), value))
+        topics = self.topics
+        at: i64 = offsets.next_row(0)
+        while at != NOT_FOUND:
+            key, offset, facts = offsets.row_at(at)
+            number: i64 = topic_in(key)
+            found.append((topics.name(number), partition_in(key), self._value(number, offset, facts)))
+            at = offsets.next_row(at + ROW_WORDS)
+        for odd, value in offsets.odd_ones():
+            found.append((topics.name(topic_in(odd)), partition_in(odd), value))
         found.sort()
         return found
+
+    def _value(self, topic: i64, offset: i64, facts: i64) -> bytes:
+        high, low = self.topics.id_halves(topic)
+        return plain_value(offset, facts, high, low)

@@ -45,13 +45,46 @@ def test_without_epochs_of_partitions_the_members_own_counts() -> None:
     assert kept.held(held(ORDERS, [0], None), 6) == {ORDERS: {0: 6}}
 
 
+def test_as_many_epochs_as_partitions_or_the_members_own_counts() -> None:
+    kept = Alike()
+
+    assert kept.held(held(ORDERS, [0, 1], [3]), 5) == {ORDERS: {0: 5, 1: 5}}
+    assert kept.held(held(ORDERS, [0, 1], [3]), 6) == {ORDERS: {0: 6, 1: 6}}
+
+
+def test_partitions_of_two_topics_are_not_those_of_one() -> None:
+    kept = Alike()
+    two = [*target(ORDERS, 0), *target(NOTES, 0)]
+
+    assert kept.target(two) == {ORDERS: frozenset((0,)), NOTES: frozenset((0,))}
+    assert kept.target(target(ORDERS, 0, 1)) is not kept.target(target(ORDERS, 0))
+
+
+def test_what_nobody_has_any_more_is_forgotten_and_what_somebody_has_stays() -> None:
+    kept = Alike()
+    has = [kept.target(target(ORDERS, number)) for number in range(100)]
+    holds = [kept.held(held(ORDERS, [number], [1]), 1) for number in range(100)]
+
+    for number in range(10 * alike.SWEEP_MIN):
+        kept.target(target(NOTES, number))
+        kept.held(held(NOTES, [number], [1]), 1)
+
+    assert len(kept._targets) <= alike.SWEEP_MIN
+    assert len(kept._held) <= alike.SWEEP_MIN
+    assert all(kept.target(target(ORDERS, number)) is has[number] for number in range(100))
+    assert all(kept.held(held(ORDERS, [number], [1]), 1) is holds[number] for number in range(100))
+
+
 def test_no_more_are_remembered_than_there_is_room_for() -> None:
     kept = Alike()
     first = kept.target(target(ORDERS, 0))
+    # All of them are in use.
+    used: list[object] = []
 
     for number in range(alike.ALIKE_MAX + 10):
-        assert kept.target(target(NOTES, number)) == {NOTES: frozenset((number,))}
-        assert kept.held(held(NOTES, [number], [1]), 1) == {NOTES: {number: 1}}
+        used.append(kept.target(target(NOTES, number)))
+        used.append(kept.held(held(NOTES, [number], [1]), 1))
+        assert used[-2:] == [{NOTES: frozenset((number,))}, {NOTES: {number: 1}}]
 
     assert kept.target(target(ORDERS, 0)) == first
     assert len(kept._targets) <= alike.ALIKE_MAX

@@ -8,6 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import StoredRecord
+from barnabas.coordinators.group.assignors.shares import Shares
+from barnabas.coordinators.group.assignors.spec import TopicSpec
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.protocol.error_codes import ErrorCode
 from support.consumer_group_stories import Consumer, ConsumerStory
@@ -146,6 +149,17 @@ class Lives(RuleBasedStateMachine):
             self.reader.shard.apply(StoredRecord(key, value))
         self.read = len(self.story.stage.records)
         assert self.reader.shard.durable() == self.story.shard.durable()
+
+    @invariant()
+    def what_was_counted_is_what_there_is(self) -> None:
+        group = self.story.ground.groups.get("g") if hasattr(self, "story") else None
+        if not isinstance(group, ConsumerGroup) or group.shares is None:
+            return
+        topics = {topic.id: TopicSpec(9) for topic in self.story.ground.image.topics.values()}
+        counted, anew = group.shares, Shares(group.members, group.targets)
+        for member_id in ("somebody", *group.members):
+            told = counted.deal(member_id, frozenset(topics), topics)
+            assert told == anew.deal(member_id, frozenset(topics), topics)
 
     @invariant()
     def no_partition_has_two_owners(self) -> None:

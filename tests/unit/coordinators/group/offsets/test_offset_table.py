@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.coordinators.group.offsets.record import NO_EXPIRY, CommittedOffset, pack_offset
 from barnabas.coordinators.group.offsets.table import OffsetTable, pack_key, partition_in, topic_in
 
 pytestmark = pytest.mark.kernel
@@ -11,7 +13,27 @@ pytestmark = pytest.mark.kernel
 GROUPS = st.sampled_from(["a", "b"])
 TOPICS = st.sampled_from(["x", "y"])
 PARTITIONS = st.sampled_from([0, 1, 2**31 - 1, -(2**31)])
-STEPS = st.lists(st.tuples(GROUPS, TOPICS, PARTITIONS, st.none() | st.binary(min_size=1, max_size=3)))
+OLD_ID, NEW_ID = Uuid(b"o" * 16), Uuid(b"o" * 8 + b"n" * 8)
+OTHER_ID = Uuid(b"n" * 8 + b"o" * 8)
+
+
+def committed(offset: int, topic_id: Uuid = ZERO_UUID, metadata: str = "") -> bytes:
+    return pack_offset(CommittedOffset(offset, 3, metadata, 1_790_000_000_000, NO_EXPIRY, topic_id))
+
+
+# A tag with an id that is none, which nobody writes.
+STRANGE = committed(1, OLD_ID).replace(OLD_ID, ZERO_UUID)
+VALUES = (
+    st.binary(min_size=1, max_size=3)
+    | st.builds(
+        committed,
+        st.integers(0, 5),
+        st.sampled_from([ZERO_UUID, OLD_ID, NEW_ID, OTHER_ID]),
+        st.sampled_from(["", "", "m"]),
+    )
+    | st.just(STRANGE)
+)
+STEPS = st.lists(st.tuples(GROUPS, TOPICS, PARTITIONS, st.none() | VALUES))
 
 
 @given(STEPS)
@@ -87,3 +109,31 @@ def test_a_topic_keeps_its_number_while_any_group_has_an_offset_of_it() -> None:
     assert table.get("h", "x", 0) == b"2"
     assert table.get("g", "y", 0) == b"3"
     assert table.get("g", "x", 0) is None
+
+
+@pytest.mark.parametrize("new_id", [NEW_ID, OTHER_ID])
+def test_the_id_of_a_topic_is_forgotten_with_its_last_offset(new_id: Uuid) -> None:
+    """A topic of the same name has another, and its offsets are as small."""
+    table = OffsetTable()
+    table.put("g", "x", 0, committed(1, OLD_ID))
+    table.put("g", "x", 1, committed(2, new_id))
+    assert [value for _, value in table.offsets_of("g").odd_ones()] == [committed(2, new_id)]
+
+    table.remove("g", "x", 0)
+    table.remove("g", "x", 1)
+    table.put("g", "x", 0, committed(3, new_id))
+
+    assert table.offsets_of("g").odd_ones() == []
+    assert table.get("g", "x", 0) == committed(3, new_id)
+
+
+def test_numbers_that_are_given_again_come_without_an_id() -> None:
+    table = OffsetTable()
+    table.put("g", "x", 0, committed(1, OLD_ID))
+    table.remove("g", "x", 0)
+
+    table.put("g", "y", 0, committed(2))
+    table.put("g", "y", 1, committed(3, NEW_ID))
+
+    assert table.of_group("g") == [("y", 0, committed(2)), ("y", 1, committed(3, NEW_ID))]
+    assert table.offsets_of("g").odd_ones() == []

@@ -1,0 +1,133 @@
+"""Members that join one after the other, before the others have moved, are dealt with by counts."""
+
+import pytest
+
+from barnabas.coordinators.decision.outcome import StoredRecord
+from barnabas.coordinators.group.assignors.homogeneous import share_evenly
+from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec
+from barnabas.coordinators.group.assignors.targets import owned_by
+from barnabas.protocol.stored import consumer_groups as stored
+from support.consumer_group_stories import Consumer, ConsumerStory, topic_id
+
+ORDERS = topic_id("orders")
+NAMES = [f"m{number}" for number in range(9)]
+
+
+def expected(members: list[str], targets: dict[str, Assignment], partitions: int) -> dict[str, Assignment]:
+    """As they are shared out when nothing is known but what each has."""
+    topics = {ORDERS: TopicSpec(partitions)}
+    return share_evenly(owned_by(members, targets), frozenset(topics), topics)
+
+
+def put_target(story: ConsumerStory, member_id: str, *partitions: int) -> None:
+    key = stored.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id=member_id)
+    topic = stored.TopicPartition(topic_id=ORDERS, partitions=list(partitions))
+    value = stored.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=[topic])
+    story.shard.apply(StoredRecord(key, value))
+
+
+@pytest.mark.parametrize("partitions", [1, 7, 30])
+def test_each_that_joins_is_assigned_as_if_all_were_assigned_together(partitions: int) -> None:
+    story = ConsumerStory(topics={"orders": partitions})
+
+    for count, name in enumerate(NAMES, 1):
+        targets = dict(story.group.targets) if count > 1 else {}
+        story.joins(name)
+
+        assert story.group.targets == expected(NAMES[:count], targets, partitions)
+        assert count == 1 or story.group.shares is not None, "it was not by counts"
+    assert story.replayed().shard.durable() == story.shard.durable()
+
+
+def test_who_leaves_while_the_others_move_leaves_its_part_to_those_who_come() -> None:
+    story = ConsumerStory(topics={"orders": 7})
+    members = [story.joins(name) for name in NAMES[:4]]
+
+    story.leaves(members[1])
+    targets = dict(story.group.targets)
+    story.joins("late")
+
+    assert story.group.targets == expected(["m0", "m2", "m3", "late"], targets, 7)
+
+
+def test_the_counts_are_gone_when_all_have_what_they_should_have() -> None:
+    story = ConsumerStory(topics={"orders": 7})
+    members = [story.joins(name) for name in NAMES[:3]]
+    assert story.group.shares is not None
+
+    story.settles(*members)
+
+    assert story.group.shares is None
+    targets = dict(story.group.targets)
+    story.joins("late")
+    assert story.group.targets == expected(["m0", "m1", "m2", "late"], targets, 7)
+
+
+def test_a_target_of_somebody_who_is_no_member_makes_the_counts_void() -> None:
+    story = ConsumerStory(topics={"orders": 7})
+    story.joins("m0")
+    story.joins("m1")
+
+    put_target(story, "stranger", 1)
+
+    assert story.group.shares is None
+
+
+def test_who_has_a_target_before_it_joins_keeps_what_it_may_of_it() -> None:
+    story = ConsumerStory(topics={"orders": 7})
+    story.joins("m0")
+    story.joins("m1")
+    put_target(story, "late", 6)
+    story.joins("m2")
+    targets = dict(story.group.targets)
+
+    story.joins("late")
+
+    assert story.group.targets == expected(["m0", "m1", "m2", "late"], targets, 7)
+    targets = dict(story.group.targets)
+    story.joins("last")
+    assert story.group.targets == expected(["m0", "m1", "m2", "late", "last"], targets, 7)
+
+
+def test_a_static_member_that_comes_back_has_the_place_of_the_one_it_was() -> None:
+    story = ConsumerStory(topics={"orders": 4})
+    first = story.joins(Consumer("m0", instance_id="one"))
+    second = story.joins("m1")
+    story.settles(first, second)
+    story.leaves(first, epoch=-2)
+    story.has_topics({"orders": 7})
+    targets = {"m1": story.group.targets["m1"], "m2": story.group.targets["m0"]}
+
+    story.joins(Consumer("m2", instance_id="one"))
+
+    assert story.group.targets == expected(["m1", "m2"], targets, 7)
+
+
+def test_a_partition_with_two_owners_goes_to_the_first_of_them() -> None:
+    story = ConsumerStory(topics={"orders": 4})
+    story.joins("m0")
+    story.joins("m1")
+
+    put_target(story, "m1", 0, 1)
+    targets = dict(story.group.targets)
+    story.joins("m2")
+
+    assert story.group.targets == expected(["m0", "m1", "m2"], targets, 4)
+    assert _numbers(story) == [0, 1, 2, 3]
+
+
+def test_what_members_say_alike_is_kept_once() -> None:
+    story = ConsumerStory(topics={"orders": 4})
+    for name in NAMES[:3]:
+        story.joins(Consumer(name, topics=["".join(["or", "ders"])]))
+
+    first, *others = story.group.members.values()
+
+    for other in others:
+        assert other.topics is first.topics
+        assert other.client_host is first.client_host
+
+
+def _numbers(story: ConsumerStory) -> list[int]:
+    none: frozenset[int] = frozenset()
+    return sorted(number for target in story.group.targets.values() for number in target.get(ORDERS, none))
