@@ -51,6 +51,8 @@ class ClassicMembership(ClassicRequests):
         self.is_leader = False
         # How often everything was lost: what was begun before counts no more.
         self.losses = 0
+        # Generation and member id of the last time that it was a member.
+        self._last = (NO_GENERATION, NOBODY)
         self._failure: GroupFailed | None = None
         # What the last join told of; it may have changed while the broker waited for the others.
         self._joined_for: frozenset[str] = frozenset()
@@ -76,8 +78,12 @@ class ClassicMembership(ClassicRequests):
 
     @property
     def identity(self) -> tuple[int, str]:
-        """Generation and member id, for commits."""
-        return self.generation, self.member_id
+        """Generation and member id, for commits.
+
+        Of one that is lost they are those that it had: brokers refuse them. Without any, a transaction's
+        offsets would be taken from somebody whose records another member may have done since.
+        """
+        return self._last if self.is_lost else (self.generation, self.member_id)
 
     @property
     def todo(self) -> Effect:
@@ -242,6 +248,8 @@ class ClassicMembership(ClassicRequests):
 
     def _forget(self, *, keeps_id: bool) -> None:
         self.losses += 1
+        if not self.is_lost:
+            self._last = self.generation, self.member_id
         self.generation, self.is_leader = NO_GENERATION, False
         if not keeps_id:
             self.member_id = NOBODY

@@ -372,3 +372,14 @@ def test_bytes_of_another_member_that_cannot_be_read_are_final() -> None:
     membership.join_answered(answer)
 
     assert isinstance(membership.todo, Fail)
+
+
+def test_what_is_lost_is_committed_for_in_the_name_it_had_and_by_nobody_without_one() -> None:
+    membership = new()
+    assert membership.identity == (-1, "")
+
+    settle(membership, A0, generation=3)
+    membership.left()
+
+    assert membership.is_lost
+    assert membership.identity == (3, "me")
