@@ -37,7 +37,8 @@ class MarkerDesk(ReplyTo):
 
     def give(self, answer: object) -> None:
         assert isinstance(answer, MarkersToWrite), f"asked for markers: {answer!r}"
-        self._take(answer)
+        # After this call: the answer to whoever ends the transaction goes out first.
+        asyncio.get_running_loop().call_soon(self._take, answer)
 
     def refuse(self, code: ErrorCode) -> None:
         """The decision is not in the log, so there is nothing to be written."""

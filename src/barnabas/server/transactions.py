@@ -105,7 +105,8 @@ class Transactions:
 
     def _is_current(self, ended: MarkersToWrite) -> bool:
         host = self._host_if_here(ended.transactional_id)
-        return host is not None and host.shard.ground.epoch == ended.coordinator_epoch
+        # A shard that was loaded again has asked anew; what was asked before that counts no more.
+        return host is not None and host.shard.awaits(ended)
 
     def _markers_written(self, ended: MarkersToWrite, partitions: frozenset[TopicPartition]) -> None:
         host = self._host_if_here(ended.transactional_id)
@@ -146,6 +147,7 @@ class Transactions:
             id_expiration_ms=settings.transactional_id_expiration_ms,
             timeouts_interval_ms=settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
             expiration_interval_ms=settings.transaction_remove_expired_transaction_cleanup_interval_ms,
+            record_bytes_max=settings.log_config.max_message_bytes,
             two_phase_commit=settings.transaction_two_phase_commit_enable,
             transaction_version=self._image.features.get(_FEATURE, 0),
         )

@@ -18,9 +18,9 @@ class TxnGround:
         self.markers: Final = markers
         self.epoch: Final = epoch
         self.timers: Final = Timers()
-        # Only put() changes these two.
+        # Only put() changes these two. What is ongoing is in the order in which it began.
         self.txns: Final[dict[str, Txn]] = {}
-        self.ongoing: Final[set[str]] = set()
+        self.ongoing: Final[dict[str, None]] = {}
         # By id, for transactions whose markers have been asked for.
         self.marking: Final[dict[str, Marking]] = {}
 
@@ -33,9 +33,9 @@ class TxnGround:
         if txn is None or not txn.is_prepared:
             self.marking.pop(transactional_id, None)
         if txn is not None and txn.state is TxnState.ONGOING:
-            self.ongoing.add(transactional_id)
+            self.ongoing[transactional_id] = None
         else:
-            self.ongoing.discard(transactional_id)
+            self.ongoing.pop(transactional_id, None)
         if txn is None:
             self.txns.pop(transactional_id, None)
         else:

@@ -2,17 +2,32 @@
 
 from itertools import groupby
 from operator import attrgetter
+from struct import Struct, pack
+from struct import error as StructError
 from typing import Final, NamedTuple
 
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.txn.state import NO_EPOCH, NO_ID, NO_PARTITIONS, Txn, TxnState
-from barnabas.protocol.stored.framing import TRANSACTION_STATE, encode_key, encode_value
+from barnabas.protocol.stored.framing import TRANSACTION_STATE, encode_value
 from barnabas.protocol.stored.transactions import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from barnabas.protocol.wire import write_uvarint
 
 # The first that has tagged fields: previous and next producer id, and the version of the client.
 FLEXIBLE: Final = 1
 _OLD_CLIENT: Final = 0
+_KEY: Final = Struct(">hh")
+_KEY_TYPE: Final = 0
+_HEAD: Final = Struct(">hqhib")
+_TAIL: Final = Struct(">qqB")
+# A value whose count of partitions is one byte: there are none, or null.
+_IDLE: Final = Struct(">hqhibBqqB")
+_PARTITIONS_AT: Final = _HEAD.size
+_TAGGED_INT64: Final = Struct(">BBq")
+_TAGGED_INT16: Final = Struct(">BBh")
+_NULL: Final = b"\0"
+_NONE: Final = b"\1"
+_NO_TAGS: Final = b"\0"
 _BY_TOPIC: Final = attrgetter("topic")
 # Of a record at most, besides the id and the partitions; of a partition, besides the name of its topic.
 _FRAME_BYTES: Final = 160
@@ -29,8 +44,13 @@ class TxnRecord(NamedTuple):
     version: int = FLEXIBLE
 
     def encoded(self) -> tuple[bytes, bytes | None]:
-        key = encode_key(TransactionLogKey(transactional_id=self.transactional_id))
-        return key, None if self.txn is None else encode_value(_value(self.txn), self.version)
+        name = self.transactional_id.encode()
+        key = _KEY.pack(_KEY_TYPE, len(name)) + name
+        if self.txn is None:
+            return key, None
+        if self.version >= FLEXIBLE:
+            return key, _packed(self.txn)
+        return key, encode_value(_value(self.txn), self.version)
 
 
 def record_version(transaction_version: int) -> int:
@@ -61,11 +81,98 @@ def decode_record(key: bytes, value: bytes | None) -> TxnRecord:
     transactional_id = TRANSACTION_STATE.decode_key(key).transactional_id
     if value is None:
         return TxnRecord(transactional_id, None)
+    idle = _unpacked_idle(value)
+    if idle is not None:
+        return TxnRecord(transactional_id, idle)
     told, version = TRANSACTION_STATE.decode_value(TransactionLogKey(), value)
     return TxnRecord(transactional_id, _txn(told, transactional_id), version)
 
 
+def _packed(txn: Txn) -> bytes:
+    """The value in its flexible version, by hand: three of them are written for every transaction."""
+    head = _HEAD.pack(FLEXIBLE, txn.producer_id, txn.producer_epoch, txn.timeout_ms, txn.state)
+    tags = 0
+    tagged = b""
+    if txn.prev_producer_id != NO_ID:
+        tags += 1
+        tagged = _TAGGED_INT64.pack(0, 8, txn.prev_producer_id)
+    if txn.next_producer_id != NO_ID:
+        tags += 1
+        tagged += _TAGGED_INT64.pack(1, 8, txn.next_producer_id)
+    if txn.client_version != _OLD_CLIENT:
+        tags += 1
+        tagged += _TAGGED_INT16.pack(2, 2, txn.client_version)
+    if txn.next_producer_epoch != NO_EPOCH:
+        tags += 1
+        tagged += _TAGGED_INT16.pack(3, 2, txn.next_producer_epoch)
+    partitions = _NULL if txn.state is TxnState.EMPTY else _packed_partitions(txn.partitions)
+    return head + partitions + _TAIL.pack(txn.last_update_ms, txn.start_ms, tags) + tagged
+
+
+def _packed_partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    if not partitions:
+        return _NONE
+    parts = [b""]
+    topics = 0
+    for topic, those in groupby(sorted(partitions), key=_BY_TOPIC):
+        topics += 1
+        name = topic.encode()
+        numbers = [tp.partition for tp in those]
+        parts += (
+            write_uvarint(len(name) + 1),
+            name,
+            write_uvarint(len(numbers) + 1),
+            pack(f">{len(numbers)}i", *numbers),
+            _NO_TAGS,
+        )
+    parts[0] = write_uvarint(topics + 1)
+    return b"".join(parts)
+
+
+def _unpacked_idle(value: bytes) -> Txn | None:
+    """A value in its flexible version without partitions, by hand: there is one for every id that is loaded.
+
+    None if it is anything else, or odd in any way: then the declared codec is asked.
+    """
+    if len(value) < _IDLE.size or value[_PARTITIONS_AT] > _NONE[0]:
+        return None
+    version, producer_id, epoch, timeout_ms, status, _, updated_ms, start_ms, tags = _IDLE.unpack_from(value)
+    prev_id = NO_ID
+    client_version = _OLD_CLIENT
+    at = _IDLE.size
+    try:
+        for _ in range(tags):
+            if value[at] == 0 and value[at + 1] == 8 and at == _IDLE.size:
+                _, _, prev_id = _TAGGED_INT64.unpack_from(value, at)
+                at += _TAGGED_INT64.size
+            elif value[at] == 2 and value[at + 1] == 2 and client_version == _OLD_CLIENT:
+                _, _, client_version = _TAGGED_INT16.unpack_from(value, at)
+                at += _TAGGED_INT16.size
+            else:
+                return None
+        state = TxnState(status)
+    except (IndexError, StructError, ValueError):
+        return None
+    if version != FLEXIBLE or at != len(value):
+        return None
+    return Txn(
+        producer_id,
+        epoch,
+        prev_id,
+        NO_ID,
+        NO_EPOCH,
+        NO_EPOCH,
+        timeout_ms,
+        state,
+        NO_PARTITIONS,
+        start_ms,
+        updated_ms,
+        client_version,
+    )
+
+
 def _value(txn: Txn) -> TransactionLogValue:
+    """What the declared codec writes, for the old version."""
     partitions = None
     if txn.state is not TxnState.EMPTY:
         partitions = [

@@ -1,0 +1,150 @@
+"""The programs of the guide to delivery keep what it promises, however often they are killed."""
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from scenario.delivery.postgres import postgres, why_not
+from scenario.delivery.programs import GUIDE, PROGRAMS
+from scenario.delivery.runs import KEYS, DeliveryRun, delivery_run, invoices, number_of
+
+# So many lines are a program's first ones: these print one an order, the others one a batch.
+ORDER_LINES = 60
+BATCH_LINES = 4
+# What may happen has happened after the first of them, nearly always.
+ROUNDS_MAX = 4
+PROGRAM_LINES_MAX = 60
+
+
+def missing(run: DeliveryRun, output: list[int]) -> set[int]:
+    return set(range(run.fed)) - set(output)
+
+
+def doubled(output: list[int]) -> list[int]:
+    return [number for number, times in Counter(output).items() if times > 1]
+
+
+def test_every_block_of_python_is_a_short_program() -> None:
+    assert GUIDE.read_text().count("```python") == len(PROGRAMS)
+    assert max(len(program.splitlines()) for program in PROGRAMS.values()) <= PROGRAM_LINES_MAX
+
+
+def test_at_most_once_doubles_nothing_and_may_lose(tmp_path: Path) -> None:
+    with delivery_run("at_most_once.py", tmp_path, lines_max=ORDER_LINES) as run:
+        for _ in range(ROUNDS_MAX):
+            run.disturb()
+            run.finish(run.printed)
+
+            assert doubled(run.printed()) == []
+            if missing(run, run.printed()):
+                break
+        else:
+            raise AssertionError("no kill lost an order: this has shown nothing")
+
+
+def test_at_least_once_loses_nothing_and_may_double(tmp_path: Path) -> None:
+    with delivery_run("at_least_once.py", tmp_path, lines_max=ORDER_LINES) as run:
+        for _ in range(ROUNDS_MAX):
+            run.disturb()
+            run.finish(run.printed)
+
+            assert missing(run, run.printed()) == set()
+            if doubled(run.printed()):
+                break
+        else:
+            raise AssertionError("no kill doubled an order: this has shown nothing")
+
+
+def test_exactly_once_the_invoices_are_the_orders(tmp_path: Path) -> None:
+    with (
+        delivery_run("exactly_once.py", tmp_path, lines_max=BATCH_LINES) as run,
+        invoices(run.address, "read_committed") as committed,
+        invoices(run.address, "read_uncommitted") as all_of_them,
+    ):
+        for _ in range(ROUNDS_MAX):
+            run.disturb()
+            run.finish(committed.read)
+
+            output = committed.read_to_end()
+            assert sorted(output) == list(range(run.fed))
+            for key in range(KEYS):
+                of_key = [number for number in output if number % KEYS == key]
+                assert of_key == sorted(of_key)
+            if doubled(all_of_them.read_to_end()):
+                break
+        else:
+            raise AssertionError("no kill hit an open transaction: this has shown nothing")
+
+
+def test_exactly_once_who_only_seemed_to_be_dead_is_shut_out(tmp_path: Path) -> None:
+    with (
+        delivery_run("exactly_once.py", tmp_path, lines_max=BATCH_LINES) as run,
+        invoices(run.address, "read_committed") as committed,
+    ):
+        run.feed()
+        first = run.live()
+        first.live_on(run.rng, BATCH_LINES, early=0)
+        first.pause()
+        run.finish(committed.read)
+        first.go_on()
+
+        assert first.code() == 1
+        assert "ProducerFenced" in first.complaints or "FencedInstance" in first.complaints
+        assert sorted(committed.read_to_end()) == list(range(run.fed))
+
+
+def rows_of(database: Path) -> list[int]:
+    with closing(sqlite3.connect(database)) as connection:
+        try:
+            return [number_of(text) for (text,) in connection.execute("SELECT text FROM invoices")]
+        except sqlite3.OperationalError:
+            # The program did not live long enough to make it.
+            return []
+
+
+def test_sqlite_has_each_order_once(tmp_path: Path) -> None:
+    database = tmp_path / "invoices.sqlite"
+    with delivery_run("into_database.py", tmp_path, str(database), lines_max=BATCH_LINES) as run:
+        run.disturb()
+        run.finish(lambda: rows_of(database))
+
+        assert sorted(rows_of(database)) == list(range(run.fed))
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_postgresql_has_each_order_once(tmp_path: Path) -> None:
+    import psycopg
+
+    def rows() -> list[int]:
+        with psycopg.connect(database) as connection:
+            try:
+                return [number_of(text) for (text,) in connection.execute("SELECT text FROM invoices")]
+            except psycopg.errors.UndefinedTable:
+                return []
+
+    with (
+        postgres() as database,
+        delivery_run("into_database.py", tmp_path, database, lines_max=BATCH_LINES) as run,
+    ):
+        run.disturb()
+        run.finish(rows)
+
+        assert sorted(rows()) == list(range(run.fed))
+
+
+def test_of_two_that_write_into_one_database_one_ends(tmp_path: Path) -> None:
+    database = tmp_path / "invoices.sqlite"
+    with delivery_run("into_database.py", tmp_path, str(database), lines_max=BATCH_LINES) as run:
+        two = [run.live(), run.live()]
+        # Until both are up the first does everything.
+        run.feed_until(lambda: any(each.has_ended for each in two))
+        other, refused = sorted(two, key=lambda each: each.has_ended)
+        run.feed()
+        other.wait_until(lambda: len(set(rows_of(database))) == run.fed)
+
+        assert refused.code() == 1
+        assert "is read by another process" in refused.complaints
+        assert sorted(rows_of(database)) == list(range(run.fed))

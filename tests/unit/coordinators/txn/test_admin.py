@@ -1,0 +1,140 @@
+"""What administrators see: one transaction, or those that a filter lets through."""
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.admin import transactions_of
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.transaction_admin import (
+    DescribeTransactionsResponseTransactionState,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TopicData,
+)
+from support.txn_model import FIRST_ID, TxnWorld, given_to
+
+
+def three() -> TxnWorld:
+    """Of the ids a, b and c: a is Empty, b Ongoing since 100 ms, c CompleteCommit and began 300 ms ago."""
+    world = TxnWorld()
+    world.init("a")
+    b, c = given_to(world.init("b")), given_to(world.init("c"))
+    world.add(c, TopicPartition("orders", 1), transactional_id="c")
+    world.end(c, transactional_id="c")
+    world.mark_all()
+    world.tick_ms = 200
+    for partition in (3, 1):
+        world.add(b, TopicPartition("orders", partition), transactional_id="b")
+    world.add(b, TopicPartition("apples", 0), transactional_id="b")
+    world.tick_ms = 300
+    return world
+
+
+def listed(world: TxnWorld, **how: object) -> list[str]:
+    answer = asked(world, **how)
+    assert answer.error_code == ErrorCode.NONE
+    return [one.transactional_id for one in answer.transaction_states]
+
+
+def asked(world: TxnWorld, **how: object) -> ListTransactionsResponse:
+    request = ListTransactionsRequest(**how)  # type: ignore[arg-type]
+    return transactions_of([world.shard], request, world.now)
+
+
+def test_a_transaction_is_described() -> None:
+    world = three()
+
+    assert world.shard.describe("b") == DescribeTransactionsResponseTransactionState(
+        transactional_id="b",
+        transaction_state="Ongoing",
+        transaction_timeout_ms=60_000,
+        transaction_start_time_ms=world.now.ms - 100,
+        producer_id=FIRST_ID + 2,
+        producer_epoch=0,
+        topics=[TopicData(topic="apples", partitions=[0]), TopicData(topic="orders", partitions=[1, 3])],
+    )
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "code"),
+    [("", ErrorCode.INVALID_REQUEST), ("z", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)],
+)
+def test_what_is_not_there_is_not_described(transactional_id: str, code: ErrorCode) -> None:
+    answer = three().shard.describe(transactional_id)
+
+    assert answer == DescribeTransactionsResponseTransactionState(
+        transactional_id=transactional_id, error_code=code
+    )
+
+
+def test_without_filters_all_are_listed() -> None:
+    answer = asked(three())
+
+    assert [
+        (one.transactional_id, one.producer_id, one.transaction_state) for one in answer.transaction_states
+    ] == [
+        ("a", FIRST_ID + 1, "Empty"),
+        ("b", FIRST_ID + 2, "Ongoing"),
+        ("c", FIRST_ID + 3, "CompleteCommit"),
+    ]
+
+
+def test_of_several_shards_all_are_listed() -> None:
+    answer = transactions_of([three().shard, three().shard], ListTransactionsRequest(), three().now)
+
+    assert [one.transactional_id for one in answer.transaction_states] == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_those_in_one_of_the_states_are_listed_and_unknown_states_are_told() -> None:
+    world = three()
+
+    assert listed(world, state_filters=["Ongoing", "Empty"]) == ["a", "b"]
+    answer = asked(world, state_filters=["Ongoing", "ongoing", "Dead", "ongoing"])
+    assert [one.transactional_id for one in answer.transaction_states] == ["b"]
+    assert answer.unknown_state_filters == ["ongoing"]
+
+
+def test_states_that_nobody_knows_match_nothing() -> None:
+    assert listed(three(), state_filters=["Odd"]) == []
+    assert listed(three(), state_filters=["PrepareEpochFence"]) == []
+
+
+def test_those_of_the_producer_ids_are_listed() -> None:
+    assert listed(three(), producer_id_filters=[FIRST_ID + 3, 9]) == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("duration", "ids"),
+    [(-1, ["a", "b", "c"]), (0, ["a", "b", "c"]), (99, ["a", "b", "c"]), (100, ["a", "c"]), (300, ["a"])],
+)
+def test_those_that_run_longer_are_listed_and_what_has_not_begun_as_in_kafka(
+    duration: int, ids: list[str]
+) -> None:
+    assert listed(three(), duration_filter=duration) == ids
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ids"), [("b", ["b"]), ("[ab]", ["a", "b"]), ("", ["a", "b", "c"]), ("x|c.*", ["c"])]
+)
+def test_those_whose_whole_id_matches_a_pattern_are_listed(pattern: str, ids: list[str]) -> None:
+    assert listed(three(), transactional_id_pattern=pattern) == ids
+    assert listed(three(), transactional_id_pattern=".") == ["a", "b", "c"]
+
+
+def test_a_pattern_must_match_the_whole_id() -> None:
+    world = TxnWorld()
+    world.init("orders-1")
+
+    assert listed(world, transactional_id_pattern="orders") == []
+    assert listed(world, transactional_id_pattern="orders-\\d") == ["orders-1"]
+
+
+def test_a_pattern_that_is_none_is_refused() -> None:
+    answer = asked(three(), transactional_id_pattern="(")
+
+    assert answer == ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+
+
+def test_all_filters_must_let_it_through() -> None:
+    assert listed(three(), state_filters=["Ongoing"], duration_filter=200) == []
+    assert listed(three(), state_filters=["Ongoing"], producer_id_filters=[FIRST_ID + 2]) == ["b"]
