@@ -51,8 +51,8 @@ async def test_versions_are_the_newest_that_both_speak(world: World) -> None:
 
         assert connection.version_of(ApiKey.METADATA) == 13
         assert (await connection.ask(METADATA, timeout_ms=1000)).cluster_id is not None
-        with pytest.raises(UnsupportedByBroker, match="END_TXN"):
-            connection.version_of(ApiKey.END_TXN)
+        with pytest.raises(UnsupportedByBroker, match="SHARE_FETCH"):
+            connection.version_of(ApiKey.SHARE_FETCH)
         await connection.close()
 
 

@@ -33,9 +33,20 @@ if TYPE_CHECKING:
         InCallback,
         NoGroup,
     )
-    from barnabas.client.group.offsets import OffsetAndMetadata
+    from barnabas.client.group.offsets import Committer, OffsetAndMetadata
     from barnabas.client.producer.delivery import Delivered, Delivery
     from barnabas.client.producer.producer import Producer
+    from barnabas.client.producer.transaction_errors import (
+        MustAbort,
+        NoTransaction,
+        OutcomeUnknown,
+        ProducerFenced,
+        Remedy,
+        TransactionAborted,
+        TransactionError,
+        TransactionsFailed,
+        TransactionTimedOut,
+    )
 
 _HOMES = {
     "barnabas.base.ids": ("TopicPartition",),
@@ -63,9 +74,20 @@ _HOMES = {
         "InCallback",
         "NoGroup",
     ),
-    "barnabas.client.group.offsets": ("OffsetAndMetadata",),
+    "barnabas.client.group.offsets": ("Committer", "OffsetAndMetadata"),
     "barnabas.client.producer.delivery": ("Delivered", "Delivery"),
     "barnabas.client.producer.producer": ("Producer",),
+    "barnabas.client.producer.transaction_errors": (
+        "MustAbort",
+        "NoTransaction",
+        "OutcomeUnknown",
+        "ProducerFenced",
+        "Remedy",
+        "TransactionAborted",
+        "TransactionError",
+        "TransactionTimedOut",
+        "TransactionsFailed",
+    ),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -77,6 +99,7 @@ __all__ = [
     "ClientError",
     "Closed",
     "CommitFailed",
+    "Committer",
     "ConnectionLost",
     "Consumer",
     "Delivered",
@@ -86,14 +109,23 @@ __all__ = [
     "GroupFailed",
     "InCallback",
     "Message",
+    "MustAbort",
     "NoGroup",
+    "NoTransaction",
     "NotKafka",
     "OffsetAndMetadata",
+    "OutcomeUnknown",
     "Producer",
+    "ProducerFenced",
     "Refused",
+    "Remedy",
     "RequestTimedOut",
     "SomeRefused",
     "TopicPartition",
+    "TransactionAborted",
+    "TransactionError",
+    "TransactionTimedOut",
+    "TransactionsFailed",
     "UnknownTopic",
     "UnsupportedByBroker",
 ]

@@ -34,4 +34,7 @@ def test_the_programs_do_what_the_guide_says() -> None:
     assert printed["groups.py"] == "{'billing': 10001, 'shipping': 10001}\n"
     assert printed["commits.py"] == "3 partitions are mine\n10001 committed\n3 partitions go\n"
     assert printed["streams.py"] == "10001 orders\n"
+    aborted, *seen = printed["transactions.py"].splitlines()
+    assert aborted == "aborted: bert has only 5"
+    assert sorted(seen) == ["b'from anna: 5'", "b'to bert: 5'"]
     assert printed["script.py"] == "['in', 'the', 'beginning']\n"

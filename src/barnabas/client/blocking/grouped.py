@@ -9,7 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.reading import Reading
 from barnabas.client.errors import ClientError, Closed
 from barnabas.client.group.callbacks import Callback
-from barnabas.client.group.offsets import OffsetAndMetadata
+from barnabas.client.group.offsets import Committer, OffsetAndMetadata
 
 
 class Grouped(Reading):
@@ -76,6 +76,10 @@ class Grouped(Reading):
     def _delivered(self) -> Mapping[tuple[str, int], int | OffsetAndMetadata]:
         at, ahead = self._client.delivered, self._firsts()
         return {tp: OffsetAndMetadata(ahead[tp]) if tp in ahead else one for tp, one in at.items()}
+
+    def group_metadata(self) -> Committer:
+        """In whose name this member commits now; what a transaction needs to commit offsets with it."""
+        return self._look(self._client.group_metadata)
 
     def committed(self, tps: Iterable[tuple[str, int]]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed for each partition, assigned or not; None if nothing."""

@@ -1,8 +1,9 @@
 """The producer for scripts and threads."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from barnabas.client.blocking.delivery import Delivery, Handed
 from barnabas.client.blocking.handover import Handover
@@ -11,10 +12,42 @@ from barnabas.client.deadline import Deadline
 from barnabas.client.errors import Closed
 from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.producer import Producer as AsyncProducer
+from barnabas.client.producer.transaction import Group, Offsets
+from barnabas.client.producer.transaction import Transaction as AsyncTransaction
 from barnabas.records.record import Header
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+T = TypeVar("T")
+
+
+class _Runs(Protocol):
+    def __call__(self, call: Callable[[], Awaitable[T]]) -> T: ...
+
+
+class Transaction:
+    """One transaction of a producer; `with` begins and ends it."""
+
+    def __init__(self, run: _Runs, producer: AsyncProducer) -> None:
+        self._run = run
+        self._inner: AsyncTransaction = producer.transaction()
+
+    def send_offsets(self, offsets: Offsets, group: Group) -> None:
+        """Commit these offsets of a group with the transaction, or not at all."""
+        # A consumer for scripts answers here, in its own thread, and not in the producer's loop.
+        who = group if isinstance(group, str | tuple) else group.group_metadata()
+        self._run(lambda: self._inner.send_offsets(offsets, who))
+
+    def __enter__(self) -> "Transaction":
+        self._run(self._inner.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run(lambda: self._inner.__aexit__(kind, error, trace))
 
 
 class Producer(Blocking[AsyncProducer]):
@@ -76,8 +109,45 @@ class Producer(Blocking[AsyncProducer]):
 
         self._thread.run(flush())
 
+    # Transactions
+
+    def transaction(self) -> Transaction:
+        """For `with`: begun at its beginning, committed at its end, aborted if the block raises."""
+        return Transaction(self._run_after_moving, self._client)
+
+    def init_transactions(self) -> None:
+        """Get a producer id, and fence an older producer of this name. The first begin does it by itself."""
+        self._thread.run(self._client.init_transactions())
+
+    def begin_transaction(self) -> None:
+        self._run_after_moving(self._client.begin_transaction)
+
+    def send_offsets_to_transaction(self, offsets: Offsets, group: Group) -> None:
+        """Commit these offsets of a group with the transaction, or not at all."""
+        self.transaction().send_offsets(offsets, group)
+
+    def commit_transaction(self) -> None:
+        """Wait for all that was sent, and commit. MustAbort if any of it failed: nothing was committed."""
+        self._run_after_moving(self._client.commit_transaction)
+
+    def abort_transaction(self) -> None:
+        """Who reads committed records sees none of what was sent."""
+        self._run_after_moving(self._client.abort_transaction)
+
+    def _run_after_moving(self, call: Callable[[], Awaitable[T]]) -> T:
+        """After what was sent before it, which belongs to this transaction or to none."""
+
+        async def there() -> T:
+            await self._handover.moved()
+            return await call()
+
+        return self._thread.run(there())
+
     def close(self, timeout_ms: float | None = None) -> None:
-        """Deliver what was sent, within the time if one is given; what is left then fails with Closed."""
+        """Deliver what was sent, within the time if one is given; what is left then fails with Closed.
+
+        A transaction that is open is aborted.
+        """
         if self._thread.closed:
             return
 

@@ -10,7 +10,7 @@ from barnabas.client.consumer.seeking import Seeking
 from barnabas.client.group.callbacks import Callback, Callbacks
 from barnabas.client.group.errors import AssignedOtherwise, InCallback, NoGroup
 from barnabas.client.group.member import Member
-from barnabas.client.group.offsets import OffsetAndMetadata
+from barnabas.client.group.offsets import Committer, OffsetAndMetadata
 from barnabas.client.group.topics import Wanted
 
 # Kafka's: topic names are no longer than this, and a subscription is held by every member and the broker.
@@ -89,6 +89,10 @@ class Grouped(Seeking):
         """What commit() would commit: the position after the last message of each partition."""
         at = self._check(leaving=True).delivered()
         return {tp: OffsetAndMetadata(offset, "", epoch) for tp, (offset, epoch) in at.items()}
+
+    def group_metadata(self) -> Committer:
+        """In whose name this member commits now; what a transaction needs to commit offsets with it."""
+        return self._member("group_metadata()", leaving=True).committer
 
     def calling(self) -> AbstractAsyncContextManager[None]:
         """While a callback runs elsewhere, and this task works for it: the group is not waited for."""

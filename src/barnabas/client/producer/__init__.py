@@ -12,5 +12,12 @@ sender.py            time, leaders, and one node_sender.py a broker
 outcomes.py          what an answer means for a batch
 identity.py          the producer id
 delivery.py          what a user holds of a record that was sent
-table.py             Arrow tables to batches
+table.py             Arrow tables to batches;  table_calls.py: sent as there is room
+
+transaction.py             transactions as users see them;  transaction_errors.py: what they are told
+transaction_state.py       what may be done when                                     (pure)
+transaction_verdicts.py    what a refusal means                                      (pure)
+transactions.py            begun and filled;  additions.py: partitions that are added first (version 1)
+endings.py                 committed or aborted
+transaction_requests.py    one try of each request
 """

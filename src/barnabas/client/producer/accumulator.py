@@ -42,6 +42,7 @@ class Accumulator:
         key_hash: Hash | None,
         schedule: Callable[[PartitionQueue], None],
         remind: Callable[[PartitionQueue, int], None],
+        on_failure: Callable[[Batch, Exception], None] | None = None,
     ) -> None:
         self.settings = settings
         self.topics: dict[str, TopicQueues] = {}
@@ -56,6 +57,9 @@ class Accumulator:
         self.key_hash = key_hash
         self._schedule = schedule
         self._remind = remind
+        # Told of each batch that fails, before its deliveries are.
+        self._on_failure = on_failure
+        self._transactional = settings.is_transactional
         self._batch_size = settings.batch_size
         self._codec, self._level = settings.codec, settings.level
         self._idempotent = settings.enable_idempotence
@@ -169,7 +173,12 @@ class Accumulator:
                         into.stuck_to(open_there)
                         return open_there
             partition = moved
-        builder = BatchBuilder(max_bytes=self._batch_size, codec=self._codec, level=self._level)
+        builder = BatchBuilder(
+            max_bytes=self._batch_size,
+            codec=self._codec,
+            level=self._level,
+            transactional=self._transactional,
+        )
         builder.append(timestamp_ms, key, value, headers)
         # From here on nothing fails.
         queue = into.queues[partition]
@@ -244,6 +253,8 @@ class Accumulator:
         del self.incomplete[batch]
         if not batch.in_flight:
             self.release(batch)
+        if error is not None and self._on_failure is not None:
+            self._on_failure(batch, error)
         batch.finish(error)
 
     def release(self, batch: Batch) -> None:

@@ -12,6 +12,7 @@ from barnabas.client.errors import ClientError, NotKafka, UnsupportedByBroker
 from barnabas.client.producer.alarm import Alarm
 from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.transaction_verdicts import V1_UNTIL
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.messages.produce import (
@@ -92,6 +93,7 @@ class NodeSender:
         batches: list[Batch] = []
         room = self._settings.max_request_size
         now_ms = self._sender.clock.monotonic_ms()
+        transactions = self._sender.transactions
         for queue in list(self._ready):
             # One batch goes in any case: compressed it may fit though it does not seem to.
             if batches and queue.batches and queue.batches[0].wire_size() > room:
@@ -101,6 +103,8 @@ class NodeSender:
             led = self._sender.cluster.known_leader(queue.tp)
             if led is None or led[0] != self.node:
                 self._sender.reroute(queue)
+                continue
+            if transactions is not None and queue.batches and not transactions.admits(queue):
                 continue
             batch = self._take(queue, now_ms)
             if batch is not None:
@@ -140,10 +144,17 @@ class NodeSender:
                 self._sender.outcomes.unanswered(batch, error, sent=False)
             return
         self._in_flight += 1
+        self._sender.posted()
         answer.add_done_callback(partial(self._answered, batches, names, connection.address))
 
     def _version(self, connection: Connection, batches: list[Batch]) -> int:
         version = connection.version_of(ApiKey.PRODUCE)
+        transactions = self._sender.transactions
+        if transactions is not None:
+            if not transactions.state.is_v2:
+                version = min(version, V1_UNTIL[ApiKey.PRODUCE])
+            elif version <= V1_UNTIL[ApiKey.PRODUCE]:
+                raise UnsupportedByBroker("PRODUCE", connection.address, "it is too old for this transaction")
         if version < _ZSTD_FROM and self._settings.codec is Codec.ZSTD:
             raise UnsupportedByBroker("PRODUCE", connection.address, "it is too old for zstd")
         topics = self._sender.accumulator.topics
@@ -165,7 +176,7 @@ class NodeSender:
                 )
             into.partition_data.append(PartitionProduceData(index=number, records=batch.seal()))
         return ProduceRequest(
-            transactional_id=None,
+            transactional_id=self._settings.transactional_id,
             acks=self._settings.acks_number,
             timeout_ms=self._settings.request_timeout_ms,
             topic_data=list(topics.values()),
@@ -190,6 +201,8 @@ class NodeSender:
                 raise error
         except Exception as crash:
             self._on_crash(crash)
+        finally:
+            self._sender.answered()
 
     def _resolve(
         self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: ProduceResponse

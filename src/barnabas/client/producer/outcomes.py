@@ -19,6 +19,8 @@ from barnabas.client.producer.split import split_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.produce import PartitionProduceResponse
 
+# How long to wait for the end of the last transaction: it is most often complete a moment after the answer.
+SOON_MS: Final = 20
 # The broker misses what comes before, or does not know the producer any more.
 _OUT_OF_ORDER: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 # After these the batch is certainly not in the log by this try. All others may come after it was appended:
@@ -27,6 +29,12 @@ _NOT_WRITTEN: Final = frozenset(
     {
         *_OUT_OF_ORDER,
         ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.MESSAGE_TOO_LARGE,
@@ -143,7 +151,13 @@ class Outcomes:
     def _split(self, batch: Batch, error: ClientError) -> None:
         settings = self._settings
         batch.last_error = error
-        parts = split_batch(batch, batch_size=settings.batch_size, codec=settings.codec, level=settings.level)
+        parts = split_batch(
+            batch,
+            batch_size=settings.batch_size,
+            codec=settings.codec,
+            level=settings.level,
+            transactional=settings.is_transactional,
+        )
         batch.queue.split(batch, parts)
         self._accumulator.replace(batch, parts)
 
@@ -165,6 +179,8 @@ class Outcomes:
             return
         batch.last_error = error
         wait_ms = 0.0 if at_once else self._backoff.wait_ms(batch.attempts)
+        if isinstance(error, Refused) and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            wait_ms = min(wait_ms, SOON_MS)
         batch.not_before_ms = self._clock.monotonic_ms() + int(wait_ms)
         batch.queue.put_back(batch)
 

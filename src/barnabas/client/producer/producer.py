@@ -6,13 +6,17 @@
 
 send() waits only for what it needs to take a record: metadata of a new topic, and room. What becomes of the
 record its Delivery tells. Records of a partition arrive in the order in which they were sent.
+
+    async with Producer(bootstrap_servers="localhost:9092", transactional_id="orders-1") as producer:
+        async with producer.transaction() as transaction:
+            await producer.send("orders", b"value")
+            await transaction.send_offsets(consumer.delivered, consumer)
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.cluster import Cluster
@@ -22,19 +26,18 @@ from barnabas.client.errors import ClientError, Closed, UnknownTopic
 from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.accumulator import BREATH
 from barnabas.client.producer.delivery import BatchDelivery, Delivered, Delivery, finished
-from barnabas.client.producer.errors import BufferFull, NotStarted, ProducerCrashed, TopicNotReady
+from barnabas.client.producer.errors import NotStarted, ProducerCrashed, TopicNotReady
 from barnabas.client.producer.sender import Sender
 from barnabas.client.producer.settings import producer_settings
+from barnabas.client.producer.table_calls import TableCalls
 from barnabas.client.producer.topic_queues import TopicQueues
+from barnabas.client.producer.transaction import TransactionCalls
 from barnabas.records.record import Header
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["BatchDelivery", "Delivered", "Delivery", "Producer"]
 
 
-class Producer:
+class Producer(TransactionCalls, TableCalls):
     """Settings by Kafka's names in a mapping, or as keywords with underscores for dots."""
 
     def __init__(
@@ -50,6 +53,8 @@ class Producer:
         self._cluster: Cluster | None = None
         self._sender: Sender | None = None
         self._closing = False
+        # Whether no record is taken now: it is closing, or has transactions and none is open.
+        self._barred = False
         self._crash: ProducerCrashed | None = None
 
     # Beginning and end
@@ -60,7 +65,9 @@ class Producer:
             raise Closed("the producer")
         assert self._cluster is None, "it was started already"
         self._cluster = Cluster(self.settings, self._ports)
-        sender = Sender(self._cluster, self.settings, self._partitioner, on_crash=self._crashed)
+        sender = Sender(
+            self._cluster, self.settings, self._partitioner, on_crash=self._crashed, on_gate=self._gate
+        )
         try:
             await self._cluster.start()
         except BaseException:
@@ -73,14 +80,17 @@ class Producer:
     async def close(self, timeout_ms: float | None = None) -> None:
         """Deliver what was taken, within the time if one is given; what is left then fails with Closed.
 
+        A transaction that is open is aborted.
         Without a time it ends by delivery.timeout.ms at the latest. If this is cancelled, nothing is waited
         for any more, and everything ends all the same.
         """
-        self._closing = True
+        self._closing = self._barred = True
         try:
             if self._sender is not None and self._crash is None:
                 self._sender.accumulator.memory.refuse_waiters(lambda: Closed("the producer"))
                 async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                    if self._sender.transactions is not None:
+                        await self._sender.transactions.endings.end_all()
                     await self._finish_all(self._sender)
                     await self._sender.heard()
         except TimeoutError:
@@ -121,8 +131,18 @@ class Producer:
                 batch.queue.returned(batch)
             accumulator.finish(batch, error())
 
+    def _gate(self, is_open: bool) -> None:
+        self._barred = self._closing or not is_open
+
+    def _taking(self) -> Sender:
+        """The sender, unless records are not taken now."""
+        sender = self._running()
+        if sender.transactions is not None:
+            sender.transactions.state.check("send()")
+        return sender
+
     def _running(self) -> Sender:
-        """The sender, unless nothing can be sent."""
+        """The sender, unless nothing can be done."""
         if self._crash is not None:
             raise self._crash.with_traceback(None)
         if self._closing:
@@ -145,17 +165,21 @@ class Producer:
     ) -> Delivery:
         """Take a record. BufferFull or UnknownTopic after max.block.ms. If this raises, nothing was taken."""
         sender = self._sender
-        if sender is None or self._closing:
-            sender = self._running()
+        if sender is None or self._barred:
+            sender = self._taking()
         accumulator = sender.accumulator
         if accumulator.breath <= 0:
             # The sender gets its turn: batches go while more records come. Whoever sends meanwhile lets it
             # have its turn too, so nobody overtakes.
             await asyncio.sleep(0)
             accumulator.breath = BREATH
-            if self._closing:
-                raise Closed("the producer")
-        delivery = accumulator.append(topic, value, key, partition, timestamp_ms, headers)
+            if self._barred:
+                self._taking()
+        try:
+            delivery = accumulator.append(topic, value, key, partition, timestamp_ms, headers)
+        except Exception as error:
+            self._not_taken(error)
+            raise
         if delivery is None:
             return await self._send_patiently(topic, value, key, partition, timestamp_ms, headers)
         return delivery
@@ -171,8 +195,12 @@ class Producer:
         headers: Sequence[Header] = (),
     ) -> Delivery:
         """The same without a wait: BufferFull or TopicNotReady at once."""
-        sender = self._running()
-        delivery = sender.accumulator.append(topic, value, key, partition, timestamp_ms, headers)
+        sender = self._taking()
+        try:
+            delivery = sender.accumulator.append(topic, value, key, partition, timestamp_ms, headers)
+        except Exception as error:
+            self._not_taken(error)
+            raise
         if delivery is not None:
             return delivery
         accumulator = sender.accumulator
@@ -191,24 +219,37 @@ class Producer:
         timestamp_ms: int | None,
         headers: Sequence[Header],
     ) -> Delivery:
+        transactions = self._taking().transactions
+        number = 0 if transactions is None else transactions.state.number
         deadline = Deadline(self.settings.max_block_ms)
-        while True:
-            accumulator = self._running().accumulator
-            await self._topic(topic, partition, deadline)
-            size = accumulator.size_of(value, key, headers)
-            await accumulator.memory.take(size, deadline)
-            delivery = None
-            try:
-                if not self._closing:
-                    delivery = accumulator.append(
-                        topic, value, key, partition, timestamp_ms, headers, granted=True
-                    )
-            finally:
-                if delivery is None:
-                    accumulator.memory.release(size)
-            # None if the topic went away while there was no room.
-            if delivery is not None:
-                return delivery
+        try:
+            while True:
+                accumulator = self._taking().accumulator
+                if transactions is not None:
+                    transactions.check_still(number)
+                await self._topic(topic, partition, deadline)
+                size = accumulator.size_of(value, key, headers)
+                await accumulator.memory.take(size, deadline)
+                delivery = None
+                try:
+                    if not self._barred and (transactions is None or transactions.state.number == number):
+                        delivery = accumulator.append(
+                            topic, value, key, partition, timestamp_ms, headers, granted=True
+                        )
+                finally:
+                    if delivery is None:
+                        accumulator.memory.release(size)
+                # None if the topic went away while there was no room.
+                if delivery is not None:
+                    return delivery
+        except Exception as error:
+            self._not_taken(error, number)
+            raise
+
+    def _not_taken(self, error: Exception, number: int | None = None) -> None:
+        """A record was refused, in that transaction."""
+        if self._sender is not None and self._sender.transactions is not None:
+            self._sender.transactions.send_failed(error, number)
 
     async def _topic(self, name: str, partition: int | None, deadline: Deadline) -> TopicQueues:
         """Wait until the topic and the partition are known; UnknownTopic at the deadline."""
@@ -242,56 +283,6 @@ class Producer:
                 # If it fails now, the next round may go well, or find that the time is over.
                 async with asyncio.timeout_at(deadline.at):
                     await self._cluster.refresh([name])
-
-    async def send_table(
-        self, topic: str, table: "pa.Table | pa.RecordBatch", *, partition: int | None = None
-    ) -> list[BatchDelivery]:
-        """Take the rows of an Arrow table: columns value, and if wanted key, timestamp, headers, partition.
-
-        One delivery a batch. Waits for room as often as it must; if that takes too long, the error's
-        `deliveries` are of the rows that were taken before.
-        """
-        from barnabas.client.producer.table import by_partition, encode, hashes_with_murmur2, pieces
-
-        deliveries: list[BatchDelivery] = []
-        for piece in pieces(table):
-            deadline = Deadline(self.settings.max_block_ms)
-            into = await self._topic(topic, partition, deadline)
-            sender = self._running()
-            accumulator = sender.accumulator
-            parts = by_partition(
-                piece,
-                topic,
-                partition=partition,
-                choose=accumulator.choose,
-                murmur2=hashes_with_murmur2(accumulator.key_hash),
-                sticky=accumulator.stick(into),
-                count=into.count,
-            )
-            now_ms = sender.clock.now_ms()
-            for number, rows in parts:
-                for data in encode(rows, self.settings, now_ms):
-                    deliveries.append(await self._send_encoded(topic, number, data, now_ms, deliveries))
-        return deliveries
-
-    async def _send_encoded(
-        self, topic: str, partition: int, data: bytes, now_ms: int, before: list[BatchDelivery]
-    ) -> BatchDelivery:
-        accumulator = self._running().accumulator
-        accumulator.refuse_larger(len(data))
-        deadline = Deadline(self.settings.max_block_ms)
-        try:
-            await accumulator.memory.take(len(data), deadline)
-        except BufferFull as error:
-            error.deliveries = list(before)
-            raise
-        into = accumulator.topics.get(topic)
-        if self._closing or into is None or partition >= len(into.queues):
-            accumulator.memory.release(len(data))
-            self._running()
-            raise UnknownTopic(about=f"partition {TopicPartition(topic, partition)}")
-        batch = accumulator.append_encoded(into.queues[partition], data)
-        return BatchDelivery(batch, now_ms)
 
     async def flush(self) -> None:
         """Send what was taken so far without waiting for more, and wait until all of it has an end."""

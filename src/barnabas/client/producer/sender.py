@@ -6,9 +6,10 @@ an answer is scheduled when the answer comes, and one that waits for a producer 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from heapq import heappop, heappush
 from itertools import count
+from typing import TYPE_CHECKING, Any
 
 from barnabas.base.tasks import Tasks
 from barnabas.client.cluster import Cluster
@@ -26,6 +27,9 @@ from barnabas.client.producer.partitioner import chooser_of
 from barnabas.client.producer.settings import PartitionerFunction, ProducerSettings
 from barnabas.client.producer.topic_queues import TopicQueues
 
+if TYPE_CHECKING:
+    from barnabas.client.producer.transactions import Transactions
+
 
 class Sender:
     def __init__(
@@ -35,6 +39,7 @@ class Sender:
         partitioner: PartitionerFunction | None,
         *,
         on_crash: Callable[[BaseException], None],
+        on_gate: Callable[[bool], None],
     ) -> None:
         self.cluster = cluster
         self.settings = settings
@@ -49,6 +54,7 @@ class Sender:
             key_hash=key_hash,
             schedule=self.schedule,
             remind=self.remind,
+            on_failure=self._batch_failed if settings.is_transactional else None,
         )
         backoff = Backoff(first_ms=settings.retry_backoff_ms, max_ms=settings.retry_backoff_max_ms, rng=rng)
         self.outcomes = Outcomes(
@@ -62,9 +68,13 @@ class Sender:
         self._tasks = Tasks(on_crash)
         self._on_crash = on_crash
         self._backoff = backoff
-        self.identity = IdentityKeeper(
+        self.transactions = self._new_transactions(on_gate) if settings.is_transactional else None
+        self.identity: IdentityKeeper | Transactions = self.transactions or IdentityKeeper(
             cluster, self._tasks, backoff, on_new=self._new_identity, on_trouble=self._no_identity
         )
+        # Requests that have no answer yet.
+        self._unanswered = 0
+        self._answered: asyncio.Event = asyncio.Event()
         self._alarm = Alarm()
         self._ready: list[PartitionQueue] = []
         self._leaderless: dict[PartitionQueue, None] = {}
@@ -77,6 +87,12 @@ class Sender:
         self._timer_numbers = count()
         self._seen: Metadata | None = None
 
+    def _new_transactions(self, on_gate: Callable[[bool], None]) -> "Transactions":
+        # Loaded by those who have transactions.
+        from barnabas.client.producer.transactions import Transactions
+
+        return Transactions(self.cluster, self.settings, self, on_gate)
+
     def start(self) -> None:
         self._tasks.start(self._keep_time())
         self._tasks.start(self._keep_interest())
@@ -84,11 +100,37 @@ class Sender:
     async def close(self) -> None:
         """No task is left. Batches stay as they are."""
         await self._tasks.close()
+        if self.transactions is not None:
+            await self.transactions.close()
+
+    def run_beside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """A task that ends with this."""
+        return self._tasks.start(work)
 
     async def heard(self) -> None:
         """Wait until brokers have read what they do not answer."""
         for node in list(self._nodes.values()):
             await node.heard()
+
+    # Requests under way
+
+    def posted(self) -> None:
+        self._unanswered += 1
+
+    def answered(self) -> None:
+        self._unanswered -= 1
+        if not self._unanswered:
+            self._answered.set()
+
+    async def all_answered(self) -> None:
+        """Wait until nothing is under way; request.timeout.ms is the most that takes."""
+        while self._unanswered:
+            self._answered.clear()
+            await self._answered.wait()
+
+    def _batch_failed(self, batch: Batch, error: Exception) -> None:
+        assert self.transactions is not None, "only they want to know"
+        self.transactions.batch_failed(batch, error)
 
     # Who has something to send
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, TypeAlias
 
-from barnabas.base.setting_rules import any_of, at_least, between, exactly, one_of
+from barnabas.base.setting_rules import Rule, any_of, at_least, between, exactly, one_of
 from barnabas.base.settings import InvalidSetting, setting
 from barnabas.client.settings import BOOLEAN, INT, LONG, STRING, ClientSettings, parse_settings_of
 from barnabas.records.header import Codec
@@ -30,16 +30,14 @@ PARTITIONERS: Final = (
 # Topic, key, number of partitions.
 PartitionerFunction: TypeAlias = Callable[[str, bytes | None, int], int]
 
-_NO_TRANSACTIONS: Final = "transactions are not served yet"
+_NOT_EMPTY: Final = Rule("a name", lambda value: isinstance(value, str) and value != "")
 _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "0": 0, "1": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings(ClientSettings):
     REFUSED: ClassVar[Mapping[str, str]] = {
-        "transactional.id": _NO_TRANSACTIONS,
-        "transaction.timeout.ms": _NO_TRANSACTIONS,
-        "transaction.two.phase.commit.enable": _NO_TRANSACTIONS,
+        "transaction.two.phase.commit.enable": "transactions are ended by this producer alone",
         "partitioner.class": "a Java class; give `partitioner` a name or a function",
         "partitioner.availability.timeout.ms": "partitions of slow brokers are not left out",
     }
@@ -89,6 +87,20 @@ class ProducerSettings(ClientSettings):
     delivery_timeout_ms: int = setting(
         "delivery.timeout.ms", INT, 120_000, "how long a record is tried to be delivered", rule=at_least(0)
     )
+    transactional_id: str | None = setting(
+        "transactional.id",
+        STRING,
+        None,
+        "a lasting name for this producer: it has transactions, and an older one of that name is fenced",
+        rule=_NOT_EMPTY,
+    )
+    transaction_timeout_ms: int = setting(
+        "transaction.timeout.ms",
+        INT,
+        60_000,
+        "a transaction that is open for longer is aborted by the coordinator",
+        rule=at_least(0),
+    )
     retries: int = setting(
         "retries", INT, INT32_MAX, "how often a batch is sent again", rule=between(0, INT32_MAX)
     )
@@ -108,6 +120,10 @@ class ProducerSettings(ClientSettings):
         True,
         "partitions with shorter queues get more of the records that have no key",
     )
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.transactional_id is not None
 
     @property
     def acks_number(self) -> int:
@@ -146,7 +162,12 @@ def producer_settings(
                 "partitioner", CUSTOM, f"must be a function, or one of {', '.join(PARTITIONERS)}"
             )
     settings = parse_settings_of(ProducerSettings, texts, keywords)
-    asked = texts.get("enable.idempotence", keywords.get("enable_idempotence")) is not None
+    if settings.transactional_id is not None and not settings.enable_idempotence:
+        raise InvalidSetting("transactional.id", settings.transactional_id, "needs enable.idempotence")
+    asked = (
+        settings.transactional_id is not None
+        or texts.get("enable.idempotence", keywords.get("enable_idempotence")) is not None
+    )
     timed = texts.get("delivery.timeout.ms", keywords.get("delivery_timeout_ms")) is not None
     return _timed(_idempotent(settings, asked), timed), function
 

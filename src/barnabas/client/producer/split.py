@@ -8,23 +8,29 @@ from barnabas.records.header import HEADER_SIZE, Codec
 from barnabas.records.record import Record
 
 
-def split_batch(batch: Batch, *, batch_size: int, codec: Codec, level: int | None) -> list[Batch]:
+def split_batch(
+    batch: Batch, *, batch_size: int, codec: Codec, level: int | None, transactional: bool = False
+) -> list[Batch]:
     """At least two: of at most batch.size bytes each, and of half the size before compression."""
     assert batch.count > 1, "one record can not be split"
     assert batch.data is not None, "it was not sent"
     records = decode_batch(batch.data)
-    (whole,) = _filled(records, MAX_DECOMPRESSED, Codec.NONE, None)
+    (whole,) = _filled(records, MAX_DECOMPRESSED, Codec.NONE, None, transactional)
     limit = min(batch_size, HEADER_SIZE + (whole.size - HEADER_SIZE) // 2)
-    return [_part(batch, builder) for builder in _filled(records, limit, codec, level)]
+    return [_part(batch, builder) for builder in _filled(records, limit, codec, level, transactional)]
 
 
-def _filled(records: list[Record], limit: int, codec: Codec, level: int | None) -> list[BatchBuilder]:
+def _filled(
+    records: list[Record], limit: int, codec: Codec, level: int | None, transactional: bool
+) -> list[BatchBuilder]:
     builders: list[BatchBuilder] = []
     for record in records:
         if not builders or not builders[-1].append(
             record.timestamp, record.key, record.value, record.headers
         ):
-            builders.append(BatchBuilder(max_bytes=limit, codec=codec, level=level))
+            builders.append(
+                BatchBuilder(max_bytes=limit, codec=codec, level=level, transactional=transactional)
+            )
             builders[-1].append(record.timestamp, record.key, record.value, record.headers)
     return builders
 

@@ -102,6 +102,7 @@ def encode(table: "pa.Table", settings: ProducerSettings, timestamp_ms: int) -> 
         level=settings.level,
         batch_bytes=min(most, max(settings.batch_size, TABLE_BATCH_BYTES)),
         timestamp_ms=timestamp_ms,
+        transactional=settings.is_transactional,
     )
     # Offsets run on from one to the next. With its producer's numbers each gets offset 0 as well (stamp.py).
     return batches if settings.enable_idempotence else [from_0(data) for data in batches]

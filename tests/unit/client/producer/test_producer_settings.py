@@ -84,10 +84,22 @@ def test_a_delivery_has_time_for_a_linger_and_a_request() -> None:
     assert settings(request_timeout_ms=200000).delivery_timeout_ms == 200005
 
 
-@pytest.mark.parametrize("name", ["transactional.id", "transaction.timeout.ms"])
-def test_transactions_are_refused_by_name(name: str) -> None:
-    with pytest.raises(InvalidSetting, match="transactions are not served yet"):
-        producer_settings({"bootstrap.servers": "here:9092", name: "1"}, {})
+def test_a_transactional_id_needs_what_idempotence_needs() -> None:
+    assert settings(transactional_id="orders-1").enable_idempotence
+    assert settings(transactional_id="orders-1").transaction_timeout_ms == 60_000
+    for missing in ({"enable_idempotence": False}, {"acks": "1"}, {"retries": 0}):
+        with pytest.raises(InvalidSetting, match="needs"):
+            settings(transactional_id="orders-1", **missing)
+
+
+def test_a_transactional_id_is_a_name() -> None:
+    with pytest.raises(InvalidSetting, match="a name"):
+        settings(transactional_id="")
+
+
+def test_two_phase_commit_is_refused_by_name() -> None:
+    with pytest.raises(InvalidSetting, match="ended by this producer alone"):
+        producer_settings({"bootstrap.servers": "a:1", "transaction.two.phase.commit.enable": "true"}, {})
 
 
 def test_a_partitioner_is_a_name_or_a_function() -> None:

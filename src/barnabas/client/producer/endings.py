@@ -1,0 +1,181 @@
+"""How transactions end: committed or aborted, and asked again until it is known which.
+
+A request to end is a run of its own: whoever asked for it may leave, the run goes on, and the next one who
+needs its outcome waits for it, or has it asked again if there was no answer.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas.client.errors import BrokerUnavailable, ClientError, Closed, Refused
+from barnabas.client.producer.delivery import finished
+from barnabas.client.producer.stamp import Identity
+from barnabas.client.producer.transaction_errors import MustAbort, OutcomeUnknown, TransactionAborted
+from barnabas.client.producer.transaction_requests import NoCoordinator
+from barnabas.client.producer.transaction_state import Phase
+from barnabas.client.producer.transaction_verdicts import (
+    Verdict,
+    verdict_of_end,
+    verdict_without_coordinator,
+)
+
+if TYPE_CHECKING:
+    from barnabas.client.producer.transactions import Transactions
+
+logger = logging.getLogger(__name__)
+_END: Final = "end"
+
+
+class Endings:
+    def __init__(self, transactions: "Transactions") -> None:
+        self._transactions = transactions
+
+    async def commit(self) -> None:
+        """Wait for all that was sent, then commit. MustAbort if any of it failed.
+
+        If this is cancelled before the coordinator is asked, the transaction is open as before. After that
+        the next call that needs the outcome waits for it.
+        """
+        state = self._transactions.state
+        if state.phase is not Phase.COMMITTING:
+            state.flush()
+            self._transactions.changed()
+            try:
+                await self._flush()
+            except BaseException:
+                state.unflush()
+                self._transactions.changed()
+                raise
+            state.commit()
+        await self._run()
+
+    async def _flush(self) -> None:
+        state, accumulator = self._transactions.state, self._transactions.sender.accumulator
+        accumulator.close_open()
+        number = state.number
+        for batch in list(accumulator.incomplete):
+            await finished(batch)
+            self._transactions.check_still(number)
+        async with self._transactions.offsets_turn:
+            self._transactions.check_still(number)
+
+    async def abort(self) -> None:
+        """What was not sent yet is dropped, what is under way is waited for."""
+        self._transactions.state.abort()
+        self._transactions.changed()
+        await self._run()
+
+    async def commit_or_abort(self) -> None:
+        """TransactionAborted if it could not be committed."""
+        try:
+            await self.commit()
+        except MustAbort as trouble:
+            await self.abort()
+            raise TransactionAborted(trouble.transactional_id, trouble) from trouble
+
+    def abort_soon(self) -> None:
+        """For one who can not wait: the next transaction begins after it."""
+        state = self._transactions.state
+        if state.is_unended:
+            state.abort()
+            self._transactions.changed()
+            self._transactions.sender.run_beside(self._run_quietly())
+
+    async def end_all(self) -> None:
+        """What is open is aborted, what is being ended is waited for. An error is noted, and that is all."""
+        if self._transactions.state.is_unended:
+            self._transactions.state.abort()
+            self._transactions.changed()
+        if self._transactions.state.phase in (Phase.COMMITTING, Phase.ABORTING):
+            await self._run_quietly()
+
+    async def known(self) -> None:
+        """Wait until the last transaction has ended; it is asked for again if there was no answer."""
+        if self._transactions.state.phase in (Phase.COMMITTING, Phase.ABORTING):
+            await self._run()
+
+    async def _run_quietly(self) -> None:
+        try:
+            await self._run()
+        except ClientError as error:
+            logger.warning(
+                "transaction not ended transactional_id=%s because=%s", self._transactions.state.id, error
+            )
+
+    async def _run(self) -> None:
+        await self._transactions.shared.join(_END, self._end)
+
+    async def _end(self) -> None:
+        state = self._transactions.state
+        commit = state.phase is Phase.COMMITTING
+        if not commit:
+            await self._transactions.additions.stop()
+            # Nothing new goes, and what is answered with `not now` does not go again: see admits().
+            await self._transactions.sender.all_answered()
+            self._transactions.drop()
+        identity: Identity | None = None
+        if state.may_exist and not state.is_forgotten:
+            identity = await self._ask(commit=commit)
+        state.check_unbroken()
+        state.ended(identity)
+        if state.phase is Phase.NEW:
+            await self._renew()
+
+    async def _renew(self) -> None:
+        try:
+            await self._transactions.init()
+        except ClientError as error:
+            # The transaction has ended all the same. Whoever begins the next one tries again, or is told.
+            logger.warning("no next epoch id=%s because=%s", self._transactions.state.id, error)
+
+    async def _ask(self, *, commit: bool) -> Identity | None:
+        state, requests = self._transactions.state, self._transactions.requests
+        was = state.identity
+        assert was is not None, "it was begun"
+
+        async def attempt() -> Identity | None:
+            before, state.in_doubt = state.in_doubt, True
+            try:
+                return await requests.end(was, commit=commit, is_v2=state.is_v2)
+            except (Refused, BrokerUnavailable):
+                # This try has changed nothing.
+                state.in_doubt = before
+                raise
+
+        deadline = self._transactions.deadline()
+        try:
+            return await self._transactions.ask("END_TXN", attempt, deadline)
+        except Closed:
+            raise
+        except ClientError as error:
+            if isinstance(error, Refused) and not error.retriable:
+                self._refused(error, commit=commit)
+                return None
+            raise self._unknown(error, commit=commit) from error
+
+    def _unknown(self, last: ClientError, *, commit: bool) -> OutcomeUnknown:
+        timeout_ms = self._transactions.settings.max_block_ms
+        return OutcomeUnknown(self._transactions.state.id, commit=commit, timeout_ms=timeout_ms, last=last)
+
+    def _refused(self, error: Refused, *, commit: bool) -> None:
+        """Return if there is nothing to be ended; else raise what it means."""
+        state = self._transactions.state
+        if isinstance(error, NoCoordinator):
+            verdict = verdict_without_coordinator(error.code)
+        else:
+            verdict = verdict_of_end(error.code, commit=commit, is_sure=state.exists or state.is_v2)
+        match verdict:
+            case Verdict.FENCED:
+                raise self._transactions.fenced() from error
+            case Verdict.BROKEN:
+                raise self._transactions.broken(error) from error
+            case Verdict.FORGOTTEN:
+                if commit and state.in_doubt:
+                    raise self._transactions.broken(error) from error
+                state.is_forgotten = True
+                if commit:
+                    raise self._transactions.must_abort(error) from error
+            case Verdict.ABORT:
+                raise self._transactions.must_abort(error) from error
+            case Verdict.UNKNOWN:
+                raise self._unknown(error, commit=commit) from error

@@ -1,0 +1,141 @@
+"""Transactions as users see them: a block, or calls for begin, commit and abort.
+
+    async with producer.transaction() as transaction:
+        await producer.send("payments", b"...")
+        await transaction.send_offsets(consumer.delivered, consumer)
+
+Leaving the block commits; an error aborts, and goes on.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.errors import ClientError, Closed
+from barnabas.client.producer.transaction_errors import NotTransactional, TransactionError
+from barnabas.client.producer.transaction_state import Phase
+
+if TYPE_CHECKING:
+    from barnabas.client.group.offsets import Committer, OffsetAndMetadata
+    from barnabas.client.producer.sender import Sender
+    from barnabas.client.producer.transactions import Transactions
+
+
+class HasGroup(Protocol):
+    """A consumer that is a member of a group."""
+
+    def group_metadata(self) -> "Committer": ...
+
+
+# A consumer, what its group_metadata() gave, or the name of a group without members.
+Group: TypeAlias = "HasGroup | Committer | str"
+Offsets: TypeAlias = "Mapping[tuple[str, int], int | OffsetAndMetadata]"
+
+
+class Transaction:
+    """One transaction of a producer; `async with` begins and ends it."""
+
+    def __init__(self, calls: "TransactionCalls") -> None:
+        self._calls = calls
+        self._number = 0
+
+    async def send_offsets(self, offsets: Offsets, group: Group) -> None:
+        """Commit these offsets of a group with the transaction, or not at all."""
+        await self._calls.send_offsets_to_transaction(offsets, group)
+
+    async def __aenter__(self) -> "Transaction":
+        await self._calls.begin_transaction()
+        self._number = self._calls._transactions().state.number
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            with suppress(Closed):
+                await self._abort(error)
+            return
+        transactions = self._calls._transactions()
+        if self._was_ended(transactions):
+            return
+        try:
+            await transactions.endings.commit_or_abort()
+        except BaseException:
+            # Cancelled before the coordinator was asked; otherwise there is nothing to be done.
+            transactions.endings.abort_soon()
+            raise
+
+    def _was_ended(self, transactions: "Transactions") -> bool:
+        """By a call within the block."""
+        state = transactions.state
+        return state.number != self._number or state.phase in (Phase.READY, Phase.NEW)
+
+    async def _abort(self, error: BaseException) -> None:
+        transactions = self._calls._transactions()
+        if self._was_ended(transactions) or not transactions.state.is_unended:
+            return
+        if not isinstance(error, Exception):
+            # Who is cancelled can not wait.
+            transactions.endings.abort_soon()
+            return
+        try:
+            await transactions.endings.abort()
+        except ClientError as trouble:
+            if isinstance(error, TransactionError) and isinstance(trouble, TransactionError):
+                # It says more: for example that another producer has the id.
+                raise trouble from error
+            error.add_note(f"the transaction could not be aborted: {trouble}")
+
+
+class TransactionCalls:
+    """What a producer with a transactional.id can do beside sending."""
+
+    def _running(self) -> "Sender":
+        raise NotImplementedError
+
+    def _transactions(self) -> "Transactions":
+        transactions = self._running().transactions
+        if transactions is None:
+            raise NotTransactional()
+        return transactions
+
+    def transaction(self) -> Transaction:
+        """For `async with`: begun at its beginning, committed at its end, aborted if the block raises."""
+        return Transaction(self)
+
+    async def init_transactions(self) -> None:
+        """Get a producer id, and fence an older producer of this name. The first begin does it by itself."""
+        await self._transactions().init()
+
+    async def begin_transaction(self) -> None:
+        await self._transactions().begin()
+
+    async def send_offsets_to_transaction(self, offsets: Offsets, group: Group) -> None:
+        """Commit these offsets of a group with the transaction, or not at all."""
+        from barnabas.client.group.offsets import Committer, OffsetAndMetadata
+
+        transactions = self._transactions()
+        if isinstance(group, str):
+            group = Committer(group, -1, "", None)
+        committer = group if isinstance(group, Committer) else group.group_metadata()
+        wanted = {
+            TopicPartition(*tp): OffsetAndMetadata(one) if isinstance(one, int) else one
+            for tp, one in offsets.items()
+        }
+        for tp, one in wanted.items():
+            if one.offset < 0:
+                raise ValueError(f"offset {one.offset} of {tp} is negative")
+        await transactions.send_offsets(wanted, committer)
+
+    async def commit_transaction(self) -> None:
+        """Wait for all that was sent, and commit. MustAbort if any of it failed: then nothing was committed.
+
+        After OutcomeUnknown the same call asks again.
+        """
+        await self._transactions().endings.commit()
+
+    async def abort_transaction(self) -> None:
+        """What was not sent yet is dropped, and who reads committed records sees none of the others."""
+        await self._transactions().endings.abort()

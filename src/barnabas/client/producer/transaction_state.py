@@ -1,0 +1,185 @@
+"""Where a producer stands with its transactions, and what it may do there. Pure.
+
+    NEW -> READY -> OPEN -> FLUSHING -> COMMITTING -> READY
+                     |  MUST_ABORT  ->  ABORTING   -> READY, or NEW if another epoch is needed first
+    any of them -> BROKEN, when nothing can go on
+
+Version 2 of transactions (KIP-890): a produce adds its partition by itself, and each transaction has an epoch
+of its own, which the answer to the last EndTxn brought. In version 1 partitions and groups are added first.
+"""
+
+from enum import Enum
+from typing import Final
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.producer.stamp import Identity
+from barnabas.client.producer.transaction_errors import (
+    MustAbort,
+    NoTransaction,
+    ProducerFenced,
+    TransactionError,
+    TransactionOpen,
+    TransactionTimedOut,
+)
+from barnabas.protocol.error_codes import ErrorCode
+
+# What is said to a producer whose transaction was ended by somebody else.
+SAYS_ENDED: Final = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    }
+)
+
+
+class Phase(Enum):
+    NEW = "there is no producer id yet"
+    READY = "no transaction was begun"
+    OPEN = "a transaction is open"
+    FLUSHING = "the transaction is being committed"
+    MUST_ABORT = "the transaction can only be aborted"
+    COMMITTING = "whether the last transaction was committed is being asked"
+    ABORTING = "the transaction is being aborted"
+    BROKEN = "this producer can do no more"
+
+
+_UNENDED = (Phase.OPEN, Phase.FLUSHING, Phase.MUST_ABORT)
+
+
+class TransactionState:
+    def __init__(self, transactional_id: str, timeout_ms: int) -> None:
+        self.id = transactional_id
+        self.timeout_ms = timeout_ms
+        self.phase = Phase.NEW
+        self.identity: Identity | None = None
+        self.is_v2 = False
+        # Counts the transactions: who waited in one must not go on in the next.
+        self.number = 0
+        self.partitions: set[TopicPartition] = set()
+        self.groups: set[str] = set()
+        # The coordinator may know of this transaction, so it must be told of its end.
+        self.may_exist = False
+        # It has said so.
+        self.exists = False
+        # What is in the logs of this epoch is not known, so the next transaction needs another one.
+        self.needs_epoch = False
+        # The coordinator has forgotten this producer: there is nothing to abort.
+        self.is_forgotten = False
+        # A request to commit was not answered.
+        self.in_doubt = False
+        self.trouble: MustAbort | None = None
+        self.broken: TransactionError | None = None
+        self._opened_ms = 0
+
+    # What may be done
+
+    @property
+    def is_unended(self) -> bool:
+        return self.phase in _UNENDED
+
+    @property
+    def sends(self) -> bool:
+        """Whether batches may go to brokers."""
+        return self.phase in (Phase.OPEN, Phase.FLUSHING)
+
+    @property
+    def may_be_committed(self) -> bool:
+        """A request to commit was not answered."""
+        return self.in_doubt and self.phase is Phase.COMMITTING
+
+    def check(self, what: str) -> None:
+        """Raise unless records and offsets are taken now."""
+        self.check_unbroken()
+        if self.phase is Phase.MUST_ABORT:
+            assert self.trouble is not None, "it has a reason"
+            raise self.trouble.with_traceback(None)
+        if self.phase is not Phase.OPEN:
+            raise NoTransaction(what, self.phase.value)
+
+    def check_unbroken(self) -> None:
+        if self.broken is not None:
+            raise self.broken.with_traceback(None)
+
+    # A transaction's life
+
+    def initialized(self, identity: Identity) -> None:
+        assert self.phase is Phase.NEW, self.phase
+        self.identity = identity
+        self.needs_epoch = self.is_forgotten = False
+        self.phase = Phase.READY
+
+    def begin(self, now_ms: int, *, is_v2: bool) -> None:
+        self.check_unbroken()
+        if self.phase is not Phase.READY:
+            raise TransactionOpen(self.id)
+        self.phase = Phase.OPEN
+        self.is_v2 = is_v2
+        self.number += 1
+        self._opened_ms = now_ms
+        self.may_exist = self.exists = self.in_doubt = False
+        self.partitions, self.groups = set(), set()
+
+    def flush(self) -> None:
+        self.check("commit")
+        self.phase = Phase.FLUSHING
+
+    def unflush(self) -> None:
+        """Whoever wanted to commit has left before it was asked for."""
+        if self.phase is Phase.FLUSHING:
+            self.phase = Phase.OPEN
+
+    def commit(self) -> None:
+        assert self.phase is Phase.FLUSHING, self.phase
+        self.phase = Phase.COMMITTING
+
+    def abort(self) -> None:
+        self.check_unbroken()
+        if self.phase is Phase.ABORTING:
+            return
+        if not self.is_unended:
+            raise NoTransaction("abort", self.phase.value)
+        self.phase = Phase.ABORTING
+
+    def ended(self, identity: Identity | None = None) -> None:
+        """It is committed or aborted; under another epoch from here on, if one came with the answer."""
+        assert self.phase in (Phase.COMMITTING, Phase.ABORTING), self.phase
+        if identity is not None:
+            self.identity = identity
+            self.needs_epoch = False
+        self.trouble = None
+        self.phase = Phase.NEW if self.needs_epoch or self.is_forgotten else Phase.READY
+
+    # Trouble
+
+    def must_abort(
+        self, because: BaseException, now_ms: int, *, tp: TopicPartition | None = None, records: int = 0
+    ) -> MustAbort:
+        """Only the first reason counts: the others follow from it."""
+        if self.trouble is None:
+            open_ms = now_ms - self._opened_ms
+            if open_ms >= self.timeout_ms and getattr(because, "code", None) in SAYS_ENDED:
+                self.trouble = TransactionTimedOut(
+                    self.id, because, open_ms=open_ms, timeout_ms=self.timeout_ms, tp=tp, records=records
+                )
+            else:
+                self.trouble = MustAbort(self.id, because, tp=tp, records=records)
+        if self.phase in (Phase.OPEN, Phase.FLUSHING, Phase.COMMITTING):
+            self.phase = Phase.MUST_ABORT
+        return self.trouble
+
+    def fence(self, now_ms: int) -> ProducerFenced:
+        error = ProducerFenced(
+            self.id,
+            open_ms=now_ms - self._opened_ms if self.number else 0,
+            timeout_ms=self.timeout_ms,
+            in_doubt=self.may_be_committed,
+        )
+        self.break_down(error)
+        return error
+
+    def break_down(self, error: TransactionError) -> None:
+        self.phase = Phase.BROKEN
+        if self.broken is None:
+            self.broken = error
