@@ -1,0 +1,61 @@
+"""Consume, transform, produce with confluent-kafka: the output equals the input, whoever is killed.
+
+Workers, the source and our broker are killed at random and started again: see support.eos_runs. The time is
+shared by the shapes of the group; BARNABAS_EOS_SECONDS=600 makes it ten minutes, BARNABAS_SEED=n repeats the
+order of the blows.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.eos_runs.chaos import disturb
+from support.eos_runs.run import (
+    BROKER_SETTINGS,
+    SHAPES,
+    WITHOUT_TRANSACTIONS,
+    EosRun,
+    Shape,
+    eos_run,
+    new_seed,
+)
+from support.our_broker import OurBroker
+
+SECONDS = float(os.environ.get("BARNABAS_EOS_SECONDS", "120"))
+# About twenty blows, one of which is enough: hardly ever is a worker killed that has nothing to lose.
+SECONDS_WITHOUT = 25.0
+
+
+def seed() -> int:
+    return int(os.environ.get("BARNABAS_SEED") or new_seed())
+
+
+def run_and_check(shape: Shape, seconds: float, directory: Path) -> EosRun:
+    broker = OurBroker(directory / "broker", settings=BROKER_SETTINGS)
+    broker.start()
+    try:
+        with eos_run(broker, shape, directory, seed=seed()) as run:
+            disturb(run, seconds=seconds)
+        print(run.story())
+        broker.stop()
+    finally:
+        broker.kill()
+    return run
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_the_output_is_the_input_exactly_once_whoever_is_killed(shape: Shape, tmp_path: Path) -> None:
+    run = run_and_check(shape, SECONDS / len(SHAPES), tmp_path)
+
+    assert not run.found, "\n".join([*run.found, run.story()])
+    # Else it would have shown nothing.
+    assert run.records > 0
+    assert run.committed > 0
+    assert run.happened.total() > 0
+
+
+def test_without_transactions_the_same_run_doubles_or_loses_records(tmp_path: Path) -> None:
+    run = run_and_check(WITHOUT_TRANSACTIONS, SECONDS_WITHOUT, tmp_path)
+
+    assert [fault for fault in run.found if "there twice" in fault or "missing" in fault], run.story()

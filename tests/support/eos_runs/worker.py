@@ -1,0 +1,203 @@
+"""Reads the input in a group, writes one record for each to the output, and commits both together.
+
+A program of its own, see orders.py, in the manner of confluent-kafka's example eos_transactions: the records
+of a short while are one transaction, and the offsets of what they were made from are part of it. When
+partitions are taken from it, it commits what it has made of them; when they are lost, it aborts. After an
+abort it goes back to where its group has committed.
+"""
+
+import random
+import sys
+import time
+from typing import Protocol
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+
+from support.eos_runs.journal import Journal
+from support.eos_runs.orders import FATAL, RECONNECT_MS_MAX, Orders, own_orders, told_to_leave
+from support.eos_runs.plain import Plain
+from support.eos_runs.records import OUTPUT, Mark, output_partition, read_mark
+from support.eos_runs.transactions import CALL_TIMEOUT_S, PATIENCE_S, Fatal, MustAbort, Transactions
+
+TRANSACTION_S_MAX = 0.3
+RECORDS_MAX = 2000
+TRY_AGAIN_AFTER_S = 0.05
+# Of the transactions; on purpose. Without transactions that would be a mistake of the worker.
+PARTS_ABORTED = 0.05
+
+
+class Delivery(Protocol):
+    """Transactions, or what one does without them."""
+
+    number: int
+    is_open: bool
+
+    def serve(self) -> None: ...
+    def begin(self) -> None: ...
+    def produce(self, topic: str, partition: int, value: bytes, *, of: int, number: int) -> None: ...
+    def commit(self, offsets: list[TopicPartition], reader: Consumer) -> bool: ...
+    def abort(self) -> None: ...
+    def abort_what_is_complete(self, offsets: list[TopicPartition], reader: Consumer) -> None: ...
+
+
+class Worker:
+    def __init__(self, orders: Orders, journal: Journal) -> None:
+        self._orders = orders
+        self._journal = journal
+        self._rng = random.Random(orders.seed)
+        self._consumer = Consumer(consumer_settings(orders))
+        self._delivery: Delivery = (
+            Transactions(orders, journal) if orders.transactional_id else Plain(orders, journal)
+        )
+        # Where the open transaction ends in each input partition.
+        self._positions: dict[int, int] = {}
+        self._records = 0
+        self._commit_at = 0.0
+        self._must_go_back = False
+
+    def run(self) -> None:
+        self._delivery.serve()
+        self._consumer.subscribe(
+            [self._orders.input_topic],
+            on_assign=self._assigned,
+            on_revoke=self._revoked,
+            on_lost=self._lost,
+        )
+        while not told_to_leave():
+            message = self._poll()
+            if self._must_go_back:
+                # It was read at a place that is not where the group is: read again later.
+                self._go_back()
+            elif message is not None:
+                self._transform(message)
+            if self._delivery.is_open and (
+                time.monotonic() >= self._commit_at or self._records >= RECORDS_MAX
+            ):
+                self._end()
+        self._commit()
+        self._consumer.close()
+        self._journal.write("left")
+
+    def _poll(self) -> Message | None:
+        """A record, if there is one. Of a consumer that was fenced there is none any more."""
+        message = self._consumer.poll(self._orders.poll_ms / 1000)
+        error = None if message is None else message.error()
+        if error is not None and error.fatal():
+            raise Fatal(f"reading: {error}")
+        return message if error is None else None
+
+    def _transform(self, message: Message) -> None:
+        if not self._delivery.is_open:
+            self._delivery.begin()
+            self._records = 0
+            self._commit_at = time.monotonic() + self._rng.uniform(0.0, TRANSACTION_S_MAX)
+        value, partition, offset = message.value() or b"", message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        read = read_mark(value)
+        if read is None:
+            raise Fatal(f"partition {partition} offset {offset} is not of the source: {value!r}")
+        made = Mark(OUTPUT, read.run, read.partition, read.number, self._orders.life, self._delivery.number)
+        to = output_partition(read.partition, read.number, self._orders.output_partitions)
+        try:
+            self._delivery.produce(
+                self._orders.output_topic, to, made.text(), of=read.partition, number=read.number
+            )
+        except MustAbort as refused:
+            self._journal.write("trouble", refused)
+            self._abort()
+            return
+        self._positions[partition] = offset + 1
+        self._records += 1
+
+    def _end(self) -> None:
+        if self._orders.transactional_id and self._rng.random() < PARTS_ABORTED:
+            self._delivery.abort_what_is_complete(self._offsets(), self._consumer)
+            self._positions.clear()
+            self._must_go_back = True
+        else:
+            self._commit()
+
+    def _commit(self) -> None:
+        if not self._delivery.is_open:
+            return
+        is_committed = self._delivery.commit(self._offsets(), self._consumer)
+        self._positions.clear()
+        self._must_go_back |= not is_committed
+
+    def _offsets(self) -> list[TopicPartition]:
+        """Of what the open transaction was made of."""
+        topic = self._orders.input_topic
+        return [TopicPartition(topic, where, at) for where, at in sorted(self._positions.items())]
+
+    def _abort(self) -> None:
+        if self._delivery.is_open:
+            self._delivery.abort()
+            self._positions.clear()
+            self._must_go_back = True
+
+    def _go_back(self) -> None:
+        """To where the group has committed, in every partition that is still here."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                held = self._consumer.assignment()
+                for place in self._consumer.committed(held, CALL_TIMEOUT_S) if held else []:
+                    if place.error is not None:
+                        raise KafkaException(place.error)
+                    at = place.offset if place.offset >= 0 else OFFSET_BEGINNING
+                    self._consumer.seek(TopicPartition(place.topic, place.partition, at))
+                break
+            except KafkaException as refused:
+                if time.monotonic() > deadline:
+                    raise Fatal(f"cannot go back: {refused}") from refused
+                time.sleep(TRY_AGAIN_AFTER_S)
+        self._must_go_back = False
+
+    # What the consumer calls, within poll() and close().
+
+    def _assigned(self, _: Consumer, places: list[TopicPartition]) -> None:
+        self._journal.write("assigned", *sorted(place.partition for place in places))
+
+    def _revoked(self, _: Consumer, places: list[TopicPartition]) -> None:
+        self._commit()
+        self._journal.write("revoked", *sorted(place.partition for place in places))
+
+    def _lost(self, _: Consumer, places: list[TopicPartition]) -> None:
+        self._abort()
+        self._journal.write("lost", *sorted(place.partition for place in places))
+
+
+def consumer_settings(orders: Orders) -> dict[str, object]:
+    chosen: dict[str, object] = {
+        "bootstrap.servers": orders.address,
+        "group.id": orders.group,
+        "group.protocol": orders.protocol,
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "fetch.wait.max.ms": orders.poll_ms,
+        "reconnect.backoff.max.ms": RECONNECT_MS_MAX,
+    }
+    if orders.protocol == "classic":
+        # The broker says them in the new protocol.
+        chosen["session.timeout.ms"] = orders.session_ms
+        chosen["heartbeat.interval.ms"] = orders.heartbeat_ms
+        if orders.assignor:
+            chosen["partition.assignment.strategy"] = orders.assignor
+    if orders.instance is not None:
+        chosen["group.instance.id"] = orders.instance
+    return chosen
+
+
+def main() -> None:
+    orders, journal = own_orders()
+    try:
+        Worker(orders, journal).run()
+    except Fatal as fatal:
+        journal.write("fatal", fatal)
+        sys.exit(FATAL)
+
+
+if __name__ == "__main__":
+    main()
