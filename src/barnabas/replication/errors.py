@@ -23,6 +23,10 @@ class NoTransactionalId(PartitionError):
     """What belongs to a transaction came from a producer that does not say which."""
 
 
+class NotForClients(PartitionError):
+    """What only a broker may write to came from a client."""
+
+
 class NotLeader(PartitionError):
     """Another broker leads it, or none does."""
 

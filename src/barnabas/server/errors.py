@@ -16,6 +16,7 @@ from barnabas.replication.errors import (
     FencedLeaderEpoch,
     InconsistentTopicId,
     NotEnoughReplicas,
+    NotForClients,
     NotLeader,
     NoTransactionalId,
     UnknownLeaderEpoch,
@@ -62,6 +63,7 @@ _CODES: Final[dict[type[BaseException], ErrorCode]] = {
     FencedLeaderEpoch: ErrorCode.FENCED_LEADER_EPOCH,
     UnknownLeaderEpoch: ErrorCode.UNKNOWN_LEADER_EPOCH,
     InconsistentTopicId: ErrorCode.INCONSISTENT_TOPIC_ID,
+    NotForClients: ErrorCode.INVALID_TOPIC_EXCEPTION,
     NoTransactionalId: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
     # Logs

@@ -23,6 +23,11 @@ from barnabas.storage.manager import LogManager
 
 Told: TypeAlias = Callable[[ErrorCode], None]
 
+NO_ID: Final = -1
+NO_EPOCH: Final = -1
+# What a broker has for the version of a marker that it was not told: it is for replicas, not for leaders.
+NO_VERSION: Final = -1
+
 # What the coordinator of groups says is not what a coordinator of transactions waits for.
 _NOT_READY: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -42,18 +47,19 @@ class MarkerAppends:
 
     def append(self, tp: TopicPartition, marker: EndMarker, then: Told) -> None:
         """Append it, and tell `then` how it went: at once, or when it is committed."""
-        if marker.producer_id < 0 or marker.producer_epoch < 0:
-            # Nobody has these. Kafka has no better code for it.
-            then(ErrorCode.UNKNOWN_SERVER_ERROR)
-        elif tp.topic == OFFSETS_TOPIC:
-            self._append_to_groups(tp.partition, marker, then)
-        else:
+        if tp.topic != OFFSETS_TOPIC or tp not in self._replicas.partitions:
             then(self._append(tp, marker))
+        elif _is_nobodys(marker):
+            then(ErrorCode.UNKNOWN_SERVER_ERROR)
+        else:
+            self._append_to_groups(tp.partition, marker, then)
 
     def _append(self, tp: TopicPartition, marker: EndMarker) -> ErrorCode:
         now_ms = self._clock.now_ms()
         try:
             partition = self._replicas.get(tp)
+            if _is_nobodys(marker):
+                return ErrorCode.UNKNOWN_SERVER_ERROR
             partition.need_leader()
             partition.need_in_sync()
             try:
@@ -83,6 +89,15 @@ class MarkerAppends:
             then(_told(reply.answer))
         else:
             reply.then_call(lambda answer: then(_told(answer)))
+
+
+def _is_nobodys(marker: EndMarker) -> bool:
+    """Nobody has such an id, or speaks such a version. Kafka has no better code for it."""
+    return (
+        marker.producer_id < 0
+        or marker.producer_epoch == NO_EPOCH
+        or marker.transaction_version == NO_VERSION
+    )
 
 
 def _told(answer: object) -> ErrorCode:

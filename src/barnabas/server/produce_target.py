@@ -16,6 +16,7 @@ from barnabas.records.header import (
 )
 from barnabas.replication.errors import NoTransactionalId, UnknownTopicId
 from barnabas.replication.partition import Partition
+from barnabas.server.errors import code_of
 from barnabas.server.produced import checked, only_batch
 from barnabas.server.recompress import needs_recompression, recompressed
 from barnabas.server.services import Services
@@ -31,10 +32,10 @@ _SEQUENCE: Final = Struct(">i")
 
 
 class NotVerified(BarnabasError):
-    """The coordinator does not let this batch into the transaction."""
+    """Neither the coordinator nor the log lets this batch into the transaction: it was not even tried."""
 
-    def __init__(self, code: ErrorCode, said: ErrorCode) -> None:
-        super().__init__(f"the transaction could not be verified: {said.name}")
+    def __init__(self, code: ErrorCode, why: str) -> None:
+        super().__init__(f"the transaction could not be verified: {why}")
         self.code = code
 
 
@@ -95,7 +96,8 @@ class ProduceTarget:
                 epoch_bump=speech.adds,
             )
         except BarnabasError as error:
-            self.wrong = error
+            code = code_of(error)
+            self.wrong = error if code is None else NotVerified(code, str(error))
         return self.verification is not None
 
     def check_leader(self) -> None:

@@ -86,7 +86,16 @@ def describe_all_of_a_broker(talk: Talk) -> None:
 
 def _is_of_this_node(name: str) -> bool:
     """Whether the value depends on how this very node was started."""
-    starts = ("controller.", "offsets.topic.", "listener", "advertised.", "log.dir", "node.id", "broker.id")
+    starts = (
+        "controller.",
+        "offsets.topic.",
+        "transaction.state.log.",
+        "listener",
+        "advertised.",
+        "log.dir",
+        "node.id",
+        "broker.id",
+    )
     return name.startswith(starts) or name in (
         "process.roles",
         "metadata.log.dir",

@@ -27,6 +27,17 @@ from differential.broker.restarts import RESTARTS
 from differential.broker.static_members import STATIC
 from differential.broker.talk import Family
 from differential.broker.topics import TOPICS
+from differential.broker.txn_batches import TXN_BATCHES
+from differential.broker.txn_early import TXN_EARLY
+from differential.broker.txn_ends import TXN_ENDS
+from differential.broker.txn_levels import TXN_LEVELS, TXN_UNVERIFIED
+from differential.broker.txn_markers import TXN_MARKERS
+from differential.broker.txn_offsets import TXN_OFFSETS
+from differential.broker.txn_partitions import TXN_PARTITIONS
+from differential.broker.txn_producers import TXN_PRODUCERS
+from differential.broker.txn_reading import TXN_READING
+from differential.broker.txn_restarts import TXN_RESTARTS
+from differential.broker.txn_timeouts import TXN_TIMEOUTS
 
 FAMILIES = (
     CLUSTER,
@@ -54,6 +65,18 @@ FAMILIES = (
     CLASSIC_ONLY,
     TIMEOUTS,
     GROUP_RESTARTS,
+    TXN_EARLY,
+    TXN_PRODUCERS,
+    TXN_PARTITIONS,
+    TXN_ENDS,
+    TXN_BATCHES,
+    TXN_OFFSETS,
+    TXN_MARKERS,
+    TXN_READING,
+    TXN_TIMEOUTS,
+    TXN_RESTARTS,
+    TXN_LEVELS,
+    TXN_UNVERIFIED,
 )
 
 

@@ -19,7 +19,7 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 KEY_FIELDS = (
     "name", "topic", "topicName", "topicId", "feature", "resourceType", "resourceName", "apiKey", "nodeId",
     "brokerId", "replicaId", "partitionIndex", "partition", "partitionId", "index", "producerId",
-    "groupId", "key", "memberId", "groupInstanceId",
+    "groupId", "key", "memberId", "groupInstanceId", "transactionalId",
 )  # fmt: skip
 
 # Lists whose order is part of the answer.
@@ -34,7 +34,7 @@ _MEMBERS = frozenset({"memberId", "leader"})
 _LONG_NUMBER = re.compile(r"-?\b\d{13,19}\b")
 _TIMES = frozenset(
     {"timestamp", "logAppendTimeMs", "lastTimestamp", "baseTimestamp", "maxTimestamp", "lastFetchTimestamp"}
-    | {"lastCaughtUpTimestamp"}
+    | {"lastCaughtUpTimestamp", "transactionStartTimeMs"}
 )
 _IDS = {"clusterId": "cluster", "replicaDirectoryId": "directory"}
 _WORDS = {

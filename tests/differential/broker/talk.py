@@ -38,6 +38,7 @@ POLL_S = 0.01
 ANSWER_TIMEOUT_S = 10.0
 CLOSED = "<connection closed>"
 SILENT = "<no answer>"
+GIVES_PRODUCER_IDS = (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN)
 
 # The step, with its version where it is asked in several, and the answer.
 Answers = dict[str, Any]
@@ -107,7 +108,7 @@ class Talk:
         key = key_of(body)
         used = api(key).versions.last if version is None else version
         answer = self.quietly(body, used)
-        if key is ApiKey.INIT_PRODUCER_ID and answer is not None and answer.error_code == 0:
+        if key in GIVES_PRODUCER_IDS and answer and answer.error_code == 0 and answer.producer_id >= 0:
             self._normaliser.token("producer", answer.producer_id)
         self.keep(step, self._silence if answer is None else plain(answer, used))
         return answer

@@ -100,8 +100,8 @@ def _add(
         return
     settings = ground.settings
     if client_version >= EPOCH_EACH_FROM and record_version(settings.transaction_version) < FLEXIBLE:
-        # Kafka fails here as well.
-        raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "records of this level tell of no versions of clients")
+        # Kafka fails here as well, and its id is of no use until the coordinator is loaded again.
+        raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "records of this level tell of no versions of clients")
     after = with_partitions(txn, partitions, client_version, now.ms)
     if size_bound(transactional_id, after) > settings.record_bytes_max:
         raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "more partitions than a record of the log can tell of")

@@ -113,8 +113,8 @@ def _end_now(
     ground: TxnGround, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
 ) -> Outcome:
     if record_version(ground.settings.transaction_version) < FLEXIBLE:
-        # Kafka fails here as well.
-        raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "records of this level tell of no versions of clients")
+        # Kafka fails here as well, and its id is of no use until the coordinator is loaded again.
+        raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "records of this level tell of no versions of clients")
     if is_exhausted(txn.owner[1]) and new_id is None:
         raise NeedsProducerId
     after = prepared(txn, commit=request.committed, new_id=new_id, now_ms=now.ms)

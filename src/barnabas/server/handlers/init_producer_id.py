@@ -36,6 +36,10 @@ def handle(ctx: Context, request: Request) -> Answer:
         return _next_id(ctx.broker.producer_ids)
     if not body.transactional_id:
         return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
+    timeout_ms_max = ctx.broker.settings.now.transaction_max_timeout_ms
+    if not body.enable2_pc and not 0 < body.transaction_timeout_ms <= timeout_ms_max:
+        # Said before it is known whose id it is: a coordinator elsewhere would say no other.
+        return refuse(body, request.version, ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def act(shard: TxnShard, new_id: int | None, to: ReplyTo, now: Now) -> Outcome:
         return shard.init(body, request.version, new_id, to, now)

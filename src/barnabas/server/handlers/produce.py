@@ -28,11 +28,12 @@ from barnabas.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from barnabas.records.decode import decode_batch
-from barnabas.replication.errors import NotLeader
+from barnabas.replication.errors import NotForClients, NotLeader
 from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context
 from barnabas.server.endpoints import endpoints_of
 from barnabas.server.errors import code_of
 from barnabas.server.produce_target import ALL_IN_SYNC, NotVerified, ProduceTarget
+from barnabas.server.topic_rows import INTERNAL_TOPICS
 from barnabas.server.verification import Codes, Speech, for_produce, verify
 from barnabas.storage.append_errors import InvalidTimestamp, MissingKey
 from barnabas.storage.files import Buffer
@@ -55,7 +56,10 @@ _WITHOUT_START: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
 )
+# Who may write to internal topics: Kafka goes by the name that its tools give to themselves.
+_ADMINISTRATOR: Final = "__admin_client"
 _HINTS_FROM: Final = 10
 
 
@@ -63,11 +67,12 @@ def handle(ctx: Context, request: Request) -> Answer:
     body: ProduceRequest = request.body
     if body.acks not in _ACKS:
         return refuse(body, request.version, ErrorCode.INVALID_REQUIRED_ACKS)
-    produce = _Produce(ctx, body, request.version)
+    produce = _Produce(ctx, body, request)
     verified: Codes | Awaitable[Codes] | None = None
     if produce.transactional:
         if len({target.producer for target in produce.transactional}) > 1:
-            return refuse(body, request.version, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            why = "the batches are of several producers, and a transaction has one"
+            return refuse(body, request.version, ErrorCode.INVALID_PRODUCER_ID_MAPPING, why)
         verified = produce.verify()
     if isinstance(verified, dict):
         produce.take_verified(verified)
@@ -84,6 +89,7 @@ class _Produce:
         "_body",
         "_broker",
         "_client",
+        "_is_administrator",
         "_listener",
         "_moved",
         "_must_verify",
@@ -94,10 +100,12 @@ class _Produce:
         "transactional",
     )
 
-    def __init__(self, ctx: Context, body: ProduceRequest, version: int) -> None:
+    def __init__(self, ctx: Context, body: ProduceRequest, request: Request) -> None:
+        version = request.version
         self._broker: Final = ctx.broker
         self._listener: Final = ctx.listener
         self._client: Final = ctx.client_address
+        self._is_administrator: Final = request.client_id == _ADMINISTRATOR
         self._body: Final = body
         self._version: Final = version
         self._now_ms: Final = ctx.broker.clock.now_ms()
@@ -134,7 +142,7 @@ class _Produce:
         for target in self.transactional:
             code = codes.get(target.tp, ErrorCode.NONE)
             if code is not ErrorCode.NONE and target.wrong is None:
-                target.wrong = NotVerified(for_produce(code, self._speech), code)
+                target.wrong = NotVerified(for_produce(code, self._speech), code.name)
 
     # Batches
 
@@ -176,6 +184,8 @@ class _Produce:
         if wrong is None:
             assert partition is not None
             try:
+                if partition.tp.topic in INTERNAL_TOPICS and not self._is_administrator:
+                    raise NotForClients(f"{partition.tp.topic} is written to by brokers alone")
                 appended = partition.append(
                     target.batch,
                     self._broker.checksums,
@@ -212,7 +222,8 @@ class _Produce:
         answer = PartitionProduceResponse(
             index=target.index, error_code=code, base_offset=-1, error_message=str(wrong)
         )
-        if target.partition is not None and target.is_batch and code not in _WITHOUT_START:
+        was_tried = target.is_batch and not isinstance(wrong, NotVerified) and code not in _WITHOUT_START
+        if target.partition is not None and was_tried:
             answer.log_start_offset = target.partition.log.start_offset
         if isinstance(wrong, MissingKey | InvalidTimestamp):
             answer.record_errors = _record_errors(target.batch, wrong)
@@ -237,7 +248,7 @@ def _record_errors(batch: Buffer, wrong: MissingKey | InvalidTimestamp) -> list[
     ]
 
 
-def refuse(body: ProduceRequest, version: int, code: ErrorCode) -> object:
+def refuse(body: ProduceRequest, version: int, code: ErrorCode, why: str | None = None) -> object:
     if body.acks == NOBODY:
         return CLOSE
     return ProduceResponse(
@@ -246,7 +257,9 @@ def refuse(body: ProduceRequest, version: int, code: ErrorCode) -> object:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1)
+                    PartitionProduceResponse(
+                        index=data.index, error_code=code, base_offset=-1, error_message=why
+                    )
                     for data in topic.partition_data
                 ],
             )

@@ -5,6 +5,8 @@ v2 transaction_version.
 """
 
 import asyncio
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker
@@ -19,17 +21,36 @@ from barnabas.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from barnabas.replication.replicas import Replicas
 from barnabas.server.api import Answer, Api, Context
-from barnabas.server.marker_writing import MarkerAppends
+from barnabas.server.marker_writing import NO_EPOCH, NO_ID, MarkerAppends
+
+# How each partition took its marker, by producer. Who has several markers in a request has one answer.
+_Results: TypeAlias = dict[int, dict[TopicPartition, ErrorCode]]
 
 
 async def handle(ctx: Context, request: Request) -> Answer:
     body: WriteTxnMarkersRequest = request.body
+    if any(_is_of_nobody(marker, ctx.broker.replicas) for marker in body.markers):
+        return refuse(body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)
     appends = ctx.broker.transactions.appends
-    return WriteTxnMarkersResponse(markers=[await _written(appends, marker) for marker in body.markers])
+    results: _Results = {}
+    for marker in body.markers:
+        codes = await _written(appends, marker)
+        # As in Kafka, who has nothing to be marked is not in the answer.
+        if codes:
+            results.setdefault(marker.producer_id, {}).update(codes)
+    return WriteTxnMarkersResponse(markers=[_result(*row) for row in results.items()])
 
 
-async def _written(appends: MarkerAppends, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
+def _is_of_nobody(marker: WritableTxnMarker, replicas: Replicas) -> bool:
+    """Kafka can make no batch of such a marker, and then nobody's markers count."""
+    if marker.producer_id != NO_ID and marker.producer_epoch != NO_EPOCH:
+        return False
+    return any(tp in replicas.partitions for tp in _partitions(marker))
+
+
+async def _written(appends: MarkerAppends, asked: WritableTxnMarker) -> dict[TopicPartition, ErrorCode]:
     marker = EndMarker(
         asked.producer_id,
         asked.producer_epoch,
@@ -38,47 +59,35 @@ async def _written(appends: MarkerAppends, asked: WritableTxnMarker) -> Writable
         asked.transaction_version,
     )
     loop = asyncio.get_running_loop()
-    codes: dict[TopicPartition, asyncio.Future[ErrorCode]] = {}
-    for topic in asked.topics:
+    told: dict[TopicPartition, asyncio.Future[ErrorCode]] = {}
+    for tp in _partitions(asked):
+        if tp not in told:
+            told[tp] = loop.create_future()
+            appends.append(tp, marker, told[tp].set_result)
+    return {tp: await code for tp, code in told.items()}
+
+
+def _partitions(marker: WritableTxnMarker) -> Iterator[TopicPartition]:
+    for topic in marker.topics:
         for index in topic.partition_indexes:
-            codes[TopicPartition(topic.name, index)] = told = loop.create_future()
-            appends.append(TopicPartition(topic.name, index), marker, told.set_result)
-    return WritableTxnMarkerResult(
-        producer_id=asked.producer_id,
-        topics=[
-            WritableTxnMarkerTopicResult(
-                name=topic.name,
-                partitions=[
-                    WritableTxnMarkerPartitionResult(
-                        partition_index=index, error_code=await codes[TopicPartition(topic.name, index)]
-                    )
-                    for index in topic.partition_indexes
-                ],
-            )
-            for topic in asked.topics
-        ],
-    )
+            yield TopicPartition(topic.name, index)
+
+
+def _result(producer_id: int, codes: Mapping[TopicPartition, ErrorCode]) -> WritableTxnMarkerResult:
+    topics: dict[str, WritableTxnMarkerTopicResult] = {}
+    for tp, code in codes.items():
+        topic = topics.setdefault(tp.topic, WritableTxnMarkerTopicResult(name=tp.topic, partitions=[]))
+        topic.partitions.append(
+            WritableTxnMarkerPartitionResult(partition_index=tp.partition, error_code=code)
+        )
+    return WritableTxnMarkerResult(producer_id=producer_id, topics=list(topics.values()))
 
 
 def refuse(body: WriteTxnMarkersRequest, version: int, code: ErrorCode) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
-                            for index in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in body.markers
-        ]
-    )
+    results: _Results = {}
+    for marker in body.markers:
+        results.setdefault(marker.producer_id, {}).update(dict.fromkeys(_partitions(marker), code))
+    return WriteTxnMarkersResponse(markers=[_result(*row) for row in results.items()])
 
 
 API = Api(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3), handle=handle, refuse=refuse)

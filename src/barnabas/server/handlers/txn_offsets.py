@@ -15,7 +15,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import InTransaction, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC, GroupHost
+from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.coordinators.runtime.partition_of import partition_of
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.api_keys import ApiKey
@@ -50,8 +50,9 @@ def handle(ctx: Context, request: Request) -> Answer:
     if not body.group_id:
         return commit.refused(ErrorCode.INVALID_GROUP_ID)
     try:
-        host = ctx.broker.groups.host_of(body.group_id)
-        commit.start_verification(host)
+        commit.check_topic()
+        ctx.broker.groups.host_of(body.group_id)
+        commit.start_verification()
     except Refused as error:
         return commit.refused(error.code)
     except BarnabasError as error:
@@ -84,9 +85,18 @@ class _Commit:
         count = 1 if topic is None else len(topic.partitions)
         self._tp = TopicPartition(OFFSETS_TOPIC, partition_of(body.group_id, count))
 
-    def start_verification(self, host: GroupHost) -> None:
+    @property
+    def _is_verified(self) -> bool:
+        return self._must_verify or self._speech.adds
+
+    def check_topic(self) -> None:
+        """Kafka looks for the log before it looks for the coordinator that writes it."""
+        if self._is_verified and OFFSETS_TOPIC not in self._ctx.broker.image.topics:
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {OFFSETS_TOPIC} yet")
+
+    def start_verification(self) -> None:
         """Whether the log knows the transaction as open; if not, what it wants to see."""
-        if self._must_verify or self._speech.adds:
+        if self._is_verified:
             partition = self._ctx.broker.replicas.get(self._tp)
             self._proof = partition.log.producers.start_verification(
                 self._body.producer_id,

@@ -1,7 +1,8 @@
 """AddPartitionsToTxn (key 24), versions 0-5; AddOffsetsToTxn (25), versions 0-4.
 
 Does: partitions become part of a transaction, or it is said whether they are. If one of them does not exist,
-none is added. Up to version 3 for clients; from 4 on for brokers, with several transactions at once.
+or is of an internal topic and a client asks, none is added. Up to version 3 for clients; from 4 on for
+brokers, with several transactions at once.
 AddPartitionsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 several at once, verify_only; v5 for transactions that
 have an epoch each.
 AddOffsetsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE.
@@ -30,6 +31,8 @@ from barnabas.protocol.messages.transactions import (
 )
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.later import Later
+from barnabas.server.services import Services
+from barnabas.server.topic_rows import INTERNAL_TOPICS
 from barnabas.server.txn_calls import ask_coordinator, when_given
 
 _SEVERAL_FROM: Final = 4
@@ -64,14 +67,9 @@ def _transactions(body: AddPartitionsToTxnRequest, version: int) -> list[AddPart
 
 
 def _added(ctx: Context, version: int, txn: AddPartitionsToTxnTransaction) -> Answer:
-    missing = _missing(ctx.broker.image, txn.topics)
-    if missing:
-        return _result_of(
-            txn,
-            lambda tp: (
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if tp in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
-            ),
-        )
+    wrong = _wrong(ctx.broker.image, txn.topics, is_client=version < _SEVERAL_FROM)
+    if wrong:
+        return _result_of(txn, lambda tp: wrong.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED))
     refused = partial(_refused_result, txn)
     if not txn.transactional_id:
         return refused(ErrorCode.INVALID_REQUEST)
@@ -83,12 +81,19 @@ def _added(ctx: Context, version: int, txn: AddPartitionsToTxnTransaction) -> An
     )
 
 
-def _missing(image: MetadataImage, topics: list[AddPartitionsToTxnTopic]) -> set[TopicPartition]:
-    found = set()
+def _wrong(
+    image: MetadataImage, topics: list[AddPartitionsToTxnTopic], *, is_client: bool
+) -> dict[TopicPartition, ErrorCode]:
+    """Partitions that do not exist, and those of internal topics: only brokers write to them."""
+    found = {}
     for topic in topics:
         known = image.topics.get(topic.name)
         count = 0 if known is None else len(known.partitions)
-        found |= {TopicPartition(topic.name, one) for one in topic.partitions if not 0 <= one < count}
+        for index in topic.partitions:
+            if is_client and topic.name in INTERNAL_TOPICS:
+                found[TopicPartition(topic.name, index)] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not 0 <= index < count:
+                found[TopicPartition(topic.name, index)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return found
 
 
@@ -122,8 +127,19 @@ def _response(results: list[object], version: int) -> AddPartitionsToTxnResponse
         assert isinstance(result, AddPartitionsToTxnResult), f"an answer of the coordinator: {result!r}"
         given.append(result)
     if version >= _SEVERAL_FROM:
+        if any(_is_beyond(result) for result in given):
+            return AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         return AddPartitionsToTxnResponse(results_by_transaction=given)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=given[0].topic_results)
+
+
+def _is_beyond(result: AddPartitionsToTxnResult) -> bool:
+    """Whether the cluster's transaction.version has no record for it. Kafka then says so of all of them."""
+    return any(
+        one.partition_error_code == ErrorCode.UNSUPPORTED_VERSION
+        for topic in result.topic_results
+        for one in topic.results_by_partition
+    )
 
 
 def refuse_partitions(
@@ -139,19 +155,21 @@ def refuse_partitions(
 
 def add_offsets(ctx: Context, request: Request) -> Answer:
     body: AddOffsetsToTxnRequest = request.body
-    topic = ctx.broker.image.topics.get(OFFSETS_TOPIC)
     if not body.transactional_id:
         return refuse_offsets(body, request.version, ErrorCode.INVALID_REQUEST)
-    if topic is None:
-        # Whoever commits offsets has asked for the coordinator of its group, which makes the topic.
-        return refuse_offsets(body, request.version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    partition = TopicPartition(OFFSETS_TOPIC, partition_of(body.group_id, len(topic.partitions)))
+    partition = TopicPartition(OFFSETS_TOPIC, partition_of(body.group_id, _offsets_partitions(ctx.broker)))
     return ask_coordinator(
         ctx,
         body.transactional_id,
         partial(refuse_offsets, body, request.version),
         lambda shard, to, now: shard.add_offsets(body, request.version, partition, to, now),
     )
+
+
+def _offsets_partitions(broker: Services) -> int:
+    """How many there are, or will be: the topic is made when somebody first asks for a group."""
+    topic = broker.image.topics.get(OFFSETS_TOPIC)
+    return broker.settings.now.offsets_topic_num_partitions if topic is None else len(topic.partitions)
 
 
 def refuse_offsets(body: AddOffsetsToTxnRequest, version: int, code: ErrorCode) -> AddOffsetsToTxnResponse:

@@ -144,7 +144,7 @@ def test_records_of_level_0_know_no_clients_of_version_2() -> None:
 
     answer = world.add(given_to(world.init()), ORDERS, version=5)
 
-    assert codes(answer) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert codes(answer) == [ErrorCode.UNSUPPORTED_VERSION]
     assert world.txn().state is TxnState.EMPTY
 
 

@@ -271,7 +271,7 @@ def test_records_of_level_0_know_no_epochs_of_transactions() -> None:
     world = TxnWorld(TxnSettings(transaction_version=0))
     producer = ongoing(world, version=3)
 
-    assert refused(world.end(producer)) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert refused(world.end(producer)) is ErrorCode.UNSUPPORTED_VERSION
     assert world.end(producer, version=4) == EndTxnResponse()
     world.mark_all()
     assert codes(world.add(producer, ORDERS, version=3)) == [ErrorCode.NONE]

@@ -15,7 +15,7 @@ from barnabas.server.handlers.init_producer_id import API
 from support.hosted import FixedController, Hosted, one_topic
 from support.managers import on_a_loop
 
-LOADING, NOT_COORDINATOR, INVALID_REQUEST = 14, 16, 42
+LOADING, NOT_COORDINATOR, INVALID_REQUEST, INVALID_TIMEOUT = 14, 16, 42, 50
 
 
 def block(start: int = 1000, size: int = 3, error: int = 0) -> FixedController:
@@ -84,9 +84,19 @@ async def test_the_timeout_is_not_looked_at_without_a_transaction() -> None:
 async def test_a_transactional_id_is_sent_to_its_coordinator_and_an_empty_one_nowhere() -> None:
     broker = await one_topic(controller=block())
 
-    assert await ask(broker, transactional_id="mine") == refused(NOT_COORDINATOR)
+    assert await ask(broker, transactional_id="mine", transaction_timeout_ms=1) == refused(NOT_COORDINATOR)
     assert await ask(broker, transactional_id="") == refused(INVALID_REQUEST)
     assert await ask(broker, transactional_id="mine", producer_id=4) == refused(INVALID_REQUEST)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+@on_a_loop
+async def test_a_wrong_timeout_is_told_before_the_coordinator_is_looked_for(timeout_ms: int) -> None:
+    broker = await one_topic(controller=block())
+
+    answer = await ask(broker, transactional_id="mine", transaction_timeout_ms=timeout_ms)
+
+    assert answer == refused(INVALID_TIMEOUT)
 
 
 @on_a_loop
