@@ -131,12 +131,20 @@ def test_at_level_warning_nothing_but_ready_is_said(data: Path, err: Path) -> No
 
 
 def test_settings_that_have_no_effect_yet_are_told_of_once(data: Path, err: Path) -> None:
-    words = ["up", "--dir", str(data), "--port", "0", "--config", "transaction.state.log.num.partitions=7"]
+    words = [
+        "up",
+        "--dir",
+        str(data),
+        "--port",
+        "0",
+        "--config",
+        "share.coordinator.state.topic.num.partitions=7",
+    ]
     with started(err, *words) as up:
         up.ready()
         up.stop()
 
-    assert err.read_text().count("transaction.state.log.num.partitions=7") == 1
+    assert err.read_text().count("share.coordinator.state.topic.num.partitions=7") == 1
 
 
 def test_on_all_addresses_the_one_that_is_told_can_be_reached(data: Path, err: Path) -> None:
