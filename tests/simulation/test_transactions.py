@@ -20,7 +20,7 @@ from barnabas.server.transactions import TRANSACTION_TOPIC
 from barnabas.sim.world import World
 from support.brokers import running
 from support.group_wire import committed, find_coordinator
-from support.stories import Client, Story, client_of, partition_of, say_goodbye, told, until
+from support.stories import Client, Story, client_of, connect, partition_of, say_goodbye, told, until
 from support.txn_wire import READ_UNCOMMITTED, V1, V2, TxnProducer, Versions, fetch, seen
 
 SETTINGS = {
@@ -212,6 +212,41 @@ async def test_a_timeout_above_the_maximum_is_refused(world: World, broker: Brok
 
     assert await producer.init(900_001) is ErrorCode.INVALID_TRANSACTION_TIMEOUT
     assert await producer.init(0) is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+@told(SETTINGS)
+async def test_the_next_transaction_waits_for_the_markers_of_the_last_and_then_goes_on(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders")
+    await find_coordinator(client, "readers")
+    producer = await TxnProducer.of(broker, "t", V2)
+    await producer.begin_and_send("orders", b"one")
+    assert await producer.commit_offset("readers", "orders", 1) is ErrorCode.NONE
+    # Markers that wait: nobody writes them yet.
+    markers = broker.services.transactions._markers
+    write, kept = markers.write, []
+    markers.write = kept.append  # type: ignore[method-assign, assignment]
+    broker.services.transactions._desk._take = kept.append  # type: ignore[assignment]
+    await producer.commit()
+
+    sending = asyncio.ensure_future(producer.send("orders", b"two"))
+    other = TxnProducer(await connect(broker), "t", V2)
+    other.id, other.epoch = producer.id, producer.epoch
+    committing = asyncio.ensure_future(other.commit_offset("readers", "orders", 2))
+    await asyncio.sleep(0.03)
+    assert not sending.done()
+    assert not committing.done()
+    markers.write = write  # type: ignore[method-assign]
+    broker.services.transactions._desk._take = write
+    write(kept[0])
+
+    assert await sending is ErrorCode.NONE
+    assert await committing is ErrorCode.NONE
+    await producer.commit()
+    await until(lambda: partition_of(broker, "orders").log.last_stable_offset == 4)
+    assert await seen(client, "orders") == [b"one", b"two"]
+    assert await committed(client, "readers", "orders") == 2
 
 
 # Those who are gone

@@ -6,6 +6,7 @@ coordinator, says that somebody else has gone on with this transaction: then it 
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Collection
 from typing import Final
 
@@ -24,12 +25,18 @@ _LEFT_TO_OTHERS: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTIO
 
 
 class MarkerDesk(ReplyTo):
-    """Whom the shards ask for markers. What they are refused they ask again, after they have been loaded."""
+    """Whom the shards ask for markers. What they are refused they ask again, after they have been loaded.
 
-    __slots__ = ("_take",)
+    They are written when the turn of the loop ends, so that the answer to whoever ends a transaction goes out
+    first; or before that, by flush(), when somebody asks for a transaction: it would have to wait for them.
+    """
+
+    __slots__ = ("_take", "_turn_end", "_waiting")
 
     def __init__(self, take: Callable[[MarkersToWrite], None]) -> None:
         self._take = take
+        self._waiting: deque[MarkersToWrite] = deque()
+        self._turn_end: asyncio.Handle | None = None
 
     @property
     def is_given(self) -> bool:
@@ -37,8 +44,17 @@ class MarkerDesk(ReplyTo):
 
     def give(self, answer: object) -> None:
         assert isinstance(answer, MarkersToWrite), f"asked for markers: {answer!r}"
-        # After this call: the answer to whoever ends the transaction goes out first.
-        asyncio.get_running_loop().call_soon(self._take, answer)
+        self._waiting.append(answer)
+        if self._turn_end is None:
+            self._turn_end = asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._turn_end = None
+        self.flush()
+
+    def flush(self) -> None:
+        while self._waiting:
+            self._take(self._waiting.popleft())
 
     def refuse(self, code: ErrorCode) -> None:
         """The decision is not in the log, so there is nothing to be written."""

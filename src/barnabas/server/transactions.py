@@ -80,7 +80,14 @@ class Transactions:
     # Shards
 
     def host_of(self, transactional_id: str) -> TxnHost:
-        """The shard of a transactional id; Refused if it is not here, or not yet."""
+        """The shard of a transactional id; Refused if it is not here, or not yet.
+
+        For whoever asks something of it: no markers wait any more that can be written now.
+        """
+        self._desk.flush()
+        return self._find(transactional_id)
+
+    def _find(self, transactional_id: str) -> TxnHost:
         topic = self._image.topics.get(TRANSACTION_TOPIC)
         return self.shards.host_of(transactional_id, 0 if topic is None else len(topic.partitions))
 
@@ -116,7 +123,7 @@ class Transactions:
 
     def _host_if_here(self, transactional_id: str) -> TxnHost | None:
         try:
-            return self.host_of(transactional_id)
+            return self._find(transactional_id)
         except Refused:
             return None
 

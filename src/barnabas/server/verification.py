@@ -6,7 +6,7 @@ can be asked: brokers do not ask each other yet.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -63,15 +63,23 @@ class TxnProducer(NamedTuple):
 
 
 def verify(
-    broker: Services, producer: TxnProducer, partitions: Sequence[TopicPartition], speech: Speech
+    broker: Services,
+    producer: TxnProducer,
+    partitions: Sequence[TopicPartition],
+    speech: Speech,
+    start_again: Callable[[], None],
 ) -> Codes | Awaitable[Codes]:
-    """What the coordinator says of each partition."""
+    """What the coordinator says of each partition.
+
+    `start_again` has the logs begin their verification anew, before the coordinator is asked again: the
+    marker that was waited for has ended the one before.
+    """
     answer = _ask(broker, producer, partitions, speech)
     if isinstance(answer, Later):
-        return _go_on(broker, producer, partitions, speech, answer)
+        return _go_on(broker, producer, partitions, speech, answer, start_again)
     codes = _codes(answer, speech)
     if speech.adds and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
-        return _go_on(broker, producer, partitions, speech, answer)
+        return _go_on(broker, producer, partitions, speech, answer, start_again)
     return codes
 
 
@@ -81,6 +89,7 @@ async def _go_on(
     partitions: Sequence[TopicPartition],
     speech: Speech,
     answer: Answer,
+    start_again: Callable[[], None],
 ) -> Codes:
     """Wait for it; and while the markers of the last transaction are being written ask again, for a while."""
     settings = broker.settings.now
@@ -91,6 +100,7 @@ async def _go_on(
         if not is_early or broker.clock.monotonic_ms() >= until_ms:
             return codes
         await asyncio.sleep(settings.add_partitions_to_txn_retry_backoff_ms / 1000)
+        start_again()
         answer = _ask(broker, producer, partitions, speech)
 
 

@@ -135,7 +135,12 @@ class _Produce:
             return {}
         producer = wanted[0].producer
         assert producer is not None
-        return verify(self._broker, producer, [target.tp for target in wanted], speech)
+
+        def start_again() -> None:
+            for target in wanted:
+                target.start_verification(self._now_ms, speech)
+
+        return verify(self._broker, producer, [target.tp for target in wanted], speech, start_again)
 
     def take_verified(self, codes: Codes) -> None:
         assert self._speech is not None

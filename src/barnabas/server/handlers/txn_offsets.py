@@ -111,10 +111,15 @@ class _Commit:
             return {}
         body = self._body
         producer = TxnProducer(body.transactional_id, body.producer_id, body.producer_epoch)
-        return verify(self._ctx.broker, producer, [self._tp], self._speech)
+        return verify(self._ctx.broker, producer, [self._tp], self._speech, self.start_verification)
 
     async def write_later(self, codes: Any) -> object:
-        return await when_given(self.write(await codes))
+        try:
+            found = await codes
+        except BarnabasError as error:
+            # The log would not begin its verification again.
+            return self.refused(code_of(error) or ErrorCode.UNKNOWN_SERVER_ERROR)
+        return await when_given(self.write(found))
 
     def write(self, codes: Codes) -> Answer:
         code = codes.get(self._tp, ErrorCode.NONE)
