@@ -249,6 +249,27 @@ async def test_the_next_transaction_waits_for_the_markers_of_the_last_and_then_g
     assert await committed(client, "readers", "orders") == 2
 
 
+@told(SETTINGS)
+async def test_what_comes_right_behind_the_end_of_a_transaction_is_part_of_the_next(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders")
+    producer = await TxnProducer.of(broker, "t", V2)
+    for number in range(5):
+        await producer.begin_and_send("orders", b"%d" % number)
+        # Both are read at once: the second is at work before the markers of the first are written.
+        client.ask(producer.end_request(commit=True), V2.end)
+        client.ask(producer.produce_request("orders", b"next", epoch=producer.epoch + 1), V2.produce)
+        ended, sent = [(await client.answer())[1] for _ in range(2)]
+
+        assert ended.error_code == 0
+        assert sent.responses[0].partition_responses[0].error_code == 0
+        producer.epoch = ended.producer_epoch
+        await producer.abort()
+    await until(lambda: partition_of(broker, "orders").log.last_stable_offset == 20)
+    assert await seen(client, "orders") == [b"%d" % number for number in range(5)]
+
+
 # Those who are gone
 
 

@@ -117,6 +117,16 @@ class TxnProducer:
 
     async def sent(self, topic: str, *values: bytes, partition: int = 0, epoch: int | None = None) -> Any:
         sequence = self._sequences.get((topic, partition), 0)
+        request = self.produce_request(topic, *values, partition=partition, epoch=epoch, sequence=sequence)
+        answer = await self.client.asked(request, self.versions.produce)
+        result = answer.responses[0].partition_responses[0]
+        if result.error_code == 0:
+            self._sequences[topic, partition] = sequence + len(values)
+        return result
+
+    def produce_request(
+        self, topic: str, *values: bytes, partition: int = 0, epoch: int | None = None, sequence: int = 0
+    ) -> ProduceRequest:
         data = build_batch(
             [(TIME_MS, None, value, ()) for value in values],
             producer_id=self.id,
@@ -124,23 +134,21 @@ class TxnProducer:
             base_sequence=sequence,
             transactional=True,
         )
-        answer = await self.client.asked(
-            ProduceRequest(
-                transactional_id=self.transactional_id,
-                acks=-1,
-                timeout_ms=TIMEOUT_MS,
-                topic_data=[
-                    TopicProduceData(
-                        name=topic, partition_data=[PartitionProduceData(index=partition, records=data)]
-                    )
-                ],
-            ),
-            self.versions.produce,
+        sent = PartitionProduceData(index=partition, records=data)
+        return ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=-1,
+            timeout_ms=TIMEOUT_MS,
+            topic_data=[TopicProduceData(name=topic, partition_data=[sent])],
         )
-        result = answer.responses[0].partition_responses[0]
-        if result.error_code == 0:
-            self._sequences[topic, partition] = sequence + len(values)
-        return result
+
+    def end_request(self, commit: bool, epoch: int | None = None) -> EndTxnRequest:
+        return EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.id,
+            producer_epoch=self.epoch if epoch is None else epoch,
+            committed=commit,
+        )
 
     async def begin_and_send(self, topic: str, *values: bytes, partition: int = 0) -> None:
         """The first batch of a transaction for a partition, whichever the version."""
@@ -181,15 +189,7 @@ class TxnProducer:
         return ErrorCode(answer.topics[0].partitions[0].error_code)
 
     async def end(self, commit: bool, *, epoch: int | None = None) -> ErrorCode:
-        answer = await self.client.asked(
-            EndTxnRequest(
-                transactional_id=self.transactional_id,
-                producer_id=self.id,
-                producer_epoch=self.epoch if epoch is None else epoch,
-                committed=commit,
-            ),
-            self.versions.end,
-        )
+        answer = await self.client.asked(self.end_request(commit, epoch), self.versions.end)
         if answer.error_code == 0 and self.versions.adds:
             self._now(answer.producer_id, answer.producer_epoch)
         return ErrorCode(answer.error_code)

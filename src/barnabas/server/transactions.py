@@ -84,8 +84,12 @@ class Transactions:
 
         For whoever asks something of it: no markers wait any more that can be written now.
         """
-        self._desk.flush()
+        self.settle()
         return self._find(transactional_id)
+
+    def settle(self) -> None:
+        """Write what markers wait: before a log begins a verification, which a marker would end."""
+        self._desk.flush()
 
     def _find(self, transactional_id: str) -> TxnHost:
         topic = self._image.topics.get(TRANSACTION_TOPIC)

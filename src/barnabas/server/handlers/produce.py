@@ -130,6 +130,7 @@ class _Produce:
         self._must_verify = self._broker.settings.now.transaction_partition_verification_enable
         if not self._must_verify and not speech.adds:
             return {}
+        self._broker.transactions.settle()
         wanted = [target for target in self.transactional if target.start_verification(self._now_ms, speech)]
         if not wanted:
             return {}
@@ -137,6 +138,7 @@ class _Produce:
         assert producer is not None
 
         def start_again() -> None:
+            self._broker.transactions.settle()
             for target in wanted:
                 target.start_verification(self._now_ms, speech)
 

@@ -97,6 +97,7 @@ class _Commit:
     def start_verification(self) -> None:
         """Whether the log knows the transaction as open; if not, what it wants to see."""
         if self._is_verified:
+            self._ctx.broker.transactions.settle()
             partition = self._ctx.broker.replicas.get(self._tp)
             self._proof = partition.log.producers.start_verification(
                 self._body.producer_id,
