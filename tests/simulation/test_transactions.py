@@ -270,6 +270,30 @@ async def test_what_comes_right_behind_the_end_of_a_transaction_is_part_of_the_n
     assert await seen(client, "orders") == [b"%d" % number for number in range(5)]
 
 
+@told(SETTINGS)
+async def test_a_marker_that_fails_by_a_mistake_is_tried_again_and_troubles_nobody_else(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders", partitions=2)
+    producer = await TxnProducer.of(broker, "t", V2)
+    other = await TxnProducer.of(broker, "other", V2)
+    await producer.begin_and_send("orders", b"a")
+    await producer.begin_and_send("orders", b"b", partition=1)
+    partition = partition_of(broker, "orders")
+    replicas = broker.replicas.partitions
+    replicas[partition.tp] = None  # type: ignore[assignment]
+
+    await producer.commit()
+    await other.begin_and_send("orders", b"c", partition=1)
+    replicas[partition.tp] = partition
+    await other.commit()
+
+    await until(lambda: partition.log.last_stable_offset == 2)
+    await until(lambda: partition_of(broker, "orders", 1).log.last_stable_offset == 4)
+    assert await seen(client, "orders") == [b"a"]
+    assert await seen(client, "orders", partition=1) == [b"b", b"c"]
+
+
 # Those who are gone
 
 

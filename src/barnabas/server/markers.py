@@ -94,7 +94,14 @@ class Markers:
         # A transaction that has ended in no partition is complete all the same.
         attempt = _Attempt(partitions, lambda done: self._tried(ended, done, retry_s))
         for tp in sorted(partitions):
-            self._appends.append(tp, marker, attempt.told(tp))
+            told = attempt.told(tp)
+            try:
+                self._appends.append(tp, marker, told)
+            except Exception:
+                # A mistake of ours. Whoever waits for this transaction must not wait for ever, and whoever
+                # happens to ask for another one has nothing to do with it.
+                logger.exception("marker failed transactional_id=%s tp=%s", ended.transactional_id, tp)
+                told(ErrorCode.UNKNOWN_SERVER_ERROR)
         attempt.settle()
 
     def _tried(self, ended: MarkersToWrite, codes: dict[TopicPartition, ErrorCode], retry_s: float) -> None:

@@ -6,6 +6,7 @@ v2 transaction_version.
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from barnabas.base.ids import TopicPartition
@@ -63,8 +64,14 @@ async def _written(appends: MarkerAppends, asked: WritableTxnMarker) -> dict[Top
     for tp in _partitions(asked):
         if tp not in told:
             told[tp] = loop.create_future()
-            appends.append(tp, marker, told[tp].set_result)
+            appends.append(tp, marker, partial(_tell, told[tp]))
     return {tp: await code for tp, code in told.items()}
+
+
+def _tell(waiting: asyncio.Future[ErrorCode], code: ErrorCode) -> None:
+    # The broker may have stopped meanwhile, and with it whoever waits.
+    if not waiting.done():
+        waiting.set_result(code)
 
 
 def _partitions(marker: WritableTxnMarker) -> Iterator[TopicPartition]:
