@@ -281,7 +281,7 @@ async def test_a_marker_that_fails_by_a_mistake_is_tried_again_and_troubles_nobo
     await producer.begin_and_send("orders", b"b", partition=1)
     partition = partition_of(broker, "orders")
     replicas = broker.replicas.partitions
-    replicas[partition.tp] = None  # type: ignore[assignment]
+    replicas[partition.tp] = object()  # type: ignore[assignment]
 
     await producer.commit()
     await other.begin_and_send("orders", b"c", partition=1)
