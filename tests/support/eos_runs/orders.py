@@ -6,8 +6,10 @@ ends what it has begun, and exits with 0. One that met an error that nothing hel
 it is to be started again.
 """
 
+import faulthandler
 import json
 import select
+import signal
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -55,6 +57,8 @@ class Orders:
 
 def own_orders() -> tuple[Orders, Journal]:
     """Those of this process, whatever it needs to load being loaded. Back when it is to begin."""
+    # Whoever waits for this process in vain can ask where it is: see processes.py.
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     orders = Orders(**json.loads(sys.argv[1]))
     journal = Journal(orders.journal_path)
     journal.write("ready")

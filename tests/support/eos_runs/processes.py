@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
 
 from support.eos_runs.journal import Life, parse
 from support.eos_runs.orders import FATAL, Orders
@@ -13,6 +14,8 @@ TESTS = Path(__file__).parents[2]
 END_TIMEOUT_S = 90
 COMPLAINTS_SHOWN = 3000
 LINE_BYTES_MAX = 200
+EVENTS_SHOWN = 40
+STACKS_WITHIN_S = 1.0
 
 
 class Process:
@@ -70,8 +73,18 @@ class Process:
         self._close()
 
     def await_end(self) -> None:
-        self._process.wait(END_TIMEOUT_S)
+        try:
+            self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired as silent:
+            raise AssertionError(self._where_it_is()) from silent
         self.check_end()
+
+    def _where_it_is(self) -> str:
+        """What it did last, by its journal, and what it waits for."""
+        self._process.send_signal(signal.SIGUSR1)
+        sleep(STACKS_WITHIN_S)
+        last = self._journal.read_text().splitlines()[-EVENTS_SHOWN:]
+        return "\n".join([f"{self.name} has not ended in {END_TIMEOUT_S} s", *last, self.complaints()])
 
     def check_end(self) -> None:
         """Of one that ended by itself: it was told to, or met what nothing helps against."""

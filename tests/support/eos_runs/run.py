@@ -217,8 +217,8 @@ class EosRun:
         return "\n".join(lines)
 
     def give_up(self) -> None:
-        """Whatever went wrong: nothing is left running."""
-        for process in self._living([*self._sources, *self._workers]):
+        """Whatever went wrong: nothing is left running, and no file open."""
+        for process in (*self._sources, *self._workers):
             process.kill()
         self._witness.abandon()
 

@@ -5,8 +5,8 @@ group that is only for this, the number that each partition gets next. So whoeve
 on exactly there, and the input has every number once, beside what was aborted.
 """
 
+import os
 import random
-import sys
 import time
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -96,7 +96,8 @@ def main() -> None:
         Source(orders, journal).run()
     except Fatal as fatal:
         journal.write("fatal", fatal)
-        sys.exit(FATAL)
+        # Without the destructors: that of a consumer which was not closed may wait for ever.
+        os._exit(FATAL)
 
 
 if __name__ == "__main__":

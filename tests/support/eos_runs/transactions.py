@@ -98,9 +98,9 @@ class Transactions:
 
     def abort_what_is_complete(self, offsets: Sequence[TopicPartition], reader: Consumer) -> None:
         """First its records and offsets get into the logs: there is something that must not be seen."""
-        self._producer.flush(CALL_TIMEOUT_S)
         self._journal_written()
         try:
+            self._insist(lambda: self._producer.flush(CALL_TIMEOUT_S))
             self._send_offsets(offsets, reader)
         except MustAbort as refused:
             self._journal.write("trouble", refused)

@@ -6,10 +6,11 @@ partitions are taken from it, it commits what it has made of them; when they are
 abort it goes back to where its group has committed.
 """
 
+import os
 import random
-import sys
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
@@ -24,6 +25,8 @@ RECORDS_MAX = 2000
 TRY_AGAIN_AFTER_S = 0.05
 # Of the transactions; on purpose. Without transactions that would be a mistake of the worker.
 PARTS_ABORTED = 0.05
+
+Found = TypeVar("Found")
 
 
 class Delivery(Protocol):
@@ -54,6 +57,8 @@ class Worker:
         self._records = 0
         self._commit_at = 0.0
         self._must_go_back = False
+        # Input partitions of which no record has been read since they came here.
+        self._just_assigned: set[int] = set()
 
     def run(self) -> None:
         self._delivery.serve()
@@ -68,7 +73,7 @@ class Worker:
             if self._must_go_back:
                 # It was read at a place that is not where the group is: read again later.
                 self._go_back()
-            elif message is not None:
+            elif message is not None and self._is_where_the_group_is(message):
                 self._transform(message)
             if self._delivery.is_open and (
                 time.monotonic() >= self._commit_at or self._records >= RECORDS_MAX
@@ -136,28 +141,58 @@ class Worker:
             self._positions.clear()
             self._must_go_back = True
 
+    def _is_where_the_group_is(self, message: Message) -> bool:
+        """Whether a partition that came here just now is read from where the group has committed.
+
+        librdkafka 2.16 begins at the first record of a partition whose offset is pending in a transaction, if
+        the group rebalances while it asks for the offset; with Kafka as with us.
+        """
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
+        if partition not in self._just_assigned:
+            return True
+        [committed] = self._patiently(lambda: self._committed([TopicPartition(topic, partition)]))
+        self._just_assigned.discard(partition)
+        if offset >= committed.offset:
+            return True
+        self._journal.write("trouble", f"partition {partition} was read at {offset}, not {committed.offset}")
+        self._patiently(lambda: self._consumer.seek(committed))
+        return False
+
     def _go_back(self) -> None:
         """To where the group has committed, in every partition that is still here."""
+        self._patiently(self._seek_to_committed)
+        self._must_go_back = False
+
+    def _seek_to_committed(self) -> None:
+        for place in self._committed(self._consumer.assignment()):
+            at = place.offset if place.offset >= 0 else OFFSET_BEGINNING
+            self._consumer.seek(TopicPartition(place.topic, place.partition, at))
+
+    def _committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
+        found = self._consumer.committed(places, CALL_TIMEOUT_S) if places else []
+        for place in found:
+            if place.error is not None:
+                raise KafkaException(place.error)
+        return found
+
+    def _patiently(self, call: Callable[[], Found]) -> Found:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                held = self._consumer.assignment()
-                for place in self._consumer.committed(held, CALL_TIMEOUT_S) if held else []:
-                    if place.error is not None:
-                        raise KafkaException(place.error)
-                    at = place.offset if place.offset >= 0 else OFFSET_BEGINNING
-                    self._consumer.seek(TopicPartition(place.topic, place.partition, at))
-                break
+                return call()
             except KafkaException as refused:
                 if time.monotonic() > deadline:
-                    raise Fatal(f"cannot go back: {refused}") from refused
+                    raise Fatal(f"cannot find the place: {refused}") from refused
                 time.sleep(TRY_AGAIN_AFTER_S)
-        self._must_go_back = False
 
     # What the consumer calls, within poll() and close().
 
     def _assigned(self, _: Consumer, places: list[TopicPartition]) -> None:
         self._journal.write("assigned", *sorted(place.partition for place in places))
+        self._just_assigned.update(place.partition for place in places)
 
     def _revoked(self, _: Consumer, places: list[TopicPartition]) -> None:
         self._commit()
@@ -196,7 +231,8 @@ def main() -> None:
         Worker(orders, journal).run()
     except Fatal as fatal:
         journal.write("fatal", fatal)
-        sys.exit(FATAL)
+        # Without the destructors: that of a consumer which was not closed may wait for ever.
+        os._exit(FATAL)
 
 
 if __name__ == "__main__":
