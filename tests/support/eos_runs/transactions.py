@@ -74,7 +74,7 @@ class Transactions:
         assert self.is_open
         self._written.setdefault(of, []).append(number)
         self._insist(lambda: self._producer.produce(topic, value, partition=partition))
-        self._producer.poll(0)
+        self._insist(lambda: self._producer.poll(0))
 
     def commit(self, offsets: Sequence[TopicPartition], reader: Consumer) -> bool:
         """With the offsets of what the records were made of. Whether it is committed: else it is aborted."""
