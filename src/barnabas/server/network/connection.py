@@ -94,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         sock = transport.get_extra_info("socket")
         if sock is not None and transport.get_extra_info("sslcontext") is None:
             self._pool.tune(sock)
-            self._outlet = SocketOutlet(self._loop, sock, self._drained, self._broken)
+            self._outlet = SocketOutlet(self._loop, self._pool.turn, sock, self._drained, self._broken)
         else:
             self._outlet = TransportOutlet(self._transport, self._drained)
         self._ctx = self._pool.context(self.host)
@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._begin(backlog.popleft())
                 budget -= 1
             self._flush()
-            # The socket may have taken so much that there is room for more.
+            # A transport may have taken so much that there is room for more.
             if not backlog or budget == 0 or self._is_full():
                 break
         self._serving = False
@@ -286,8 +286,9 @@ class Connection(asyncio.BufferedProtocol):
         self._outlet.send(gathered(out))
 
     def _drained(self) -> None:
-        self._serve()
-        self._close_if_done()
+        if self._backlog or self._paused or self._closing:
+            self._serve()
+            self._close_if_done()
 
     def _regulate(self) -> None:
         """Read on or not, and close when that is due."""

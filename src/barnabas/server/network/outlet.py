@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
+from barnabas.server.network.turn import Turn
 from barnabas.storage.files import FileRange
 from barnabas.storage.log import LogRead
 
@@ -44,12 +45,13 @@ class SocketOutlet:
     """A plain socket: written to directly, through a descriptor of our own beside the transport's.
 
     The transport must not be written to. `on_drained` is called when nothing waits any more, `on_broken` when
-    the socket refuses.
+    the socket refuses; neither within send().
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        turn: Turn,
         sock: socket.socket,
         on_drained: Callable[[], None],
         on_broken: Callable[[OSError], None],
@@ -58,6 +60,7 @@ class SocketOutlet:
         self.taken = 0
         self.sendfile_bytes = 0
         self._loop = loop
+        self._turn = turn
         # The loop has the transport's descriptor in its books for reading; a second one can be watched too.
         self._socket = socket.socket(sock.family, sock.type, sock.proto, fileno=os.dup(sock.fileno()))
         self._socket.setblocking(False)
@@ -66,33 +69,24 @@ class SocketOutlet:
         # How much of the first piece is sent.
         self._sent = 0
         self._watching = False
+        self._is_due = False
         self._on_drained = on_drained
         self._on_broken = on_broken
 
     def send(self, parts: Sequence[Part]) -> None:
-        if not self._queue and len(parts) == 1 and type(parts[0]) is bytes:
-            data = parts[0]
-            try:
-                sent = self._send(data)
-            except BlockingIOError:
-                sent = 0
-            except OSError as error:
-                self._on_broken(error)
-                return
-            self.taken += sent
-            if sent < len(data):
-                self._queue.append(data)
-                self._sent = sent
-                self.waiting = len(data) - sent
-                self._watch()
-            return
         for part in parts:
             if isinstance(part, LogRead):
                 self._queue.extend(part.ranges)
             else:
                 self._queue.append(part)
             self.waiting += len(part)
-        if not self._watching:
+        if not self._watching and not self._is_due:
+            self._is_due = True
+            self._turn.add(self)
+
+    def send_now(self) -> None:
+        self._is_due = False
+        if self._queue:
             self._pump()
 
     def _pump(self) -> None:
@@ -128,10 +122,11 @@ class SocketOutlet:
             return
         if queue:
             self._watch()
-        elif self._watching:
+            return
+        if self._watching:
             self._loop.remove_writer(self._socket.fileno())
             self._watching = False
-            self._on_drained()
+        self._on_drained()
 
     def _watch(self) -> None:
         if not self._watching:

@@ -11,6 +11,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.tasks import Tasks
 from barnabas.base.values import value
 from barnabas.server.api import Context
+from barnabas.server.network.turn import Turn
 from barnabas.server.request_stats import RequestStats
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class ConnectionPool:
         # What all connections read into, one after another: between get_buffer() and buffer_updated() of one
         # no other has a turn.
         self.scratch: Final = memoryview(bytearray(SCRATCH_BYTES))
+        self.turn: Final = Turn()
         self.bytes_in = 0
         self.bytes_out = 0
         self.accepted = 0

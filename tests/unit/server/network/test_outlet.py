@@ -9,6 +9,7 @@ from random import Random
 
 from barnabas.server.network.connection import gathered
 from barnabas.server.network.outlet import SEND_MAX, Part, SocketOutlet, TransportOutlet
+from barnabas.server.network.turn import Turn
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.log import LogRead
 
@@ -27,7 +28,9 @@ class Scene:
         self.theirs.setblocking(False)
         self.drained = 0
         self.broken: list[OSError] = []
-        self.outlet = SocketOutlet(asyncio.get_running_loop(), self.ours, self._drained, self.broken.append)
+        self.outlet = SocketOutlet(
+            asyncio.get_running_loop(), Turn(), self.ours, self._drained, self.broken.append
+        )
 
     def _drained(self) -> None:
         self.drained += 1
@@ -62,13 +65,16 @@ async def scene(directory: Path) -> AsyncIterator[Scene]:
         made.close()
 
 
-def test_a_small_answer_leaves_at_once(tmp_path: Path) -> None:
+def test_a_small_answer_leaves_when_the_turn_ends(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
-            here.outlet.send([b"hello"])
+            here.outlet.send([b"hello, "])
+            here.outlet.send([b"you"])
 
-            assert here.theirs.recv(100) == b"hello"
-            assert (here.outlet.waiting, here.outlet.taken) == (0, 5)
+            assert (here.outlet.waiting, here.outlet.taken) == (10, 0)
+            await asyncio.sleep(0)
+            assert here.theirs.recv(100) == b"hello, you"
+            assert (here.outlet.waiting, here.outlet.taken, here.drained) == (0, 10, 1)
 
     asyncio.run(story())
 
@@ -98,6 +104,7 @@ def test_what_the_socket_does_not_take_waits_and_goes_on(tmp_path: Path) -> None
         async with scene(tmp_path) as here:
             here.outlet.send([b"a" * 100, here.records((0, len(LARGE))), b"b" * 100])
             here.outlet.send([b"c" * 100])
+            await asyncio.sleep(0)
             held = here.outlet.waiting
             got = await here.read(len(LARGE) + 300)
 
@@ -114,6 +121,7 @@ def test_a_small_answer_waits_behind_one_that_does_not_fit(tmp_path: Path) -> No
         async with scene(tmp_path) as here:
             large = bytes(2_000_000)
             here.outlet.send([large])
+            await asyncio.sleep(0)
             here.outlet.send([b"last"])
 
             assert (await here.read(len(large) + 4))[-4:] == b"last"
@@ -128,8 +136,9 @@ def test_one_turn_of_the_loop_sends_no_more_than_its_share(tmp_path: Path) -> No
             copies = [(0, len(LARGE))] * 4
 
             here.outlet.send([here.records(*copies)])
+            await asyncio.sleep(0)
 
-            assert here.outlet.taken <= SEND_MAX
+            assert 0 < here.outlet.taken <= SEND_MAX
             assert await here.read(4 * len(LARGE)) == LARGE * 4
 
     asyncio.run(story())
@@ -141,6 +150,7 @@ def test_a_peer_that_is_gone_is_told_once(tmp_path: Path) -> None:
             here.theirs.close()
 
             here.outlet.send([b"hello"])
+            await asyncio.sleep(0)
 
             assert [type(error) for error in here.broken] == [BrokenPipeError]
 
@@ -154,6 +164,7 @@ def test_a_range_of_a_file_that_was_cut_breaks_the_connection(tmp_path: Path) ->
             here.file.truncate(10)
 
             here.outlet.send([b"head", records])
+            await asyncio.sleep(0)
 
             assert len(here.broken) == 1
             assert "before the range" in str(here.broken[0])
@@ -169,6 +180,18 @@ def test_a_removed_file_is_still_sent(tmp_path: Path) -> None:
             here.file.close()
 
             assert await here.read(len(LARGE)) == LARGE
+
+    asyncio.run(story())
+
+
+def test_who_closes_before_the_turn_ends_sends_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            here.outlet.send([b"hello"])
+            here.outlet.close()
+            await asyncio.sleep(0)
+
+            assert (here.outlet.waiting, here.outlet.taken, here.drained, here.broken) == (0, 0, 0, [])
 
     asyncio.run(story())
 
