@@ -124,7 +124,6 @@ class Decided:
             clock=self.clock,
             rng=Random(0),
             executor=executor,
-            checksums=InlineChecksums(),
             tasks=tasks,
             settings=settings,
             logs=logs,
@@ -151,7 +150,6 @@ class Decided:
             transactions=Transactions(
                 clock=self.clock,
                 executor=executor,
-                checksums=InlineChecksums(),
                 tasks=tasks,
                 settings=settings,
                 logs=logs,

@@ -99,7 +99,6 @@ class Hosted:
             clock=self.clock,
             rng=Random(0),
             executor=self.executor,
-            checksums=InlineChecksums(),
             tasks=tasks,
             settings=settings,
             logs=self.logs,
@@ -126,7 +125,6 @@ class Hosted:
             transactions=Transactions(
                 clock=self.clock,
                 executor=self.executor,
-                checksums=InlineChecksums(),
                 tasks=tasks,
                 settings=settings,
                 logs=self.logs,

@@ -131,7 +131,7 @@ class Partition:
         must_verify: bool = False,
         transaction_version: int = 0,
     ) -> Appended:
-        """Append what a coordinator says: offsets of a transaction, or the marker that ends it."""
+        """Append what a coordinator says: its records, or the marker that ends a transaction."""
         appended = self.log.append_as_leader(
             data,
             leader_epoch=self.leader_epoch,

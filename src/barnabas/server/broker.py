@@ -184,7 +184,6 @@ class Broker:
             clock=ports.clock,
             rng=ports.rng,
             executor=ports.executor,
-            checksums=ports.checksums,
             tasks=self._tasks,
             settings=self.settings,
             logs=self.logs,
@@ -213,7 +212,6 @@ class Broker:
             transactions=Transactions(
                 clock=ports.clock,
                 executor=ports.executor,
-                checksums=ports.checksums,
                 tasks=self._tasks,
                 settings=self.settings,
                 logs=self.logs,

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Final
 
-from barnabas.base.checksum import Checksums
 from barnabas.base.clock import Clock
 from barnabas.base.executor import Executor
 from barnabas.base.tasks import Tasks
@@ -36,7 +35,6 @@ class Groups:
         clock: Clock,
         rng: Random,
         executor: Executor,
-        checksums: Checksums,
         tasks: Tasks,
         settings: DynamicSettings,
         logs: LogManager,
@@ -46,7 +44,6 @@ class Groups:
         self._settings = settings
         self._logs = logs
         self._executor = executor
-        self._checksums = checksums
         self._image = image
         self.coordinator: Final = GroupCoordinator(
             clock=clock,
@@ -66,7 +63,6 @@ class Groups:
             partition,
             logs=self._logs,
             executor=self._executor,
-            checksums=self._checksums,
             codec=lambda: Codec(self._settings.now.offsets_topic_compression_codec),
         )
 

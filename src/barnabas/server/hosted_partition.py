@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from barnabas.base.checksum import Checksums
 from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction
@@ -36,14 +35,12 @@ class HostedPartition:
         *,
         logs: LogManager,
         executor: Executor,
-        checksums: Checksums,
         codec: Callable[[], Codec],
     ) -> None:
         self.partition: Final = partition
         self.leader_epoch: Final = partition.leader_epoch
         self._logs = logs
         self._executor = executor
-        self._checksums = checksums
         self._codec = codec
 
     @property
@@ -71,7 +68,7 @@ class HostedPartition:
         return self._codec()
 
     def append(self, batch: bytes, now_ms: int) -> int:
-        return self._written(lambda: self.partition.append(batch, self._checksums, now_ms))
+        return self._written(lambda: self.partition.append_of_coordinator(batch, now_ms))
 
     def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
         partition = self.partition

@@ -27,16 +27,16 @@ _LEFT_TO_OTHERS: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTIO
 class MarkerDesk(ReplyTo):
     """Whom the shards ask for markers. What they are refused they ask again, after they have been loaded.
 
-    They are written when the turn of the loop ends, so that the answer to whoever ends a transaction goes out
+    They are written in the next turn of the loop, so that the answer to whoever ends a transaction goes out
     first; or before that, by flush(), when somebody asks for a transaction: it would have to wait for them.
     """
 
-    __slots__ = ("_take", "_turn_end", "_waiting")
+    __slots__ = ("_next", "_take", "_waiting")
 
     def __init__(self, take: Callable[[MarkersToWrite], None]) -> None:
         self._take = take
         self._waiting: deque[MarkersToWrite] = deque()
-        self._turn_end: asyncio.Handle | None = None
+        self._next: asyncio.Handle | None = None
 
     @property
     def is_given(self) -> bool:
@@ -45,11 +45,15 @@ class MarkerDesk(ReplyTo):
     def give(self, answer: object) -> None:
         assert isinstance(answer, MarkersToWrite), f"asked for markers: {answer!r}"
         self._waiting.append(answer)
-        if self._turn_end is None:
-            self._turn_end = asyncio.get_running_loop().call_soon(self._end_turn)
+        if self._next is None:
+            self._next = asyncio.get_running_loop().call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
-        self._turn_end = None
+        # The answers of this turn leave when it ends: behind this call, and before the next turn.
+        self._next = asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._next = None
         self.flush()
 
     def flush(self) -> None:

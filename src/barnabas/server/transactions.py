@@ -2,7 +2,6 @@
 
 from typing import Final, TypeAlias
 
-from barnabas.base.checksum import Checksums
 from barnabas.base.clock import Clock
 from barnabas.base.executor import Executor
 from barnabas.base.ids import TopicPartition
@@ -43,7 +42,6 @@ class Transactions:
         *,
         clock: Clock,
         executor: Executor,
-        checksums: Checksums,
         tasks: Tasks,
         settings: DynamicSettings,
         logs: LogManager,
@@ -54,7 +52,6 @@ class Transactions:
         self._settings = settings
         self._logs = logs
         self._executor = executor
-        self._checksums = checksums
         self._image = image
         self.appends: Final = MarkerAppends(clock=clock, logs=logs, replicas=replicas, groups=groups)
         self._markers: Final = Markers(
@@ -108,7 +105,6 @@ class Transactions:
             partition,
             logs=self._logs,
             executor=self._executor,
-            checksums=self._checksums,
             codec=lambda: Codec.NONE,
         )
 

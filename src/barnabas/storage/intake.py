@@ -108,7 +108,18 @@ def _check_times(batch: Batch, data: Buffer, rules: Rules, now_ms: i64) -> None:
             raise InvalidTimestamp(timestamp=earliest, now_ms=now_ms, before_ms=before, after_ms=after)
 
 
-def take_written(data: Buffer, at: i64) -> Batch:
-    """Check one batch of our own (a coordinator, the quorum's leader) or of a leader that we follow."""
+def take_own(data: Buffer, at: i64) -> Batch:
+    """One batch that a coordinator or the quorum's leader has just built: whole, if it is one at all."""
+    left: i64 = len(data) - at
+    if left >= HEADER_SIZE:
+        batch = Batch(data, at)
+        if batch.magic == MAGIC and HEADER_SIZE <= batch.size <= left:
+            return batch
+    check_batch(data, at)
+    raise AssertionError("a batch that check_batch() takes was refused")
+
+
+def take_replicated(data: Buffer, at: i64) -> Batch:
+    """Check one batch of a leader that we follow."""
     check_batch(data, at)
     return Batch(data, at)

@@ -22,7 +22,7 @@ from barnabas.storage.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.errors import CorruptLog, LogClosed, OffsetOutOfRange, StorageError, UnexpectedOffset
 from barnabas.storage.files import Buffer, FileRange, FileSystem, NotCached
-from barnabas.storage.intake import Rules, take_produced, take_written
+from barnabas.storage.intake import Rules, take_own, take_produced, take_replicated
 from barnabas.storage.names import LOG, SNAPSHOT, file_name
 from barnabas.storage.producers.snapshot import write_snapshot
 from barnabas.storage.producers.table import Origin, Producers, Verification
@@ -217,7 +217,7 @@ class Log:
         batches = []
         at: i64 = 0
         while at < len(data):
-            batch = take_written(data, at)
+            batch = take_own(data, at)
             batches.append(batch)
             at += batch.size
         first = self.end_offset
@@ -287,7 +287,7 @@ class Log:
         self.check_open()
         at: i64 = 0
         while at < len(data):
-            batch = take_written(data, at)
+            batch = take_replicated(data, at)
             if batch.base_offset < self.end_offset:
                 raise UnexpectedOffset(expected=self.end_offset, found=batch.base_offset)
             part = memoryview(data)[at : at + batch.size]

@@ -18,7 +18,7 @@ from barnabas.records.header import (
 )
 from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
 from barnabas.storage.errors import StorageError
-from barnabas.storage.intake import Batch, Rules, take_produced, take_written
+from barnabas.storage.intake import Batch, Rules, take_own, take_produced, take_replicated
 from support.logs import NOW, batch, marker
 from support.logs import settings as log_settings
 
@@ -234,8 +234,8 @@ def test_other_topics_take_records_without_keys() -> None:
 def test_what_was_written_already_keeps_its_offsets() -> None:
     data = batch(b"a", base_offset=5) + batch(b"b", b"c", base_offset=700, leader_epoch=4)
 
-    first = take_written(data, 0)
-    second = take_written(data, first.size)
+    first = take_replicated(data, 0)
+    second = take_replicated(data, first.size)
 
     assert (first.base_offset, second.base_offset, second.leader_epoch) == (5, 700, 4)
     assert (second.at, second.at + second.size) == (first.size, len(data))
@@ -246,7 +246,23 @@ def test_what_was_written_already_is_checked_as_well() -> None:
     data[-2] ^= 1
 
     with pytest.raises(Malformed):
-        take_written(bytes(data), len(batch(b"a")))
+        take_replicated(bytes(data), len(batch(b"a")))
+
+
+def test_one_of_our_own_is_found_where_it_begins() -> None:
+    data = batch(b"a") + marker(5, abort=False)
+
+    first = take_own(data, 0)
+    second = take_own(data, first.size)
+
+    assert (first.count, first.is_control(), second.is_control()) == (1, False, True)
+    assert second.at + second.size == len(data)
+
+
+@pytest.mark.parametrize("cut", [1, 30, 70])
+def test_one_of_our_own_that_is_not_whole_is_refused(cut: int) -> None:
+    with pytest.raises(Malformed):
+        take_own(batch(b"a")[:-cut], 0)
 
 
 def test_a_marker_is_known_as_one() -> None:

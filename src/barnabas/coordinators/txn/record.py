@@ -1,5 +1,6 @@
 """The records of __transaction_state: the last one of an id is all that there is to know of it."""
 
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from struct import Struct, pack
@@ -32,6 +33,8 @@ _BY_TOPIC: Final = attrgetter("topic")
 # Of a record at most, besides the id and the partitions; of a partition, besides the name of its topic.
 _FRAME_BYTES: Final = 160
 _PARTITION_BYTES: Final = 16
+# Sets of partitions whose bytes are at hand: so many transactions end at about the same time, at most.
+_PACKED_MAX: Final = 256
 # Of a character in UTF-8.
 _CHARACTER_BYTES: Final = 4
 
@@ -109,7 +112,9 @@ def _packed(txn: Txn) -> bytes:
     return head + partitions + _TAIL.pack(txn.last_update_ms, txn.start_ms, tags) + tagged
 
 
+@lru_cache(maxsize=_PACKED_MAX)
 def _packed_partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    """Those of a transaction that ends are those that it had a moment before."""
     if not partitions:
         return _NONE
     parts = [b""]
