@@ -49,3 +49,5 @@ class Api(NamedTuple):
     refuse: Refuse
     # What ApiVersions says, where it says something else.
     advertised: range | None = None
+    # With those that Kafka calls unstable: spoken if unstable.api.versions.enable says so.
+    with_unstable: range | None = None

@@ -26,7 +26,7 @@ from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.formatting import new_id
 from barnabas.server.groups import Groups
 from barnabas.server.handlers.controller import APIS as CONTROLLER_APIS
-from barnabas.server.handlers.table import APIS
+from barnabas.server.handlers.table import spoken
 from barnabas.server.image_follower import ImageFollower
 from barnabas.server.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.lifecycle import Lifecycle
@@ -260,7 +260,8 @@ class Broker:
     async def _bind(self, settings: BrokerSettings) -> None:
         limits = _limits(settings)
         self.settings.subscribe(self._limit_connections)
-        clients, controllers = Dispatcher(APIS), Dispatcher(CONTROLLER_APIS)
+        clients = Dispatcher(spoken(unstable=settings.unstable_api_versions_enable))
+        controllers = Dispatcher(CONTROLLER_APIS)
         # The limits count for all listeners of clients together.
         of_clients, of_controllers = Admitted(), Admitted()
         doors = [

@@ -4,10 +4,10 @@ from barnabas.protocol.schema.fields import array, boolean, int8, int16, int32, 
 from barnabas.protocol.schema.struct import request, response, struct
 
 
-@request(22, versions="0-5", flexible="2+")
+@request(22, versions="0-6", flexible="2+")
 class InitProducerIdRequest:
-    """v2 flexible; v3 producer_id, producer_epoch; v6, which Kafka 4.3 defines and does not advertise:
-    enable2_pc, keep_prepared_txn
+    """v2 flexible; v3 producer_id, producer_epoch; v6, which is unfinished in Kafka 4.3: enable2_pc,
+    keep_prepared_txn
     """
 
     transactional_id: str | None = string(null="0+")
@@ -18,7 +18,7 @@ class InitProducerIdRequest:
     keep_prepared_txn: bool = boolean("6+")
 
 
-@response(22, versions="0-5", flexible="2+")
+@response(22, versions="0-6", flexible="2+")
 class InitProducerIdResponse:
     """v2 flexible; v6 ongoing_txn_producer_id, ongoing_txn_producer_epoch"""
 

@@ -53,16 +53,16 @@ def _is_presentable(body: ApiVersionsRequest) -> bool:
 
 
 def handle(ctx: Context, request: Request) -> Answer:
-    return answer(ctx, request, spoken())
+    return answer(ctx, request, _spoken(unstable=ctx.broker.settings.now.unstable_api_versions_enable))
 
 
 @cache
-def spoken() -> list[ApiVersion]:
+def _spoken(*, unstable: bool) -> list[ApiVersion]:
     """The table as clients see it."""
     # The table has this handler in it, so it can only be looked at once both are there.
-    from barnabas.server.handlers.table import APIS
+    from barnabas.server.handlers.table import spoken
 
-    return advertised(APIS)
+    return advertised(spoken(unstable=unstable))
 
 
 def advertised(apis: Iterable[Api]) -> list[ApiVersion]:

@@ -1,8 +1,9 @@
-"""InitProducerId (key 22), versions 0-5.
+"""InitProducerId (key 22), versions 0-5, and 6 if unstable versions are spoken.
 
 Does: a producer id that nobody else has, with epoch 0, for idempotent producers. With a transactional id its
 coordinator answers: the id's producer id with the next epoch, which fences whoever had it before.
-v2 flexible; v3 producer_id, producer_epoch; v4 PRODUCER_FENCED; v5 TRANSACTION_ABORTABLE.
+v2 flexible; v3 producer_id, producer_epoch; v4 PRODUCER_FENCED; v5 TRANSACTION_ABORTABLE; v6 two-phase
+commit, which is experimental (KIP-939).
 """
 
 import asyncio
@@ -65,4 +66,4 @@ def refuse(body: InitProducerIdRequest, version: int, code: ErrorCode) -> object
     return _refused(code)
 
 
-API = Api(ApiKey.INIT_PRODUCER_ID, versions=range(6), handle=handle, refuse=refuse)
+API = Api(ApiKey.INIT_PRODUCER_ID, versions=range(6), handle=handle, refuse=refuse, with_unstable=range(7))

@@ -16,6 +16,7 @@ from barnabas.server.handlers.table import APIS
 NOTES: Final = {
     ApiKey.PRODUCE: "advertised from version 0, as Kafka does, for librdkafka",
     ApiKey.FETCH: "by clients; there are no followers yet",
+    ApiKey.INIT_PRODUCER_ID: "6, two-phase commit, with unstable.api.versions.enable: experimental",
     ApiKey.FIND_COORDINATOR: "of groups and transactions; share groups are not built yet",
 }
 

@@ -72,3 +72,11 @@ APIS: Final[tuple[Api, ...]] = (
     group_admin.CONSUMER_API,
     topic_partitions.API,
 )
+WITH_UNSTABLE: Final[tuple[Api, ...]] = tuple(
+    row if row.with_unstable is None else row._replace(versions=row.with_unstable) for row in APIS
+)
+
+
+def spoken(*, unstable: bool) -> tuple[Api, ...]:
+    """What a broker speaks, as unstable.api.versions.enable says."""
+    return WITH_UNSTABLE if unstable else APIS

@@ -48,6 +48,7 @@ class BrokerSettings:
     broker_session_timeout_ms: int
     initial_broker_registration_timeout_ms: int
     controlled_shutdown_enable: bool
+    unstable_api_versions_enable: bool
     num_io_threads: int
     background_threads: int
 

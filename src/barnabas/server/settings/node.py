@@ -93,14 +93,14 @@ _JAVA: Final = all_with(
 )
 
 _INTERNAL: Final = (
+    boolean(
+        "unstable.api.versions.enable",
+        False,
+        "Whether unfinished API versions are spoken.",
+        internal=True,
+    ),
     *all_with(
-        unsupported("this broker speaks finished versions only"),
-        boolean(
-            "unstable.api.versions.enable",
-            False,
-            "Whether unfinished API versions are spoken.",
-            internal=True,
-        ),
+        unsupported("this broker has finished features only"),
         boolean(
             "unstable.feature.versions.enable",
             False,

@@ -34,6 +34,15 @@ def test_produce_is_advertised_from_version_0_and_fetch_as_it_is() -> None:
     assert said[ApiKey.API_VERSIONS] == (0, 4)
 
 
+@pytest.mark.parametrize(("enable", "last"), [("false", 5), ("true", 6)])
+def test_an_unstable_version_is_advertised_if_the_broker_is_told_to(enable: str, last: int) -> None:
+    broker = one_broker({"unstable.api.versions.enable": enable})
+
+    said = {row.api_key: row.max_version for row in broker.ask(API, asked(), 4).api_keys}
+
+    assert said[ApiKey.INIT_PRODUCER_ID] == last
+
+
 def test_features_that_can_be_off_are_told_from_version_4_on() -> None:
     broker = one_broker()
 

@@ -11,7 +11,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import response_parts
 from barnabas.server.api import Api, NoAnswer
 from barnabas.server.handlers.reference import NOT_YET, NOTES, page
-from barnabas.server.handlers.table import APIS
+from barnabas.server.handlers.table import APIS, WITH_UNSTABLE, spoken
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "apis.md"
 
@@ -33,12 +33,20 @@ def test_the_page_is_current() -> None:
 def test_a_key_is_spoken_in_all_versions_of_kafka(row: Api) -> None:
     theirs = api(row.key).versions
 
-    assert row.versions == range(theirs.first, theirs.last + 1)
+    assert (row.with_unstable or row.versions) == range(theirs.first, theirs.last + 1)
     # A row that advertises more must not advertise newer versions.
     assert row.advertised is None or row.advertised.stop == row.versions.stop
 
 
-@pytest.mark.parametrize("row", APIS, ids=lambda row: row.key.name)
+def test_what_is_unstable_in_kafka_is_spoken_only_if_that_is_asked_for() -> None:
+    usual, more = ({row.key: row.versions for row in spoken(unstable=unstable)} for unstable in (False, True))
+
+    assert [(key.name, usual[key], more[key]) for key in usual if usual[key] != more[key]] == [
+        ("INIT_PRODUCER_ID", range(6), range(7))
+    ]
+
+
+@pytest.mark.parametrize("row", WITH_UNSTABLE, ids=lambda row: row.key.name)
 def test_a_refusal_can_be_written_in_every_version(row: Api) -> None:
     blank = api(row.key).request()
 
