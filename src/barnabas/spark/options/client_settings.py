@@ -1,0 +1,34 @@
+"""`kafka.*` options: settings of our client, less those that a source decides by itself."""
+
+from typing import Final
+
+from barnabas.base.errors import BarnabasError
+from barnabas.client.consumer.settings import parse_consumer_settings
+from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.values import Values
+
+PREFIX: Final = "kafka."
+_BYTES: Final = "keys and values are bytes: cast or decode the columns in the query"
+# As with Spark's own source.
+_OF_THE_SOURCE: Final = {
+    "auto.offset.reset": "a source starts where startingOffsets says, and goes on where its checkpoint says",
+    "enable.auto.commit": "a source commits its own progress: see commitProgress",
+    "key.deserializer": _BYTES,
+    "value.deserializer": _BYTES,
+    "interceptor.classes": "interceptors may change what is read",
+}
+
+
+def consumer_settings(given: Values) -> dict[str, str]:
+    """By Kafka's names. All of them are ones that our consumer takes, with values that it can have."""
+    settings = {name.lower(): text for name, text in given.starting_with(PREFIX).items()}
+    if "bootstrap.servers" not in settings:
+        raise BadOption("kafka.bootstrap.servers", "it must be given")
+    for name, why in _OF_THE_SOURCE.items():
+        if name in settings:
+            raise BadOption(PREFIX + name, why)
+    try:
+        parse_consumer_settings(settings, {})
+    except BarnabasError as wrong:
+        raise BadOption(PREFIX + "*", str(wrong)) from wrong
+    return settings

@@ -1,0 +1,121 @@
+"""Where to start and where to end, in every form in which it can be said.
+
+Of several forms the first of these counts, as with Spark's own source: one time for all
+(`startingTimestamp`), a time for each partition (`startingOffsetsByTimestamp`), offsets or a word
+(`startingOffsets`: earliest, latest, group, or JSON). The same for `ending...`, in batch queries.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
+
+from barnabas.base.ids import TopicPartition
+from barnabas.spark.offsets import EARLIEST, LATEST, BadOffsets, from_json
+from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.values import Values
+
+
+class Place(Enum):
+    """The same place in every partition."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    # Where the group of the query has committed, and earliest where it has not.
+    GROUP = "group"
+
+
+class AtOffsets(NamedTuple):
+    """EARLIEST and LATEST may stand for an offset."""
+
+    offsets: Mapping[TopicPartition, int]
+
+
+class AtTimes(NamedTuple):
+    """The first record that is not older. `else_latest`: the end where there is none; else an error."""
+
+    times_ms: Mapping[TopicPartition, int]
+    else_latest: bool
+
+
+class AtTime(NamedTuple):
+    time_ms: int
+    else_latest: bool
+
+
+Position: TypeAlias = Place | AtOffsets | AtTimes | AtTime
+
+_STRATEGY: Final = "startingOffsetsByTimestampStrategy"
+
+
+def starting(values: Values, *, default: Place) -> Position:
+    strategy = (values.text(_STRATEGY) or "error").lower()
+    if strategy not in ("error", "latest"):
+        raise BadOption(_STRATEGY, f"{strategy!r} is neither error nor latest")
+    words = {Place.EARLIEST.value, Place.LATEST.value, Place.GROUP.value}
+    return _position(values, "starting", default, words, else_latest=strategy == "latest")
+
+
+def ending(values: Values) -> Position:
+    """Of a batch query. What is not older than a time may not be there yet: then it is the end."""
+    found = _position(values, "ending", Place.LATEST, {Place.LATEST.value}, else_latest=True)
+    if isinstance(found, AtOffsets):
+        for tp, offset in found.offsets.items():
+            if offset == EARLIEST:
+                raise BadOption("endingOffsets", f"{tp} cannot end at its beginning")
+    return found
+
+
+def check_batch(start: Position, end: Position) -> None:
+    """What cannot be read at once: from a place that is not fixed, or backwards."""
+    if start is Place.LATEST:
+        raise BadOption("startingOffsets", "a batch query cannot start at latest: it would read nothing")
+    if isinstance(start, AtOffsets):
+        for tp, offset in start.offsets.items():
+            if offset == LATEST:
+                raise BadOption("startingOffsets", f"{tp} cannot start at latest in a batch query")
+    if isinstance(start, AtOffsets) and isinstance(end, AtOffsets):
+        _check_pair("endingOffsets", start.offsets, end.offsets)
+    if isinstance(start, AtTimes) and isinstance(end, AtTimes):
+        _check_pair("endingOffsetsByTimestamp", start.times_ms, end.times_ms)
+
+
+def _check_pair(name: str, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> None:
+    for tp in sorted(start.keys() ^ end.keys()):
+        raise BadOption(name, f"{tp} has a start or an end, and not both")
+    for tp in sorted(start):
+        if 0 <= end[tp] < start[tp]:
+            raise BadOption(name, f"{tp} ends at {end[tp]}, before it starts at {start[tp]}")
+
+
+def _position(values: Values, which: str, default: Place, words: set[str], *, else_latest: bool) -> Position:
+    # All three are looked at, so that none of them passes for one that nobody knows.
+    time_ms = values.number(f"{which}Timestamp")
+    times_name = f"{which}OffsetsByTimestamp"
+    times = values.text(times_name)
+    offsets_name = f"{which}Offsets"
+    offsets = values.text(offsets_name)
+    if time_ms is not None:
+        return AtTime(time_ms, else_latest)
+    if times is not None:
+        found = _partitions(times_name, times)
+        for tp, at in found.items():
+            if at < 0:
+                raise BadOption(times_name, f"{tp} has {at}, which is no time")
+        return AtTimes(found, else_latest)
+    if offsets is None:
+        return default
+    if not offsets.startswith("{"):
+        if offsets.lower() not in words:
+            raise BadOption(offsets_name, f"{offsets!r} is none of {', '.join(sorted(words))}, and no JSON")
+        return Place(offsets.lower())
+    return AtOffsets(_partitions(offsets_name, offsets))
+
+
+def _partitions(name: str, text: str) -> dict[TopicPartition, int]:
+    try:
+        found = from_json(text)
+    except BadOffsets as wrong:
+        raise BadOption(name, str(wrong)) from None
+    if not found:
+        raise BadOption(name, "it names no partition")
+    return found

@@ -1,0 +1,139 @@
+"""What a user may say to the source, batch or streaming, with Spark's names and defaults."""
+
+import re
+from typing import Final, NamedTuple, TypeAlias
+
+from barnabas.base.ids import TopicPartition
+from barnabas.spark.offsets import BadOffsets, partitions_from_json
+from barnabas.spark.options.client_settings import consumer_settings
+from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.positions import Place, Position, check_batch, ending, starting
+from barnabas.spark.options.values import Values
+
+_WAIT_MAX_MS: Final = 15 * 60_000
+_RETRIES: Final = 3
+_RETRY_AFTER_MS: Final = 1000
+_GROUP_PREFIX: Final = "barnabas-spark-source"
+_CHOICES: Final = ("assign", "subscribe", "subscribePattern")
+# Of streams; a batch query passes over them, as Spark's does.
+_STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+
+
+class Assigned(NamedTuple):
+    partitions: tuple[TopicPartition, ...]
+
+
+class Topics(NamedTuple):
+    names: tuple[str, ...]
+
+
+class Pattern(NamedTuple):
+    """All topics whose whole name it matches, now and later."""
+
+    text: str
+
+
+Choice: TypeAlias = Assigned | Topics | Pattern
+
+
+class SourceOptions(NamedTuple):
+    """`end` is for batch queries, `offsets_max`, `offsets_min` and `wait_max_ms` for streams."""
+
+    choice: Choice
+    start: Position
+    end: Position
+    fails_on_loss: bool
+    includes_headers: bool
+    offsets_max: int | None
+    offsets_min: int | None
+    wait_max_ms: int
+    min_partitions: int | None
+    records_max: int | None
+    # Where progress is committed; None if it is not. A stream has one by its checkpoint if none is given.
+    group_id: str | None
+    group_id_prefix: str
+    commits_progress: bool
+    retries: int
+    retry_after_ms: int
+    client: dict[str, str]
+    # Options that have no effect here, for one line in the log.
+    ignored: tuple[str, ...]
+
+
+def batch_options(given: Values) -> SourceOptions:
+    ignored = tuple(name for name in _STREAM_ONLY if name in given)
+    found = _options(given, start=starting(given, default=Place.EARLIEST), end=ending(given))
+    check_batch(found.start, found.end)
+    return found._replace(offsets_max=None, offsets_min=None, ignored=ignored)
+
+
+def stream_options(given: Values) -> SourceOptions:
+    for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
+        if name in given:
+            raise BadOption(name, "a stream has no end")
+    return _options(given, start=starting(given, default=Place.LATEST), end=Place.LATEST)
+
+
+def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
+    client = consumer_settings(given)
+    wait_max_ms = given.duration_ms("maxTriggerDelay")
+    retries = given.number("fetchOffset.numRetries", least=1)
+    retry_after_ms = given.number("fetchOffset.retryIntervalMs")
+    options = SourceOptions(
+        choice=_choice(given),
+        start=start,
+        end=end,
+        fails_on_loss=given.flag("failOnDataLoss", True),
+        includes_headers=given.flag("includeHeaders", False),
+        offsets_max=given.number("maxOffsetsPerTrigger", least=1),
+        offsets_min=given.number("minOffsetsPerTrigger", least=1),
+        wait_max_ms=_WAIT_MAX_MS if wait_max_ms is None else wait_max_ms,
+        min_partitions=given.number("minPartitions", least=1),
+        records_max=given.number("maxRecordsPerPartition", least=1),
+        group_id=client.pop("group.id", None),
+        group_id_prefix=given.text("groupIdPrefix") or _GROUP_PREFIX,
+        commits_progress=given.flag("commitProgress", True),
+        retries=_RETRIES if retries is None else retries,
+        retry_after_ms=_RETRY_AFTER_MS if retry_after_ms is None else retry_after_ms,
+        client=client,
+        ignored=(),
+    )
+    given.refuse_others()
+    _check_together(options)
+    return options
+
+
+def _check_together(options: SourceOptions) -> None:
+    least, most = options.offsets_min, options.offsets_max
+    if least is not None and most is not None and least > most:
+        raise BadOption("minOffsetsPerTrigger", f"{least} is more than maxOffsetsPerTrigger, {most}")
+    if options.start is Place.GROUP and options.group_id is None:
+        raise BadOption("startingOffsets", "group needs kafka.group.id: that of which group?")
+
+
+def _choice(given: Values) -> Choice:
+    names = [name for name in _CHOICES if given.text(name) is not None]
+    if len(names) != 1:
+        which = "none of them is" if not names else f"{' and '.join(names)} are"
+        raise BadOption(" | ".join(_CHOICES), f"exactly one of them is needed, and {which} given")
+    text = given.text(names[0]) or ""
+    if names[0] == "assign":
+        try:
+            partitions = partitions_from_json(text)
+        except BadOffsets as wrong:
+            raise BadOption("assign", str(wrong)) from None
+        if not partitions:
+            raise BadOption("assign", "it names no partition")
+        return Assigned(tuple(partitions))
+    if names[0] == "subscribe":
+        topics = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+        if not topics:
+            raise BadOption("subscribe", "it names no topic")
+        return Topics(topics)
+    if not text:
+        raise BadOption("subscribePattern", "it is empty")
+    try:
+        re.compile(text)
+    except re.error as wrong:
+        raise BadOption("subscribePattern", f"{text!r} is no pattern: {wrong}") from None
+    return Pattern(text)

@@ -1,0 +1,303 @@
+"""What can be said to the source, and what is refused before anything is read."""
+
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place
+from barnabas.spark.options.source import (
+    Assigned,
+    Pattern,
+    SourceOptions,
+    Topics,
+    batch_options,
+    stream_options,
+)
+from barnabas.spark.options.values import Values
+
+A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+Read = Callable[[Values], SourceOptions]
+BOTH = pytest.mark.parametrize("read", [batch_options, stream_options])
+
+
+def values(**given: str) -> Values:
+    """Keywords are options; what has dots comes from `more`."""
+    return Values({"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders", **given})
+
+
+def more(given: dict[str, str], *, without: str = "") -> Values:
+    options = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders", **given}
+    options.pop(without, None)
+    return Values(options)
+
+
+def test_a_batch_is_all_there_is_and_a_stream_is_what_comes() -> None:
+    batch, stream = batch_options(values()), stream_options(values())
+
+    assert (batch.start, batch.end) == (Place.EARLIEST, Place.LATEST)
+    assert stream.start is Place.LATEST
+
+
+def test_the_defaults_are_those_of_spark() -> None:
+    assert stream_options(values()) == SourceOptions(
+        choice=Topics(("orders",)),
+        start=Place.LATEST,
+        end=Place.LATEST,
+        fails_on_loss=True,
+        includes_headers=False,
+        offsets_max=None,
+        offsets_min=None,
+        wait_max_ms=900_000,
+        min_partitions=None,
+        records_max=None,
+        group_id=None,
+        group_id_prefix="barnabas-spark-source",
+        commits_progress=True,
+        retries=3,
+        retry_after_ms=1000,
+        client={"bootstrap.servers": "localhost:9092"},
+        ignored=(),
+    )
+
+
+@BOTH
+def test_names_may_be_in_any_case(read: Read) -> None:
+    found = read(
+        more(
+            {
+                "FAILONDATALOSS": "FALSE",
+                "includeheaders": "True",
+                "MinPartitions": "7",
+                "KAFKA.Isolation.Level": "read_committed",
+                "Kafka.group.ID": "g",
+            }
+        )
+    )
+
+    assert (found.fails_on_loss, found.includes_headers, found.min_partitions) == (False, True, 7)
+    assert found.client["isolation.level"] == "read_committed"
+    assert (found.group_id, "group.id" in found.client) == ("g", False)
+
+
+# Which topics
+
+
+@BOTH
+def test_topics_are_chosen_in_one_of_three_ways(read: Read) -> None:
+    assert read(values(subscribe=" a, b ,,a ")).choice == Topics(("a", "b"))
+    assert read(more({"assign": '{"orders":[1,0]}'}, without="subscribe")).choice == Assigned((B, A))
+    assert read(more({"subscribePattern": "or.*"}, without="subscribe")).choice == Pattern("or.*")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"subscribe": " , "}, "subscribe"),
+        ({"assign": "{}"}, "assign"),
+        ({"assign": "orders"}, "assign"),
+        ({"subscribePattern": " "}, "subscribePattern"),
+        ({"subscribePattern": "or("}, "subscribePattern"),
+        ({"subscribePattern": "or.*", "subscribe": "orders"}, "assign | subscribe | subscribePattern"),
+        ({}, "assign | subscribe | subscribePattern"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused(read: Read, given: dict[str, str], name: str) -> None:
+    with pytest.raises(BadOption) as refused:
+        read(Values({"kafka.bootstrap.servers": "localhost:9092", **given}))
+
+    assert refused.value.name == name
+
+
+# Where from, where to
+
+
+@pytest.mark.parametrize(
+    ("given", "start"),
+    [
+        ({"startingOffsets": "Earliest"}, Place.EARLIEST),
+        ({"startingOffsets": '{"orders":{"0":5,"1":-2}}'}, AtOffsets({A: 5, B: -2})),
+        ({"startingOffsetsByTimestamp": '{"orders":{"0":1000}}'}, AtTimes({A: 1000}, else_latest=False)),
+        ({"startingTimestamp": "1000"}, AtTime(1000, else_latest=False)),
+        (
+            {"startingTimestamp": "1000", "startingOffsetsByTimestampStrategy": "LATEST"},
+            AtTime(1000, else_latest=True),
+        ),
+        # The first of them counts.
+        (
+            {"startingTimestamp": "7", "startingOffsetsByTimestamp": "{}", "startingOffsets": "latest"},
+            AtTime(7, else_latest=False),
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"orders":{"0":9}}', "startingOffsets": "latest"},
+            AtTimes({A: 9}, else_latest=False),
+        ),
+    ],
+)
+def test_a_start_can_be_said_in_every_form(given: dict[str, str], start: object) -> None:
+    assert batch_options(more(given)).start == start
+    assert stream_options(more(given)).start == start
+
+
+def test_a_stream_can_start_where_its_group_is() -> None:
+    found = stream_options(more({"startingOffsets": "group", "kafka.group.id": "g"}))
+
+    assert (found.start, found.group_id) == (Place.GROUP, "g")
+
+
+@pytest.mark.parametrize(
+    ("given", "end"),
+    [
+        ({"endingOffsets": "latest"}, Place.LATEST),
+        ({"endingOffsets": '{"orders":{"0":5,"1":-1}}'}, AtOffsets({A: 5, B: -1})),
+        ({"endingOffsetsByTimestamp": '{"orders":{"0":1000}}'}, AtTimes({A: 1000}, else_latest=True)),
+        ({"endingTimestamp": "1000"}, AtTime(1000, else_latest=True)),
+    ],
+)
+def test_an_end_can_be_said_in_every_form(given: dict[str, str], end: object) -> None:
+    assert batch_options(more(given)).end == end
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingOffsets": "latest"},
+        {"startingOffsets": '{"orders":{"0":-1}}'},
+        {"startingOffsets": "{}"},
+        {"startingOffsets": "newest"},
+        {"startingOffsets": "group"},
+        {"startingTimestamp": "-1"},
+        {"startingTimestamp": "yesterday"},
+        {"startingOffsetsByTimestamp": '{"orders":{"0":-2}}'},
+        {"startingOffsetsByTimestampStrategy": "earliest"},
+        {"endingOffsets": "earliest"},
+        {"endingOffsets": "group"},
+        {"endingOffsets": '{"orders":{"0":-2}}'},
+        {"startingOffsets": '{"orders":{"0":5}}', "endingOffsets": '{"orders":{"0":4}}'},
+        {"startingOffsets": '{"orders":{"0":5}}', "endingOffsets": '{"orders":{"1":9}}'},
+        {
+            "startingOffsetsByTimestamp": '{"orders":{"0":5}}',
+            "endingOffsetsByTimestamp": '{"orders":{"0":4}}',
+        },
+    ],
+    ids=str,
+)
+def test_a_batch_that_cannot_be_read_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(BadOption):
+        batch_options(more(given))
+
+
+def test_offsets_that_end_where_they_start_are_an_empty_batch() -> None:
+    same = '{"orders":{"0":5}}'
+
+    assert batch_options(values(startingOffsets=same, endingOffsets=same)).end == AtOffsets({A: 5})
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingoffsetsbytimestamp", "endingTimestamp"])
+def test_a_stream_has_no_end(name: str) -> None:
+    with pytest.raises(BadOption, match="no end"):
+        stream_options(more({name: "1000"}))
+
+
+# How much
+
+
+def test_how_much_is_read_at_a_time_can_be_limited() -> None:
+    found = stream_options(
+        values(
+            maxOffsetsPerTrigger="1000",
+            minOffsetsPerTrigger="10",
+            maxTriggerDelay="2m",
+            maxRecordsPerPartition="50",
+        )
+    )
+
+    assert (found.offsets_max, found.offsets_min, found.wait_max_ms, found.records_max) == (
+        1000,
+        10,
+        120_000,
+        50,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("7", 7),
+        ("7ms", 7),
+        ("7 s", 7000),
+        ("7m", 420_000),
+        ("7min", 420_000),
+        ("2h", 7_200_000),
+        ("1D", 86_400_000),
+    ],
+)
+def test_a_time_is_written_as_spark_writes_it(text: str, ms: int) -> None:
+    assert stream_options(values(maxTriggerDelay=text)).wait_max_ms == ms
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"maxOffsetsPerTrigger": "0"},
+        {"maxOffsetsPerTrigger": "many"},
+        {"maxOffsetsPerTrigger": "9223372036854775808"},
+        {"minPartitions": "0"},
+        {"maxRecordsPerPartition": "-1"},
+        {"maxTriggerDelay": "1 fortnight"},
+        {"maxTriggerDelay": "-1s"},
+        {"maxTriggerDelay": "s"},
+        {"failOnDataLoss": "maybe"},
+        {"fetchOffset.numRetries": "0"},
+        {"minOffsetsPerTrigger": "10", "maxOffsetsPerTrigger": "9"},
+    ],
+    ids=str,
+)
+def test_a_limit_that_cannot_be_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(BadOption):
+        stream_options(more(given))
+
+
+def test_a_batch_passes_over_the_limits_of_streams_and_says_so() -> None:
+    found = batch_options(values(maxOffsetsPerTrigger="1000", maxTriggerDelay="1s"))
+
+    assert found.offsets_max is None
+    assert found.ignored == ("maxOffsetsPerTrigger", "maxTriggerDelay")
+
+
+# What is refused
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kafka.auto.offset.reset",
+        "kafka.enable.auto.commit",
+        "kafka.key.deserializer",
+        "kafka.value.deserializer",
+        "kafka.interceptor.classes",
+        "kafka.sasl.mechanism",
+        "kafka.ssl.truststore.location",
+        "kafka.no.such.setting",
+        "kafkaesque",
+        "startingOffset",
+    ],
+)
+def test_what_is_not_taken_is_refused_by_name(read: Read, name: str) -> None:
+    with pytest.raises(BadOption, match=name.removeprefix("kafka.")):
+        read(more({name: "latest"}))
+
+
+@BOTH
+def test_a_protocol_that_is_not_spoken_is_refused_by_name(read: Read) -> None:
+    with pytest.raises(BadOption, match=r"security\.protocol"):
+        read(more({"kafka.security.protocol": "SASL_SSL"}))
+
+
+@BOTH
+def test_brokers_must_be_named(read: Read) -> None:
+    with pytest.raises(BadOption, match=r"kafka\.bootstrap\.servers"):
+        read(more({}, without="kafka.bootstrap.servers"))
