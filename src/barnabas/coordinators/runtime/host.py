@@ -282,6 +282,9 @@ class ShardHost(Generic[AnyShard]):
         for key in self.shard.timers.due(now.tick_ms):
             if self.state is not State.ACTIVE:
                 return
+            if key in self.shard.timers:
+                # What another one has led to has set it anew.
+                continue
             outcome: Outcome | None = None
             try:
                 outcome = self.shard.expire(key, now)

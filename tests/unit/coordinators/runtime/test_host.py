@@ -391,6 +391,42 @@ def test_a_timer_that_is_due_earlier_than_the_alarm_is_not_late() -> None:
     told(story)
 
 
+def joins(desk: Desk, member_id: str, metadata: bytes) -> Reply:
+    request = JoinGroupRequest(
+        group_id="members",
+        member_id=member_id,
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=10 * SESSION_MS,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
+    )
+    reply = Reply(lambda code: code)
+    desk.host.do(lambda now: desk.shard.join(request, CALLER, reply, now))
+    return reply
+
+
+def test_who_waits_for_one_whose_time_ends_in_the_same_moment_goes_on_with_a_new_time() -> None:
+    async def story(desk: Desk) -> None:
+        first = joins(desk, "", b"old")
+        await asyncio.sleep(0.01)
+        joins(desk, "", b"old")
+        await asyncio.sleep(0.01)
+        joins(desk, cast(JoinGroupResponse, first.answer).member_id, b"old")
+        await asyncio.sleep(0.01)
+        ids = sorted(cast(ClassicGroup, desk.shard.ground.groups["members"]).members)
+        # Both times end together. The later of the two in order joins again, and waits for the other.
+        waiting = joins(desk, ids[1], b"new")
+        await asyncio.sleep(0.1)
+        assert not waiting.is_given
+
+        await asyncio.sleep(SESSION_MS / 1000)
+
+        assert cast(JoinGroupResponse, waiting.answer).error_code == ErrorCode.NONE
+        assert list(cast(ClassicGroup, desk.shard.ground.groups["members"]).members) == [ids[1]]
+
+    told(story)
+
+
 def test_nothing_rings_after_the_end() -> None:
     async def story(desk: Desk) -> None:
         desk.joins()
