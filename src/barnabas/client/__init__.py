@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from barnabas.client.group.offsets import Committer, OffsetAndMetadata
     from barnabas.client.producer.delivery import Delivered, Delivery
+    from barnabas.client.producer.prepared import PreparedTransaction
     from barnabas.client.producer.producer import Producer
     from barnabas.client.producer.transaction_errors import (
         MustAbort,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         TransactionError,
         TransactionsFailed,
         TransactionTimedOut,
+        TwoPhaseCommitOff,
     )
 
 _HOMES = {
@@ -76,6 +78,7 @@ _HOMES = {
     ),
     "barnabas.client.group.offsets": ("Committer", "OffsetAndMetadata"),
     "barnabas.client.producer.delivery": ("Delivered", "Delivery"),
+    "barnabas.client.producer.prepared": ("PreparedTransaction",),
     "barnabas.client.producer.producer": ("Producer",),
     "barnabas.client.producer.transaction_errors": (
         "MustAbort",
@@ -87,6 +90,7 @@ _HOMES = {
         "TransactionError",
         "TransactionTimedOut",
         "TransactionsFailed",
+        "TwoPhaseCommitOff",
     ),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
@@ -115,6 +119,7 @@ __all__ = [
     "NotKafka",
     "OffsetAndMetadata",
     "OutcomeUnknown",
+    "PreparedTransaction",
     "Producer",
     "ProducerFenced",
     "Refused",
@@ -126,6 +131,7 @@ __all__ = [
     "TransactionError",
     "TransactionTimedOut",
     "TransactionsFailed",
+    "TwoPhaseCommitOff",
     "UnknownTopic",
     "UnsupportedByBroker",
 ]

@@ -41,6 +41,8 @@ _FAMILIES: dict[str, tuple[int, ...]] = {
     "streams_groups": (88, 89),
     "share_offsets": (90, 91, 92),
 }
+# First versions that Kafka 4.3 defines and a broker speaks only if it is told to: two-phase commit (KIP-939).
+_UNSTABLE_FROM = {ApiKey.INIT_PRODUCER_ID: 6}
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 
 
@@ -53,6 +55,11 @@ class Api(NamedTuple):
     versions: Versions
     flexible: Versions
     listeners: tuple[str, ...]
+
+    @property
+    def last_stable(self) -> int:
+        """The last version that every broker of Kafka 4.3 speaks."""
+        return _UNSTABLE_FROM.get(self.key, self.versions.last + 1) - 1
 
     def request_header_version(self, version: int) -> int:
         return 2 if version in self.flexible else 1

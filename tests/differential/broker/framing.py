@@ -70,9 +70,10 @@ def keys_and_versions(talk: Talk) -> None:
     for key in (-1, 4, 5, 6, 7, 58, 93, 999, 32_767):
         happens(talk, f"key {key}", header(key, 0))
     for key in BUILT:
-        spoken = api(ApiKey(key)).versions
-        for version in (spoken.last + 1, spoken.first - 1, -1):
-            if ApiKey(key) is not ApiKey.API_VERSIONS and version not in (-1, spoken.last):
+        spoken = api(ApiKey(key))
+        first, last = spoken.versions.first, spoken.last_stable
+        for version in (last + 1, first - 1, -1):
+            if ApiKey(key) is not ApiKey.API_VERSIONS and version not in (-1, last):
                 happens(talk, f"{ApiKey(key).name} version {version}", header(key, version), ApiKey(key), 0)
     for key in (52, 53, 54, 56, 59, 62, 63, 67, 70, 73):
         happens(talk, f"of controllers: {ApiKey(key).name}", header(key, 0, flexible=True))

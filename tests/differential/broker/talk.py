@@ -106,7 +106,7 @@ class Talk:
     def ask(self, step: str, body: object, version: int | None = None) -> Any:
         """Ask once, in the last version unless told; keep and return the answer, None if there was none."""
         key = key_of(body)
-        used = api(key).versions.last if version is None else version
+        used = api(key).last_stable if version is None else version
         answer = self.quietly(body, used)
         if key in GIVES_PRODUCER_IDS and answer and answer.error_code == 0 and answer.producer_id >= 0:
             self._normaliser.token("producer", answer.producer_id)
@@ -115,7 +115,7 @@ class Talk:
 
     def aside(self, step: str, body: object, version: int | None = None) -> "Aside":
         """Ask on another connection, for an answer that comes when others have asked something too."""
-        used = api(key_of(body)).versions.last if version is None else version
+        used = api(key_of(body)).last_stable if version is None else version
         aside = Aside(self, step, body, used)
         self._asides.append(aside)
         return aside
@@ -135,8 +135,8 @@ class Talk:
         self.answers[step] = self._normaliser.answer(answer)
 
     def versions(self, key: ApiKey) -> range:
-        spoken = api(key).versions
-        return range(spoken.first, spoken.last + 1)
+        spoken = api(key)
+        return range(spoken.versions.first, spoken.last_stable + 1)
 
     # Not kept
 

@@ -8,7 +8,7 @@ with delivery_run("at_least_once.py", directory, lines_max=60) as run:
 import os
 import random
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
@@ -30,6 +30,11 @@ BROKER_SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,
+}
+TWO_PHASE_SETTINGS = {
+    **BROKER_SETTINGS,
+    "unstable.api.versions.enable": "true",
+    "transaction.two.phase.commit.enable": "true",
 }
 
 
@@ -138,14 +143,20 @@ def invoices(address: str, isolation_level: str) -> Iterator[Invoices]:
 
 
 @contextmanager
-def delivery_run(name: str, directory: Path, *more: str, lines_max: int) -> Iterator[DeliveryRun]:
+def delivery_run(
+    name: str,
+    directory: Path,
+    *more: str,
+    lines_max: int,
+    settings: Mapping[str, object] = BROKER_SETTINGS,
+) -> Iterator[DeliveryRun]:
     """With a broker of its own. `more` is what the program is told beside its address.
 
     BARNABAS_SEED=n repeats the choice of the moments, as far as the machine repeats the rest.
     """
     seed = int(os.environ.get("BARNABAS_SEED") or secrets.randbelow(1_000_000))
     print(f"{name}: seed {seed}")
-    with OurBroker(directory / "broker", settings=BROKER_SETTINGS).running() as address:
+    with OurBroker(directory / "broker", settings=settings).running() as address:
         run = DeliveryRun(address, name, directory, more, lines_max, seed)
         try:
             yield run

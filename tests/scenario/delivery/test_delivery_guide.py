@@ -4,12 +4,20 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from scenario.delivery.postgres import postgres, why_not
-from scenario.delivery.programs import GUIDE, PROGRAMS
-from scenario.delivery.runs import KEYS, DeliveryRun, delivery_run, invoices, number_of
+from scenario.delivery.programs import GUIDE, PROGRAMS, WAIT_S_MAX
+from scenario.delivery.runs import (
+    KEYS,
+    TWO_PHASE_SETTINGS,
+    DeliveryRun,
+    delivery_run,
+    invoices,
+    number_of,
+)
 
 # So many lines are a program's first ones: these print one an order, the others one a batch.
 ORDER_LINES = 60
@@ -17,6 +25,8 @@ BATCH_LINES = 4
 # What may happen has happened after the first of them, nearly always; on a busy machine, some later.
 ROUNDS_MAX = 12
 PROGRAM_LINES_MAX = 60
+# How often a program stands still while another takes over: which step it is hit in is chance.
+PAUSES = 6
 
 
 def missing(run: DeliveryRun, output: list[int]) -> set[int]:
@@ -148,3 +158,63 @@ def test_of_two_that_write_into_one_database_one_ends(tmp_path: Path) -> None:
         assert refused.code() == 1
         assert "is read by another process" in refused.complaints
         assert sorted(rows_of(database)) == list(range(run.fed))
+
+
+def completed(run: DeliveryRun) -> set[bool]:
+    """Whether what a killed program had prepared was what it had stored, for all that were found."""
+    found = [line.split() for life in run.lives for line in life.lines if line.startswith("found")]
+    return {line[1].rstrip(",") == line[-1] for line in found}
+
+
+def test_two_phases_make_rows_and_records_of_each_order_once(tmp_path: Path) -> None:
+    database = tmp_path / "invoices.sqlite"
+    with (
+        delivery_run(
+            "two_phase.py", tmp_path, str(database), lines_max=BATCH_LINES, settings=TWO_PHASE_SETTINGS
+        ) as run,
+        invoices(run.address, "read_committed") as committed,
+    ):
+        seen: set[bool] = set()
+        for _ in range(ROUNDS_MAX):
+            run.disturb()
+            run.finish(committed.read)
+
+            assert sorted(committed.read_to_end()) == list(range(run.fed))
+            assert sorted(rows_of(database)) == list(range(run.fed))
+            seen = completed(run)
+            if seen == {True, False}:
+                break
+        else:
+            raise AssertionError(f"kills left only what was stored, or only what was not: {seen}")
+
+
+def test_two_phases_who_only_seemed_to_be_dead_decides_nothing_more(tmp_path: Path) -> None:
+    database = tmp_path / "invoices.sqlite"
+    with (
+        delivery_run(
+            "two_phase.py", tmp_path, str(database), lines_max=BATCH_LINES, settings=TWO_PHASE_SETTINGS
+        ) as run,
+        invoices(run.address, "read_committed") as committed,
+    ):
+        for _ in range(PAUSES):
+            run.feed()
+            first = run.live()
+            first.live_on(run.rng, BATCH_LINES, early=0)
+            first.pause()
+            run.feed()
+            second = run.live()
+            deadline = monotonic() + WAIT_S_MAX
+            while not (second.has_ended or set(range(run.fed)) <= set(committed.read())):
+                assert monotonic() < deadline, second.complaints
+            first.go_on()
+            if second.has_ended:
+                # The first stood still in the middle of a transaction of the database.
+                assert "database is locked" in second.complaints
+                first.kill()
+                continue
+
+            assert first.code() == 1
+            assert "has taken over" in first.complaints or "ProducerFenced" in first.complaints
+            assert sorted(committed.read_to_end()) == list(range(run.fed))
+            assert sorted(rows_of(database)) == list(range(run.fed))
+            second.kill()

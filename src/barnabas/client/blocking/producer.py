@@ -11,6 +11,7 @@ from barnabas.client.blocking.mirror import Blocking
 from barnabas.client.deadline import Deadline
 from barnabas.client.errors import Closed
 from barnabas.client.ports import ClientPorts
+from barnabas.client.producer.prepared import PreparedTransaction
 from barnabas.client.producer.producer import Producer as AsyncProducer
 from barnabas.client.producer.transaction import Group, Offsets
 from barnabas.client.producer.transaction import Transaction as AsyncTransaction
@@ -39,6 +40,10 @@ class Transaction:
         # A consumer for scripts answers here, in its own thread, and not in the producer's loop.
         who = group if isinstance(group, str | tuple) else group.group_metadata()
         self._run(lambda: self._inner.send_offsets(offsets, who))
+
+    def prepare(self) -> PreparedTransaction:
+        """Experimental: see Producer.prepare_transaction(). The block does not end it any more."""
+        return self._run(self._inner.prepare)
 
     def __enter__(self) -> "Transaction":
         self._run(self._inner.__aenter__)
@@ -115,9 +120,12 @@ class Producer(Blocking[AsyncProducer]):
         """For `with`: begun at its beginning, committed at its end, aborted if the block raises."""
         return Transaction(self._run_after_moving, self._client)
 
-    def init_transactions(self) -> None:
-        """Get a producer id, and fence an older producer of this name. The first begin does it by itself."""
-        self._thread.run(self._client.init_transactions())
+    def init_transactions(self, keep_prepared: bool = False) -> PreparedTransaction:
+        """Get a producer id, and fence an older producer of this name. The first begin does it by itself.
+
+        Experimental: with `keep_prepared` what the older one left open is not aborted, but returned.
+        """
+        return self._thread.run(self._client.init_transactions(keep_prepared))
 
     def begin_transaction(self) -> None:
         self._run_after_moving(self._client.begin_transaction)
@@ -125,6 +133,14 @@ class Producer(Blocking[AsyncProducer]):
     def send_offsets_to_transaction(self, offsets: Offsets, group: Group) -> None:
         """Commit these offsets of a group with the transaction, or not at all."""
         self.transaction().send_offsets(offsets, group)
+
+    def prepare_transaction(self) -> PreparedTransaction:
+        """Experimental: wait for all that was sent. Then only complete, commit and abort are possible."""
+        return self._run_after_moving(self._client.prepare_transaction)
+
+    def complete_transaction(self, prepared: PreparedTransaction | str) -> None:
+        """Experimental: commit if this is the transaction that is prepared, and abort it otherwise."""
+        self._run_after_moving(lambda: self._client.complete_transaction(prepared))
 
     def commit_transaction(self) -> None:
         """Wait for all that was sent, and commit. MustAbort if any of it failed: nothing was committed."""
@@ -146,7 +162,7 @@ class Producer(Blocking[AsyncProducer]):
     def close(self, timeout_ms: float | None = None) -> None:
         """Deliver what was sent, within the time if one is given; what is left then fails with Closed.
 
-        A transaction that is open is aborted.
+        A transaction that is open is aborted, but not if it is prepared.
         """
         if self._thread.closed:
             return

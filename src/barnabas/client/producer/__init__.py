@@ -17,6 +17,8 @@ table.py             Arrow tables to batches;  table_calls.py: sent as there is 
 transaction.py             transactions as users see them;  transaction_errors.py: what they are told
 transaction_state.py       what may be done when                                     (pure)
 transaction_verdicts.py    what a refusal means                                      (pure)
+prepared.py                the name of one that is prepared (two-phase commit)       (pure)
+initializing.py            the producer id, and what was left under it
 transactions.py            begun and filled;  additions.py: partitions that are added first (version 1)
 endings.py                 committed or aborted
 transaction_requests.py    one try of each request

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.client.errors import BrokerUnavailable, ClientError, Closed, Refused
 from barnabas.client.producer.delivery import finished
+from barnabas.client.producer.prepared import PreparedTransaction
 from barnabas.client.producer.stamp import Identity
 from barnabas.client.producer.transaction_errors import MustAbort, OutcomeUnknown, TransactionAborted
 from barnabas.client.producer.transaction_requests import NoCoordinator
@@ -38,18 +39,40 @@ class Endings:
         """
         state = self._transactions.state
         if state.phase is not Phase.COMMITTING:
-            state.flush()
-            self._transactions.changed()
-            try:
-                await self._flush()
-            except BaseException:
-                state.unflush()
-                self._transactions.changed()
-                raise
+            if state.phase is not Phase.PREPARED:
+                await self._flush("commit")
             state.commit()
         await self._run()
 
-    async def _flush(self) -> None:
+    async def prepare(self) -> PreparedTransaction:
+        """Wait for all that was sent, and let nothing more in. MustAbort if any of it failed.
+
+        The coordinator need not be told: with two-phase commit it ends no transaction by itself. If this is
+        cancelled, the transaction is open as before.
+        """
+        self._transactions.initializing.check_two_phase("prepare")
+        await self._flush("prepare")
+        return self._transactions.state.prepare()
+
+    async def complete(self, stored: PreparedTransaction) -> None:
+        """Commit what is prepared if it is what was stored, and abort it otherwise."""
+        if self._transactions.state.decides_commit(stored):
+            await self.commit()
+        else:
+            await self.abort()
+
+    async def _flush(self, what: str) -> None:
+        state = self._transactions.state
+        state.flush(what)
+        self._transactions.changed()
+        try:
+            await self._wait_for_all()
+        except BaseException:
+            state.unflush()
+            self._transactions.changed()
+            raise
+
+    async def _wait_for_all(self) -> None:
         state, accumulator = self._transactions.state, self._transactions.sender.accumulator
         accumulator.close_open()
         number = state.number
@@ -82,7 +105,10 @@ class Endings:
             self._transactions.sender.run_beside(self._run_quietly())
 
     async def end_all(self) -> None:
-        """What is open is aborted, what is being ended is waited for. An error is noted, and that is all."""
+        """What is open is aborted, what is being ended is waited for. An error is noted, and that is all.
+
+        What is prepared stays so: it is not known here whether the other side has committed.
+        """
         if self._transactions.state.is_unended:
             self._transactions.state.abort()
             self._transactions.changed()
@@ -123,7 +149,7 @@ class Endings:
 
     async def _renew(self) -> None:
         try:
-            await self._transactions.init()
+            await self._transactions.initializing.run()
         except ClientError as error:
             # The transaction has ended all the same. Whoever begins the next one tries again, or is told.
             logger.warning("no next epoch id=%s because=%s", self._transactions.state.id, error)

@@ -37,7 +37,6 @@ _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "0": 0, "1": 1}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings(ClientSettings):
     REFUSED: ClassVar[Mapping[str, str]] = {
-        "transaction.two.phase.commit.enable": "transactions are ended by this producer alone",
         "partitioner.class": "a Java class; give `partitioner` a name or a function",
         "partitioner.availability.timeout.ms": "partitions of slow brokers are not left out",
     }
@@ -100,6 +99,12 @@ class ProducerSettings(ClientSettings):
         60_000,
         "a transaction that is open for longer is aborted by the coordinator",
         rule=at_least(0),
+    )
+    transaction_two_phase_commit_enable: bool = setting(
+        "transaction.two.phase.commit.enable",
+        BOOLEAN,
+        False,
+        "experimental: transactions can be prepared, and no time ends them; the broker has to allow it",
     )
     retries: int = setting(
         "retries", INT, INT32_MAX, "how often a batch is sent again", rule=between(0, INT32_MAX)
@@ -164,6 +169,13 @@ def producer_settings(
     settings = parse_settings_of(ProducerSettings, texts, keywords)
     if settings.transactional_id is not None and not settings.enable_idempotence:
         raise InvalidSetting("transactional.id", settings.transactional_id, "needs enable.idempotence")
+    limited = texts.get("transaction.timeout.ms", keywords.get("transaction_timeout_ms")) is not None
+    if settings.transaction_two_phase_commit_enable and limited:
+        raise InvalidSetting(
+            "transaction.timeout.ms",
+            str(settings.transaction_timeout_ms),
+            "does not go with transaction.two.phase.commit.enable: no time ends such transactions",
+        )
     asked = (
         settings.transactional_id is not None
         or texts.get("enable.idempotence", keywords.get("enable_idempotence")) is not None

@@ -4,7 +4,8 @@
         await producer.send("payments", b"...")
         await transaction.send_offsets(consumer.delivered, consumer)
 
-Leaving the block commits; an error aborts, and goes on.
+Leaving the block commits; an error aborts, and goes on. But what is prepared stays so, however the block is
+left: another system may have committed its part, and only complete, commit and abort may end it.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import ClientError, Closed
+from barnabas.client.producer.prepared import PreparedTransaction
 from barnabas.client.producer.transaction_errors import NotTransactional, TransactionError
 from barnabas.client.producer.transaction_state import Phase
 
@@ -45,6 +47,10 @@ class Transaction:
         """Commit these offsets of a group with the transaction, or not at all."""
         await self._calls.send_offsets_to_transaction(offsets, group)
 
+    async def prepare(self) -> PreparedTransaction:
+        """Experimental: see TransactionCalls.prepare_transaction(). The block does not end it any more."""
+        return await self._calls.prepare_transaction()
+
     async def __aenter__(self) -> "Transaction":
         await self._calls.begin_transaction()
         self._number = self._calls._transactions().state.number
@@ -58,7 +64,7 @@ class Transaction:
                 await self._abort(error)
             return
         transactions = self._calls._transactions()
-        if self._was_ended(transactions):
+        if self._was_ended(transactions) or transactions.state.phase is Phase.PREPARED:
             return
         try:
             await transactions.endings.commit_or_abort()
@@ -105,9 +111,13 @@ class TransactionCalls:
         """For `async with`: begun at its beginning, committed at its end, aborted if the block raises."""
         return Transaction(self)
 
-    async def init_transactions(self) -> None:
-        """Get a producer id, and fence an older producer of this name. The first begin does it by itself."""
-        await self._transactions().init()
+    async def init_transactions(self, keep_prepared: bool = False) -> PreparedTransaction:
+        """Get a producer id, and fence an older producer of this name. The first begin does it by itself.
+
+        What the older one left open is aborted. With `keep_prepared`, which is experimental and for two-phase
+        commit, it is kept and returned: it is prepared, and to be completed before the next one begins.
+        """
+        return await self._transactions().initializing.run(keep=keep_prepared)
 
     async def begin_transaction(self) -> None:
         await self._transactions().begin()
@@ -128,6 +138,23 @@ class TransactionCalls:
             if one.offset < 0:
                 raise ValueError(f"offset {one.offset} of {tp} is negative")
         await transactions.send_offsets(wanted, committer)
+
+    async def prepare_transaction(self) -> PreparedTransaction:
+        """Experimental: wait for all that was sent, and promise that it can be committed or aborted.
+
+        From here on only complete, commit and abort are possible, in this producer or in a later one of its
+        name. Store the answer with what has to happen together with it. MustAbort if anything sent failed.
+        """
+        return await self._transactions().endings.prepare()
+
+    async def complete_transaction(self, prepared: PreparedTransaction | str) -> None:
+        """Experimental: commit if this is the transaction that is prepared, and abort it otherwise.
+
+        `prepared` is what was stored, or its text. After OutcomeUnknown the same call asks again.
+        """
+        if isinstance(prepared, str):
+            prepared = PreparedTransaction.parse(prepared)
+        await self._transactions().endings.complete(prepared)
 
     async def commit_transaction(self) -> None:
         """Wait for all that was sent, and commit. MustAbort if any of it failed: then nothing was committed.

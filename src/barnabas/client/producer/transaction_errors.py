@@ -41,6 +41,14 @@ class NotTransactional(ClientError):
         super().__init__("this producer has no transactions: set transactional.id")
 
 
+class TwoPhaseCommitOff(ClientError):
+    """Transactions are prepared, and kept over a restart, only by a producer that was made for it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not possible: set transaction.two.phase.commit.enable")
+        self.what = what
+
+
 class NoTransaction(ClientError):
     """A transactional producer sends, commits and aborts only within a transaction."""
 

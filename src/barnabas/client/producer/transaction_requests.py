@@ -9,10 +9,11 @@ from typing import Any, Final
 from barnabas.base.ids import TopicPartition
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
-from barnabas.client.errors import BrokerUnavailable, ClientError, Refused, refused
+from barnabas.client.errors import BrokerUnavailable, ClientError, Refused, UnsupportedByBroker, refused
 from barnabas.client.group.coordinator import Coordinator
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata
 from barnabas.client.group.subscription import by_topic
+from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.stamp import Identity
 from barnabas.client.producer.transaction_verdicts import ADD_PARTITIONS_UNTIL, V1_UNTIL
 from barnabas.protocol.api_keys import ApiKey
@@ -34,6 +35,8 @@ _SEVERAL_FROM: Final = 4
 _NO_IDENTITY: Final = Identity(-1, -1)
 # From here on InitProducerId says who the producer was, so that it is not taken for another one.
 _WHO_FROM: Final = 3
+# From here on it asks for two-phase commit. (KIP-939)
+_TWO_PHASE_FROM: Final = 6
 
 
 class NoCoordinator(Refused):
@@ -74,10 +77,13 @@ class TransactionCoordinator(Coordinator):
 
 
 class TransactionRequests:
-    def __init__(self, cluster: Cluster, transactional_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self, cluster: Cluster, transactional_id: str, timeout_ms: int, *, two_phase: bool = False
+    ) -> None:
         self._cluster = cluster
         self._id = transactional_id
         self._timeout_ms = timeout_ms
+        self._two_phase = two_phase
         self._coordinator = TransactionCoordinator(cluster, transactional_id)
         # Of the group that offsets were sent to last.
         self._group: tuple[str, Coordinator] | None = None
@@ -94,29 +100,45 @@ class TransactionRequests:
 
     async def speaks_v2(self) -> bool:
         """Whether the cluster has version 2 of transactions, as the coordinator said on being connected."""
-        connection = await self._coordinator.connection()
-        _, newest = connection.finalized_features.get("transaction.version", (0, 0))
-        return newest >= 2 and all(
-            connection.version_of(key) > until for key, until in V1_UNTIL.items() if key is not ApiKey.PRODUCE
-        )
+        return _speaks_v2(await self._coordinator.connection())
 
-    async def init(self, was: Identity | None) -> Identity:
-        """A producer id for this transactional id, or the next epoch if it `was` somebody before."""
+    async def init(self, was: Identity | None, *, keep: bool = False) -> tuple[Identity, PreparedTransaction]:
+        """A producer id for this transactional id, or the next epoch if it `was` somebody before.
+
+        With it, the transaction that was prepared under it, if there is one and it is to be kept.
+        """
         connection = await self._coordinator.connection()
+        if self._two_phase:
+            _check_two_phase(connection)
         if connection.version_of(ApiKey.INIT_PRODUCER_ID) < _WHO_FROM:
             was = None
         producer_id, epoch = was or _NO_IDENTITY
+        # If another broker is asked after all, one that does not know what is asked for here, then the
+        # request is not written: a field that it lacks is not left out.
         answer = await self._coordinator.ask(
             InitProducerIdRequest(
                 transactional_id=self._id,
                 transaction_timeout_ms=self._timeout_ms,
                 producer_id=producer_id,
                 producer_epoch=epoch,
+                enable2_pc=self._two_phase,
+                keep_prepared_txn=keep,
             )
         )
-        about = f"transactional.id {self._id} with transaction.timeout.ms={self._timeout_ms}"
-        self._check(answer.error_code, about)
-        return Identity(answer.producer_id, answer.producer_epoch)
+        if keep and answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            raise _lacks(connection, "it keeps no prepared transactions, as Kafka 4.3 does not")
+        with_what = (
+            "transaction.two.phase.commit.enable, which the broker has to have too"
+            if self._two_phase
+            else f"transaction.timeout.ms={self._timeout_ms}"
+        )
+        self._check(answer.error_code, f"transactional.id {self._id} with {with_what}")
+        kept = (
+            PreparedTransaction(answer.ongoing_txn_producer_id, answer.ongoing_txn_producer_epoch)
+            if keep
+            else NOTHING_PREPARED
+        )
+        return Identity(answer.producer_id, answer.producer_epoch), kept
 
     async def add_partitions(self, identity: Identity, tps: Collection[TopicPartition]) -> None:
         """All of them or none."""
@@ -216,6 +238,26 @@ class TransactionRequests:
         if before is not None:
             await before[1].close()
         return coordinator
+
+
+def _speaks_v2(connection: Connection) -> bool:
+    _, newest = connection.finalized_features.get("transaction.version", (0, 0))
+    return newest >= 2 and all(
+        connection.version_of(key) > until for key, until in V1_UNTIL.items() if key is not ApiKey.PRODUCE
+    )
+
+
+def _check_two_phase(connection: Connection) -> None:
+    """Before anything is asked: a broker that does not know of it would abort what is prepared."""
+    if connection.version_of(ApiKey.INIT_PRODUCER_ID) < _TWO_PHASE_FROM:
+        raise _lacks(connection, "it needs unstable.api.versions.enable=true")
+    if not _speaks_v2(connection):
+        # In version 1 all transactions of a producer have one epoch: what is stored would fit the next, too.
+        raise _lacks(connection, "it needs transaction.version=2")
+
+
+def _lacks(connection: Connection, why: str) -> UnsupportedByBroker:
+    return UnsupportedByBroker("two-phase commit (INIT_PRODUCER_ID version 6)", connection.address, why)
 
 
 def _offset_rows(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[Any]:

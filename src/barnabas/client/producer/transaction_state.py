@@ -4,6 +4,9 @@
                      |  MUST_ABORT  ->  ABORTING   -> READY, or NEW if another epoch is needed first
     any of them -> BROKEN, when nothing can go on
 
+With two-phase commit (KIP-939) FLUSHING may end in PREPARED, and NEW in it too if what was prepared before is
+kept. From there COMMITTING and ABORTING are left, and nobody goes there unasked.
+
 Version 2 of transactions (KIP-890): a produce adds its partition by itself, and each transaction has an epoch
 of its own, which the answer to the last EndTxn brought. In version 1 partitions and groups are added first.
 """
@@ -12,6 +15,7 @@ from enum import Enum
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.stamp import Identity
 from barnabas.client.producer.transaction_errors import (
     MustAbort,
@@ -39,6 +43,7 @@ class Phase(Enum):
     READY = "no transaction was begun"
     OPEN = "a transaction is open"
     FLUSHING = "the transaction is being committed"
+    PREPARED = "the transaction is prepared, and has to be completed"
     MUST_ABORT = "the transaction can only be aborted"
     COMMITTING = "whether the last transaction was committed is being asked"
     ABORTING = "the transaction is being aborted"
@@ -69,6 +74,8 @@ class TransactionState:
         self.is_forgotten = False
         # A request to commit was not answered.
         self.in_doubt = False
+        # Until it has ended.
+        self.prepared = NOTHING_PREPARED
         self.trouble: MustAbort | None = None
         self.broken: TransactionError | None = None
         self._opened_ms = 0
@@ -77,6 +84,7 @@ class TransactionState:
 
     @property
     def is_unended(self) -> bool:
+        """Open, and nobody has promised anything: it may be aborted without being asked for."""
         return self.phase in _UNENDED
 
     @property
@@ -110,6 +118,14 @@ class TransactionState:
         self.needs_epoch = self.is_forgotten = False
         self.phase = Phase.READY
 
+    def keep(self, prepared: PreparedTransaction, now_ms: int) -> None:
+        """What another producer prepared under this id is this one's to decide about."""
+        # Only version 2 of transactions has such.
+        self.begin(now_ms, is_v2=True)
+        self.may_exist = self.exists = True
+        self.prepared = prepared
+        self.phase = Phase.PREPARED
+
     def begin(self, now_ms: int, *, is_v2: bool) -> None:
         self.check_unbroken()
         if self.phase is not Phase.READY:
@@ -121,8 +137,8 @@ class TransactionState:
         self.may_exist = self.exists = self.in_doubt = False
         self.partitions, self.groups = set(), set()
 
-    def flush(self) -> None:
-        self.check("commit")
+    def flush(self, what: str = "commit") -> None:
+        self.check(what)
         self.phase = Phase.FLUSHING
 
     def unflush(self) -> None:
@@ -130,15 +146,33 @@ class TransactionState:
         if self.phase is Phase.FLUSHING:
             self.phase = Phase.OPEN
 
-    def commit(self) -> None:
+    def prepare(self) -> PreparedTransaction:
         assert self.phase is Phase.FLUSHING, self.phase
+        assert self.identity is not None, "it is open"
+        # One with nothing in it has no epoch of its own: the next goes under the same, and must not be taken
+        # for it by who finds this name stored somewhere.
+        self.prepared = PreparedTransaction(*self.identity) if self.may_exist else NOTHING_PREPARED
+        self.phase = Phase.PREPARED
+        return self.prepared
+
+    def decides_commit(self, stored: PreparedTransaction) -> bool:
+        """Whether what is prepared is what was stored. Who asked before may ask the same again."""
+        self.check_unbroken()
+        commit = stored == self.prepared
+        begun = Phase.COMMITTING if commit else Phase.ABORTING
+        if self.phase is not Phase.PREPARED and not (self.prepared and self.phase is begun):
+            raise NoTransaction("complete", self.phase.value)
+        return commit
+
+    def commit(self) -> None:
+        assert self.phase in (Phase.FLUSHING, Phase.PREPARED), self.phase
         self.phase = Phase.COMMITTING
 
     def abort(self) -> None:
         self.check_unbroken()
         if self.phase is Phase.ABORTING:
             return
-        if not self.is_unended:
+        if not self.is_unended and self.phase is not Phase.PREPARED:
             raise NoTransaction("abort", self.phase.value)
         self.phase = Phase.ABORTING
 
@@ -149,6 +183,7 @@ class TransactionState:
             self.identity = identity
             self.needs_epoch = False
         self.trouble = None
+        self.prepared = NOTHING_PREPARED
         self.phase = Phase.NEW if self.needs_epoch or self.is_forgotten else Phase.READY
 
     # Trouble

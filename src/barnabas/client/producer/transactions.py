@@ -1,7 +1,7 @@
-"""The transactions of a producer: begun and filled, and what becomes of them when something goes wrong.
+"""The transactions of a producer: begun, filled, and what becomes of them when something goes wrong.
 
 The state and what may be done in it is transaction_state.py's, what a refusal means is said by
-transaction_verdicts.py. Here and in endings.py it is carried out.
+transaction_verdicts.py. Here, in initializing.py and in endings.py it is carried out.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from barnabas.client.group.offsets import Committer, OffsetAndMetadata
 from barnabas.client.producer.additions import Additions
 from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.endings import Endings
+from barnabas.client.producer.initializing import Initializing
 from barnabas.client.producer.outcomes import SOON_MS
 from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.client.producer.settings import ProducerSettings
@@ -34,7 +35,7 @@ from barnabas.client.producer.transaction_errors import (
 )
 from barnabas.client.producer.transaction_requests import TransactionRequests
 from barnabas.client.producer.transaction_state import Phase, TransactionState
-from barnabas.client.producer.transaction_verdicts import FENCED, Verdict, verdict_within
+from barnabas.client.producer.transaction_verdicts import Verdict, verdict_within
 from barnabas.client.shared import SharedWork
 from barnabas.protocol.error_codes import ErrorCode
 
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
+# What the coordinator takes for the time-out of a producer with two-phase commit.
+UNLIMITED_MS: Final = 0x7FFFFFFF
 # The group does not know this member or generation: somebody else may read its partitions by now.
 _NOT_THE_MEMBER: Final = frozenset(
     {
@@ -70,16 +73,20 @@ class Transactions:
         on_gate: Callable[[bool], None],
     ) -> None:
         assert settings.transactional_id is not None, "it has transactions"
-        self.state = TransactionState(settings.transactional_id, settings.transaction_timeout_ms)
+        two_phase = settings.transaction_two_phase_commit_enable
+        self.state = TransactionState(
+            settings.transactional_id, UNLIMITED_MS if two_phase else settings.transaction_timeout_ms
+        )
         self.settings = settings
         self.sender = sender
         self.shared = SharedWork()
         self.requests = TransactionRequests(
-            cluster, settings.transactional_id, settings.transaction_timeout_ms
+            cluster, settings.transactional_id, settings.transaction_timeout_ms, two_phase=two_phase
         )
         # One at a time sends offsets, and who commits waits for it.
         self.offsets_turn = asyncio.Lock()
         self.additions = Additions(self)
+        self.initializing = Initializing(self)
         self.endings = Endings(self)
         self._clock = cluster.ports.clock
         self._on_gate = on_gate
@@ -106,33 +113,19 @@ class Transactions:
     def deadline(self) -> Deadline:
         return Deadline(self.settings.max_block_ms)
 
+    def now_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
     # Beginning
-
-    async def init(self) -> None:
-        """Get a producer id; others that have this transactional.id are fenced, their transaction aborted."""
-        self.state.check_unbroken()
-        if self.state.phase is Phase.NEW:
-            await self.shared.join("init", self._init)
-
-    async def _init(self) -> None:
-        was = self.state.identity
-        try:
-            identity = await self.ask("INIT_PRODUCER_ID", lambda: self.requests.init(was), self.deadline())
-        except Refused as error:
-            if error.code in FENCED:
-                raise self.fenced() from error
-            raise
-        logger.info("producer id taken transactional_id=%s id=%d epoch=%d", self.state.id, *identity)
-        self.state.initialized(identity)
 
     async def begin(self) -> None:
         """The end of the last one is waited for, and asked for again if it is not known."""
-        if self.state.is_unended:
+        if self.state.is_unended or self.state.phase is Phase.PREPARED:
             raise TransactionOpen(self.state.id)
         await self.endings.known()
-        await self.init()
+        await self.initializing.run()
         is_v2 = await self.ask("transaction.version", self.requests.speaks_v2, self.deadline())
-        self.state.begin(self._clock.monotonic_ms(), is_v2=is_v2)
+        self.state.begin(self.now_ms(), is_v2=is_v2)
         self.changed()
 
     # What goes into it
@@ -237,15 +230,14 @@ class Transactions:
     def must_abort(
         self, because: BaseException, *, tp: TopicPartition | None = None, records: int = 0
     ) -> MustAbort:
-        now_ms = self._clock.monotonic_ms()
-        trouble = self.state.must_abort(because, now_ms, tp=tp, records=records)
+        trouble = self.state.must_abort(because, self.now_ms(), tp=tp, records=records)
         self.changed()
         self._drop_soon()
         return trouble
 
     def fenced(self) -> TransactionError:
         logger.warning("producer fenced transactional_id=%s", self.state.id)
-        error = self.state.fence(self._clock.monotonic_ms())
+        error = self.state.fence(self.now_ms())
         self.changed()
         self._drop_soon()
         return error

@@ -38,7 +38,10 @@ def handle(ctx: Context, request: Request) -> Answer:
     if not body.transactional_id:
         return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
     timeout_ms_max = ctx.broker.settings.now.transaction_max_timeout_ms
-    if not body.enable2_pc and not 0 < body.transaction_timeout_ms <= timeout_ms_max:
+    if (
+        not (body.enable2_pc or body.keep_prepared_txn)
+        and not 0 < body.transaction_timeout_ms <= timeout_ms_max
+    ):
         # Said before it is known whose id it is: a coordinator elsewhere would say no other.
         return refuse(body, request.version, ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 

@@ -97,9 +97,26 @@ def test_a_transactional_id_is_a_name() -> None:
         settings(transactional_id="")
 
 
-def test_two_phase_commit_is_refused_by_name() -> None:
-    with pytest.raises(InvalidSetting, match="ended by this producer alone"):
-        producer_settings({"bootstrap.servers": "a:1", "transaction.two.phase.commit.enable": "true"}, {})
+def test_two_phase_commit_is_off_unless_it_is_asked_for() -> None:
+    asked = {"bootstrap.servers": "a:1", "transaction.two.phase.commit.enable": "true"}
+
+    assert not settings(transactional_id="orders-1").transaction_two_phase_commit_enable
+    assert producer_settings(asked, {})[0].transaction_two_phase_commit_enable
+
+
+@pytest.mark.parametrize("timeout_ms", [1_000, 60_000])
+def test_a_time_for_transactions_that_no_time_ends_is_refused(timeout_ms: int) -> None:
+    with pytest.raises(InvalidSetting, match="does not go with"):
+        settings(
+            transactional_id="orders-1",
+            transaction_two_phase_commit_enable=True,
+            transaction_timeout_ms=timeout_ms,
+        )
+    with pytest.raises(InvalidSetting, match="does not go with"):
+        producer_settings(
+            {"bootstrap.servers": "a:1", "transaction.timeout.ms": timeout_ms},
+            {"transaction_two_phase_commit_enable": True},
+        )
 
 
 def test_a_partitioner_is_a_name_or_a_function() -> None:

@@ -1,0 +1,57 @@
+"""How a producer gets the producer id of its transactional.id, and what becomes of what was left under it.
+
+The coordinator aborts it, and answers when that is done. With two-phase commit it can be kept instead: then
+it is prepared here as it was there, and this producer decides about it. (KIP-939, experimental)
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.client.errors import Refused
+from barnabas.client.producer.prepared import PreparedTransaction
+from barnabas.client.producer.transaction_errors import TwoPhaseCommitOff
+from barnabas.client.producer.transaction_state import Phase
+from barnabas.client.producer.transaction_verdicts import FENCED
+
+if TYPE_CHECKING:
+    from barnabas.client.producer.transactions import Transactions
+
+logger = logging.getLogger(__name__)
+
+
+class Initializing:
+    def __init__(self, transactions: "Transactions") -> None:
+        self._transactions = transactions
+
+    async def run(self, *, keep: bool = False) -> PreparedTransaction:
+        """Unless it was done before. What was kept is returned; it has to be completed first."""
+        state = self._transactions.state
+        state.check_unbroken()
+        if keep:
+            self.check_two_phase("init_transactions(keep_prepared=True)")
+        if state.phase is Phase.NEW:
+            await self._transactions.shared.join("init", lambda: self._init(keep=keep))
+        return state.prepared
+
+    def check_two_phase(self, what: str) -> None:
+        if not self._transactions.settings.transaction_two_phase_commit_enable:
+            raise TwoPhaseCommitOff(what)
+
+    async def _init(self, *, keep: bool) -> None:
+        transactions, state = self._transactions, self._transactions.state
+        was = state.identity
+        try:
+            identity, kept = await transactions.ask(
+                "INIT_PRODUCER_ID",
+                lambda: transactions.requests.init(was, keep=keep),
+                transactions.deadline(),
+            )
+        except Refused as error:
+            if error.code in FENCED:
+                raise transactions.fenced() from error
+            raise
+        logger.info("producer id taken transactional_id=%s id=%d epoch=%d", state.id, *identity)
+        state.initialized(identity)
+        if kept:
+            logger.info("prepared transaction kept transactional_id=%s prepared=%s", state.id, kept)
+            state.keep(kept, transactions.now_ms())
