@@ -41,6 +41,7 @@ def good() -> Result:
         output=output,
         witnessed=output,
         numbers={0: 4},
+        input_ends={0: 6},
         offsets={0: 4},
         ends=[End("out-0", 5, 5)],
         sources=[SOURCE],
@@ -144,11 +145,17 @@ def test_an_input_record_of_an_aborted_transaction_is_a_fault() -> None:
     assert found.startswith("input: transaction 1 of source#1 was aborted, and 4 of its records are seen")
 
 
-@pytest.mark.parametrize("committed", [3, -1, 5])
+@pytest.mark.parametrize("committed", [3, -1, 7])
 def test_offsets_that_are_not_at_the_end_of_the_input_are_a_fault(committed: int) -> None:
     assert faults(replace(good(), offsets={0: committed})) == [
-        f"input partition 0: offset {max(0, committed)} is committed, and 4 is its end"
+        f"input partition 0: offset {max(0, committed)} is committed,"
+        " and 4 is after its last record, 6 its end"
     ]
+
+
+@pytest.mark.parametrize("committed", [4, 5, 6])
+def test_offsets_behind_the_last_record_may_count_the_markers_there(committed: int) -> None:
+    assert faults(replace(good(), offsets={0: committed})) == []
 
 
 def test_a_last_stable_offset_that_stays_behind_is_a_fault() -> None:

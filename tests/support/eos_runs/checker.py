@@ -7,7 +7,8 @@
 - No record is of a transaction that was aborted or whose commit was never asked for; and of every transaction
   that was answered as committed all records are there. One whose answer nobody heard is there as a whole or
   not at all.
-- The workers' group has committed the end of the input.
+- The workers' group has committed the end of the input: after its last record, or after the markers and
+  aborted records behind that one, which some clients count.
 - No last stable offset is behind its high watermark.
 - Who read along with read_committed all the while saw the same, in the same order.
 
@@ -40,8 +41,9 @@ class End:
 class Result:
     """All that is known when a run is over.
 
-    `numbers` is what the source committed: how many records each input partition has; `offsets` is what the
-    workers committed; `witnessed` is what was read along of the output.
+    `numbers` is what the source committed: how many records each input partition has; `input_ends` are the
+    high watermarks there; `offsets` is what the workers committed; `witnessed` is what was read along of the
+    output.
     """
 
     run: str
@@ -49,6 +51,7 @@ class Result:
     output: Topic
     witnessed: Topic
     numbers: Mapping[int, int]
+    input_ends: Mapping[int, int]
     offsets: Mapping[int, int]
     ends: Sequence[End]
     sources: Sequence[Life]
@@ -174,10 +177,14 @@ def _transactions(life: Life) -> dict[int, _Transaction]:
 def _wrong_offsets(result: Result) -> Iterator[str]:
     for where in sorted(result.numbers):
         records = result.input.get(where, ())
-        # Markers and aborted records after the last one are nothing that a reader gets to.
-        end = records[-1].offset + 1 if records else 0
-        if (committed := max(0, result.offsets.get(where, 0))) != end:
-            yield f"input partition {where}: offset {committed} is committed, and {end} is its end"
+        after_last = records[-1].offset + 1 if records else 0
+        end = result.input_ends[where]
+        committed = max(0, result.offsets.get(where, 0))
+        if not after_last <= committed <= end:
+            yield (
+                f"input partition {where}: offset {committed} is committed,"
+                f" and {after_last} is after its last record, {end} its end"
+            )
 
 
 def _stuck(ends: Iterable[End]) -> Iterator[str]:

@@ -8,9 +8,11 @@ it is to be started again.
 
 import faulthandler
 import json
+import os
 import select
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,6 +22,10 @@ FATAL = 3
 POLL_MS = 20
 # A broker that was killed is there again soon, and is to be found soon.
 RECONNECT_MS_MAX = 200
+
+
+class Fatal(Exception):
+    """Nothing helps but to begin anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +74,14 @@ def own_orders() -> tuple[Orders, Journal]:
 
 def told_to_leave() -> bool:
     return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
+def carry_out(program: Callable[[Orders, Journal], None]) -> None:
+    """The whole of a process."""
+    orders, journal = own_orders()
+    try:
+        program(orders, journal)
+    except Fatal as fatal:
+        journal.write("fatal", fatal)
+        # Without the destructors: that of librdkafka's consumer, if it was not closed, may wait for ever.
+        os._exit(FATAL)

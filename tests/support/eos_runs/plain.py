@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from support.eos_runs.journal import Journal
-from support.eos_runs.orders import RECONNECT_MS_MAX, Orders
-from support.eos_runs.transactions import LINGER_MS, Fatal
+from support.eos_runs.making import LINGER_MS
+from support.eos_runs.orders import RECONNECT_MS_MAX, Fatal, Orders
 
 FLUSH_TIMEOUT_S = 60.0
 

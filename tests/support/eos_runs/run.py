@@ -53,9 +53,13 @@ BROKER_SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How the workers are. A static one has an instance id, and gets its partitions back after a restart."""
+    """How the workers are. A static one has an instance id, and gets its partitions back after a restart.
+
+    They and the source are made with confluent-kafka, or with our own client.
+    """
 
     name: str
+    is_own: bool = False
     protocol: str = "classic"
     assignor: str = ""
     is_static: bool = False
@@ -68,7 +72,13 @@ CHANGING = Shape(name="changing", changes=True)
 COOPERATIVE = Shape(name="cooperative", assignor="cooperative-sticky", changes=True)
 NEW_PROTOCOL = Shape(name="new-protocol", protocol="consumer", changes=True)
 WITHOUT_TRANSACTIONS = Shape(name="without-transactions", is_static=True, has_transactions=False)
-SHAPES = (FIXED, CHANGING, COOPERATIVE, NEW_PROTOCOL)
+OWN_CHANGING = Shape(name="own-changing", is_own=True, changes=True)
+OWN_NEW_PROTOCOL = Shape(name="own-new-protocol", is_own=True, protocol="consumer", changes=True)
+OWN_COOPERATIVE = Shape(name="own-cooperative", is_own=True, assignor="cooperative-sticky", changes=True)
+OWN_FIXED = Shape(name="own-fixed", is_own=True, is_static=True)
+SHAPES = (FIXED, CHANGING, COOPERATIVE, NEW_PROTOCOL, OWN_CHANGING, OWN_NEW_PROTOCOL)
+# For those who have more time.
+MORE_SHAPES = (OWN_COOPERATIVE, OWN_FIXED)
 
 
 class EosRun:
@@ -121,7 +131,7 @@ class EosRun:
             heartbeat_ms=HEARTBEAT_MS,
             seed=self.rng.randrange(1 << 30),
         )
-        process = Process(program, orders)
+        process = Process(f"own_{program}" if self.shape.is_own else program, orders)
         of_them.append(process)
         process.begin()
         return process
@@ -137,12 +147,15 @@ class EosRun:
         self._wait_for_stable_ends()
         input_read = read_all(self.broker.address, self._input, INPUT_PARTITIONS)
         expected = {where: records[-1].offset + 1 for where, records in input_read.items() if records}
-        self._wait(lambda: self._offsets_reach(expected), DRAINED_WITHIN_S)
+        # Told apart from the rest: when workers leave, others begin where the group is, and catch up.
+        is_drained = self._wait(lambda: self._offsets_reach(expected), DRAINED_WITHIN_S)
         for worker in self._living(self._workers):
             worker.ask_to_leave()
             worker.await_end()
         self._wait_for_stable_ends()
         self._check()
+        if not is_drained:
+            self.found.append(f"the workers are not at the end of the input after {DRAINED_WITHIN_S} s")
 
     def _offsets_reach(self, expected: dict[int, int]) -> bool:
         self._start_again()
@@ -165,28 +178,32 @@ class EosRun:
             STABLE_WITHIN_S,
         )
 
-    def _wait(self, is_so: Callable[[], bool], within_s: float) -> None:
-        """Until it is so, or the time is over: the checker says what is wrong then."""
+    def _wait(self, is_so: Callable[[], bool], within_s: float) -> bool:
+        """Until it is so, or the time is over: the checker says what is wrong then. Whether it is so."""
         deadline = monotonic() + within_s
         while monotonic() < deadline:
             try:
                 if is_so():
-                    return
+                    return True
             except (ConnectionClosed, ConnectionError, TimeoutError, AssertionError):
                 # A broker that has just started may not serve everything yet.
                 pass
             sleep(LOOK_AGAIN_AFTER_S)
+        return False
 
     def result(self) -> Result:
         address = self.broker.address
+        ends = all_ends(address)
+        by_place = {end.place: end.high_watermark for end in ends}
         return Result(
             run=self._name,
             input=read_all(address, self._input, INPUT_PARTITIONS),
             output=read_all(address, self._output, OUTPUT_PARTITIONS),
             witnessed=self._witness.finish(),
             numbers={where: max(0, at) for where, at in self._offsets(self._source_group).items()},
+            input_ends={where: by_place[f"{self._input}-{where}"] for where in range(INPUT_PARTITIONS)},
             offsets=self._offsets(self._group),
-            ends=all_ends(address),
+            ends=ends,
             sources=[process.life() for process in self._sources],
             workers=[process.life() for process in self._workers],
         )

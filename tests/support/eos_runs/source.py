@@ -5,21 +5,23 @@ group that is only for this, the number that each partition gets next. So whoeve
 on exactly there, and the input has every number once, beside what was aborted.
 """
 
-import os
 import random
 import time
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from support.eos_runs.journal import Journal
-from support.eos_runs.orders import FATAL, RECONNECT_MS_MAX, Orders, own_orders, told_to_leave
+from support.eos_runs.making import (
+    CALL_TIMEOUT_S,
+    EVERY_S,
+    PATIENCE_S,
+    SOURCE_PARTS_ABORTED,
+    SOURCE_RECORDS_MAX,
+    TRY_AGAIN_AFTER_S,
+)
+from support.eos_runs.orders import RECONNECT_MS_MAX, Fatal, Orders, carry_out, told_to_leave
 from support.eos_runs.records import INPUT, Mark
-from support.eos_runs.transactions import CALL_TIMEOUT_S, PATIENCE_S, Fatal, MustAbort, Transactions
-
-EVERY_S = 0.05
-RECORDS_MAX = 20
-PARTS_ABORTED = 0.1
-TRY_AGAIN_AFTER_S = 0.05
+from support.eos_runs.transactions import MustAbort, Transactions
 
 
 class Source:
@@ -54,7 +56,7 @@ class Source:
         topic = self._orders.input_topic
         try:
             for partition in range(self._orders.input_partitions):
-                for _ in range(self._rng.randrange(RECORDS_MAX)):
+                for _ in range(self._rng.randrange(SOURCE_RECORDS_MAX)):
                     self._write(partition, after[partition])
                     after[partition] += 1
         except MustAbort as refused:
@@ -62,7 +64,7 @@ class Source:
             self._transactions.abort()
             return numbers
         offsets = [TopicPartition(topic, where, number) for where, number in after.items()]
-        if self._rng.random() < PARTS_ABORTED:
+        if self._rng.random() < SOURCE_PARTS_ABORTED:
             self._transactions.abort_what_is_complete(offsets, self._progress)
             return numbers
         return after if self._transactions.commit(offsets, self._progress) else numbers
@@ -90,15 +92,5 @@ class Source:
                 time.sleep(TRY_AGAIN_AFTER_S)
 
 
-def main() -> None:
-    orders, journal = own_orders()
-    try:
-        Source(orders, journal).run()
-    except Fatal as fatal:
-        journal.write("fatal", fatal)
-        # Without the destructors: that of a consumer which was not closed may wait for ever.
-        os._exit(FATAL)
-
-
 if __name__ == "__main__":
-    main()
+    carry_out(lambda orders, journal: Source(orders, journal).run())

@@ -11,20 +11,11 @@ from collections.abc import Callable, Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from support.eos_runs.journal import Journal
-from support.eos_runs.orders import RECONNECT_MS_MAX, Orders
+from support.eos_runs.making import CALL_TIMEOUT_S, LINGER_MS, PATIENCE_S, Written, hesitation_s
+from support.eos_runs.orders import RECONNECT_MS_MAX, Fatal, Orders
 from support.eos_runs.watchdog import Watchdog
 
-CALL_TIMEOUT_S = 3.0
-# A broker that restarts is waited for this long. Then the process gives up, and is started again.
-PATIENCE_S = 60.0
-LINGER_MS = 5
 SILENCE_S_MAX = 2 * CALL_TIMEOUT_S
-PARTS_HESITATED = 0.3
-HESITATION_S_MAX = 0.2
-
-
-class Fatal(Exception):
-    """Nothing helps but to begin anew."""
 
 
 class MustAbort(Exception):
@@ -49,8 +40,7 @@ class Transactions:
         )
         self.number = 0
         self.is_open = False
-        # Of the open transaction, by input partition.
-        self._written: dict[int, list[int]] = {}
+        self._written = Written()
 
     def serve(self) -> None:
         """Take the id over: what another process left open under it is ended before this returns."""
@@ -72,16 +62,16 @@ class Transactions:
     def produce(self, topic: str, partition: int, value: bytes, *, of: int, number: int) -> None:
         """One record; it is made of input partition `of`, number `number`. MustAbort if it cannot be."""
         assert self.is_open
-        self._written.setdefault(of, []).append(number)
+        self._written.add(of, number)
         self._insist(lambda: self._producer.produce(topic, value, partition=partition))
         self._insist(lambda: self._producer.poll(0))
 
     def commit(self, offsets: Sequence[TopicPartition], reader: Consumer) -> bool:
         """With the offsets of what the records were made of. Whether it is committed: else it is aborted."""
-        self._journal_written()
+        self._written.tell(self._journal, self.number)
         try:
             self._send_offsets(offsets, reader)
-            self._hesitate()
+            time.sleep(hesitation_s(self._rng))
             self._journal.write("committing", self.number)
             self._insist(lambda: self._producer.commit_transaction(CALL_TIMEOUT_S))
         except MustAbort as refused:
@@ -93,12 +83,12 @@ class Transactions:
         return True
 
     def abort(self) -> None:
-        self._journal_written()
+        self._written.tell(self._journal, self.number)
         self._abort()
 
     def abort_what_is_complete(self, offsets: Sequence[TopicPartition], reader: Consumer) -> None:
         """First its records and offsets get into the logs: there is something that must not be seen."""
-        self._journal_written()
+        self._written.tell(self._journal, self.number)
         try:
             self._insist(lambda: self._producer.flush(CALL_TIMEOUT_S))
             self._send_offsets(offsets, reader)
@@ -112,11 +102,6 @@ class Transactions:
             lambda: self._producer.send_offsets_to_transaction(list(offsets), member, CALL_TIMEOUT_S)
         )
 
-    def _hesitate(self) -> None:
-        """Sometimes, so that a kill finds offsets that are sent and a commit that is not asked for."""
-        if self._rng.random() < PARTS_HESITATED:
-            time.sleep(self._rng.uniform(0.0, HESITATION_S_MAX))
-
     def _abort(self) -> None:
         try:
             self._insist(lambda: self._producer.abort_transaction(CALL_TIMEOUT_S))
@@ -125,11 +110,6 @@ class Transactions:
             raise Fatal(f"not aborted: {refused}") from refused
         self._journal.write("aborted", self.number)
         self.is_open = False
-
-    def _journal_written(self) -> None:
-        for partition, numbers in sorted(self._written.items()):
-            self._journal.wrote(self.number, partition, numbers)
-        self._written.clear()
 
     def _insist(self, call: Callable[[], object]) -> None:
         deadline = time.monotonic() + PATIENCE_S

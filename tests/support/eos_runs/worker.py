@@ -6,7 +6,6 @@ partitions are taken from it, it commits what it has made of them; when they are
 abort it goes back to where its group has committed.
 """
 
-import os
 import random
 import time
 from collections.abc import Callable
@@ -15,16 +14,19 @@ from typing import Protocol, TypeVar
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from support.eos_runs.journal import Journal
-from support.eos_runs.orders import FATAL, RECONNECT_MS_MAX, Orders, own_orders, told_to_leave
+from support.eos_runs.making import (
+    CALL_TIMEOUT_S,
+    PARTS_ABORTED,
+    PATIENCE_S,
+    RECORDS_MAX,
+    TRANSACTION_S_MAX,
+    TRY_AGAIN_AFTER_S,
+    group_settings,
+    make_of,
+)
+from support.eos_runs.orders import RECONNECT_MS_MAX, Fatal, Orders, carry_out, told_to_leave
 from support.eos_runs.plain import Plain
-from support.eos_runs.records import OUTPUT, Mark, output_partition, read_mark
-from support.eos_runs.transactions import CALL_TIMEOUT_S, PATIENCE_S, Fatal, MustAbort, Transactions
-
-TRANSACTION_S_MAX = 0.3
-RECORDS_MAX = 2000
-TRY_AGAIN_AFTER_S = 0.05
-# Of the transactions; on purpose. Without transactions that would be a mistake of the worker.
-PARTS_ABORTED = 0.05
+from support.eos_runs.transactions import MustAbort, Transactions
 
 Found = TypeVar("Found")
 
@@ -99,14 +101,11 @@ class Worker:
         value, partition, offset = message.value() or b"", message.partition(), message.offset()
         assert partition is not None
         assert offset is not None
-        read = read_mark(value)
-        if read is None:
-            raise Fatal(f"partition {partition} offset {offset} is not of the source: {value!r}")
-        made = Mark(OUTPUT, read.run, read.partition, read.number, self._orders.life, self._delivery.number)
-        to = output_partition(read.partition, read.number, self._orders.output_partitions)
+        place = f"partition {partition} offset {offset}"
+        made = make_of(value, place, self._orders, self._delivery.number)
         try:
             self._delivery.produce(
-                self._orders.output_topic, to, made.text(), of=read.partition, number=read.number
+                self._orders.output_topic, made.to, made.value, of=made.of, number=made.number
             )
         except MustAbort as refused:
             self._journal.write("trouble", refused)
@@ -116,6 +115,7 @@ class Worker:
         self._records += 1
 
     def _end(self) -> None:
+        # Without transactions that would be a mistake of the worker.
         if self._orders.transactional_id and self._rng.random() < PARTS_ABORTED:
             self._delivery.abort_what_is_complete(self._offsets(), self._consumer)
             self._positions.clear()
@@ -214,26 +214,8 @@ def consumer_settings(orders: Orders) -> dict[str, object]:
         "fetch.wait.max.ms": orders.poll_ms,
         "reconnect.backoff.max.ms": RECONNECT_MS_MAX,
     }
-    if orders.protocol == "classic":
-        # The broker says them in the new protocol.
-        chosen["session.timeout.ms"] = orders.session_ms
-        chosen["heartbeat.interval.ms"] = orders.heartbeat_ms
-        if orders.assignor:
-            chosen["partition.assignment.strategy"] = orders.assignor
-    if orders.instance is not None:
-        chosen["group.instance.id"] = orders.instance
-    return chosen
-
-
-def main() -> None:
-    orders, journal = own_orders()
-    try:
-        Worker(orders, journal).run()
-    except Fatal as fatal:
-        journal.write("fatal", fatal)
-        # Without the destructors: that of a consumer which was not closed may wait for ever.
-        os._exit(FATAL)
+    return chosen | group_settings(orders)
 
 
 if __name__ == "__main__":
-    main()
+    carry_out(lambda orders, journal: Worker(orders, journal).run())
