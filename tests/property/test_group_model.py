@@ -1,7 +1,8 @@
-"""Members of both protocols do anything at any time, and after every step the log tells all that there is.
+"""Members do anything at any time, producers and administrators too, and the broker has its troubles.
 
-Topics come, grow and go, time passes, writes fail, the process is killed, the log is compacted. A failure is
-printed as the shortest story that hypothesis finds, with the line that replays it.
+Topics come, grow and go, time passes, writes fail, the process is killed, the log is compacted: after every
+step the log tells all that there is. A failure is printed as the shortest story that hypothesis finds, with
+the line that replays it.
 """
 
 import os
@@ -10,11 +11,10 @@ from typing import Any
 
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import precondition, rule
 
-from barnabas.base.ids import ZERO_UUID
+from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinators.decision.outcome import Caller
-from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.group_offsets import (
@@ -22,275 +22,59 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from support.group_model import GroupWorld
-from support.group_model_checks import (
-    Tenures,
-    check_all,
-    check_settled,
-    check_synced,
-    check_work,
-)
 from support.group_model_classic import ClassicClient, classic_stranger
 from support.group_model_clients import HOST, GroupClient
-from support.group_model_consumer import ConsumerClient, consumer_stranger
-from support.group_model_offsets import TOO_LONG, Committed, OffsetModel, commit_code
+from support.group_model_consumer import consumer_stranger
+from support.group_model_members import (
+    CHECK_MS,
+    GROUP,
+    GROUPS,
+    MIGRATION,
+    PICK,
+    RETENTION_MS,
+    SIZE,
+    TOPIC,
+    TOPICS,
+    Members,
+)
+from support.group_model_offsets import TOO_LONG, Committed, Place, Written, commit_code
+from support.group_model_transactions import EPOCHS, PRODUCERS, speaker
 
 EXAMPLES = 150
 STEPS = 40
-GROUPS = ("g", "h")
-TOPICS = ("orders", "orders-eu", "payments")
-SESSION_MS = 12_000
-RETENTION_MS = 200_000
-CHECK_MS = 50_000
-# So many rounds of heartbeats are enough for anything to be over.
-SETTLED_IN = 40
-FORMER_MAX = 4
 COMMITTER = Caller("committer", HOST, 9)
 ADMIN = Caller("admin", HOST, 5)
 
-PICK = st.integers(0, 99)
-GROUP = st.sampled_from(GROUPS)
-TOPIC = st.sampled_from(TOPICS)
-SUBSCRIPTION = st.sets(st.sampled_from(TOPICS), max_size=3)
-REGEX = st.sampled_from(["", "", "orders.*", ".*", "pay.*"])
-INSTANCE = st.sampled_from([None, None, "one", "two"])
-PROTOCOLS = st.sampled_from([("range",), ("range",), ("range", "sticky"), ("sticky", "range"), ("sticky",)])
-KIND = st.sampled_from(["consumer", "consumer", "consumer", "connect"])
-MIGRATION = st.sampled_from(["bidirectional", "bidirectional", "upgrade", "downgrade", "disabled"])
-ODDITY = st.sampled_from(["asks again", "starts anew", "is not heard"])
-SIZE = st.sampled_from([2, 3, 1_000, 1_000, 1_000])
-
-
-class Members(RuleBasedStateMachine):
-    """Two groups and their clients. Time passes and topics change, and nothing else happens to them."""
-
-    @initialize(
-        migration=MIGRATION,
-        size=SIZE,
-        interval_ms=st.sampled_from([0, 1_000]),
-        delay_ms=st.sampled_from([0, 3_000]),
-        assignor=st.sampled_from(["uniform", "range"]),
-        population=st.lists(st.tuples(GROUP, INSTANCE, st.booleans()), max_size=5),
-        rounds=st.sampled_from([0, 1, 5]),
-    )
-    def begin(
-        self,
-        migration: str,
-        size: int,
-        interval_ms: int,
-        delay_ms: int,
-        assignor: str,
-        population: list[tuple[str, str | None, bool]],
-        rounds: int,
-    ) -> None:
-        settings = GroupSettings(
-            migration=migration,
-            classic_size_max=size,
-            consumer_size_max=size,
-            initial_rebalance_delay_ms=delay_ms,
-            new_member_join_timeout_ms=15_000,
-            assignors=(assignor,),
-            times=GroupTimes(session_timeout_ms=SESSION_MS, assignment_interval_ms=interval_ms),
-            regex_refresh_interval_ms=30_000,
-            offsets_retention_ms=RETENTION_MS,
-            offsets_retention_check_interval_ms=CHECK_MS,
-        )
-        self.world = GroupWorld(settings, dict.fromkeys(TOPICS[:2], 3))
-        self.offsets = OffsetModel()
-        self.tenures = Tenures()
-        self.clients: list[GroupClient] = []
-        # Clients that have gone or were replaced: what they knew is not true any more.
-        self.former: list[GroupClient] = []
-        self.made = 0
-        self.world.watch = self.check_owners
-        for group, instance_id, is_classic in population:
-            if is_classic:
-                self.a_classic_client_comes(group, instance_id, topics=TOPICS)
-            else:
-                self.a_consumer_comes(group, instance_id, topics=TOPICS)
-        for _ in range(rounds):
-            self.all_go_on(ms=3_000)
-
-    # Clients come
-
-    @rule(
-        group=GROUP,
-        topics=SUBSCRIPTION,
-        instance_id=INSTANCE,
-        protocols=PROTOCOLS,
-        protocol_type=KIND,
-        cooperative=st.booleans(),
-        version=st.sampled_from([0, 3, 5, 8, 9]),
-    )
-    def a_classic_client_comes(self, group: str, instance_id: str | None, **how: Any) -> None:
-        self.made += 1
-        self.come(ClassicClient(self.world, group, f"c{self.made}", instance_id=instance_id, **how))
-
-    @rule(
-        group=GROUP,
-        topics=SUBSCRIPTION,
-        regex=REGEX,
-        instance_id=INSTANCE,
-        version=st.sampled_from([0, 1, 1]),
-    )
-    def a_consumer_comes(self, group: str, instance_id: str | None, **how: Any) -> None:
-        self.made += 1
-        self.come(ConsumerClient(self.world, group, f"m{self.made}", instance_id=instance_id, **how))
-
-    def come(self, client: GroupClient) -> None:
-        """Of an instance there is one process: the one before has ended, whether it said so or not."""
-        same = [
-            one
-            for one in self.clients
-            if client.instance_id is not None
-            and (one.group, one.instance_id) == (client.group, client.instance_id)
-        ]
-        for one in same:
-            self.retire(one)
-        self.clients.append(client)
-        client.turn()
-
-    def retire(self, client: GroupClient) -> None:
-        self.clients.remove(client)
-        self.former = [*self.former, client][-FORMER_MAX:]
-
-    def pick(self, number: int) -> GroupClient:
-        return self.clients[number % len(self.clients)]
-
-    # Clients act
-
-    @precondition(lambda self: self.clients)
-    @rule(number=PICK, times=st.integers(1, 3))
-    def one_goes_on(self, number: int, times: int) -> None:
-        for _ in range(times):
-            self.pick(number).turn()
-
-    @precondition(lambda self: self.clients)
-    @rule(ms=st.sampled_from([0, 500, 3_000]))
-    def all_go_on(self, ms: int) -> None:
-        for client in self.clients:
-            client.turn()
-        self.world.pass_time(ms)
-
-    @precondition(lambda self: self.clients)
-    @rule(number=PICK, how=ODDITY)
-    def one_acts_oddly(self, number: int, how: str) -> None:
-        client = self.pick(number)
-        if how == "starts anew":
-            client.starts_anew()
-            client.turn()
-        elif how == "asks again":
-            # Its request took too long for it.
-            client.ask_again()
-        elif isinstance(client, ConsumerClient) and client.epoch > 0:
-            client.heartbeat(loses_the_answer=True)
-
-    @precondition(lambda self: self.clients)
-    @rule(number=PICK, rounds=st.integers(1, 3))
-    def one_is_slow_and_the_others_go_on(self, number: int, rounds: int) -> None:
-        """It does not say what it has, as while it runs a callback."""
-        slow = self.pick(number)
-        for _ in range(rounds):
-            if isinstance(slow, ConsumerClient) and slow.is_in:
-                slow.heartbeat(tells_what_it_has=False)
-            self.all_but(slow)
-
-    def all_but(self, client: GroupClient) -> None:
-        for other in self.clients:
-            if other is not client:
-                other.turn()
-
-    @precondition(lambda self: self.clients)
-    @rule(number=PICK, topics=SUBSCRIPTION, regex=REGEX)
-    def one_changes_its_mind(self, number: int, topics: set[str], regex: str) -> None:
-        client = self.pick(number)
-        client.subscribes(topics, regex)
-        self.all_but(client)
-
-    @precondition(lambda self: self.clients)
-    @rule(number=PICK, how=st.sampled_from(["leaves", "leaves", "leaves for a while", "falls silent"]))
-    def one_goes(self, number: int, how: str) -> None:
-        client = self.pick(number)
-        if how == "leaves for a while" and isinstance(client, ConsumerClient):
-            client.leave(comes_back=True)
-            return
-        if how != "falls silent":
-            client.leave()
-        self.retire(client)
-
-    @precondition(lambda self: self.clients)
-    @rule(number=PICK)
-    def one_changes_its_protocol(self, number: int) -> None:
-        """An application is rolled over: static members keep their place."""
-        client = self.pick(number)
-        if client.instance_id is None:
-            client.leave()
-            self.retire(client)
-        if isinstance(client, ClassicClient):
-            self.a_consumer_comes(client.group, client.instance_id, topics=client.topics)
-        else:
-            self.a_classic_client_comes(client.group, client.instance_id, topics=client.topics)
-
-    # The world
-
-    @rule(ms=st.sampled_from([10, 1_000, 5_000, 15_000, 40_000, 250_000]))
-    def time_passes(self, ms: int) -> None:
-        self.world.pass_time(ms)
-
-    @rule(topics=st.dictionaries(TOPIC, st.integers(1, 4)))
-    def topics_change(self, topics: dict[str, int]) -> None:
-        self.world.refuses = False
-        gone = self.world.has_topics(topics)
-        self.offsets.forget_topics(gone)
-
-    # In the end
-
-    @rule()
-    def everybody_settles(self) -> None:
-        """Clients that do as they should are all in their groups soon, and everything is read."""
-        self.world.refuses = False
-        for _ in range(SETTLED_IN):
-            self.world.pass_time(2_500)
-            for client in [one for one in self.clients if one.out_for_good]:
-                self.retire(client)
-            for client in self.clients:
-                client.turn()
-        for group_id in GROUPS:
-            check_settled(self.world, group_id, [one for one in self.clients if one.group == group_id])
-
-    @rule()
-    def everybody_settles_again(self) -> None:
-        """Twice as often as other things: what went wrong before is seen when all should be well."""
-        self.everybody_settles()
-
-    # What always holds
-
-    def check_owners(self) -> None:
-        self.tenures.check(self.world.shard)
-        check_work(self.world.shard, self.clients)
-
-    @invariant()
-    def the_shard_is_sound(self) -> None:
-        if not hasattr(self, "world"):
-            return
-        self.offsets.check(self.world, GROUPS)
-        check_all(self.world)
-        self.check_owners()
-        for client in self.clients:
-            check_synced(self.world.shard, client)
+PARTITION = st.integers(0, 2)
+OFFSET = st.integers(0, 9)
+METADATA = st.sampled_from(["", "note", "", TOO_LONG])
+PRODUCER = st.sampled_from(PRODUCERS)
+EPOCH_BY = st.sampled_from(EPOCHS)
+LIE = st.sampled_from(["", "", "generation", "older generation", "older generation", "member", "instance"])
+# Most of them of what is there from the beginning, so that a member may have them.
+READ_TOPIC = st.sampled_from([*TOPICS[:2], *TOPICS[:2], *TOPICS])
+PLACES = st.lists(st.tuples(READ_TOPIC, PARTITION, METADATA), min_size=1, max_size=2)
+FOR_A_MEMBER = st.tuples(PRODUCER, EPOCH_BY, PICK, LIE, PLACES)
+# Producers, and somebody who is none, commit for a partition in this order. Then transactions end in that
+# order, and something may happen before each and after the last.
+WRITERS = st.lists(st.sampled_from([*PRODUCERS, None]), min_size=2, max_size=5)
+ENDS = st.permutations(PRODUCERS)
+EVENT = st.sampled_from(["", "", "", "", "commit", "delete", "delete group", "get old", "load", "pend"])
+EVENTS = st.lists(EVENT, min_size=4, max_size=4)
+COMMITS = st.lists(st.sampled_from([True, True, False]), min_size=3, max_size=3)
 
 
 class Groups(Members):
-    """All of that, and commits, an administrator, bad input, and what befalls a broker."""
+    """What members do, and commits, producers, an administrator, bad input, and what befalls a broker."""
 
     # Offsets and administration
 
     @rule(
         number=PICK,
         topic=TOPIC,
-        partition=st.integers(0, 2),
-        offset=st.integers(0, 9),
-        metadata=st.sampled_from(["", "note", TOO_LONG]),
+        partition=PARTITION,
+        offset=OFFSET,
+        metadata=METADATA,
         with_id=st.booleans(),
         retention_ms=st.sampled_from([-1, -1, 60_000]),
     )
@@ -303,11 +87,14 @@ class Groups(Members):
         who = everybody[number % len(everybody)]
         group = GROUPS[number % 2] if who is None else who.group
         commit = Committed(now_ms=self.world.now.ms, **what)
-        request = commit.request(group, who, topic, known.id if with_id else ZERO_UUID, partition)
+        self.commit(Place(group, topic, partition), commit, who, known.id if with_id else ZERO_UUID)
+
+    def commit(self, place: Place, commit: Committed, who: GroupClient | None, topic_id: Uuid) -> None:
+        request = commit.request(place.group, who, place.topic, topic_id, place.partition)
         asked = self.world.ask("commit", lambda to, now: self.world.shard.commit(request, COMMITTER, to, now))
         if commit_code(asked.answer) is ErrorCode.NONE:
             assert commit.metadata != TOO_LONG
-            self.offsets.committed[group, topic, partition] = commit
+            self.offsets.note(Written(place, commit))
 
     @rule(group=GROUP, topic=TOPIC)
     def offsets_are_deleted(self, group: str, topic: str) -> None:
@@ -325,6 +112,79 @@ class Groups(Members):
         for result in asked.answer if isinstance(asked.answer, list) else ():
             if result.error_code == ErrorCode.NONE:
                 self.offsets.forget(result.group_id)
+
+    # Transactions
+
+    @precondition(lambda self: self.clients or self.former)
+    @rule(commits=st.lists(FOR_A_MEMBER, min_size=1, max_size=10), offset=OFFSET)
+    def producers_commit_for_members(
+        self, commits: list[tuple[int, int, int, str, list[tuple[str, int, str]]]], offset: int
+    ) -> None:
+        """Of clients and of those that were some, and what they say of them may be wrong."""
+        everybody = [*self.clients, *self.former]
+        for producer, epoch_by, number, lie, places in commits:
+            who = everybody[number % len(everybody)]
+            committed = [
+                (Place(who.group, topic, partition), Committed(offset, metadata, self.world.now.ms))
+                for topic, partition, metadata in places
+            ]
+            self.producers.commit(producer, epoch_by, speaker(who, lie), committed)
+
+    @rule(producer=PRODUCER, epoch_by=EPOCH_BY, commits=st.booleans(), times=st.integers(1, 2))
+    def a_producer_ends(self, producer: int, epoch_by: int, commits: bool, times: int) -> None:
+        """A marker may come twice, and also where nothing is pending."""
+        for _ in range(times):
+            self.producers.end(producer, epoch_by, commits=commits)
+
+    @rule(
+        place=st.builds(Place, GROUP, TOPIC, PARTITION),
+        writers=WRITERS,
+        ends=ENDS,
+        commits=COMMITS,
+        events=EVENTS,
+    )
+    def producers_meet_at_a_partition(
+        self,
+        place: Place,
+        writers: list[int | None],
+        ends: list[int],
+        commits: list[bool],
+        events: list[str],
+    ) -> None:
+        """Every time it is seen what counts."""
+        for offset, producer in enumerate(writers):
+            self.commit_simply(place, offset, producer)
+        for producer, commit, event in zip(ends, commits, events[1:], strict=True):
+            self.befalls(event, place, producer)
+            self.offsets.check(self.world, GROUPS)
+            self.producers.end(producer, 0, commits=commit)
+            self.offsets.check(self.world, GROUPS)
+        self.befalls(events[0], place, ends[0])
+
+    def commit_simply(self, place: Place, offset: int, producer: int | None) -> None:
+        """In the name of no member."""
+        commit = Committed(offset, "", self.world.now.ms)
+        if producer is None:
+            self.commit(place, commit, None, ZERO_UUID)
+        else:
+            self.producers.commit(producer, 0, speaker(None, ""), [(place, commit)])
+
+    def befalls(self, event: str, place: Place, producer: int) -> None:
+        match event:
+            case "commit":
+                self.commit_simply(place, 10, None)
+            case "pend":
+                self.commit_simply(place, 11, producer)
+            case "delete":
+                self.offsets_are_deleted(place.group, place.topic)
+            case "delete group":
+                self.groups_are_deleted([place.group])
+            case "get old":
+                self.world.pass_time(RETENTION_MS + CHECK_MS)
+            case "load":
+                self.world.crash()
+
+    # Administration
 
     @rule(group=GROUP, instances=st.lists(st.sampled_from(["one", "two", "none"]), min_size=1, max_size=3))
     def static_members_are_removed(self, group: str, instances: list[str]) -> None:
@@ -379,8 +239,15 @@ class Groups(Members):
         self.world.refuses = False
         for client in list(self.clients):
             self.retire(client)
-        # Sessions end, then what is left of the groups gets old, and the next look at it takes it away.
+        # Sessions end, then what is left of the groups gets old, and the next look at it takes it away, but
+        # for that which waits for the end of a transaction.
         self.world.pass_time(2 * (RETENTION_MS + CHECK_MS))
+        self.offsets.check(self.world, GROUPS)
+        assert set(self.world.shard.ground.groups) == self.offsets.pending_groups()
+        for producer in PRODUCERS:
+            self.producers.end(producer, 0, commits=producer % 2 == 0)
+        self.offsets.check(self.world, GROUPS)
+        self.world.pass_time(CHECK_MS)
         assert not self.world.waiting
         assert self.world.shard.ground.groups == {}
         assert len(self.world.shard.ground.timers) == 1

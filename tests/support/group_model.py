@@ -2,7 +2,8 @@
 
 Whatever the core decides is written as batches, read by a follower that knows nothing but the log, and
 applied. The process may be killed, a write may fail, the log may be compacted: then the shard is loaded from
-what is in it. Clients are in group_model_clients.py, what must hold in group_model_checks.py.
+what is in it. Clients are in group_model_clients.py, producers that commit for them in
+group_model_transactions.py, what must hold in group_model_checks.py.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,24 +13,29 @@ from random import Random
 from typing import Any, NamedTuple
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.writing import batches
+from barnabas.coordinators.runtime.writing import batches, marker_batch, stamped_batch
 from barnabas.metadata.image import EMPTY_IMAGE, PartitionImage, TopicImage
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.records.decode import decode_batch
 from barnabas.records.header import Codec
+from support.group_model_log import BATCH_BYTES_MAX, compacted, last_values
 
 START_MS = 1_700_000_000_000
-BATCH_BYTES_MAX = 1 << 20
 
 
 class Gone(NamedTuple):
     """What is said to somebody whose coordinator is not there any more."""
 
     error_code: int = ErrorCode.NOT_COORDINATOR
+
+
+class NotTaken(NamedTuple):
+    """What is said to a producer whose batch or marker the log refuses, and to nobody else."""
+
+    error_code: int = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 class Asked(ReplyTo):
@@ -53,16 +59,6 @@ class Asked(ReplyTo):
             self._then(self)
 
 
-class _Kept(NamedTuple):
-    """A record as it is in the log."""
-
-    key: bytes
-    value: bytes | None
-
-    def encoded(self) -> tuple[bytes, bytes | None]:
-        return self.key, self.value
-
-
 class GroupWorld:
     """One shard, its log, the topics of the cluster, and the time."""
 
@@ -70,6 +66,8 @@ class GroupWorld:
         self.settings = settings
         self.tick_ms = 0
         self.log: list[bytes] = []
+        # The last epoch of each producer in it: of an older one nothing is taken.
+        self.producer_epochs: dict[int, int] = {}
         # Requests that have no answer yet.
         self.waiting: list[Asked] = []
         # Told whenever something was written and everybody has been answered.
@@ -78,6 +76,10 @@ class GroupWorld:
         self.refuses = False
         self.image = EMPTY_IMAGE
         self._lives = 0
+        # What was read of which log, so that it is not read again as long as nothing has been written.
+        self._read_again: list[GroupShard] = []
+        self._read_log: list[bytes] | None = None
+        self._read_with: tuple[object, object] | None = None
         self._topics_made = 0
         self._take_topics(topics)
         self._load()
@@ -100,10 +102,13 @@ class GroupWorld:
         return asked
 
     def do(self, act: Callable[[Now], Outcome]) -> None:
-        """As ShardHost does it: write, apply, answer; or lose the shard."""
+        """As ShardHost does it: write, apply, answer; or refuse the one who asked; or lose the shard."""
         now = self.now
         outcome = act(now)
         if outcome.records:
+            if not self._takes(outcome.stamp):
+                self._refuse(outcome)
+                return
             if self.refuses:
                 self._lose(outcome)
                 return
@@ -115,9 +120,14 @@ class GroupWorld:
         if outcome.records:
             self.watch()
 
+    def _takes(self, stamp: InTransaction | EndMarker | None) -> bool:
+        return stamp is None or stamp.producer_epoch >= self.producer_epochs.get(stamp.producer_id, 0)
+
     def _write(self, outcome: Outcome, now: Now) -> None:
-        written = batches(outcome.records, now_ms=now.ms, bytes_max=BATCH_BYTES_MAX, codec=Codec.NONE)
+        written = _batches(outcome, now)
         assert len(written) == 1 or not outcome.answers, "what belongs together is in one batch"
+        if outcome.stamp is not None:
+            self.producer_epochs[outcome.stamp.producer_id] = outcome.stamp.producer_epoch
         self.log += written
         for record in outcome.records:
             self.shard.apply(record)
@@ -183,19 +193,19 @@ class GroupWorld:
 
     def compact(self, *, keep_tombstones: bool) -> None:
         """The log has the last record of every key, in the order that it had."""
-        last = self.last_values()
-        kept = [_Kept(key, value) for key, value in last.items() if keep_tombstones or value is not None]
-        self.log = batches(kept, now_ms=0, bytes_max=BATCH_BYTES_MAX, codec=Codec.NONE) if kept else []
+        self.log = compacted(self.log, keep_tombstones=keep_tombstones)
 
     def last_values(self) -> dict[bytes, bytes | None]:
         """By key what the log says last; None is a tombstone."""
-        last: dict[bytes, bytes | None] = {}
-        for batch in self.log:
-            for record in decode_batch(batch):
-                assert record.key is not None
-                last.pop(record.key, None)
-                last[record.key] = record.value
-        return last
+        return last_values(self.log)
+
+    def _refuse(self, outcome: Outcome) -> None:
+        """What ShardHost does when the log does not take what a producer brings: nothing has changed."""
+        for to, _ in outcome.answers:
+            assert isinstance(to, Asked)
+            to.give(NotTaken())
+        self._forget_answered()
+        assert self._follower.durable() == self.shard.durable(), "changed before it was written"
 
     def _lose(self, outcome: Outcome) -> None:
         """What ShardHost does when the log takes nothing: everybody is told, and it is loaded again."""
@@ -225,9 +235,31 @@ class GroupWorld:
         self._follower = self.replayed(self.log)
         self.do(self.shard.loaded)
 
+    def read_again(self) -> list[GroupShard]:
+        """Shards that have read this log, as it is and compacted. Nobody may change them."""
+        facts = (self.settings, self.image)
+        if self._read_log != self.log or self._read_with != facts:
+            logs = [self.log, *(compacted(self.log, keep_tombstones=keep) for keep in (True, False))]
+            self._read_again = [self.replayed(log) for log in logs]
+            self._read_log, self._read_with = list(self.log), facts
+        return self._read_again
+
     def replayed(self, log: Iterable[bytes], *, dice: int = 0) -> GroupShard:
         """A shard that has read this log and knows nothing else."""
         shard = GroupShard(Ground(self.settings, Random(dice), self.image))
         for batch in log:
             shard.replay(batch)
         return shard
+
+
+def _batches(outcome: Outcome, now: Now) -> list[bytes]:
+    """As ShardHost writes it."""
+    if isinstance(outcome.stamp, EndMarker):
+        return [marker_batch(outcome.stamp, now_ms=now.ms)]
+    if isinstance(outcome.stamp, InTransaction):
+        return [
+            stamped_batch(
+                outcome.records, outcome.stamp, now_ms=now.ms, bytes_max=BATCH_BYTES_MAX, codec=Codec.NONE
+            )
+        ]
+    return batches(outcome.records, now_ms=now.ms, bytes_max=BATCH_BYTES_MAX, codec=Codec.NONE)
