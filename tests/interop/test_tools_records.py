@@ -59,7 +59,11 @@ class Both:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     tools = kafka_tools()
     # Kafka's tools read in a group, which would wait three seconds for others to join.
-    settings = {"group.initial.rebalance.delay.ms": 0}
+    settings = {
+        "group.initial.rebalance.delay.ms": 0,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+    }
     broker = KafkaBroker(tools, tmp_path_factory.mktemp("kafka"), settings=settings)
     broker.format()
     with broker.running() as address:
@@ -316,6 +320,7 @@ def test_both_measure_a_producer_in_the_same_lines(both: Both, tmp_path: Path) -
         ["--num-records", "3000", "--warmup-records", "1000", "--record-size", "100"],
         ["--num-records", "100", "--payload-file", str(file)],
         ["--num-records", "10", "--payload-monotonic", "--producer-props", "linger.ms=1"],
+        ["--num-records", "3000", "--record-size", "100", "--transaction-duration-ms", "20"],
     ):
         given = ["--topic", "measured", "--throughput", "-1", *words]
 
@@ -324,6 +329,19 @@ def test_both_measure_a_producer_in_the_same_lines(both: Both, tmp_path: Path) -
 
         assert ours.code == theirs.code == 0
         assert masked(ours) == masked(theirs)
+
+
+def test_both_measure_nothing_if_a_transaction_cannot_be_committed(both: Both) -> None:
+    # A batch of it is larger than the topic takes.
+    words = ["--topic", "measured", "--throughput", "-1", "--num-records", "1", "--record-size", "2000000"]
+    larger = ["max.request.size=10000000", "transactional.id=large"]
+
+    theirs = both.theirs("producer-perf-test", *words, "--command-property", *larger)
+    ours = both.ours("producer-perf-test", *words, "--command-property", *larger)
+
+    assert (ours.code, ours.out) == (theirs.code, theirs.out) == (1, b"")
+    assert "RecordTooLargeException" in theirs.err
+    assert "MESSAGE_TOO_LARGE" in ours.err
 
 
 def test_both_measure_a_consumer_in_the_same_lines(either: Both) -> None:

@@ -2,8 +2,8 @@
 
 Flags, lines and exit codes are Kafka's, but a broker or a topic that is not there is an error. Every record
 goes through the producer's send(), as in Kafka's tool, so that the figures mean the same; --arrow sends
-tables of records instead, which measures the broker more than the client. Transactions and --print-metrics
-are refused: neither exists here yet. With --json there is one object on stdout for every line.
+tables of records instead, which measures the broker more than the client. --print-metrics is refused: the
+client has no metrics yet. With --json there is one object on stdout for every line.
 """
 
 import argparse
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 CLIENT_ID: Final = "perf-producer-client"
 REPORTING_INTERVAL_MS: Final = 5000
+TRANSACTION_DURATION_MS: Final = 3000
+# What is made up if nobody gives a transactional id; a uuid follows.
+TRANSACTIONAL_ID_PREFIX: Final = "performance-producer-"
 _TRANSACTIONAL_ID: Final = "transactional.id"
 
 
@@ -66,14 +69,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--arrow", action="store_true", help="send Arrow tables, not single records (needs pyarrow)")
     add("--json", action="store_true", help="print one JSON object a line")
     add("--print-metrics", action="store_true", help="refused: the client has no metrics")
-    add("--transactional-id", metavar="ID", help="refused: transactions are not served yet")
-    add("--transaction-duration-ms", type=long, metavar="MS", help="refused, for the same reason")
+    add(
+        "--transactional-id",
+        metavar="ID",
+        help="send in transactions; wins over transactional.id among the settings, which does the same "
+        f"({TRANSACTIONAL_ID_PREFIX} and a uuid, if only --transaction-duration-ms is given)",
+    )
+    add(
+        "--transaction-duration-ms",
+        type=long,
+        metavar="MS",
+        help="send in transactions, and commit each after so long "
+        f"({TRANSACTION_DURATION_MS}, if only an id is given)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     _check(options)
     payload, size = _payload(options)
     settings = producer_settings(options)
+    duration_ms = transaction_duration_ms(options, settings)
     from barnabas.cli.perf.producing import Test, measure
 
     test = Test(
@@ -85,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
         arrow=options.arrow,
         payload=payload,
         payload_bytes=size,
+        transaction_duration_ms=duration_ms,
     )
     return run_async(measure(settings, test, _tell_json if options.json else _tell))
 
@@ -115,15 +131,8 @@ def _check(options: argparse.Namespace) -> None:
     if options.throughput == 0 or options.throughput != options.throughput:
         # Kafka's tool takes 0 and then never sends a second record.
         options.fail("--throughput should be greater than zero, or -1 for no limit.")
-    _refuse_what_is_missing(options)
-
-
-def _refuse_what_is_missing(options: argparse.Namespace) -> None:
     if options.print_metrics:
         raise ToolFailed("--print-metrics: the client has no metrics yet")
-    for name in ("transactional_id", "transaction_duration_ms"):
-        if getattr(options, name) is not None:
-            raise ToolFailed(f"--{name.replace('_', '-')}: transactions are not served yet")
 
 
 def producer_settings(options: argparse.Namespace) -> dict[str, object]:
@@ -147,9 +156,27 @@ def producer_settings(options: argparse.Namespace) -> dict[str, object]:
     settings.setdefault("client.id", CLIENT_ID)
     if options.bootstrap_server is not None:
         settings[BOOTSTRAP] = options.bootstrap_server
-    if _TRANSACTIONAL_ID in settings:
-        raise ToolFailed(f"{_TRANSACTIONAL_ID}: transactions are not served yet")
+    if options.transactional_id is not None:
+        settings[_TRANSACTIONAL_ID] = options.transactional_id
+    elif options.transaction_duration_ms is not None and _TRANSACTIONAL_ID not in settings:
+        settings[_TRANSACTIONAL_ID] = _made_up_id()
     return settings
+
+
+def _made_up_id() -> str:
+    from random import SystemRandom
+
+    from barnabas.base.ids import Uuid, format_uuid
+
+    return TRANSACTIONAL_ID_PREFIX + format_uuid(Uuid(SystemRandom().randbytes(16)))
+
+
+def transaction_duration_ms(options: argparse.Namespace, settings: dict[str, object]) -> int | None:
+    """How long a transaction lasts; None if the producer of these settings has none."""
+    if _TRANSACTIONAL_ID not in settings:
+        return None
+    given: int | None = options.transaction_duration_ms
+    return TRANSACTION_DURATION_MS if given is None else given
 
 
 def _payload(options: argparse.Namespace) -> "tuple[Payload, int]":

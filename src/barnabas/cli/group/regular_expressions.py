@@ -1,9 +1,11 @@
-"""Whether a regular expression for topics is one that brokers take: RE2's, by google-re2.
+"""Whether a regular expression for topics is one that brokers take.
 
 Kafka uses RE2/J, which has other words for what is wrong. They are used here.
 """
 
 from typing import Final
+
+from barnabas.base.re2_patterns import NotRe2, compile_re2
 
 # How RE2's messages begin, and what RE2/J says for the same.
 _SAID: Final = {
@@ -21,15 +23,9 @@ _SAID: Final = {
 
 def fault_of(expression: str) -> str | None:
     """What is wrong with it, or None."""
-    import re2  # type: ignore[import-untyped]
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        re2.compile(expression, options)
-    except re2.error as error:
-        [told] = error.args
-        text = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
-        kind = text.partition(": ")[0]
+        compile_re2(expression)
+    except NotRe2 as error:
+        kind = error.reason.partition(": ")[0]
         return _SAID.get(kind, kind)
     return None

@@ -1,4 +1,8 @@
-"""Send records as fast as they are taken, or at a rate: the working half of producer-perf-test."""
+"""Send records as fast as they are taken, or at a rate: the working half of producer-perf-test.
+
+With transactions, the time of commits is in the figures and that of getting a producer id is not. A record
+that is not delivered ends the test: its transaction cannot be committed. Both are so in Kafka's tool.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -9,6 +13,7 @@ from barnabas.cli.perf.acknowledgements import Acknowledgements, now_ms
 from barnabas.cli.perf.latency import Latencies
 from barnabas.cli.perf.payloads import Payload
 from barnabas.cli.perf.throttle import Throttle
+from barnabas.cli.perf.transacting import Transactions
 from barnabas.cli.progress import Progress
 from barnabas.cli.tool import ToolFailed, note, started
 
@@ -31,6 +36,8 @@ class Test:
     arrow: bool
     payload: Payload
     payload_bytes: int
+    # None: it sends without transactions.
+    transaction_duration_ms: int | None
 
 
 Tell = Callable[[dict[str, Any], str], None]
@@ -46,6 +53,8 @@ async def measure(settings: dict[str, object], test: Test, tell: Tell) -> int:
         tell(figures, line)
 
     async with started(Producer(settings)) as producer:
+        if test.transaction_duration_ms is not None:
+            await producer.init_transactions()
         if test.warmup_records:
             warmup = test.warmup_records
             told(
@@ -81,6 +90,8 @@ class _Sending:
         self._whole = whole
         self._told = told
         self.acknowledgements = Acknowledgements(whole, progress.update)
+        duration_ms = test.transaction_duration_ms
+        self._transactions = None if duration_ms is None else Transactions(producer, duration_ms)
 
     async def run(self) -> None:
         throttle = Throttle(self._test.rate, now_ms=now_ms())
@@ -89,6 +100,8 @@ class _Sending:
                 await self._send_tables(throttle)
             else:
                 await self._send_records(throttle)
+            if self._transactions is not None:
+                await self._transactions.end()
             await self._producer.flush()
             await self.acknowledgements.all()
         finally:
@@ -109,27 +122,36 @@ class _Sending:
         test, send, add = self._test, self._producer.send, self.acknowledgements.add
         payload, topic, unlimited = test.payload, test.topic, test.rate < 0
         steady_from = test.warmup_records or test.records
+        transactions = self._transactions
         for number in range(test.records):
             value = payload(number)
+            if transactions is not None and not transactions.is_open:
+                await transactions.begin()
             if number == steady_from:
                 self._begin_steady_state()
             sent_ms = now_ms()
             delivery = await send(topic, value)
             add(delivery, 1, len(value), sent_ms)
+            if transactions is not None and transactions.is_due(sent_ms):
+                await transactions.end()
             if not unlimited and (wait_ms := throttle.wait_ms(number + 1, sent_ms)):
                 await asyncio.sleep(wait_ms / 1000.0)
 
     async def _send_tables(self, throttle: Throttle) -> None:
-        test, number = self._test, 0
+        test, number, transactions = self._test, 0, self._transactions
         rows = max(1, min(TABLE_ROWS_MAX, TABLE_BYTES // test.payload_bytes))
         # A table is not of two minds: it ends where the warm-up does.
         for end in (test.warmup_records, test.records):
             while number < end:
                 values = [test.payload(each) for each in range(number, min(number + rows, end))]
                 table, size = _table(values), sum(map(len, values)) // len(values)
+                if transactions is not None and not transactions.is_open:
+                    await transactions.begin()
                 sent_ms = now_ms()
                 for delivery in await self._producer.send_table(test.topic, table):
                     self.acknowledgements.add(delivery, delivery.records, delivery.records * size, sent_ms)
+                if transactions is not None and transactions.is_due(sent_ms):
+                    await transactions.end()
                 number += len(values)
                 await asyncio.sleep(throttle.wait_ms(number, now_ms()) / 1000.0)
             if number < test.records and number:

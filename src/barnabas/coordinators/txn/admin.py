@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.base.re2_patterns import NotRe2, compile_re2
 from barnabas.coordinators.decision.outcome import Now
 from barnabas.coordinators.txn.errors import TxnError
 from barnabas.coordinators.txn.ground import TxnGround
@@ -105,14 +106,7 @@ def transactions_of(
 def _pattern(text: str | None) -> Any:
     if not text:
         return None
-    # Few ask with a pattern, and it takes a while to import. It matches in linear time, whatever is asked.
-    import re2  # type: ignore[import-untyped]
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(text, options)
-    except re2.error:
-        raise TxnError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{text}` is not a regular expression of RE2"
-        ) from None
+        return compile_re2(text)
+    except NotRe2 as error:
+        raise TxnError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None

@@ -4,8 +4,15 @@ Clients of version 2 of transactions (EndTxn 5) get an epoch for each transactio
 has one that does not count any more. With older ones, a retry and the next request look the same. (KIP-890)
 
 LAST_FENCE: whoever asks can be made to wait for a new producer id, but nobody asks for a timeout. If it meets
-the last epoch of an id, the transaction is fenced with the one epoch that is left, and the producer is given
-a new id when it comes to ask. Kafka takes a new id at once; who had the old one sees no difference.
+the last epoch of an id, the transaction is fenced with the one epoch that is left, and a new id is taken when
+somebody comes who needs it. Kafka takes it at once. The producer that was fenced goes on alike: EndTxn 5 that
+aborts, and InitProducerId that says who it was, give the new id with epoch 0, and EndTxn 5 that commits is
+INVALID_TXN_STATE. Not alike are:
+- adding partitions or offsets, and older EndTxn, with the old id: PRODUCER_FENCED, as with any other epoch;
+  Kafka does not know that id any more: INVALID_PRODUCER_ID_MAPPING.
+- InitProducerId that says who it was, after the coordinator was loaded from its log, which does not have the
+  last epoch: UNKNOWN_SERVER_ERROR; Kafka: PRODUCER_FENCED. Neither gives an id.
+- InitProducerId of a producer that does not say: epoch 0 of the new id; Kafka: epoch 1.
 """
 
 from typing import Final

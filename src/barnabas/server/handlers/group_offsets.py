@@ -2,14 +2,13 @@
 
 Does: commits of members and of those who are none, for partitions that exist. Topic ids are translated here:
 what groups keep has names.
-Does not: transactional commits. Transactions are not built yet.
+Does not: commits in transactions. They are in txn_offsets.py.
 v5 no retention_time_ms; v6 leader epoch; v7 group_instance_id; v8 flexible; v9 member epochs; v10 topic ids.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.metadata.image import MetadataImage, TopicImage
@@ -30,6 +29,7 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.group_calls import ask_group, caller_of
+from barnabas.server.topic_answers import merged_by_topic
 
 TOPIC_IDS_FROM: Final = 10
 
@@ -45,17 +45,17 @@ def commit(ctx: Context, request: Request) -> Answer:
     asked = body if known is body.topics else _only(body, known)
 
     def refused(code: ErrorCode) -> OffsetCommitResponse:
-        return OffsetCommitResponse(topics=_merged(failed, _all_failed(known, code)))
+        return OffsetCommitResponse(topics=merged_by_topic(failed, _all_failed(known, code)))
 
     caller = caller_of(ctx, request)
 
     def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
         outcome = shard.commit(asked, caller, to, now)
         if failed:
-            for at, (whom, answer) in enumerate(outcome.answers):
+            for whom, answer in outcome.answers:
                 if whom is to:
                     assert isinstance(answer, OffsetCommitResponse)
-                    outcome.answers[at] = to, OffsetCommitResponse(topics=_merged(failed, answer.topics))
+                    answer.topics = merged_by_topic(failed, answer.topics)
         return outcome
 
     return ask_group(ctx, body.group_id, refused, act)
@@ -115,23 +115,6 @@ def _all_failed(topics: list[OffsetCommitRequestTopic], code: ErrorCode) -> list
     return [_failed(topic, (one.partition_index for one in topic.partitions), code) for topic in topics]
 
 
-def _merged(
-    first: list[OffsetCommitResponseTopic], then: list[OffsetCommitResponseTopic]
-) -> list[OffsetCommitResponseTopic]:
-    """Both, with one entry for a topic."""
-    merged = list(first)
-    places: dict[tuple[str, Uuid], OffsetCommitResponseTopic] = {
-        (topic.name, topic.topic_id): topic for topic in first
-    }
-    for topic in then:
-        there = places.get((topic.name, topic.topic_id))
-        if there is None:
-            merged.append(topic)
-        else:
-            there.partitions.extend(topic.partitions)
-    return merged
-
-
 def refuse_commit(body: OffsetCommitRequest, version: int, code: ErrorCode) -> OffsetCommitResponse:
     return OffsetCommitResponse(topics=_all_failed(body.topics, code))
 
@@ -154,7 +137,7 @@ def delete(ctx: Context, request: Request) -> Answer:
         for _, answer in outcome.answers:
             assert isinstance(answer, OffsetDeleteResponse)
             if answer.error_code == ErrorCode.NONE:
-                answer.topics = _merged_deletes(failed, answer.topics)
+                answer.topics = merged_by_topic(failed, answer.topics)
         return outcome
 
     return ask_group(ctx, body.group_id, refused, act)
@@ -185,20 +168,6 @@ def _known_to_delete(
         if there:
             known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=there))
     return known, failed
-
-
-def _merged_deletes(
-    first: list[OffsetDeleteResponseTopic], then: list[OffsetDeleteResponseTopic]
-) -> list[OffsetDeleteResponseTopic]:
-    merged = list(first)
-    places = {topic.name: topic for topic in first}
-    for topic in then:
-        there = places.get(topic.name)
-        if there is None:
-            merged.append(topic)
-        else:
-            there.partitions.extend(topic.partitions)
-    return merged
 
 
 def refuse_delete(body: OffsetDeleteRequest, version: int, code: ErrorCode) -> object:

@@ -32,6 +32,7 @@ from barnabas.server.api import Answer, Api, Context
 from barnabas.server.errors import code_of
 from barnabas.server.group_calls import caller_of
 from barnabas.server.shard_calls import ask_shard
+from barnabas.server.topic_answers import merged_by_topic
 from barnabas.server.txn_calls import when_given
 from barnabas.server.verification import Codes, Speech, TxnProducer, verify
 from barnabas.storage.producers.state import Verification
@@ -129,26 +130,23 @@ class _Commit:
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code is ErrorCode.NETWORK_EXCEPTION else code
             )
         return ask_shard(
-            partial(self._ctx.broker.groups.host_of, self._body.group_id),
-            self.refused,
-            self._act,
-            fit=self._with_failed,
+            partial(self._ctx.broker.groups.host_of, self._body.group_id), self.refused, self._act
         )
 
     def _act(self, shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
         outcome = shard.commit_in_transaction(self._body, self._caller, to, now)
         if isinstance(outcome.stamp, InTransaction):
             outcome.stamp = outcome.stamp._replace(proof=self._proof, must_verify=self._must_verify)
+        for _, answer in outcome.answers:
+            assert isinstance(answer, TxnOffsetCommitResponse), "a commit answers nobody else"
+            answer.topics = merged_by_topic(self._failed, answer.topics)
         return outcome
-
-    def _with_failed(self, answer: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
-        answer.topics = _merged(self._failed, answer.topics)
-        return answer
 
     def refused(self, code: ErrorCode) -> TxnOffsetCommitResponse:
         if self._version < _KNOWS_LOADING_FROM and code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return TxnOffsetCommitResponse(topics=_merged(self._failed, _all_failed(self._body.topics, code)))
+        refused = _all_failed(self._body.topics, code)
+        return TxnOffsetCommitResponse(topics=merged_by_topic(self._failed, refused))
 
 
 def _known_topics(
@@ -194,21 +192,6 @@ def _all_failed(
     topics: list[TxnOffsetCommitRequestTopic], code: ErrorCode
 ) -> list[TxnOffsetCommitResponseTopic]:
     return [_failed(topic.name, (one.partition_index for one in topic.partitions), code) for topic in topics]
-
-
-def _merged(
-    first: list[TxnOffsetCommitResponseTopic], then: list[TxnOffsetCommitResponseTopic]
-) -> list[TxnOffsetCommitResponseTopic]:
-    """Both, with one entry for a topic."""
-    merged = list(first)
-    places = {topic.name: topic for topic in first}
-    for topic in then:
-        there = places.get(topic.name)
-        if there is None:
-            merged.append(topic)
-        else:
-            there.partitions.extend(topic.partitions)
-    return merged
 
 
 def refuse(body: TxnOffsetCommitRequest, version: int, code: ErrorCode) -> TxnOffsetCommitResponse:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base.ids import parse_uuid
 from barnabas.cli.main import main
+from barnabas.cli.producer_perf_test import Parser, arguments, producer_settings, transaction_duration_ms
 
 NEEDED = ("--topic", "t", "--throughput", "-1", "--num-records", "10")
 SERVER = ("--bootstrap-server", "localhost:9092")
@@ -25,6 +27,10 @@ REFUSED = [
     (
         [*NEEDED, *SERVER, "--record-size", "1", "--reporting-interval", "0"],
         "--reporting-interval should be greater than zero.",
+    ),
+    (
+        [*NEEDED, *SERVER, "--record-size", "1", "--transaction-duration-ms", "0"],
+        "--transaction-duration-ms should be greater than zero.",
     ),
     (
         [*NEEDED, "--record-size", "1", "--producer-props", "a=b", "--command-property", "a=b"],
@@ -55,9 +61,6 @@ def test_what_cannot_be_is_refused_with_the_usage(
 
 
 FAILED = [
-    (["--transactional-id", "x"], "--transactional-id: transactions are not served yet"),
-    (["--transaction-duration-ms", "1"], "--transaction-duration-ms: transactions are not served yet"),
-    (["--command-property", "transactional.id=x"], "transactional.id: transactions are not served yet"),
     (["--print-metrics"], "--print-metrics: the client has no metrics yet"),
     (["--command-property", "linger.ms"], "Invalid property: linger.ms"),
 ]
@@ -90,3 +93,46 @@ def test_a_file_without_payloads_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert code == 1
     assert told.out == f"Reading payloads from: {missing}\n"
     assert told.err == "barnabas producer-perf-test: File does not exist or empty file provided.\n"
+
+
+def transactions_of(*words: str) -> tuple[object, int | None]:
+    """The transactional id, and how long a transaction lasts."""
+    parser = Parser()
+    arguments(parser)
+    options = parser.parse_args([*NEEDED, *SERVER, "--record-size", "1", *words])
+    settings = producer_settings(options)
+    return settings.get("transactional.id"), transaction_duration_ms(options, settings)
+
+
+def test_without_an_id_and_a_duration_there_are_no_transactions() -> None:
+    assert transactions_of() == (None, None)
+
+
+def test_an_id_alone_means_transactions_of_three_seconds(tmp_path: Path) -> None:
+    file = tmp_path / "producer.properties"
+    file.write_text("transactional.id=of-the-file\n")
+
+    assert transactions_of("--transactional-id", "x") == ("x", 3000)
+    assert transactions_of("--command-property", "transactional.id=x") == ("x", 3000)
+    assert transactions_of("--producer-props", "transactional.id=x") == ("x", 3000)
+    assert transactions_of("--command-config", str(file)) == ("of-the-file", 3000)
+
+
+def test_a_duration_alone_means_an_id_that_nobody_else_has() -> None:
+    made = [transactions_of("--transaction-duration-ms", "20") for _ in range(2)]
+
+    (first, duration_ms), (second, _) = made
+    assert isinstance(first, str)
+    prefix, dash, uuid = first.partition("performance-producer-")
+    assert (prefix, dash, len(parse_uuid(uuid))) == ("", "performance-producer-", 16)
+    assert duration_ms == 20
+    assert first != second
+
+
+def test_the_option_wins_over_the_setting_and_a_duration_goes_with_either() -> None:
+    setting = ("--command-property", "transactional.id=setting")
+    duration = ("--transaction-duration-ms", "7")
+
+    assert transactions_of(*setting, "--transactional-id", "option") == ("option", 3000)
+    assert transactions_of(*setting, *duration) == ("setting", 7)
+    assert transactions_of(*setting, *duration, "--transactional-id", "option") == ("option", 7)

@@ -28,10 +28,10 @@ ORDERS, NOWHERE = topic_id("orders"), Uuid(bytes(range(16)))
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def hosted() -> Hosted:
+def hosted(log: MemoryPartition | None = None) -> Hosted:
     """One topic of two partitions."""
     made = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2, "orders": [partition_image()] * 2}))
-    made.services.groups.coordinator.shards.lead(0, MemoryPartition())
+    made.services.groups.coordinator.shards.lead(0, log or MemoryPartition())
     return made
 
 
@@ -115,6 +115,18 @@ async def test_a_coordinator_elsewhere_is_told_for_what_exists() -> None:
     answer = await tell(hosted(), commit(ELSEWHERE, orders=(0, 2)), 9)
 
     assert codes(answer) == {"orders": {0: ErrorCode.NOT_COORDINATOR, 2: UNKNOWN}}
+
+
+@on_a_loop
+async def test_what_cannot_be_written_is_told_once_beside_what_does_not_exist() -> None:
+    log = MemoryPartition()
+    broker = hosted(log)
+    log.refusal = ErrorCode.NOT_COORDINATOR
+
+    answer = await tell(broker, commit(HERE, orders=(0, 2)), 9)
+
+    assert codes(answer) == {"orders": {0: ErrorCode.NOT_COORDINATOR, 2: UNKNOWN}}
+    assert [len(topic.partitions) for topic in answer.topics] == [2]
 
 
 @on_a_loop

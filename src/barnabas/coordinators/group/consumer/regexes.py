@@ -7,6 +7,7 @@ gets its partitions with the heartbeat in which it joins. Internal topics are ma
 from collections.abc import Iterable
 from typing import Any, Final
 
+from barnabas.base.re2_patterns import NotRe2, compile_re2
 from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex, Subscriptions
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.protocol.error_codes import ErrorCode
@@ -40,15 +41,7 @@ def refresh_is_due(subscriptions: Subscriptions, *, new_since: int, now_ms: int,
 
 
 def _compiled(regex: str) -> Any:
-    # Few groups need it, and it takes a while to import.
-    import re2  # type: ignore[import-untyped]
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(regex, options)
-    except re2.error as error:
-        reason = error.args[0].decode(errors="replace") if error.args else ""
-        raise GroupError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{regex}` is not a regular expression of RE2: {reason}."
-        ) from None
+        return compile_re2(regex)
+    except NotRe2 as error:
+        raise GroupError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"{error}.") from None
