@@ -1,0 +1,53 @@
+"""A batch query: what the topics hold between two places, decided once, when its tasks are planned."""
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from barnabas.spark.options.source import SourceOptions
+from barnabas.spark.planning.changes import resume
+from barnabas.spark.planning.splits import OffsetRange, ranges_between, split
+from barnabas.spark.source.cluster import Cluster
+from barnabas.spark.source.ranges import DataLoss, read_range
+
+logger = logging.getLogger(__name__)
+
+
+class RangePartition(InputPartition):
+    """One task."""
+
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__(tuple(wanted))
+        self.wanted = wanted
+
+
+class BatchReader(DataSourceReader):
+    """Goes to the tasks as it is: no connection is kept in it."""
+
+    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+
+    def partitions(self) -> Sequence[RangePartition]:
+        options = self._options
+        with Cluster(options) as cluster:
+            tps = cluster.partitions()
+            earliest, latest = cluster.earliest(tps), cluster.latest(tps)
+            start = cluster.resolve(options.start, tps, "startingOffsets")
+            end = cluster.resolve(options.end, tps, "endingOffsets")
+        resumed = resume(start, earliest, latest)
+        if resumed.losses and options.fails_on_loss:
+            raise DataLoss("; ".join(resumed.losses))
+        for loss in resumed.losses:
+            logger.warning("records lost: %s", loss)
+        ranges = ranges_between(resumed.start, end)
+        tasks = split(ranges, min_partitions=options.min_partitions, records_max=options.records_max)
+        return [RangePartition(one) for one in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, RangePartition), f"a task of this source: {partition!r}"
+        return read_range(
+            partition.wanted, self._options.client, self._columns, fails_on_loss=self._options.fails_on_loss
+        )

@@ -1,0 +1,129 @@
+"""What the driver asks a cluster: which partitions there are, where they begin and end, where times are."""
+
+import re
+from collections.abc import Collection, Iterable
+from types import TracebackType
+from typing import Final, Literal
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import OffsetSpec
+from barnabas.client.blocking.admin import Admin
+from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
+from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, Position
+from barnabas.spark.options.source import Assigned, Choice, SourceOptions, Topics
+
+# Of a consumer, and of an admin client as well.
+_SHARED: Final = (
+    "bootstrap.servers",
+    "client.id",
+    "request.timeout.ms",
+    "retry.backoff.ms",
+    "retry.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "security.protocol",
+    "socket.connection.setup.timeout.ms",
+    "connections.max.idle.ms",
+)
+_NOTHING_YET: Final = 0
+
+
+class Cluster:
+    """Used as a block, or closed by close()."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._choice: Choice = options.choice
+        self._group_id = options.group_id
+        level = options.client.get("isolation.level", "read_uncommitted")
+        self._isolation: Literal["read_committed", "read_uncommitted"] = (
+            "read_committed" if level == "read_committed" else "read_uncommitted"
+        )
+        self._admin = Admin({name: options.client[name] for name in _SHARED if name in options.client})
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def partitions(self) -> list[TopicPartition]:
+        """All that the query reads, now. A topic that is named and not there is an error of the client."""
+        choice = self._choice
+        if isinstance(choice, Assigned):
+            return sorted(choice.partitions)
+        if isinstance(choice, Topics):
+            names: Iterable[str] = choice.names
+        else:
+            pattern = re.compile(choice.text)
+            names = [name for name in self._admin.list_topics(internal=True) if pattern.fullmatch(name)]
+        described = self._admin.describe_topics(names)
+        return sorted(
+            TopicPartition(str(name), one.partition)
+            for name, topic in described.items()
+            for one in topic.partitions
+        )
+
+    def earliest(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._ends(tps, OffsetSpec.EARLIEST)
+
+    def latest(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The ends; for read_committed, the last stable offsets."""
+        return self._ends(tps, OffsetSpec.LATEST)
+
+    def _ends(self, tps: Collection[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+        found = self._admin.list_offsets(dict.fromkeys(tps, int(spec)), isolation=self._isolation)
+        return {tp: _NOTHING_YET if one.offset is None else one.offset for tp, one in found.items()}
+
+    def resolve(
+        self, position: Position, tps: Collection[TopicPartition], name: str
+    ) -> dict[TopicPartition, int]:
+        """The offset of a position in every partition. `name` is the option that said it."""
+        if position is Place.EARLIEST:
+            return self.earliest(tps)
+        if position is Place.LATEST:
+            return self.latest(tps)
+        if position is Place.GROUP:
+            return self._of_group(tps)
+        if isinstance(position, AtOffsets):
+            self._check_all(position.offsets, tps, name)
+            return self._of_offsets(position.offsets)
+        if isinstance(position, AtTimes):
+            self._check_all(position.times_ms, tps, name)
+            return self._of_times(position.times_ms, position.else_latest, name)
+        assert isinstance(position, AtTime), f"a position: {position!r}"
+        return self._of_times(dict.fromkeys(tps, position.time_ms), position.else_latest, name)
+
+    @staticmethod
+    def _check_all(given: Offsets, tps: Collection[TopicPartition], name: str) -> None:
+        missing, unknown = sorted(set(tps) - set(given)), sorted(set(given) - set(tps))
+        if missing:
+            raise BadOption(name, f"it must name every partition, and {missing[0]} is not in it")
+        if unknown:
+            raise BadOption(name, f"{unknown[0]} is not one of the partitions that are read")
+
+    def _of_offsets(self, given: Offsets) -> dict[TopicPartition, int]:
+        ends = {tp: offset for tp, offset in given.items() if offset in (EARLIEST, LATEST)}
+        found = self._admin.list_offsets(ends, isolation=self._isolation) if ends else {}
+        resolved = {tp: _NOTHING_YET if one.offset is None else one.offset for tp, one in found.items()}
+        return {**given, **resolved}
+
+    def _of_times(self, times: Offsets, else_latest: bool, name: str) -> dict[TopicPartition, int]:
+        found = self._admin.list_offsets(times, isolation=self._isolation)
+        offsets = {tp: one.offset for tp, one in found.items() if one.offset is not None}
+        without = sorted(set(times) - set(offsets))
+        if without and not else_latest:
+            raise BadOption(name, f"{without[0]} has no record since {times[without[0]]} ms")
+        return {**offsets, **(self.latest(without) if without else {})}
+
+    def _of_group(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        assert self._group_id is not None, "checked with the options"
+        committed = self._admin.list_group_offsets(self._group_id, require_stable=True)
+        offsets = {tp: one.offset for tp in tps if (one := committed.get(tp)) is not None}
+        without = [tp for tp in tps if tp not in offsets]
+        return {**offsets, **(self.earliest(without) if without else {})}

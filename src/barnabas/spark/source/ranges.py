@@ -1,0 +1,75 @@
+"""Where tasks run: one range of offsets as Arrow batches, straight from the record batches of the log.
+
+Offsets have gaps, where a log was compacted, or a transaction was aborted or ended: a range is read when the
+position has come to its end, however many rows that gave.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.base.errors import BarnabasError
+from barnabas.client.blocking.consumer import Consumer
+from barnabas.client.consumer.errors import NoOffset
+from barnabas.client.consumer.message import EndOfPartition
+from barnabas.spark.columns import arrow_schema, rows_of
+from barnabas.spark.planning.splits import OffsetRange
+
+logger = logging.getLogger(__name__)
+
+# Rows of a batch that is handed to Spark: more do not make it faster.
+_ROWS_MAX: Final = 50_000
+_DECIDED_HERE: Final = {
+    "auto.offset.reset": "none",
+    "enable.auto.commit": "false",
+    "enable.partition.eof": "true",
+}
+
+
+class DataLoss(BarnabasError):
+    """Offsets that a query was to read are not there any more, and failOnDataLoss is true."""
+
+
+def read_range(
+    wanted: OffsetRange, settings: Mapping[str, str], columns: tuple[str, ...], *, fails_on_loss: bool
+) -> Iterator[pa.RecordBatch]:
+    """All rows of the range, in order."""
+    found = arrow_schema(columns)
+    start = wanted.start
+    while start < wanted.end:
+        try:
+            for table in _tables(wanted._replace(start=start), settings, fails_on_loss=fails_on_loss):
+                yield from rows_of(wanted.tp, table, columns, found).to_batches(_ROWS_MAX)
+                start = table["offset"][-1].as_py() + 1
+            return
+        except NoOffset as gone:
+            if fails_on_loss:
+                raise DataLoss(f"{gone}; the range was {wanted.start} to {wanted.end}") from gone
+            logger.warning("offsets lost tp=%s from=%d begins=%d", wanted.tp, start, gone.start)
+            if gone.start <= start:
+                return
+            start = gone.start
+
+
+def _tables(wanted: OffsetRange, settings: Mapping[str, str], *, fails_on_loss: bool) -> Iterator[pa.Table]:
+    with Consumer({**settings, **_DECIDED_HERE}) as consumer:
+        consumer.assign([wanted.tp])
+        consumer.seek(wanted.tp, wanted.start)
+        for table in consumer.arrow(max_rows=_ROWS_MAX):
+            if isinstance(table, EndOfPartition):
+                if table.offset < wanted.end and fails_on_loss:
+                    raise DataLoss(f"{wanted.tp} ends at {table.offset}, before the range does: {wanted.end}")
+                return
+            last = table["offset"][-1].as_py()
+            if last < wanted.end:
+                yield table
+                if last + 1 == wanted.end:
+                    return
+                continue
+            rows = pc.index(pc.greater_equal(table["offset"], wanted.end), True).as_py()
+            if rows > 0:
+                yield table.slice(0, rows)
+            return

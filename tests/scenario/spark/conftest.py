@@ -1,0 +1,35 @@
+"""One Spark for all tests here: it takes seconds to start."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.our_broker import OurBroker
+
+
+@pytest.fixture(scope="package")
+def spark() -> Iterator[SparkSession]:
+    # Else the workers run with whatever python3 is first in the PATH.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="package")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    directory: Path = tmp_path_factory.mktemp("broker")
+    settings = {"transaction.state.log.num.partitions": 2, "offsets.topic.num.partitions": 2}
+    with OurBroker(directory, settings=settings).running() as where:
+        yield where

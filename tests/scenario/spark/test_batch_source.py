@@ -1,0 +1,156 @@
+"""spark.read.format("barnabas"): real Spark, a real broker, and what is in the topic."""
+
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from barnabas.client.blocking import Admin, Producer
+
+PARTITIONS = 3
+RECORDS = 3000
+FIRST_MS = 1_790_000_000_000
+# Else what is so old goes away.
+KEPT = {"retention.ms": "-1"}
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def orders(address: str) -> str:
+    """Record n is in partition n % 3, at offset n // 3, and n seconds after the first."""
+    name = f"orders-{next(_numbers)}"
+    with Admin(bootstrap_servers=address) as admin:
+        admin.create_topic(name, partitions=PARTITIONS, settings=KEPT)
+    with Producer(bootstrap_servers=address) as producer:
+        for number in range(RECORDS):
+            producer.send(
+                name,
+                b"value %d" % number if number % 10 else None,
+                b"key %d" % number if number % 7 else None,
+                partition=number % PARTITIONS,
+                timestamp_ms=FIRST_MS + 1000 * number,
+                headers=[("number", b"%d" % number)],
+            )
+    return name
+
+
+def read(
+    spark: SparkSession, address: str, topic: str, schema: str | None = None, **options: str
+) -> DataFrame:
+    reader = (
+        spark.read.format("barnabas").option("kafka.bootstrap.servers", address).option("subscribe", topic)
+    )
+    if schema is not None:
+        reader = reader.schema(schema)
+    for name, value in options.items():
+        reader = reader.option(name.replace("__", "."), value)
+    return reader.load()
+
+
+def numbers(frame: DataFrame) -> list[int]:
+    """Which records those are."""
+    rows = frame.select("partition", "offset").collect()
+    return sorted(row["offset"] * PARTITIONS + row["partition"] for row in rows)
+
+
+def test_everything_is_there_once_with_sparks_own_columns(
+    spark: SparkSession, address: str, orders: str
+) -> None:
+    frame = read(spark, address, orders, includeHeaders="true")
+
+    assert frame.schema.simpleString() == (
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,"
+        "timestampType:int,headers:array<struct<key:string,value:binary>>>"
+    )
+    found: dict[int, Any] = {row["offset"] * PARTITIONS + row["partition"]: row for row in frame.collect()}
+    assert sorted(found) == list(range(RECORDS))
+    for number, row in found.items():
+        assert row["key"] == (b"key %d" % number if number % 7 else None)
+        assert row["value"] == (b"value %d" % number if number % 10 else None)
+        assert (row["topic"], row["timestampType"]) == (orders, 0)
+        at = datetime.fromtimestamp(FIRST_MS / 1000 + number, tz=UTC)
+        assert row["timestamp"].astimezone(UTC) == at
+        assert [(one["key"], one["value"]) for one in row["headers"]] == [("number", b"%d" % number)]
+
+
+def test_a_range_of_offsets_is_read_and_nothing_beside_it(
+    spark: SparkSession, address: str, orders: str
+) -> None:
+    frame = read(
+        spark,
+        address,
+        orders,
+        startingOffsets=f'{{"{orders}":{{"0":10,"1":-2,"2":999}}}}',
+        endingOffsets=f'{{"{orders}":{{"0":12,"1":1,"2":-1}}}}',
+    )
+
+    assert numbers(frame) == sorted([30, 33, 1, 999 * 3 + 2])
+
+
+def test_a_range_of_time_is_read_and_nothing_beside_it(
+    spark: SparkSession, address: str, orders: str
+) -> None:
+    frame = read(
+        spark, address, orders, startingTimestamp=str(FIRST_MS + 5000), endingTimestamp=str(FIRST_MS + 9000)
+    )
+
+    assert numbers(frame) == [5, 6, 7, 8]
+
+
+def test_partitions_are_split_into_tasks_as_asked(spark: SparkSession, address: str, orders: str) -> None:
+    assert read(spark, address, orders).rdd.getNumPartitions() == PARTITIONS
+    more = read(spark, address, orders, minPartitions="9")
+    assert more.rdd.getNumPartitions() == 9
+    assert numbers(more) == list(range(RECORDS))
+    assert read(spark, address, orders, maxRecordsPerPartition="400").rdd.getNumPartitions() == 9
+
+
+def test_a_schema_of_the_user_builds_only_its_columns(spark: SparkSession, address: str, orders: str) -> None:
+    frame = read(spark, address, orders, schema="offset long, value binary")
+
+    assert frame.columns == ["offset", "value"]
+    assert frame.where("value is null").count() == RECORDS // 10
+
+
+def test_what_was_aborted_is_left_out_and_gaps_are_no_loss(spark: SparkSession, address: str) -> None:
+    name = f"payments-{next(_numbers)}"
+    with Admin(bootstrap_servers=address) as admin:
+        admin.create_topic(name, partitions=1)
+    with Producer(bootstrap_servers=address, transactional_id=name) as producer:
+        producer.init_transactions()
+        for number in range(20):
+            producer.begin_transaction()
+            producer.send(name, b"%d" % number).result()
+            if number % 2:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+
+    committed = read(spark, address, name, kafka__isolation__level="read_committed")
+    everything = read(spark, address, name)
+
+    assert sorted(int(row["value"]) for row in committed.collect()) == list(range(0, 20, 2))
+    assert everything.count() == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        # Spark hands names over in small letters.
+        ({"startingOffset": "earliest"}, "startingoffset: there is no such option"),
+        ({"startingOffsets": "latest"}, "cannot start at latest"),
+        ({"kafka__sasl__mechanism": "PLAIN"}, "TLS and SASL are not supported yet"),
+        ({"minPartitions": "none"}, "'none' is no whole number"),
+        ({"startingOffsets": '{"others":{"0":0}}'}, "it must name every partition"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_reason(
+    spark: SparkSession, address: str, orders: str, options: dict[str, str], why: str
+) -> None:
+    with pytest.raises((AnalysisException, PySparkException)) as refused:
+        read(spark, address, orders, **options).count()
+
+    assert why in str(refused.value)
