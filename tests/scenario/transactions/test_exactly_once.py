@@ -26,8 +26,9 @@ from support.our_broker import OurBroker
 SECONDS = float(os.environ.get("BARNABAS_EOS_SECONDS", "150"))
 SECONDS_FOR_ALL = 300.0
 CHOSEN = (*SHAPES, *MORE_SHAPES) if SECONDS >= SECONDS_FOR_ALL else SHAPES
-# About twenty blows, one of which is enough: hardly ever is a worker killed that has nothing to lose.
+# About twenty blows, one of which is enough: nearly always somebody is killed who has something to lose.
 SECONDS_WITHOUT = 25.0
+RUNS_WITHOUT_MAX = 4
 
 
 def seed() -> int:
@@ -59,6 +60,8 @@ def test_the_output_is_the_input_exactly_once_whoever_is_killed(shape: Shape, tm
 
 
 def test_without_transactions_the_same_run_doubles_or_loses_records(tmp_path: Path) -> None:
-    run = run_and_check(WITHOUT_TRANSACTIONS, SECONDS_WITHOUT, tmp_path)
-
-    assert [fault for fault in run.found if "there twice" in fault or "missing" in fault], run.story()
+    for number in range(RUNS_WITHOUT_MAX):
+        run = run_and_check(WITHOUT_TRANSACTIONS, SECONDS_WITHOUT, tmp_path / str(number))
+        if any("there twice" in fault or "missing" in fault for fault in run.found):
+            return
+    raise AssertionError("nothing was doubled or lost: the runs with transactions may have shown nothing")
