@@ -3,14 +3,13 @@
 A block of code whose first line names a file is one. There is no second copy of them.
 """
 
-import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from support.kit import pytest_session
+from support.spark_here import why_no_spark
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "testing.md"
 EXAMPLES = dict(re.findall(r"^```python (\w+\.py)\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL))
@@ -28,8 +27,8 @@ def test_every_block_of_python_is_an_example() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_works_as_it_stands(name: str, tmp_path: Path) -> None:
-    if name == "test_pyspark.py" and not (shutil.which("java") or "JAVA_HOME" in os.environ):
-        pytest.skip("Spark needs a JRE, and there is neither `java` nor JAVA_HOME here")
+    if name == "test_pyspark.py" and (reason := why_no_spark()) is not None:
+        pytest.skip(reason)
     (tmp_path / name).write_text(EXAMPLES[name])
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
 

@@ -9,10 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.our_broker import OurBroker
+from support.spark_here import why_no_spark
 
 
 @pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
+    if (reason := why_no_spark()) is not None:
+        pytest.skip(reason)
     # Else the workers run with whatever python3 is first in the PATH.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     session = (

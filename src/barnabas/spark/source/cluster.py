@@ -6,26 +6,15 @@ from types import TracebackType
 from typing import Final, Literal
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.settings import settings_of
 from barnabas.client.admin.offsets import OffsetSpec
+from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.blocking.admin import Admin
 from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, Position
 from barnabas.spark.options.source import Assigned, Choice, SourceOptions, Topics
 
-# Of a consumer, and of an admin client as well.
-_SHARED: Final = (
-    "bootstrap.servers",
-    "client.id",
-    "request.timeout.ms",
-    "retry.backoff.ms",
-    "retry.backoff.max.ms",
-    "reconnect.backoff.ms",
-    "reconnect.backoff.max.ms",
-    "security.protocol",
-    "socket.connection.setup.timeout.ms",
-    "connections.max.idle.ms",
-)
 _NOTHING_YET: Final = 0
 
 
@@ -39,7 +28,9 @@ class Cluster:
         self._isolation: Literal["read_committed", "read_uncommitted"] = (
             "read_committed" if level == "read_committed" else "read_uncommitted"
         )
-        self._admin = Admin({name: options.client[name] for name in _SHARED if name in options.client})
+        # What was given is for a consumer: an admin client knows some of it.
+        known = settings_of(AdminSettings)
+        self._admin = Admin({name: text for name, text in options.client.items() if name in known})
 
     def __enter__(self) -> "Cluster":
         return self
