@@ -19,11 +19,13 @@ from support.kafka_scripts import Ended, Step, run_all, without_excused
 from support.kafka_tools import kafka_tools
 from support.our_broker import OurBroker
 
-# KafkaBroker has the two of groups, and they are seen in what is described.
+# Each of the two brokers has some of these by itself, and they are seen in what is described.
 SETTINGS: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": 1,
     "offsets.topic.replication.factor": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
     **GROUP_SETTINGS,
 }
 

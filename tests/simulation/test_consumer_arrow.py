@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from barnabas.client.consumer.arrow import table_schema
 from barnabas.client.consumer.errors import NoArrow
 from barnabas.client.consumer.message import EndOfPartition
+from barnabas.client.errors import RequestTimedOut
 from barnabas.records.header import Codec
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
@@ -125,3 +127,56 @@ async def test_without_pyarrow_the_error_says_what_to_install(
     finally:
         sys.modules["pyarrow"] = pyarrow
         sys.modules.update(hidden)
+
+
+@told()
+async def test_a_range_is_read_to_its_end_and_nothing_beyond_is_fetched(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await fill(client)
+
+    # One batch of three an answer.
+    async with reading(world, ORDERS, max_partition_fetch_bytes=1, enable_partition_eof=True) as consumer:
+        consumer.seek(ORDERS, 3, until=8)
+        tables = consumer.arrow(max_rows=1, timeout_ms=5_000)
+        found = [await anext(tables) for _ in range(3)]
+        offsets = [[int(each) for each in table["offset"].to_pylist()] for table in found[:2]]
+        end = found[2]
+        with pytest.raises(RequestTimedOut, match="reading: no answer"):
+            await anext(tables)
+        assert (consumer.held_bytes, await consumer.position(ORDERS)) == (0, 9)
+        with pytest.raises(ValueError, match="nothing to read"):
+            consumer.seek(ORDERS, 8, until=8)
+        consumer.seek(ORDERS, 3)
+        rows = sum([table.num_rows async for table in _until_end(consumer.arrow())])
+
+    # A batch is handed out whole.
+    assert offsets == [[3, 4, 5], [6, 7, 8]]
+    assert (type(end), end.offset) == (EndOfPartition, 9)
+    assert rows == 27
+
+
+async def _until_end(tables: AsyncIterator[pa.Table]) -> AsyncIterator[pa.Table]:
+    async for table in tables:
+        if isinstance(table, EndOfPartition):
+            return
+        yield table
+
+
+@told()
+async def test_a_broker_that_is_gone_is_not_waited_for_without_end(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await fill(client)
+
+    async with reading(world, ORDERS) as consumer:
+        tables = consumer.arrow(timeout_ms=3_000)
+        assert (await anext(tables)).num_rows > 0
+        await broker.stop()
+        before = world.clock.monotonic_ms()
+        with pytest.raises(RequestTimedOut):
+            while True:
+                await anext(tables)
+        waited_ms = world.clock.monotonic_ms() - before
+
+    assert 3_000 <= waited_ms < 8_000

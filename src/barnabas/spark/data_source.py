@@ -1,12 +1,13 @@
 """format("barnabas"): options in, readers and writers out."""
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from barnabas.spark import columns
-from barnabas.spark.options.source import batch_options
+from barnabas.spark.options.source import batch_options, stream_options
 from barnabas.spark.options.values import Values
 from barnabas.spark.source.batch import BatchReader
+from barnabas.spark.source.stream import StreamReader
 
 
 class BarnabasDataSource(DataSource):
@@ -25,3 +26,7 @@ class BarnabasDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         options = batch_options(self._values())
         return BatchReader(options, columns.asked_columns(schema, headers=options.includes_headers))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        options = stream_options(self._values())
+        return StreamReader(options, columns.asked_columns(schema, headers=options.includes_headers))

@@ -136,6 +136,28 @@ def test_what_was_aborted_is_left_out_and_gaps_are_no_loss(spark: SparkSession, 
     assert everything.count() == 20
 
 
+def test_a_topic_without_records_has_no_rows(spark: SparkSession, address: str) -> None:
+    name = f"quiet-{next(_numbers)}"
+    with Admin(bootstrap_servers=address) as admin:
+        admin.create_topic(name, partitions=2)
+
+    assert read(spark, address, name).count() == 0
+
+
+def test_a_topic_that_is_not_there_is_named_and_not_made(spark: SparkSession, address: str) -> None:
+    with pytest.raises(PySparkException, match="nowhere"):
+        read(spark, address, "nowhere", fetchOffset__numRetries="1").count()
+
+    with Admin(bootstrap_servers=address) as admin:
+        assert "nowhere" not in admin.list_topics()
+
+
+def test_a_broker_that_is_down_is_not_waited_for_without_end(spark: SparkSession) -> None:
+    options = {"kafka__default__api__timeout__ms": "500", "kafka__request__timeout__ms": "500"}
+    with pytest.raises(PySparkException, match=r"127\.0\.0\.1:1"):
+        read(spark, "127.0.0.1:1", "orders", fetchOffset__numRetries="1", **options).count()
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -35,9 +35,9 @@ class Consumer(Grouped):
         """Read nothing."""
         self._after_taking_back(self._client.unassign)
 
-    def seek(self, tp: tuple[str, int], offset: int) -> None:
-        """Go on at this offset."""
-        self._after_taking_back(lambda: self._client.seek(tp, offset))
+    def seek(self, tp: tuple[str, int], offset: int, *, until: int | None = None) -> None:
+        """Go on at this offset; with `until`, only to that one."""
+        self._after_taking_back(lambda: self._client.seek(tp, offset, until=until))
 
     def seek_to_beginning(self, *tps: tuple[str, int]) -> None:
         """Go on with the first record there is; all partitions if none is named."""

@@ -7,7 +7,7 @@ the script's thread, in the calls that read, unsubscribe or close (turns.py).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from barnabas.base.ids import TopicPartition
@@ -90,10 +90,17 @@ class Reading(Blocking[AsyncConsumer]):
         self._ahead.extend(await self._client.batch(most, timeout_ms))
 
     def arrow(
-        self, *, max_rows: int = TABLE_ROWS, max_bytes: int = TABLE_BYTES, views: bool = False
-    ) -> "Iterator[pa.Table | EndOfPartition]":
-        """What arrives as Arrow tables, until the consumer is closed."""
-        tables = self._client.arrow(max_rows=max_rows, max_bytes=max_bytes, views=views)
+        self,
+        *,
+        max_rows: int = TABLE_ROWS,
+        max_bytes: int = TABLE_BYTES,
+        views: bool = False,
+        timeout_ms: float | None = None,
+    ) -> "Generator[pa.Table | EndOfPartition]":
+        """What arrives as Arrow tables, until the consumer is closed: see Reader.arrow()."""
+        tables = self._client.arrow(
+            max_rows=max_rows, max_bytes=max_bytes, views=views, timeout_ms=timeout_ms
+        )
 
         async def fetch() -> None:
             self._tables.append(await anext(tables))
@@ -118,7 +125,7 @@ class Reading(Blocking[AsyncConsumer]):
         self._tables.clear()
         self._ahead.clear()
         for tp, offset in firsts.items():
-            self._client.seek(tp, offset)
+            self._client.go_back(tp, offset)
 
     def _firsts(self) -> dict[TopicPartition, int]:
         """The first offset of each partition that lies here."""

@@ -205,10 +205,15 @@ class Consumer(Grouped):
         return self.reader.batches(max_records)
 
     def arrow(
-        self, *, max_rows: int = TABLE_ROWS, max_bytes: int = TABLE_BYTES, views: bool = False
+        self,
+        *,
+        max_rows: int = TABLE_ROWS,
+        max_bytes: int = TABLE_BYTES,
+        views: bool = False,
+        timeout_ms: float | None = None,
     ) -> "AsyncIterator[pa.Table]":
         """What arrives as Arrow tables, until the consumer is closed: see Reader.arrow()."""
-        return self.reader.arrow(max_rows=max_rows, max_bytes=max_bytes, views=views)
+        return self.reader.arrow(max_rows=max_rows, max_bytes=max_bytes, views=views, timeout_ms=timeout_ms)
 
     def streams(self, count: int) -> list[Reader]:
         """So many readers of what this consumer reads, each for a task of its own.

@@ -58,6 +58,7 @@ class Assigned:
         "reset_to",
         "topic_id",
         "tp",
+        "until",
     )
 
     def __init__(self, tp: TopicPartition, topic_id: Uuid = ZERO_UUID) -> None:
@@ -69,6 +70,8 @@ class Assigned:
         self.epoch = UNKNOWN
         # The next offset to ask for: after everything that lies in the queue.
         self.fetch_offset = UNKNOWN
+        # Where reading ends for good, None if nobody said so: nothing is fetched from there on.
+        self.until: int | None = None
         # What ListOffsets is to be asked for; None if the position is known, or nobody said where to begin.
         self.reset_to: int | None = None
         # The leader's epoch under which the position is known to hold. (KIP-320)
@@ -127,6 +130,7 @@ class Assigned:
             and not self.paused
             and self.error is None
             and now_s >= self.not_before_s
+            and (self.until is None or self.fetch_offset < self.until)
         )
 
     @property
@@ -139,7 +143,8 @@ class Assigned:
 
     def end_offset(self, *, committed: bool) -> int:
         """What this reader takes for the end: the last stable offset if it reads committed records only."""
-        return self.last_stable_offset if committed else self.high_watermark
+        end = self.last_stable_offset if committed else self.high_watermark
+        return end if self.until is None else min(end, self.until)
 
 
 class Positions:

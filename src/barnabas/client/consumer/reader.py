@@ -14,7 +14,7 @@ from barnabas.client.consumer.delivery import Delivery
 from barnabas.client.consumer.errors import NoArrow
 from barnabas.client.consumer.gate import Visitor
 from barnabas.client.consumer.message import Message
-from barnabas.client.errors import Closed
+from barnabas.client.errors import Closed, RequestTimedOut
 from barnabas.client.group.errors import InCallback
 
 if TYPE_CHECKING:
@@ -78,13 +78,19 @@ class Reader(Visitor):
                 yield await self.batch(max_records)
 
     async def arrow(
-        self, *, max_rows: int = TABLE_ROWS, max_bytes: int = TABLE_BYTES, views: bool = False
+        self,
+        *,
+        max_rows: int = TABLE_ROWS,
+        max_bytes: int = TABLE_BYTES,
+        views: bool = False,
+        timeout_ms: float | None = None,
     ) -> "AsyncIterator[pa.Table]":
         """What arrives as Arrow tables, until the consumer is closed: topic, partition, offset and so on.
 
         A table is made of what whole answers brought for partitions, and ends when it has max_rows rows or
         max_bytes fetched bytes or more. An EndOfPartition comes between them if that was asked for. With
-        `views` keys and values are binary views over the fetched bytes.
+        `views` keys and values are binary views over the fetched bytes. RequestTimedOut if nothing at all
+        comes for timeout_ms.
         """
         try:
             from barnabas.client.consumer.arrow import Limits, TableMaker
@@ -96,21 +102,27 @@ class Reader(Visitor):
         maker = TableMaker(self._lying(), Limits(max_rows, max_bytes), check_crcs=check_crcs, views=views)
         with suppress(Closed):
             while True:
-                yield await self._next_table(maker.next_table)
+                yield await self._next_table(maker.next_table, timeout_ms)
 
-    async def _next_table(self, next_table: "Callable[[], pa.Table | None]") -> "pa.Table":
+    async def _next_table(
+        self, next_table: "Callable[[], pa.Table | None]", timeout_ms: float | None
+    ) -> "pa.Table":
         core = self._come_in()
         before = core.first_unread(self)
         table = None
         try:
-            while table is None:
-                await self._give_way()
-                self._raise_complaints()
-                if not core.gate.closed:
-                    table = next_table()
-                if table is None:
-                    await self._news()
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                while table is None:
+                    await self._give_way()
+                    self._raise_complaints()
+                    if not core.gate.closed:
+                        table = next_table()
+                    if table is None:
+                        await self._news()
             return table
+        except TimeoutError:
+            late = RequestTimedOut("reading", "the cluster", timeout_ms or 0)
+            raise late from core.cluster.last_failure
         finally:
             core.gate.go_out(self, [] if table is None else before)
 

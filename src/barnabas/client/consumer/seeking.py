@@ -37,12 +37,23 @@ class Seeking:
         core.replace({})
         core.changed()
 
-    def seek(self, tp: tuple[str, int], offset: int) -> None:
-        """Go on at this offset; whether it is there shows when it is fetched."""
+    def seek(self, tp: tuple[str, int], offset: int, *, until: int | None = None) -> None:
+        """Go on at this offset; whether it is there shows when it is fetched.
+
+        With `until` nothing is fetched from that offset on, and EndOfPartition comes there if it is asked
+        for. A batch is handed out whole: its last records may be beyond.
+        """
         if offset < 0:
             raise ValueError(
                 f"offset {offset} is negative; seek_to_beginning() and seek_to_end() are for the ends"
             )
+        if until is not None and until <= offset:
+            raise ValueError(f"from {offset} until {until} there is nothing to read")
+        self._check().positions[TopicPartition(*tp)].until = until
+        self.go_back(tp, offset)
+
+    def go_back(self, tp: tuple[str, int], offset: int) -> None:
+        """Go on at an offset, and only as far as was said before."""
         core = self._check()
         one = core.positions[TopicPartition(*tp)]
         core.delivery.drop(one)
@@ -67,6 +78,7 @@ class Seeking:
         core = self._check()
         for one in core.positions.named(TopicPartition(*each) for each in tps):
             core.delivery.drop(one)
+            one.until = None
             one.move_by(reset_to)
         core.changed()
 

@@ -1,8 +1,11 @@
 """`kafka.*` options: settings of our client, less those that a source decides by itself."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
+from barnabas.base.settings import settings_of
+from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.consumer.settings import parse_consumer_settings
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.values import Values
@@ -17,6 +20,12 @@ _OF_THE_SOURCE: Final = {
     "value.deserializer": _BYTES,
     "interceptor.classes": "interceptors may change what is read",
 }
+
+
+def admin_settings(consumer: Mapping[str, str]) -> dict[str, str]:
+    """What was given is for a consumer: an admin client knows some of it."""
+    known = settings_of(AdminSettings)
+    return {name: text for name, text in consumer.items() if name in known}
 
 
 def consumer_settings(given: Values) -> dict[str, str]:

@@ -87,6 +87,22 @@ def _check_pair(name: str, start: Mapping[TopicPartition, int], end: Mapping[Top
             raise BadOption(name, f"{tp} ends at {end[tp]}, before it starts at {start[tp]}")
 
 
+def moves(start: Position) -> bool:
+    """Whether the same words say another place later on, although nothing has gone away."""
+    if isinstance(start, AtOffsets):
+        return LATEST in start.offsets.values()
+    if isinstance(start, AtTime | AtTimes):
+        return start.else_latest
+    return start is not Place.EARLIEST
+
+
+def option_of(position: Position, which: str) -> str:
+    """The option that said it; `which` is starting or ending."""
+    if isinstance(position, AtTime):
+        return f"{which}Timestamp"
+    return f"{which}OffsetsByTimestamp" if isinstance(position, AtTimes) else f"{which}Offsets"
+
+
 def _position(values: Values, which: str, default: Place, words: set[str], *, else_latest: bool) -> Position:
     # All three are looked at, so that none of them passes for one that nobody knows.
     time_ms = values.number(f"{which}Timestamp")

@@ -13,6 +13,8 @@ from barnabas.spark.options.values import Values
 _WAIT_MAX_MS: Final = 15 * 60_000
 _RETRIES: Final = 3
 _RETRY_AFTER_MS: Final = 1000
+# spark.network.timeout, which Spark's own source takes here.
+_POLL_TIMEOUT_MS: Final = 120_000
 _GROUP_PREFIX: Final = "barnabas-spark-source"
 _CHOICES: Final = ("assign", "subscribe", "subscribePattern")
 # Of streams; a batch query passes over them, as Spark's does.
@@ -55,6 +57,8 @@ class SourceOptions(NamedTuple):
     commits_progress: bool
     retries: int
     retry_after_ms: int
+    # How long a task waits for records that should be there.
+    poll_timeout_ms: int
     client: dict[str, str]
     # Options that have no effect here, for one line in the log.
     ignored: tuple[str, ...]
@@ -79,6 +83,7 @@ def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
     wait_max_ms = given.duration_ms("maxTriggerDelay")
     retries = given.number("fetchOffset.numRetries", least=1)
     retry_after_ms = given.number("fetchOffset.retryIntervalMs")
+    poll_timeout_ms = given.number("kafkaConsumer.pollTimeoutMs", least=1)
     options = SourceOptions(
         choice=_choice(given),
         start=start,
@@ -95,6 +100,7 @@ def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
         commits_progress=given.flag("commitProgress", True),
         retries=_RETRIES if retries is None else retries,
         retry_after_ms=_RETRY_AFTER_MS if retry_after_ms is None else retry_after_ms,
+        poll_timeout_ms=_POLL_TIMEOUT_MS if poll_timeout_ms is None else poll_timeout_ms,
         client=client,
         ignored=(),
     )

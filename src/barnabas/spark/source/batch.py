@@ -8,19 +8,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from barnabas.spark.options.source import SourceOptions
 from barnabas.spark.planning.changes import resume
-from barnabas.spark.planning.splits import OffsetRange, ranges_between, split
+from barnabas.spark.planning.splits import ranges_between, split
 from barnabas.spark.source.cluster import Cluster
-from barnabas.spark.source.ranges import DataLoss, read_range
+from barnabas.spark.source.ranges import DataLoss
+from barnabas.spark.source.tasks import RangePartition, read_task
 
 logger = logging.getLogger(__name__)
-
-
-class RangePartition(InputPartition):
-    """One task."""
-
-    def __init__(self, wanted: OffsetRange) -> None:
-        super().__init__(tuple(wanted))
-        self.wanted = wanted
 
 
 class BatchReader(DataSourceReader):
@@ -35,8 +28,8 @@ class BatchReader(DataSourceReader):
         with Cluster(options) as cluster:
             tps = cluster.partitions()
             earliest, latest = cluster.earliest(tps), cluster.latest(tps)
-            start = cluster.resolve(options.start, tps, "startingOffsets")
-            end = cluster.resolve(options.end, tps, "endingOffsets")
+            start = cluster.resolve(options.start, tps, "starting")
+            end = cluster.resolve(options.end, tps, "ending")
         resumed = resume(start, earliest, latest)
         if resumed.losses and options.fails_on_loss:
             raise DataLoss("; ".join(resumed.losses))
@@ -47,7 +40,4 @@ class BatchReader(DataSourceReader):
         return [RangePartition(one) for one in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, RangePartition), f"a task of this source: {partition!r}"
-        return read_range(
-            partition.wanted, self._options.client, self._columns, fails_on_loss=self._options.fails_on_loss
-        )
+        return read_task(partition, self._options, self._columns)

@@ -1,19 +1,24 @@
 """What the driver asks a cluster: which partitions there are, where they begin and end, where times are."""
 
+import logging
 import re
-from collections.abc import Collection, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
-from typing import Final, Literal
+from typing import Final, TypeVar
 
 from barnabas.base.ids import TopicPartition
-from barnabas.base.settings import settings_of
-from barnabas.client.admin.offsets import OffsetSpec
-from barnabas.client.admin.settings import AdminSettings
+from barnabas.client.admin.offsets import IsolationLevel, ListedOffset, OffsetSpec
 from barnabas.client.blocking.admin import Admin
+from barnabas.client.errors import ClientError, is_retriable
 from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
+from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.errors import BadOption
-from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, Position
+from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, Position, option_of
 from barnabas.spark.options.source import Assigned, Choice, SourceOptions, Topics
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _NOTHING_YET: Final = 0
 
@@ -25,12 +30,11 @@ class Cluster:
         self._choice: Choice = options.choice
         self._group_id = options.group_id
         level = options.client.get("isolation.level", "read_uncommitted")
-        self._isolation: Literal["read_committed", "read_uncommitted"] = (
+        self._isolation: IsolationLevel = (
             "read_committed" if level == "read_committed" else "read_uncommitted"
         )
-        # What was given is for a consumer: an admin client knows some of it.
-        known = settings_of(AdminSettings)
-        self._admin = Admin({name: text for name, text in options.client.items() if name in known})
+        self._retries, self._retry_after_ms = options.retries, options.retry_after_ms
+        self.admin = self._tried(lambda: Admin(admin_settings(options.client)))
 
     def __enter__(self) -> "Cluster":
         return self
@@ -41,7 +45,19 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        self._admin.close()
+        self.admin.close()
+
+    def _tried(self, ask: Callable[[], T]) -> T:
+        """What may go well later is asked again, as fetchOffset.numRetries says."""
+        for left in reversed(range(self._retries)):
+            try:
+                return ask()
+            except ClientError as error:
+                if left == 0 or not is_retriable(error):
+                    raise
+                logger.warning("asked again in ms=%d because=%s", self._retry_after_ms, error)
+                time.sleep(self._retry_after_ms / 1000)
+        raise AssertionError("at least one try")
 
     def partitions(self) -> list[TopicPartition]:
         """All that the query reads, now. A topic that is named and not there is an error of the client."""
@@ -52,8 +68,9 @@ class Cluster:
             names: Iterable[str] = choice.names
         else:
             pattern = re.compile(choice.text)
-            names = [name for name in self._admin.list_topics(internal=True) if pattern.fullmatch(name)]
-        described = self._admin.describe_topics(names)
+            found = self._tried(lambda: self.admin.list_topics(internal=True))
+            names = [name for name in found if pattern.fullmatch(name)]
+        described = self._tried(lambda: self.admin.describe_topics(names))
         return sorted(
             TopicPartition(str(name), one.partition)
             for name, topic in described.items()
@@ -67,14 +84,21 @@ class Cluster:
         """The ends; for read_committed, the last stable offsets."""
         return self._ends(tps, OffsetSpec.LATEST)
 
+    def written(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The ends, with what is in open transactions."""
+        return _known(self._listed(dict.fromkeys(tps, int(OffsetSpec.LATEST)), "read_uncommitted"))
+
     def _ends(self, tps: Collection[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
-        found = self._admin.list_offsets(dict.fromkeys(tps, int(spec)), isolation=self._isolation)
-        return {tp: _NOTHING_YET if one.offset is None else one.offset for tp, one in found.items()}
+        return _known(self._listed(dict.fromkeys(tps, int(spec)), self._isolation))
+
+    def _listed(self, wanted: Offsets, isolation: IsolationLevel) -> dict[TopicPartition, ListedOffset]:
+        return self._tried(lambda: self.admin.list_offsets(wanted, isolation=isolation)) if wanted else {}
 
     def resolve(
-        self, position: Position, tps: Collection[TopicPartition], name: str
+        self, position: Position, tps: Collection[TopicPartition], which: str
     ) -> dict[TopicPartition, int]:
-        """The offset of a position in every partition. `name` is the option that said it."""
+        """The offset of a position in every partition. `which` is starting or ending, for errors."""
+        name = option_of(position, which)
         if position is Place.EARLIEST:
             return self.earliest(tps)
         if position is Place.LATEST:
@@ -100,12 +124,10 @@ class Cluster:
 
     def _of_offsets(self, given: Offsets) -> dict[TopicPartition, int]:
         ends = {tp: offset for tp, offset in given.items() if offset in (EARLIEST, LATEST)}
-        found = self._admin.list_offsets(ends, isolation=self._isolation) if ends else {}
-        resolved = {tp: _NOTHING_YET if one.offset is None else one.offset for tp, one in found.items()}
-        return {**given, **resolved}
+        return {**given, **_known(self._listed(ends, self._isolation))}
 
     def _of_times(self, times: Offsets, else_latest: bool, name: str) -> dict[TopicPartition, int]:
-        found = self._admin.list_offsets(times, isolation=self._isolation)
+        found = self._listed(times, self._isolation)
         offsets = {tp: one.offset for tp, one in found.items() if one.offset is not None}
         without = sorted(set(times) - set(offsets))
         if without and not else_latest:
@@ -114,7 +136,12 @@ class Cluster:
 
     def _of_group(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         assert self._group_id is not None, "checked with the options"
-        committed = self._admin.list_group_offsets(self._group_id, require_stable=True)
+        group = self._group_id
+        committed = self._tried(lambda: self.admin.list_group_offsets(group, require_stable=True))
         offsets = {tp: one.offset for tp in tps if (one := committed.get(tp)) is not None}
         without = [tp for tp in tps if tp not in offsets]
         return {**offsets, **(self.earliest(without) if without else {})}
+
+
+def _known(found: dict[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
+    return {tp: _NOTHING_YET if one.offset is None else one.offset for tp, one in found.items()}

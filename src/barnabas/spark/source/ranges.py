@@ -6,17 +6,18 @@ position has come to its end, however many rows that gave.
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.base.errors import BarnabasError
-from barnabas.client.blocking.consumer import Consumer
 from barnabas.client.consumer.errors import NoOffset
 from barnabas.client.consumer.message import EndOfPartition
 from barnabas.spark.columns import arrow_schema, rows_of
 from barnabas.spark.planning.splits import OffsetRange
+from barnabas.spark.source.kept import consumer_with
 
 logger = logging.getLogger(__name__)
 
@@ -26,22 +27,36 @@ _DECIDED_HERE: Final = {
     "auto.offset.reset": "none",
     "enable.auto.commit": "false",
     "enable.partition.eof": "true",
+    # A topic that is gone must not come back because somebody reads it.
+    "allow.auto.create.topics": "false",
 }
+# Better for ranges, which are read as fast as they come; a user may say otherwise.
+_FOR_RANGES: Final = {"max.partition.fetch.bytes": "8388608", "fetch.max.wait.ms": "100"}
 
 
 class DataLoss(BarnabasError):
     """Offsets that a query was to read are not there any more, and failOnDataLoss is true."""
 
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} (to go on without them, set failOnDataLoss to false)")
+
 
 def read_range(
-    wanted: OffsetRange, settings: Mapping[str, str], columns: tuple[str, ...], *, fails_on_loss: bool
+    wanted: OffsetRange,
+    settings: Mapping[str, str],
+    columns: tuple[str, ...],
+    *,
+    fails_on_loss: bool,
+    timeout_ms: float,
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of the range, in order."""
+    """All rows of the range, in order. An error of the client if nothing comes for timeout_ms."""
     found = arrow_schema(columns)
     start = wanted.start
     while start < wanted.end:
         try:
-            for table in _tables(wanted._replace(start=start), settings, fails_on_loss=fails_on_loss):
+            for table in _tables(
+                wanted._replace(start=start), settings, fails_on_loss=fails_on_loss, timeout_ms=timeout_ms
+            ):
                 yield from rows_of(wanted.tp, table, columns, found).to_batches(_ROWS_MAX)
                 start = table["offset"][-1].as_py() + 1
             return
@@ -54,22 +69,25 @@ def read_range(
             start = gone.start
 
 
-def _tables(wanted: OffsetRange, settings: Mapping[str, str], *, fails_on_loss: bool) -> Iterator[pa.Table]:
-    with Consumer({**settings, **_DECIDED_HERE}) as consumer:
+def _tables(
+    wanted: OffsetRange, settings: Mapping[str, str], *, fails_on_loss: bool, timeout_ms: float
+) -> Iterator[pa.Table]:
+    with consumer_with({**_FOR_RANGES, **settings, **_DECIDED_HERE}) as consumer:
         consumer.assign([wanted.tp])
-        consumer.seek(wanted.tp, wanted.start)
-        for table in consumer.arrow(max_rows=_ROWS_MAX):
-            if isinstance(table, EndOfPartition):
-                if table.offset < wanted.end and fails_on_loss:
-                    raise DataLoss(f"{wanted.tp} ends at {table.offset}, before the range does: {wanted.end}")
-                return
-            last = table["offset"][-1].as_py()
-            if last < wanted.end:
-                yield table
-                if last + 1 == wanted.end:
+        consumer.seek(wanted.tp, wanted.start, until=wanted.end)
+        with closing(consumer.arrow(max_rows=_ROWS_MAX, timeout_ms=timeout_ms)) as tables:
+            for table in tables:
+                if isinstance(table, EndOfPartition):
+                    if table.offset < wanted.end and fails_on_loss:
+                        why = f"ends at {table.offset}, before the range does: {wanted.end}"
+                        raise DataLoss(f"{wanted.tp} {why}")
                     return
-                continue
-            rows = pc.index(pc.greater_equal(table["offset"], wanted.end), True).as_py()
-            if rows > 0:
-                yield table.slice(0, rows)
-            return
+                last = table["offset"][-1].as_py()
+                if last < wanted.end:
+                    yield table
+                    continue
+                # The last batch goes beyond the range.
+                rows = pc.index(pc.greater_equal(table["offset"], wanted.end), True).as_py()
+                if rows > 0:
+                    yield table.slice(0, rows)
+                return

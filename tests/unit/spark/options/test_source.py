@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.spark.options.errors import BadOption
-from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place
+from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, moves, option_of
 from barnabas.spark.options.source import (
     Assigned,
     Pattern,
@@ -57,6 +57,7 @@ def test_the_defaults_are_those_of_spark() -> None:
         commits_progress=True,
         retries=3,
         retry_after_ms=1000,
+        poll_timeout_ms=120_000,
         client={"bootstrap.servers": "localhost:9092"},
         ignored=(),
     )
@@ -301,3 +302,28 @@ def test_a_protocol_that_is_not_spoken_is_refused_by_name(read: Read) -> None:
 def test_brokers_must_be_named(read: Read) -> None:
     with pytest.raises(BadOption, match=r"kafka\.bootstrap\.servers"):
         read(more({}, without="kafka.bootstrap.servers"))
+
+
+@pytest.mark.parametrize(
+    ("options", "is_moving", "name"),
+    [
+        ({"startingOffsets": "earliest"}, False, "startingOffsets"),
+        ({"startingOffsets": "latest"}, True, "startingOffsets"),
+        ({"startingOffsets": "group", "kafka.group.id": "shop"}, True, "startingOffsets"),
+        ({"startingOffsets": '{"orders":{"0":5,"1":-2}}'}, False, "startingOffsets"),
+        ({"startingOffsets": '{"orders":{"0":5,"1":-1}}'}, True, "startingOffsets"),
+        ({"startingTimestamp": "5"}, False, "startingTimestamp"),
+        ({"startingOffsetsByTimestamp": '{"orders":{"0":5}}'}, False, "startingOffsetsByTimestamp"),
+        (
+            {"startingTimestamp": "5", "startingOffsetsByTimestampStrategy": "latest"},
+            True,
+            "startingTimestamp",
+        ),
+    ],
+)
+def test_a_start_that_is_elsewhere_later_is_known_and_so_is_who_said_it(
+    options: dict[str, str], is_moving: bool, name: str
+) -> None:
+    start = stream_options(more(options)).start
+
+    assert (moves(start), option_of(start, "starting")) == (is_moving, name)

@@ -1,0 +1,101 @@
+"""How far a stream is, committed to a group: so that lag is seen by whoever looks at groups.
+
+The group is the one that `kafka.group.id` names, or has the id of the query in its name. But Spark tells
+that id to tasks only. So the first task of a query commits where it begins, with a mark of this reader as
+the commit's metadata; the driver finds the group by its mark, and commits by itself from then on.
+
+A query never fails because of this.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from uuid import uuid4
+
+from pyspark import TaskContext
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.group_offsets import CommittedOffset
+from barnabas.client.blocking.admin import Admin
+from barnabas.client.errors import ClientError
+from barnabas.spark.offsets import Offsets
+from barnabas.spark.options.client_settings import admin_settings
+from barnabas.spark.options.source import SourceOptions
+
+logger = logging.getLogger(__name__)
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+
+
+class Announcement(NamedTuple):
+    """What a task commits for the driver: to the group `prefix-query`, with the mark as metadata."""
+
+    prefix: str
+    mark: str
+    reached: dict[TopicPartition, int]
+
+
+def announce(announcement: Announcement, client: Mapping[str, str]) -> None:
+    """In a task."""
+    context = TaskContext.get()
+    query = None if context is None else context.getLocalProperty(_QUERY_ID)
+    if query is None:
+        logger.warning("progress not committed: Spark does not tell which query this is")
+        return
+    offsets = {
+        tp: CommittedOffset(offset=offset, metadata=announcement.mark)
+        for tp, offset in announcement.reached.items()
+    }
+    try:
+        with Admin(admin_settings(client)) as admin:
+            admin.alter_group_offsets(f"{announcement.prefix}-{query}", offsets)
+    except ClientError as error:
+        logger.warning("progress not committed query=%s because=%s", query, error)
+
+
+class Progress:
+    """On the driver, for as long as a query runs."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._wanted = options.commits_progress
+        self._group = options.group_id
+        self._prefix = options.group_id_prefix
+        self._mark = uuid4().hex
+        self._announced = False
+        self._committed: dict[TopicPartition, int] = {}
+        self._failing = False
+
+    def reached(self, admin: Admin, offsets: Offsets) -> None:
+        """Everything before these is done."""
+        if not self._wanted or not offsets:
+            return
+        try:
+            if self._group is None and self._announced:
+                self._group = self._find(admin)
+                self._announced = self._group is not None
+            moved = {tp: offset for tp, offset in offsets.items() if self._committed.get(tp) != offset}
+            if self._group is None or not moved:
+                return
+            admin.alter_group_offsets(self._group, moved)
+            self._committed.update(moved)
+            self._failing = False
+        except ClientError as error:
+            # Told once for each time that it begins to fail: this is asked at every trigger.
+            if not self._failing:
+                logger.warning("progress not committed group=%s because=%s", self._group, error)
+            self._failing = True
+
+    def announcement(self, offsets: Offsets) -> Announcement | None:
+        """For one task, until the group is known."""
+        if not self._wanted or self._group is not None or not offsets:
+            return None
+        self._announced = True
+        return Announcement(self._prefix, self._mark, dict(offsets))
+
+    def _find(self, admin: Admin) -> str | None:
+        names = [name for name in admin.list_groups() if name.startswith(self._prefix + "-")]
+        for name, committed in admin.list_group_offsets_of(names).items():
+            if any(one is not None and one.metadata == self._mark for one in committed.values()):
+                logger.info("progress is committed group=%s", name)
+                return name
+        return None

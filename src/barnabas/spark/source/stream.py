@@ -1,0 +1,165 @@
+"""A stream: where it is, how far its next micro-batch goes, and which tasks read it.
+
+Spark keeps one of these for as long as a query runs, and makes others that only read(). What is asked for in
+latestOffset() as `start` has been done: that is when progress is committed, and it comes at every trigger.
+(Spark's commit() comes one batch late, and never for the last one.)
+"""
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from barnabas.base.ids import TopicPartition
+from barnabas.spark.offsets import Offsets, from_json, to_json
+from barnabas.spark.options.positions import moves
+from barnabas.spark.options.source import SourceOptions
+from barnabas.spark.planning.changes import resume
+from barnabas.spark.planning.limits import Waiting, limited
+from barnabas.spark.planning.splits import ranges_between, split
+from barnabas.spark.source.cluster import Cluster
+from barnabas.spark.source.progress import Progress
+from barnabas.spark.source.ranges import DataLoss
+from barnabas.spark.source.tasks import RangePartition, read_task
+
+logger = logging.getLogger(__name__)
+
+# Spark's offsets, as it hands them over: {"orders": {"0": 23}}.
+Told: TypeAlias = dict[str, Any]
+_MS_PER_NS: Final = 1_000_000
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Goes to tasks as it is when it was made: connections come later, and stay on the driver."""
+
+    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._waiting = Waiting(options.offsets_min or 0, options.wait_max_ms)
+        self._cluster_or_none: Cluster | None = None
+        self._progress = Progress(options)
+        # Asked for again and again, and must not move meanwhile.
+        self._initial: dict[TopicPartition, int] | None = None
+        self._anchored = False
+        # As far as AvailableNow goes.
+        self._until: dict[TopicPartition, int] | None = None
+        self._latest: dict[TopicPartition, int] | None = None
+
+    # Where it is
+
+    def initialOffset(self) -> Told:
+        if self._initial is None:
+            cluster = self._cluster()
+            self._initial = cluster.resolve(self._options.start, cluster.partitions(), "starting")
+        return _told(self._initial)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._until = self._ends()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options.offsets_max is not None:
+            return ReadMaxRows(self._options.offsets_max)
+        if self._options.offsets_min is not None:
+            return ReadMinRows(self._options.offsets_min)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: Told, limit: ReadLimit) -> Told:
+        at = _offsets(start)
+        ends = self._ends()
+        self._latest = ends
+        self._progress.reached(self._cluster().admin, at)
+        if not self._anchored and at == self._initial and moves(self._options.start):
+            # Not replayed alike if this batch fails: so the first one is empty, and only says where to begin.
+            self._anchored = True
+            return start
+        if self._until is not None:
+            ends = {tp: min(ends[tp], offset) for tp, offset in self._until.items() if tp in ends}
+        begin = self._begin(at, self._cluster().earliest(ends), self._reachable(at, ends))
+        return _told(self._limited(begin, ends, limit, at))
+
+    def reportLatestOffset(self) -> Told | None:
+        return None if self._latest is None else _told(self._latest)
+
+    def _ends(self) -> dict[TopicPartition, int]:
+        cluster = self._cluster()
+        return cluster.latest(cluster.partitions())
+
+    def _reachable(self, at: Offsets, ends: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The ends; where a query is beyond the last stable offset, which may be, then where it is."""
+        beyond = [tp for tp in ends if at.get(tp, 0) > ends[tp]]
+        written = self._cluster().written(beyond) if beyond else {}
+        return {**ends, **{tp: min(at[tp], written[tp]) for tp in beyond}}
+
+    def _begin(self, at: Offsets, earliest: Offsets, ends: Offsets) -> dict[TopicPartition, int]:
+        """Where the next batch begins, in every partition that there is now; what is lost is told."""
+        resumed = resume(at, earliest, ends)
+        if resumed.losses and self._options.fails_on_loss:
+            raise DataLoss("; ".join(resumed.losses))
+        for loss in resumed.losses:
+            logger.warning("records lost: %s", loss)
+        return resumed.start
+
+    def _limited(self, begin: Offsets, ends: Offsets, limit: ReadLimit, at: Offsets) -> Offsets:
+        reachable = {tp: max(offset, begin[tp]) for tp, offset in ends.items()}
+        if isinstance(limit, ReadAllAvailable):
+            return reachable
+        # AvailableNow reads all that was there: nothing more comes that a batch could wait for.
+        if self._options.offsets_min is not None and self._until is None:
+            now_ms = time.monotonic_ns() // _MS_PER_NS
+            if self._waiting.must_wait(begin, reachable, now_ms):
+                return at
+        if self._options.offsets_max is None:
+            return reachable
+        return limited(begin, reachable, self._options.offsets_max)
+
+    # What tasks do
+
+    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
+        at, to = _offsets(start), _offsets(end)
+        if at == self._initial:
+            # The first batch, and perhaps planned before: what has moved since then is behind us.
+            at = {tp: min(offset, to.get(tp, offset)) for tp, offset in at.items()}
+        unsure = [tp for tp in to if at.get(tp, to[tp] + 1) > to[tp]]
+        earliest = {**at, **(self._cluster().earliest(unsure) if unsure else {})}
+        ranges = ranges_between(self._begin(at, earliest, to), to)
+        tasks = split(
+            ranges, min_partitions=self._options.min_partitions, records_max=self._options.records_max
+        )
+        told = self._progress.announcement(at)
+        return [RangePartition(one, told if number == 0 else None) for number, one in enumerate(tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_task(partition, self._options, self._columns)
+
+    # Beginning and end
+
+    def _cluster(self) -> Cluster:
+        if self._cluster_or_none is None:
+            self._cluster_or_none = Cluster(self._options)
+        return self._cluster_or_none
+
+    def stop(self) -> None:
+        if self._cluster_or_none is not None:
+            self._cluster_or_none.close()
+            self._cluster_or_none = None
+
+
+def _told(offsets: Offsets) -> Told:
+    """In the order in which to_json() has it: Spark compares texts."""
+    told: Told = json.loads(to_json(offsets))
+    return told
+
+
+def _offsets(told: Told) -> dict[TopicPartition, int]:
+    return from_json(json.dumps(told))

@@ -1,0 +1,38 @@
+"""What a task of Spark is given, and what it does with it."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from barnabas.spark.options.source import SourceOptions
+from barnabas.spark.planning.splits import OffsetRange
+from barnabas.spark.source.progress import Announcement, announce
+from barnabas.spark.source.ranges import read_range
+
+
+class RangePartition(InputPartition):
+    """One task: a range of offsets, and for one task of a stream, what it tells of the others."""
+
+    def __init__(self, wanted: OffsetRange, announcement: Announcement | None = None) -> None:
+        super().__init__(tuple(wanted))
+        self.wanted = wanted
+        self.announcement = announcement
+
+
+def read_task(
+    partition: InputPartition, options: SourceOptions, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    if not isinstance(partition, RangePartition):
+        # Where there is nothing to read Spark makes up a task of its own.
+        assert partition.value is None, f"not a task of this source: {partition!r}"
+        return
+    if partition.announcement is not None:
+        announce(partition.announcement, options.client)
+    yield from read_range(
+        partition.wanted,
+        options.client,
+        columns,
+        fails_on_loss=options.fails_on_loss,
+        timeout_ms=options.poll_timeout_ms,
+    )
