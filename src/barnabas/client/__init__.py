@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from barnabas.client.group.offsets import Committer, OffsetAndMetadata
     from barnabas.client.producer.delivery import Delivered, Delivery
+    from barnabas.client.producer.handed_over import OpenTransaction
     from barnabas.client.producer.prepared import PreparedTransaction
     from barnabas.client.producer.producer import Producer
     from barnabas.client.producer.transaction_errors import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         Remedy,
         TransactionAborted,
         TransactionError,
+        TransactionNotOpen,
         TransactionsFailed,
         TransactionTimedOut,
         TwoPhaseCommitOff,
@@ -78,6 +80,7 @@ _HOMES = {
     ),
     "barnabas.client.group.offsets": ("Committer", "OffsetAndMetadata"),
     "barnabas.client.producer.delivery": ("Delivered", "Delivery"),
+    "barnabas.client.producer.handed_over": ("OpenTransaction",),
     "barnabas.client.producer.prepared": ("PreparedTransaction",),
     "barnabas.client.producer.producer": ("Producer",),
     "barnabas.client.producer.transaction_errors": (
@@ -88,6 +91,7 @@ _HOMES = {
         "Remedy",
         "TransactionAborted",
         "TransactionError",
+        "TransactionNotOpen",
         "TransactionTimedOut",
         "TransactionsFailed",
         "TwoPhaseCommitOff",
@@ -118,6 +122,7 @@ __all__ = [
     "NoTransaction",
     "NotKafka",
     "OffsetAndMetadata",
+    "OpenTransaction",
     "OutcomeUnknown",
     "PreparedTransaction",
     "Producer",
@@ -129,6 +134,7 @@ __all__ = [
     "TopicPartition",
     "TransactionAborted",
     "TransactionError",
+    "TransactionNotOpen",
     "TransactionTimedOut",
     "TransactionsFailed",
     "TwoPhaseCommitOff",

@@ -37,4 +37,5 @@ def test_the_programs_do_what_the_guide_says() -> None:
     aborted, *seen = printed["transactions.py"].splitlines()
     assert aborted == "aborted: bert has only 5"
     assert sorted(seen) == ["b'from anna: 5'", "b'to bert: 5'"]
+    assert printed["handed_over.py"] == "2 transactions committed\n"
     assert printed["script.py"] == "['in', 'the', 'beginning']\n"

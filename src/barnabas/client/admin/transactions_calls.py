@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from barnabas.client.admin.transactions_ending import FencedProducer
     from barnabas.client.admin.transactions_hanging import HangingTransaction, SearchProgress
+    from barnabas.client.producer.handed_over import OpenTransaction
 
 
 class TransactionCalls(AdminLifetime):
@@ -87,6 +88,21 @@ class TransactionCalls(AdminLifetime):
         )
         tps = None if partitions is None else [TopicPartition(*tp) for tp in partitions]
         return await search.run(topics, tps)
+
+    async def end_transactions(
+        self, opened: "Iterable[OpenTransaction]", *, commit: bool, timeout_ms: float | None = None
+    ) -> None:
+        """Commit or abort transactions that producers handed over, which need not be there any more.
+
+        Each is atomic, not all of them together. All are tried, and the first error is raised, with notes of
+        the others: ProducerFenced if a newer producer has the id, TransactionNotOpen if it was ended in
+        another way, TransactionsFailed if the coordinator refuses it, and OutcomeUnknown if nobody answered
+        in time. The same call may be made again, also for those that were ended by it.
+        """
+        from barnabas.client.admin import transactions_handed_over
+
+        call = self._call(timeout_ms)
+        await transactions_handed_over.end_all(self.cluster, opened, commit=commit, deadline=call.deadline)
 
     async def abort_transaction(
         self,

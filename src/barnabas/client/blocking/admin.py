@@ -56,6 +56,7 @@ class Admin(Blocking[AsyncAdmin]):
     describe_transaction = mirrored(AsyncAdmin.describe_transaction)
     describe_transactions = mirrored(AsyncAdmin.describe_transactions)
     find_hanging = mirrored(AsyncAdmin.find_hanging)
+    end_transactions = mirrored(AsyncAdmin.end_transactions)
     abort_transaction = mirrored(AsyncAdmin.abort_transaction)
     fence_producer = mirrored(AsyncAdmin.fence_producer)
     fence_producers = mirrored(AsyncAdmin.fence_producers)

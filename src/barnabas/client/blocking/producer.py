@@ -11,6 +11,7 @@ from barnabas.client.blocking.mirror import Blocking
 from barnabas.client.deadline import Deadline
 from barnabas.client.errors import Closed
 from barnabas.client.ports import ClientPorts
+from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.prepared import PreparedTransaction
 from barnabas.client.producer.producer import Producer as AsyncProducer
 from barnabas.client.producer.transaction import Group, Offsets
@@ -142,6 +143,21 @@ class Producer(Blocking[AsyncProducer]):
         """Experimental: commit if this is the transaction that is prepared, and abort it otherwise."""
         self._run_after_moving(lambda: self._client.complete_transaction(prepared))
 
+    def hand_over_transaction(self) -> OpenTransaction | None:
+        """Wait for all that was sent, and leave the transaction open for somebody else to end.
+
+        None if nothing is in it. Otherwise this producer can only be closed: see the async one.
+        """
+        return self._run_after_moving(self._client.hand_over_transaction)
+
+    def open_transaction_for_others(self) -> OpenTransaction:
+        """Begin a transaction and hand it over with nothing in it, for others to join."""
+        return self._run_after_moving(self._client.open_transaction_for_others)
+
+    def join_transaction(self, opened: OpenTransaction) -> None:
+        """Write into the open transaction of another producer: the async one says by which rules."""
+        self._run_after_moving(lambda: self._client.join_transaction(opened))
+
     def commit_transaction(self) -> None:
         """Wait for all that was sent, and commit. MustAbort if any of it failed: nothing was committed."""
         self._run_after_moving(self._client.commit_transaction)
@@ -162,7 +178,7 @@ class Producer(Blocking[AsyncProducer]):
     def close(self, timeout_ms: float | None = None) -> None:
         """Deliver what was sent, within the time if one is given; what is left then fails with Closed.
 
-        A transaction that is open is aborted, but not if it is prepared.
+        A transaction that is open is aborted, but not if it is prepared or handed over.
         """
         if self._thread.closed:
             return

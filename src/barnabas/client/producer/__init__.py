@@ -18,6 +18,8 @@ transaction.py             transactions as users see them;  transaction_errors.p
 transaction_state.py       what may be done when                                     (pure)
 transaction_verdicts.py    what a refusal means                                      (pure)
 prepared.py                the name of one that is prepared (two-phase commit)       (pure)
+handed_over.py             the name of one that others write into or end             (pure)
+handing_over.py            handed over, opened for others, joined
 initializing.py            the producer id, and what was left under it
 transactions.py            begun and filled;  additions.py: partitions that are added first (version 1)
 endings.py                 committed or aborted

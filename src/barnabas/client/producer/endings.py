@@ -38,10 +38,14 @@ class Endings:
         the next call that needs the outcome waits for it.
         """
         state = self._transactions.state
-        if state.phase is not Phase.COMMITTING:
-            if state.phase is not Phase.PREPARED:
-                await self._flush("commit")
-            state.commit()
+        if state.phase not in (Phase.COMMITTING, Phase.PREPARED):
+            await self.flush("commit")
+        await self.commit_flushed()
+
+    async def commit_flushed(self) -> None:
+        """Commit when nothing more goes into it; or wait for a commit that was asked for."""
+        if self._transactions.state.phase is not Phase.COMMITTING:
+            self._transactions.state.commit()
         await self._run()
 
     async def prepare(self) -> PreparedTransaction:
@@ -51,7 +55,7 @@ class Endings:
         cancelled, the transaction is open as before.
         """
         self._transactions.initializing.check_two_phase("prepare")
-        await self._flush("prepare")
+        await self.flush("prepare")
         return self._transactions.state.prepare()
 
     async def complete(self, stored: PreparedTransaction) -> None:
@@ -61,7 +65,8 @@ class Endings:
         else:
             await self.abort()
 
-    async def _flush(self, what: str) -> None:
+    async def flush(self, what: str) -> None:
+        """Let nothing more in, and wait for what is in it."""
         state = self._transactions.state
         state.flush(what)
         self._transactions.changed()
@@ -107,7 +112,8 @@ class Endings:
     async def end_all(self) -> None:
         """What is open is aborted, what is being ended is waited for. An error is noted, and that is all.
 
-        What is prepared stays so: it is not known here whether the other side has committed.
+        What is prepared stays so: it is not known here whether the other side has committed. What was handed
+        over is not this producer's any more.
         """
         if self._transactions.state.is_unended:
             self._transactions.state.abort()

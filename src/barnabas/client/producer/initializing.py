@@ -5,11 +5,11 @@ it is prepared here as it was there, and this producer decides about it. (KIP-93
 """
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.client.errors import Refused
 from barnabas.client.producer.prepared import PreparedTransaction
-from barnabas.client.producer.transaction_errors import TwoPhaseCommitOff
+from barnabas.client.producer.transaction_errors import NoTransaction, TwoPhaseCommitOff
 from barnabas.client.producer.transaction_state import Phase
 from barnabas.client.producer.transaction_verdicts import FENCED
 
@@ -17,20 +17,28 @@ if TYPE_CHECKING:
     from barnabas.client.producer.transactions import Transactions
 
 logger = logging.getLogger(__name__)
+_INIT: Final = "init"
 
 
 class Initializing:
     def __init__(self, transactions: "Transactions") -> None:
         self._transactions = transactions
 
+    @property
+    def is_running(self) -> bool:
+        return self._transactions.shared.is_running(_INIT)
+
     async def run(self, *, keep: bool = False) -> PreparedTransaction:
         """Unless it was done before. What was kept is returned; it has to be completed first."""
         state = self._transactions.state
         state.check_unbroken()
+        if state.phase is Phase.HANDED_OVER:
+            # Another epoch would fence whoever writes into it or is about to end it.
+            raise NoTransaction("another transaction", state.phase.value)
         if keep:
             self.check_two_phase("init_transactions(keep_prepared=True)")
         if state.phase is Phase.NEW:
-            await self._transactions.shared.join("init", lambda: self._init(keep=keep))
+            await self._transactions.shared.join(_INIT, lambda: self._init(keep=keep))
         return state.prepared
 
     def check_two_phase(self, what: str) -> None:

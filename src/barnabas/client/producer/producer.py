@@ -80,7 +80,7 @@ class Producer(TransactionCalls, TableCalls):
     async def close(self, timeout_ms: float | None = None) -> None:
         """Deliver what was taken, within the time if one is given; what is left then fails with Closed.
 
-        A transaction that is open is aborted, but not if it is prepared.
+        A transaction that is open is aborted, but not if it is prepared or handed over.
         Without a time it ends by delivery.timeout.ms at the latest. If this is cancelled, nothing is waited
         for any more, and everything ends all the same.
         """

@@ -5,7 +5,8 @@
         await transaction.send_offsets(consumer.delivered, consumer)
 
 Leaving the block commits; an error aborts, and goes on. But what is prepared stays so, however the block is
-left: another system may have committed its part, and only complete, commit and abort may end it.
+left: another system may have committed its part, and only complete, commit and abort may end it. What is
+handed over is somebody else's to end.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import ClientError, Closed
+from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.prepared import PreparedTransaction
 from barnabas.client.producer.transaction_errors import NotTransactional, TransactionError
 from barnabas.client.producer.transaction_state import Phase
@@ -64,7 +66,9 @@ class Transaction:
                 await self._abort(error)
             return
         transactions = self._calls._transactions()
-        if self._was_ended(transactions) or transactions.state.phase is Phase.PREPARED:
+        if self._was_ended(transactions):
+            return
+        if transactions.state.phase in (Phase.PREPARED, Phase.HANDED_OVER):
             return
         try:
             await transactions.endings.commit_or_abort()
@@ -155,6 +159,36 @@ class TransactionCalls:
         if isinstance(prepared, str):
             prepared = PreparedTransaction.parse(prepared)
         await self._transactions().endings.complete(prepared)
+
+    async def hand_over_transaction(self) -> OpenTransaction | None:
+        """Wait for all that was sent, and leave the transaction open for somebody else to end.
+
+        Admin.end_transactions() ends it, in any process. This producer can only be closed then, which does
+        not end it. MustAbort if anything sent failed. None if nothing is in it: there is nothing to end, and
+        this producer goes on as after a commit. Of a transaction that was joined it is never None.
+        """
+        return await self._transactions().handing_over.hand_over()
+
+    async def open_transaction_for_others(self) -> OpenTransaction:
+        """Begin a transaction and hand it over with nothing in it, for others to join: instead of begin.
+
+        This producer can only be closed then, which does not end the transaction.
+        """
+        return await self._transactions().handing_over.open_for_others()
+
+    async def join_transaction(self, opened: OpenTransaction) -> None:
+        """Write into the open transaction of another producer: instead of init and begin.
+
+        transactional.id is the same as there, or it is a ValueError. From here on everything is as in any
+        open transaction; close() aborts it for all, unless it was handed over. The rules for those who join:
+
+        - Each partition is written by one of them, once. Everybody counts sequences from 0, so a second
+          one's records would be refused, or taken for those of the first and dropped without a word.
+        - Whoever ends it does so when the others have handed it over. What comes later is refused; in version
+          1 of transactions it begins another one, which the next end under this epoch would end, too.
+        - After an abort nobody can go on in it, and none of what the others wrote is visible.
+        """
+        await self._transactions().handing_over.join(opened)
 
     async def commit_transaction(self) -> None:
         """Wait for all that was sent, and commit. MustAbort if any of it failed: then nothing was committed.

@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import ClientError
+from barnabas.client.producer.handed_over import OpenTransaction
 
 _DOUBT: Final = "; whether the last transaction was committed is not known"
 
@@ -141,7 +142,8 @@ class OutcomeUnknown(TransactionError):
 class ProducerFenced(TransactionError):
     """Another producer has come with the same transactional.id, or the transaction took too long.
 
-    If `in_doubt`, an earlier request to commit was not answered, and may have been done.
+    `timeout_ms` is 0 where it is not known. If `in_doubt`, an earlier request to commit was not answered, and
+    may have been done.
     """
 
     remedy = Remedy.GIVE_UP
@@ -149,7 +151,7 @@ class ProducerFenced(TransactionError):
     def __init__(
         self, transactional_id: str, *, open_ms: int, timeout_ms: int, in_doubt: bool = False
     ) -> None:
-        late = open_ms >= timeout_ms
+        late = 0 < timeout_ms <= open_ms
         super().__init__(
             transactional_id,
             "another producer has this id now"
@@ -163,6 +165,40 @@ class ProducerFenced(TransactionError):
         self.open_ms = open_ms
         self.timeout_ms = timeout_ms
         self.in_doubt = in_doubt
+
+
+class FencedBeforeItsEnd(ProducerFenced):
+    """A transaction that was handed over was not ended: its id has gone on to another epoch.
+
+    A newer producer has come with the id, and what was open then is aborted. In version 1 of transactions the
+    coordinator says the same of one that took longer than its time-out.
+    """
+
+    def __init__(self, opened: OpenTransaction, *, is_v2: bool, in_doubt: bool) -> None:
+        super().__init__(opened.transactional_id, open_ms=0, timeout_ms=0, in_doubt=in_doubt)
+        late = "" if is_v2 else ", or the transaction took longer than its transaction.timeout.ms"
+        doubt = "; an earlier request to commit was not answered, and may have been done" if in_doubt else ""
+        self.args = (f"the {opened} can not be ended: another producer has this id now{late}{doubt}",)
+        self.opened = opened
+
+
+class TransactionNotOpen(TransactionError):
+    """A transaction that was handed over can not be ended so: it is not open.
+
+    If `commit`, nothing of it is visible to who reads committed records.
+    """
+
+    remedy = Remedy.BEGIN_AGAIN
+
+    def __init__(self, opened: OpenTransaction, *, commit: bool, because: ClientError) -> None:
+        asked = "committed" if commit else "aborted"
+        ended = "aborted, by its time-out or by somebody else" if commit else "committed by somebody else"
+        super().__init__(opened.transactional_id, because.args[0])
+        self.args = (f"the {opened} can not be {asked}: it was {ended}; or nothing is in it: {because}",)
+        self.opened = opened
+        self.commit = commit
+        self.because = because
+        self.__cause__ = because
 
 
 class TransactionsFailed(TransactionError):

@@ -7,6 +7,9 @@
 With two-phase commit (KIP-939) FLUSHING may end in PREPARED, and NEW in it too if what was prepared before is
 kept. From there COMMITTING and ABORTING are left, and nobody goes there unasked.
 
+FLUSHING may also end in HANDED_OVER: the transaction is somebody else's to end, and this producer is done.
+From NEW a transaction of another producer can be joined; then it is OPEN here, too.
+
 Version 2 of transactions (KIP-890): a produce adds its partition by itself, and each transaction has an epoch
 of its own, which the answer to the last EndTxn brought. In version 1 partitions and groups are added first.
 """
@@ -15,6 +18,7 @@ from enum import Enum
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.stamp import Identity
 from barnabas.client.producer.transaction_errors import (
@@ -44,6 +48,7 @@ class Phase(Enum):
     OPEN = "a transaction is open"
     FLUSHING = "the transaction is being committed"
     PREPARED = "the transaction is prepared, and has to be completed"
+    HANDED_OVER = "the transaction was handed over, and somebody else ends it: close this producer"
     MUST_ABORT = "the transaction can only be aborted"
     COMMITTING = "whether the last transaction was committed is being asked"
     ABORTING = "the transaction is being aborted"
@@ -60,6 +65,9 @@ class TransactionState:
         self.phase = Phase.NEW
         self.identity: Identity | None = None
         self.is_v2 = False
+        # No transaction was begun under this identity but the one that is open.
+        self.is_fresh = False
+        self._is_used = True
         # Counts the transactions: who waited in one must not go on in the next.
         self.number = 0
         self.partitions: set[TopicPartition] = set()
@@ -114,9 +122,13 @@ class TransactionState:
 
     def initialized(self, identity: Identity) -> None:
         assert self.phase is Phase.NEW, self.phase
-        self.identity = identity
+        self._take(identity)
         self.needs_epoch = self.is_forgotten = False
         self.phase = Phase.READY
+
+    def _take(self, identity: Identity) -> None:
+        self.identity = identity
+        self._is_used = False
 
     def keep(self, prepared: PreparedTransaction, now_ms: int) -> None:
         """What another producer prepared under this id is this one's to decide about."""
@@ -132,10 +144,32 @@ class TransactionState:
             raise TransactionOpen(self.id)
         self.phase = Phase.OPEN
         self.is_v2 = is_v2
+        self.is_fresh, self._is_used = not self._is_used, True
         self.number += 1
         self._opened_ms = now_ms
         self.may_exist = self.exists = self.in_doubt = False
         self.partitions, self.groups = set(), set()
+
+    def begin_anew(self) -> None:
+        """Nothing is in the one that was begun: the next one begins under another epoch."""
+        assert self.phase is Phase.OPEN, self.phase
+        assert not self.may_exist, "something is in it"
+        self.phase = Phase.NEW
+
+    def join(self, identity: Identity, now_ms: int, *, is_v2: bool) -> None:
+        """Write into the open transaction of another producer."""
+        self.initialized(identity)
+        self.begin(now_ms, is_v2=is_v2)
+        # Others may have written into it, or will.
+        self.may_exist = True
+        # Under this epoch there are sequences of others. In version 2 the end of it brings another one.
+        self.needs_epoch = True
+
+    def hand_over(self) -> OpenTransaction:
+        assert self.phase is Phase.FLUSHING, self.phase
+        assert self.identity is not None, "it is open"
+        self.phase = Phase.HANDED_OVER
+        return OpenTransaction(self.id, *self.identity)
 
     def flush(self, what: str = "commit") -> None:
         self.check(what)
@@ -180,7 +214,7 @@ class TransactionState:
         """It is committed or aborted; under another epoch from here on, if one came with the answer."""
         assert self.phase in (Phase.COMMITTING, Phase.ABORTING), self.phase
         if identity is not None:
-            self.identity = identity
+            self._take(identity)
             self.needs_epoch = False
         self.trouble = None
         self.prepared = NOTHING_PREPARED

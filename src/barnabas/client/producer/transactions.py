@@ -18,6 +18,7 @@ from barnabas.client.group.offsets import Committer, OffsetAndMetadata
 from barnabas.client.producer.additions import Additions
 from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.endings import Endings
+from barnabas.client.producer.handing_over import HandingOver
 from barnabas.client.producer.initializing import Initializing
 from barnabas.client.producer.outcomes import SOON_MS
 from barnabas.client.producer.partition_queue import PartitionQueue
@@ -88,6 +89,7 @@ class Transactions:
         self.additions = Additions(self)
         self.initializing = Initializing(self)
         self.endings = Endings(self)
+        self.handing_over = HandingOver(self)
         self._clock = cluster.ports.clock
         self._on_gate = on_gate
         self._backoff = Backoff(
