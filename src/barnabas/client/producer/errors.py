@@ -54,10 +54,10 @@ class RecordTooLarge(ClientError):
 
 
 class BadPartition(ClientError):
-    """A partitioner chose a partition that the topic does not have."""
+    """A partitioner, or a column of a table, chose a partition that the topic does not have."""
 
     def __init__(self, topic: str, partition: object, count: int) -> None:
-        super().__init__(f"the partitioner chose {partition!r} of the {count} partitions of {topic}")
+        super().__init__(f"partition {partition!r} was chosen, and {topic} has {count} partitions")
         self.topic = topic
         self.partition = partition
         self.count = count

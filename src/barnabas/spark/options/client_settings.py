@@ -7,6 +7,7 @@ from barnabas.base.errors import BarnabasError
 from barnabas.base.settings import settings_of
 from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.consumer.settings import parse_consumer_settings
+from barnabas.client.producer.settings import producer_settings
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.values import Values
 
@@ -22,22 +23,49 @@ _OF_THE_SOURCE: Final = {
 }
 
 
-def admin_settings(consumer: Mapping[str, str]) -> dict[str, str]:
-    """What was given is for a consumer: an admin client knows some of it."""
+_OF_THE_SINK: Final = {
+    "key.serializer": _BYTES,
+    "value.serializer": _BYTES,
+    "transactional.id": "the sink names its transactions itself: see transactionalIdPrefix",
+}
+_OF_EXACTLY_ONCE: Final = {
+    "enable.idempotence": "exactly once needs it, and has it",
+    "acks": "exactly once needs all, and has it",
+    "transaction.two.phase.commit.enable": "the sink does without",
+}
+
+
+def admin_settings(client: Mapping[str, str]) -> dict[str, str]:
+    """What was given is for a consumer or a producer: an admin client knows some of it."""
     known = settings_of(AdminSettings)
-    return {name: text for name, text in consumer.items() if name in known}
+    return {name: text for name, text in client.items() if name in known}
+
+
+def producer_options(given: Values, *, transactional: bool) -> dict[str, str]:
+    """By Kafka's names. All of them are ones that our producer takes, with values that it can have."""
+    settings = _client_settings(given, {**_OF_THE_SINK, **(_OF_EXACTLY_ONCE if transactional else {})})
+    try:
+        producer_settings(settings, {"transactional_id": "any"} if transactional else {})
+    except BarnabasError as wrong:
+        raise BadOption(PREFIX + "*", str(wrong)) from wrong
+    return settings
 
 
 def consumer_settings(given: Values) -> dict[str, str]:
     """By Kafka's names. All of them are ones that our consumer takes, with values that it can have."""
-    settings = {name.lower(): text for name, text in given.starting_with(PREFIX).items()}
-    if "bootstrap.servers" not in settings:
-        raise BadOption("kafka.bootstrap.servers", "it must be given")
-    for name, why in _OF_THE_SOURCE.items():
-        if name in settings:
-            raise BadOption(PREFIX + name, why)
+    settings = _client_settings(given, _OF_THE_SOURCE)
     try:
         parse_consumer_settings(settings, {})
     except BarnabasError as wrong:
         raise BadOption(PREFIX + "*", str(wrong)) from wrong
+    return settings
+
+
+def _client_settings(given: Values, refused: Mapping[str, str]) -> dict[str, str]:
+    settings = {name.lower(): text for name, text in given.starting_with(PREFIX).items()}
+    if "bootstrap.servers" not in settings:
+        raise BadOption("kafka.bootstrap.servers", "it must be given")
+    for name, why in refused.items():
+        if name in settings:
+            raise BadOption(PREFIX + name, why)
     return settings

@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from barnabas.spark.options.source import SourceOptions
 from barnabas.spark.planning.changes import resume
+from barnabas.spark.planning.pruning import Wanted
 from barnabas.spark.planning.splits import ranges_between, split
 from barnabas.spark.source.cluster import Cluster
 from barnabas.spark.source.ranges import DataLoss
@@ -22,6 +23,8 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
         self._options = options
         self._columns = columns
+        # Less where filters were pushed down.
+        self.wanted = Wanted()
 
     def partitions(self) -> Sequence[RangePartition]:
         options = self._options
@@ -30,12 +33,13 @@ class BatchReader(DataSourceReader):
             earliest, latest = cluster.earliest(tps), cluster.latest(tps)
             start = cluster.resolve(options.start, tps, "starting")
             end = cluster.resolve(options.end, tps, "ending")
+            since = cluster.first_since(self.wanted.since_ms, tps)
         resumed = resume(start, earliest, latest)
         if resumed.losses and options.fails_on_loss:
             raise DataLoss("; ".join(resumed.losses))
         for loss in resumed.losses:
             logger.warning("records lost: %s", loss)
-        ranges = ranges_between(resumed.start, end)
+        ranges = self.wanted.pruned(ranges_between(resumed.start, end), since)
         tasks = split(ranges, min_partitions=options.min_partitions, records_max=options.records_max)
         return [RangePartition(one) for one in tasks]
 

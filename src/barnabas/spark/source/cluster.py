@@ -134,6 +134,10 @@ class Cluster:
             raise BadOption(name, f"{without[0]} has no record since {times[without[0]]} ms")
         return {**offsets, **(self.latest(without) if without else {})}
 
+    def first_since(self, time_ms: int | None, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset that is not older; the end where there is none. Nothing if no time is given."""
+        return {} if time_ms is None else self._of_times(dict.fromkeys(tps, time_ms), True, "")
+
     def _of_group(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         assert self._group_id is not None, "checked with the options"
         group = self._group_id

@@ -129,7 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         at, to = _offsets(start), _offsets(end)
         if at == self._initial:
             # The first batch, and perhaps planned before: what has moved since then is behind us.
-            at = {tp: min(offset, to.get(tp, offset)) for tp, offset in at.items()}
+            at = {tp: min(offset, to[tp]) for tp, offset in at.items() if tp in to}
         unsure = [tp for tp in to if at.get(tp, to[tp] + 1) > to[tp]]
         earliest = {**at, **(self._cluster().earliest(unsure) if unsure else {})}
         ranges = ranges_between(self._begin(at, earliest, to), to)

@@ -55,6 +55,7 @@ def test_the_defaults_are_those_of_spark() -> None:
         group_id=None,
         group_id_prefix="barnabas-spark-source",
         commits_progress=True,
+        pushes_filters=False,
         retries=3,
         retry_after_ms=1000,
         poll_timeout_ms=120_000,

@@ -1,0 +1,149 @@
+"""How far streams are behind, in records and in seconds: for the log, a dashboard or an alarm.
+
+    spark.streams.addListener(LagListener(bootstrap_servers="localhost:9092"))
+
+It runs where the user's program does. Offsets come from what Spark tells after every micro-batch; seconds are
+how old the first record is that was not read, which the cluster is asked for.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    SourceProgress,
+    StreamingQueryListener,
+)
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.blocking.admin import Admin
+from barnabas.client.errors import ClientError
+from barnabas.spark.offsets import BadOffsets, Offsets, from_json
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PartitionLag:
+    records: int
+    # None if there is nothing to read, the record has no time, or nobody could be asked.
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class QueryLag:
+    """Of all topics that a query reads, after a micro-batch."""
+
+    query_id: str
+    name: str | None
+    batch: int
+    partitions: Mapping[TopicPartition, PartitionLag] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        return sum(one.records for one in self.partitions.values())
+
+    @property
+    def seconds(self) -> float:
+        """Of the partition that is furthest behind."""
+        return max((one.seconds or 0.0 for one in self.partitions.values()), default=0.0)
+
+    def __str__(self) -> str:
+        counts = [one.records for one in self.partitions.values()] or [0]
+        average = sum(counts) / len(counts)
+        return (
+            f"lag query={self.name or self.query_id} batch={self.batch} records={self.records} "
+            f"seconds={self.seconds:.1f} min={min(counts)} max={max(counts)} avg={average:.1f}"
+        )
+
+
+class LagListener(StreamingQueryListener):
+    """`report` is called with a QueryLag after every micro-batch; the log is told if there is none.
+
+    Settings are those of our client, as keywords or by Kafka's names. Without any, there are no seconds.
+    """
+
+    def __init__(
+        self,
+        report: Callable[[QueryLag], object] | None = None,
+        settings: Mapping[str, object] | None = None,
+        **named: object,
+    ) -> None:
+        self._report = report or (lambda lag: logger.info("%s", lag))
+        self._settings = {
+            **(settings or {}),
+            **{name.replace("_", "."): each for name, each in named.items()},
+        }
+        self._admin: Admin | None = None
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        progress = event.progress
+        at: dict[TopicPartition, int] = {}
+        behind: dict[TopicPartition, int] = {}
+        for source in progress.sources:
+            found = offsets_of(source)
+            if found is not None:
+                at.update(found[0])
+                behind.update(lag_between(*found))
+        if not behind:
+            return
+        times = self._times({tp: at[tp] for tp, records in behind.items() if records > 0})
+        now_ms = time.time() * 1000
+        partitions = {
+            tp: PartitionLag(records, None if tp not in times else max(0.0, now_ms - times[tp]) / 1000)
+            for tp, records in behind.items()
+        }
+        self._report(QueryLag(str(progress.id), progress.name, progress.batchId, partitions))
+
+    def _times(self, wanted: Offsets) -> dict[TopicPartition, int]:
+        """When the first record was written that is not read yet."""
+        if not wanted or not self._settings:
+            return {}
+        try:
+            if self._admin is None:
+                self._admin = Admin(self._settings)
+            found = self._admin.first_record_times(wanted)
+        except ClientError as error:
+            logger.warning("lag in seconds not known because=%s", error)
+            return {}
+        return {tp: time_ms for tp, time_ms in found.items() if time_ms is not None and time_ms >= 0}
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+
+def offsets_of(source: SourceProgress) -> tuple[Offsets, Offsets] | None:
+    """Where a source is and where its topics end; None if it is no source of topics."""
+    try:
+        return _parsed(source.endOffset), _parsed(source.latestOffset)
+    except BadOffsets:
+        return None
+
+
+def lag_between(at: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
+    return {tp: max(0, latest[tp] - at[tp]) for tp in _both(at, latest)}
+
+
+def _both(at: Offsets, latest: Offsets) -> Iterable[TopicPartition]:
+    return sorted(at.keys() & latest.keys())
+
+
+def _parsed(told: object) -> Offsets:
+    return from_json(told if isinstance(told, str) else json.dumps(told))

@@ -1,0 +1,41 @@
+"""Which micro-batch was written last, as an offset that a group commits within the batch's own transaction.
+
+So the mark and the rows are there together, or neither. The topic of the mark is the first that was written:
+an offset needs a topic that exists.
+"""
+
+from typing import Final, NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.group_offsets import CommittedOffset
+from barnabas.client.blocking.admin import Admin
+from barnabas.client.group.offsets import OffsetAndMetadata
+
+_NONE: Final = -1
+
+
+class Mark(NamedTuple):
+    batch: int
+    note: str
+    topic: str
+
+
+NO_MARK: Final = Mark(_NONE, "", "")
+
+
+def last_mark(admin: Admin, group: str) -> Mark:
+    """Of transactions that have ended: those that are about to are waited for."""
+    committed = admin.list_group_offsets(group, require_stable=True)
+    marks = [Mark(one.offset, one.metadata, tp.topic) for tp, one in committed.items() if one is not None]
+    return max(marks, default=NO_MARK)
+
+
+def mark_in_transaction(mark: Mark) -> dict[tuple[str, int], OffsetAndMetadata]:
+    """For send_offsets_to_transaction()."""
+    return {(mark.topic, 0): OffsetAndMetadata(mark.batch, metadata=mark.note)}
+
+
+def set_mark(admin: Admin, group: str, mark: Mark) -> None:
+    """Without a transaction."""
+    at = TopicPartition(mark.topic, 0)
+    admin.alter_group_offsets(group, {at: CommittedOffset(offset=mark.batch, metadata=mark.note)})

@@ -1,0 +1,75 @@
+"""Rows of a query as records: which columns there must be, and which rows go to which topic.
+
+The columns are those of Spark's own sink: value, and if wanted key, headers, partition and topic. Others are
+passed over, as there.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from barnabas.base.errors import BarnabasError
+from barnabas.spark.options.errors import BadOption
+
+_TEXT_OR_BYTES: Final = (StringType, BinaryType)
+_RECORD: Final = ("value", "key", "headers", "partition")
+
+
+class BadRow(BarnabasError):
+    """A row that cannot be a record."""
+
+
+def check_schema(schema: StructType, topic: str | None) -> None:
+    """Before anything is written; BadOption tells what is missing or has another type."""
+    types = {field.name: field.dataType for field in schema.fields}
+    if "value" not in types:
+        raise BadOption("schema", f"there is no column value: there are {', '.join(types) or 'none'}")
+    if topic is None and "topic" not in types:
+        raise BadOption("topic", "it must be given, or there must be a column topic")
+    for name in ("value", "key"):
+        if name in types and not isinstance(types[name], _TEXT_OR_BYTES):
+            raise BadOption("schema", f"column {name} is {_told(types[name])}, neither string nor binary")
+    if topic is None and not isinstance(types["topic"], StringType):
+        raise BadOption("schema", f"column topic is {_told(types['topic'])}, not string")
+    if "partition" in types and not isinstance(types["partition"], IntegerType):
+        raise BadOption("schema", f"column partition is {_told(types['partition'])}, not int")
+    if "headers" in types and not _is_headers(types["headers"]):
+        wanted = "array<struct<key:string,value:binary>>"
+        raise BadOption("schema", f"column headers is {_told(types['headers'])}, not {wanted}")
+
+
+def by_topic(rows: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each topic, in their order. BadRow where a row has none."""
+    table = pa.Table.from_batches([rows])
+    records = table.select([name for name in _RECORD if name in table.schema.names])
+    if topic is not None:
+        yield topic, records
+        return
+    topics = table["topic"]
+    if topics.null_count > 0:
+        raise BadRow(f"{topics.null_count} of {len(topics)} rows have no topic, and there is no option topic")
+    names = pc.unique(topics).to_pylist()
+    for name in names:
+        yield name, records if len(names) == 1 else records.filter(pc.equal(topics, name))
+
+
+def _is_headers(kind: DataType) -> bool:
+    if not isinstance(kind, ArrayType) or not isinstance(kind.elementType, StructType):
+        return False
+    fields: list[StructField] = kind.elementType.fields
+    return [(one.name, type(one.dataType)) for one in fields] == [("key", StringType), ("value", BinaryType)]
+
+
+def _told(kind: DataType) -> str:
+    return kind.simpleString()

@@ -1,0 +1,44 @@
+"""Arrow batches into a producer, and certainty that all of it has arrived."""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.blocking.delivery import Delivery
+from barnabas.client.blocking.producer import Producer
+from barnabas.spark.sink.rows import by_topic
+
+logger = logging.getLogger(__name__)
+
+# Batches whose fate is not looked at yet.
+_UNSEEN_MAX: Final = 256
+
+
+class Sending:
+    def __init__(self, producer: Producer, topic: str | None) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._unseen: list[Delivery] = []
+        self.rows = 0
+        self.written: set[TopicPartition] = set()
+
+    def send(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """All rows; the first error of any of them."""
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            for topic, records in by_topic(batch, self._topic):
+                self._unseen += self._producer.send_table(topic, records)
+            self.rows += batch.num_rows
+            if len(self._unseen) > _UNSEEN_MAX:
+                self._see(len(self._unseen) // 2)
+        self._see(len(self._unseen))
+
+    def _see(self, count: int) -> None:
+        for delivery in self._unseen[:count]:
+            placed = delivery.result()
+            self.written.add(TopicPartition(placed.topic, placed.partition))
+        del self._unseen[:count]

@@ -1,0 +1,179 @@
+"""Exactly once, one transaction for a micro-batch: all of its rows are seen together.
+
+The driver opens it where Spark makes the writer for a micro-batch and sends it to the tasks (__getstate__,
+and not __init__, which the process that commits runs as well: it would fence the transaction). The tasks
+join it, and the driver writes the mark and ends it.
+
+Every partition must be written by one task, once: all count their records from 0, so that a broker takes what
+a second one writes for a repetition. So a task that is tried again fails, and the driver refuses a batch in
+which two tasks have written to one partition.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from barnabas.base.errors import BarnabasError
+from barnabas.base.ids import TopicPartition
+from barnabas.client.blocking.admin import Admin
+from barnabas.client.blocking.producer import Producer
+from barnabas.client.errors import ClientError
+from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction_errors import MustAbort, SequenceLost
+from barnabas.spark.options.client_settings import admin_settings
+from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.sink import SinkOptions
+from barnabas.spark.sink.markers import Mark, last_mark, mark_in_transaction
+from barnabas.spark.sink.sending import Sending
+from barnabas.spark.sink.telling import logger, told_on_failure
+
+_ONE_TASK: Final = (
+    "with transactionScope=batch all rows of a partition must be in one task, as by repartition() on the "
+    "column partition"
+)
+
+
+class NotOneWriter(BarnabasError):
+    """A partition that two tasks, or two tries of one, would write to in one transaction."""
+
+
+@dataclass(frozen=True)
+class PartWritten(WriterCommitMessage):
+    """What a task tells the driver: nothing if the batch was written before."""
+
+    opened: OpenTransaction
+    task: int
+    written: frozenset[TopicPartition]
+
+
+def open_batch(options: SinkOptions, name: str) -> OpenTransaction:
+    """On the driver, for the tasks of one micro-batch; whatever was left under the name is aborted."""
+    with Producer({**options.producer, "transactional.id": name}) as producer:
+        return producer.open_transaction_for_others()
+
+
+def write_part(
+    options: SinkOptions, batches: Iterator[pa.RecordBatch], opened: OpenTransaction, batch: int
+) -> PartWritten:
+    context = TaskContext.get()
+    assert context is not None, "write() runs in a task"
+    if context.attemptNumber() > 0:
+        raise NotOneWriter(f"task {context.partitionId()} is tried again: the batch has to begin anew")
+    name = opened.transactional_id
+    with Admin(admin_settings(options.producer)) as admin:
+        is_written = last_mark(admin, name).batch >= batch
+    filled = (one for one in batches if one.num_rows > 0)
+    first = None if is_written else next(filled, None)
+    if first is None:
+        for _ in filled:
+            pass
+        return PartWritten(opened, context.partitionId(), frozenset())
+    with Producer({**options.producer, "transactional.id": name}) as producer:
+        producer.join_transaction(opened)
+        sending = Sending(producer, options.topic)
+        try:
+            sending.send([first])
+            sending.send(filled)
+            producer.hand_over_transaction()
+        except MustAbort as error:
+            if isinstance(error.because, SequenceLost):
+                raise NotOneWriter(f"another task writes to the same partitions: {_ONE_TASK}") from error
+            raise
+    return PartWritten(opened, context.partitionId(), frozenset(sending.written))
+
+
+def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> None:
+    writers: dict[TopicPartition, int] = {}
+    for part in parts:
+        for tp in sorted(part.written):
+            if tp in writers:
+                raise NotOneWriter(f"{tp} was written by tasks {writers[tp]} and {part.task}: {_ONE_TASK}")
+            writers[tp] = part.task
+    if not writers:
+        return
+    opened = parts[0].opened
+    with Producer({**options.producer, "transactional.id": opened.transactional_id}) as producer:
+        producer.join_transaction(opened)
+        mark = Mark(batch, str(len(parts)), min(writers).topic)
+        producer.send_offsets_to_transaction(mark_in_transaction(mark), opened.transactional_id)
+        producer.commit_transaction()
+
+
+def abort_parts(options: SinkOptions, messages: list[WriterCommitMessage | None]) -> None:
+    parts = [one for one in messages if isinstance(one, PartWritten) and one.written]
+    if not parts:
+        return
+    try:
+        with Admin(admin_settings(options.producer)) as admin:
+            admin.end_transactions([parts[0].opened], commit=False)
+    except ClientError as error:
+        logger.warning("not aborted because=%s; the coordinator will when its time is over", error)
+
+
+def _of_tasks(messages: list[WriterCommitMessage | None]) -> list[PartWritten]:
+    parts = [one for one in messages if isinstance(one, PartWritten)]
+    assert len(parts) == len(messages), "every task tells what it did"
+    return parts
+
+
+class _Opening:
+    """Opens the transaction when it is sent to the tasks, once."""
+
+    _options: SinkOptions
+    _name: str
+    _opened: OpenTransaction | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._opened is None:
+            self._opened = open_batch(self._options, self._name)
+        return self.__dict__
+
+
+class WholeStreamWriter(_Opening, DataSourceStreamArrowWriter):
+    def __init__(self, options: SinkOptions) -> None:
+        if options.checkpoint is None:
+            raise BadOption(
+                "transactionScope", "batch needs checkpointLocation among the options of the sink"
+            )
+        self._options = options
+        self._name = f"{options.id_prefix}-{options.checkpoint}"
+        self._opened = None
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+        assert batch is not None, "Spark tells tasks which batch they belong to"
+        assert self._opened is not None, "it came from the driver"
+        with told_on_failure():
+            return write_part(self._options, iterator, self._opened, int(batch))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        with told_on_failure():
+            commit_parts(self._options, _of_tasks(messages), batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        abort_parts(self._options, messages)
+
+
+class WholeBatchWriter(_Opening, DataSourceArrowWriter):
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._name = f"{options.id_prefix}-{uuid4()}"
+        self._opened = None
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        assert self._opened is not None, "it came from the driver"
+        with told_on_failure():
+            return write_part(self._options, iterator, self._opened, 0)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        with told_on_failure():
+            commit_parts(self._options, _of_tasks(messages), 0)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        abort_parts(self._options, messages)

@@ -1,0 +1,153 @@
+"""df.writeStream.format("barnabas"): what a query that died and runs again leaves in the topic."""
+
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from barnabas.client.blocking import Admin, Consumer, Producer
+from barnabas.client.consumer.message import EndOfPartition
+from barnabas.spark.lag import LagListener, QueryLag
+
+_numbers = count()
+TASK = {"deliveryGuarantee": "exactly-once"}
+BATCH = {"deliveryGuarantee": "exactly-once", "transactionScope": "batch"}
+
+
+class Copy:
+    """A query from one topic of two partitions to another, run until nothing is left."""
+
+    def __init__(self, spark: SparkSession, address: str, directory: Path, options: dict[str, str]) -> None:
+        number = next(_numbers)
+        self.source, self.target = f"in-{number}", f"out-{number}"
+        self.spark, self.address, self.directory = spark, address, directory
+        self.options = options
+        self._next = count()
+        with Admin(bootstrap_servers=address) as admin:
+            admin.create_topic(self.source, partitions=2)
+            admin.create_topic(self.target, partitions=2)
+
+    def send(self, records: int) -> None:
+        with Producer(bootstrap_servers=self.address) as producer:
+            for number in range(records):
+                producer.send(self.source, b"%d" % next(self._next), partition=number % 2)
+
+    def run(self, tasks: int | None = None, **source: str) -> None:
+        reader = (
+            self.spark.readStream.format("barnabas")
+            .option("kafka.bootstrap.servers", self.address)
+            .option("subscribe", self.source)
+            .option("startingOffsets", "earliest")
+            .options(**source)
+        )
+        rows = reader.load().select("value", "partition")
+        query = (
+            (rows if tasks is None else rows.repartition(tasks, "partition"))
+            .writeStream.format("barnabas")
+            .option("kafka.bootstrap.servers", self.address)
+            .option("topic", self.target)
+            .option("checkpointLocation", str(self.directory))
+            .options(**self.options)
+            .queryName(self.target)
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            assert query.awaitTermination(60), "it ends by itself"
+        finally:
+            query.stop()
+
+    def forget_last_batch(self) -> None:
+        """As if the query had died after its rows were committed, and before Spark noted it."""
+        commits = self.directory / "commits"
+        last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+        for name in (f"{last}", f".{last}.crc"):
+            (commits / name).unlink()
+
+    def written(self) -> list[int]:
+        found: list[int] = []
+        settings = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+        with Consumer(bootstrap_servers=self.address, enable_partition_eof=True, **settings) as consumer:
+            left = set(consumer.assign_topic(self.target))
+            for message in consumer:
+                if isinstance(message, EndOfPartition):
+                    left.discard(message.tp)
+                    if not left:
+                        break
+                else:
+                    found.append(int(message.value or b""))
+        return sorted(found)
+
+
+@pytest.fixture
+def copy(spark: SparkSession, address: str, tmp_path: Path) -> Callable[[dict[str, str]], Copy]:
+    return lambda options: Copy(spark, address, tmp_path / "checkpoint", options)
+
+
+Make = Callable[[dict[str, str]], Copy]
+
+
+@pytest.mark.parametrize(
+    ("options", "times"), [({}, 2), (TASK, 1), (BATCH, 1)], ids=["at-least-once", "task", "batch"]
+)
+def test_a_batch_that_comes_again_is_there_as_often_as_promised(
+    copy: Make, options: dict[str, str], times: int
+) -> None:
+    clicks = copy(options)
+    clicks.send(100)
+    clicks.run()
+    assert clicks.written() == list(range(100))
+    clicks.forget_last_batch()
+    clicks.send(20)
+    clicks.run()
+
+    assert clicks.written() == sorted([*range(100)] * times + [*range(100, 120)])
+
+
+def test_a_batch_that_is_planned_otherwise_is_refused(copy: Make) -> None:
+    clicks = copy(TASK)
+    clicks.send(100)
+    clicks.run()
+    clicks.forget_last_batch()
+
+    with pytest.raises(StreamingQueryException, match="begun with 2 tasks and is planned with 4 now"):
+        clicks.run(minPartitions="4")
+    assert clicks.written() == list(range(100))
+    clicks.run()
+    assert clicks.written() == list(range(100))
+
+
+def test_a_transaction_that_is_too_short_is_told(copy: Make) -> None:
+    clicks = copy({**TASK, "kafka.transaction.timeout.ms": "999999999"})
+    clicks.send(10)
+
+    with pytest.raises(StreamingQueryException, match="INVALID_TRANSACTION_TIMEOUT"):
+        clicks.run()
+
+
+def test_lag_is_told_in_records_and_in_seconds(copy: Make) -> None:
+    clicks = copy({})
+    clicks.send(100)
+    told: list[QueryLag] = []
+    listener = LagListener(told.append, bootstrap_servers=clicks.address)
+    clicks.spark.streams.addListener(listener)
+    try:
+        clicks.run(maxOffsetsPerTrigger="40")
+        end = time.monotonic() + 20
+        while not told or told[-1].records > 0:
+            assert time.monotonic() < end, "the last batch is told of"
+            time.sleep(0.05)
+    finally:
+        clicks.spark.streams.removeListener(listener)
+        listener.close()
+
+    mine = [lag for lag in told if lag.name == clicks.target]
+    assert [lag.records for lag in mine] == [60, 20, 0]
+    assert all(0 < lag.seconds < 60 for lag in mine[:2])
+    assert mine[-1].seconds == 0
+    assert "records=60" in str(mine[0])
+    assert "min=30 max=30 avg=30.0" in str(mine[0])

@@ -1,0 +1,75 @@
+"""What a user may say to the sink."""
+
+import pytest
+
+from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.sink import Guarantee, Scope, SinkOptions, sink_options
+from barnabas.spark.options.values import Values
+
+BROKERS = {"kafka.bootstrap.servers": "localhost:9092"}
+EXACT = {"deliveryGuarantee": "exactly-once"}
+
+
+def options(*, overwrite: bool = False, **given: str) -> SinkOptions:
+    return sink_options(Values({**BROKERS, **given}), overwrite=overwrite)
+
+
+def test_without_more_it_is_at_least_once_and_rows_say_their_topic() -> None:
+    assert options() == SinkOptions(
+        topic=None,
+        guarantee=Guarantee.AT_LEAST_ONCE,
+        scope=Scope.TASK,
+        id_prefix="barnabas-spark-sink",
+        checkpoint=None,
+        producer={"bootstrap.servers": "localhost:9092"},
+    )
+
+
+def test_exactly_once_has_time_for_a_long_batch_unless_it_is_told_otherwise() -> None:
+    assert options(**EXACT).timeout_ms == 900_000
+    assert options(**EXACT, **{"kafka.transaction.timeout.ms": "5000"}).timeout_ms == 5000
+
+
+def test_names_and_words_may_be_in_any_case() -> None:
+    found = options(DELIVERYGUARANTEE="Exactly-Once", TransactionScope="BATCH", Topic="orders")
+
+    assert (found.guarantee, found.scope, found.topic) == (Guarantee.EXACTLY_ONCE, Scope.BATCH, "orders")
+
+
+def test_a_checkpoint_names_a_stream_and_another_one_another() -> None:
+    first, again, other = (
+        options(checkpointLocation=path).checkpoint for path in ("/data/a", "/data/a", "/data/b")
+    )
+
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"deliveryGuarantee": "twice"}, "deliveryGuarantee"),
+        ({"transactionScope": "batch"}, "transactionScope"),
+        ({**EXACT, "transactionScope": "query"}, "transactionScope"),
+        ({"subscribe": "orders"}, "subscribe"),
+        ({"kafka.transactional.id": "mine"}, "kafka.transactional.id"),
+        ({"kafka.key.serializer": "x"}, "kafka.key.serializer"),
+        ({**EXACT, "kafka.acks": "1"}, "kafka.acks"),
+        ({**EXACT, "kafka.enable.idempotence": "false"}, "kafka.enable.idempotence"),
+        ({"kafka.ssl.truststore.location": "x"}, "ssl.truststore.location"),
+        ({"kafka.linger.ms": "soon"}, "linger.ms"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given: dict[str, str], name: str) -> None:
+    with pytest.raises(BadOption, match=name.replace(".", r"\.")):
+        options(**given)
+
+
+def test_nothing_is_overwritten() -> None:
+    with pytest.raises(BadOption, match="appended to"):
+        options(overwrite=True)
+
+
+def test_brokers_must_be_named() -> None:
+    with pytest.raises(BadOption, match=r"kafka\.bootstrap\.servers"):
+        sink_options(Values({}), overwrite=False)
