@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Producer
+from barnabas.spark.options.source import stream_options
+from barnabas.spark.options.values import Values
+from barnabas.spark.source.stream import StreamReader
 
 _numbers = count()
 
@@ -299,3 +303,26 @@ def _until(holds: Callable[[], bool], seconds: float = 30) -> None:
     while not holds():
         assert time.monotonic() < end, "it did not come to be in time"
         time.sleep(0.05)
+
+
+def test_a_start_that_moves_is_held_by_an_empty_first_batch(address: str) -> None:
+    """What Spark would ask, if a batch failed while records came: the reader alone shows it in time."""
+    topic = Topic(address, 1)
+    topic.send(10)
+    options = {"kafka.bootstrap.servers": address, "subscribe": topic.name}
+    reader = StreamReader(stream_options(Values(options)), ("value",))
+    again = StreamReader(stream_options(Values(options)), ("value",))
+    try:
+        start = reader.initialOffset()
+        topic.send(5)
+        anchor = reader.latestOffset(start, ReadAllAvailable())
+        assert (reader.initialOffset(), anchor, reader.partitions(start, anchor)) == (start, start, [])
+        later = reader.latestOffset(anchor, ReadAllAvailable())
+        assert later == {topic.name: {"0": 15}}
+        # Another process, after the first batch failed: it starts later, and reads nothing twice or never.
+        moved = again.initialOffset()
+        assert (moved, again.partitions(moved, anchor)) == (later, [])
+        assert [one.value for one in again.partitions(anchor, later)] == [((topic.name, 0), 10, 15)]
+    finally:
+        reader.stop()
+        again.stop()

@@ -51,6 +51,7 @@ def test_a_checkpoint_names_a_stream_and_another_one_another() -> None:
         ({"deliveryGuarantee": "twice"}, "deliveryGuarantee"),
         ({"transactionScope": "batch"}, "transactionScope"),
         ({**EXACT, "transactionScope": "query"}, "transactionScope"),
+        ({"topic": " "}, "topic: it is empty"),
         ({"subscribe": "orders"}, "subscribe"),
         ({"kafka.transactional.id": "mine"}, "kafka.transactional.id"),
         ({"kafka.key.serializer": "x"}, "kafka.key.serializer"),

@@ -14,6 +14,11 @@ def test_the_limit_is_shared_by_backlog() -> None:
     assert limited({A: 0, B: 100}, {A: 900, B: 200}, 100) == {A: 90, B: 110}
 
 
+def test_a_share_is_counted_in_the_order_in_which_spark_counts() -> None:
+    # 29 / 100 is a little less than 0.29 as a double, and 100 times that is less than 29.
+    assert limited({A: 0, B: 0}, {A: 29, B: 71}, 100) == {A: 28, B: 71}
+
+
 def test_a_small_partition_does_not_starve() -> None:
     assert limited({A: 0, B: 0}, {A: 10_000, B: 1}, 10) == {A: 9, B: 1}
 

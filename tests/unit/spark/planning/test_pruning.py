@@ -56,7 +56,7 @@ ALL = [("orders", 0, 0, 100), ("orders", 1, 0, 100), ("orders", 2, 0, 100), ("re
         # What says nothing that is understood leaves everything.
         ([IsNotNull(("partition",))], ALL),
         ([Not(EqualTo(("partition",), 1))], ALL),
-        ([EqualTo(("value",), b"x"), GreaterThan(("headers", "key"), "x")], ALL),
+        ([EqualTo(("value",), b"x"), GreaterThan(("partition", "x"), 1)], ALL),
         # Later records may be older.
         ([LessThan(("timestamp",), NOON)], ALL),
     ],
