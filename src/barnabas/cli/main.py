@@ -21,7 +21,7 @@ COMMANDS = {
     "broker": "one node from a server.properties file: kafka-server-start.sh",
     "storage": "format log directories and look at them: kafka-storage.sh",
     "version": "what is installed, and whether its kernels are compiled",
-    "demo": "a tour of what exists so far",
+    "demo": "a Spark pipeline, killed on the way, and a check that it adds up",
     "dump-log": "what is in the files of a log: kafka-dump-log.sh",
     "topics": "make, list, describe, grow and delete topics: kafka-topics.sh",
     "configs": "settings of topics, brokers and others: kafka-configs.sh",

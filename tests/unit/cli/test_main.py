@@ -42,14 +42,3 @@ def test_kernels_are_described_in_words() -> None:
     assert describe_kernels({"a": True, "b": True}) == "compiled (2 modules)"
     assert describe_kernels({"a": False}).startswith("interpreted, which is slower")
     assert describe_kernels({"a": True, "b": False}) == "partly compiled, interpreted: b"
-
-
-def test_the_demo_reads_back_what_it_wrote_and_does_not_pretend(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--records", "200"]) == 0
-
-    out = capsys.readouterr().out
-    assert out.count("equal") == 5
-    assert "the client: 200 records produced with acks=all in" in out
-    assert "    letters:0:200\n" in out
-    assert "stopped cleanly: exit code 0" in out
-    assert "not here yet" in out

@@ -1,0 +1,98 @@
+"""Whether it adds up: what the generator knows against what is really there. Numbers in, a verdict out."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from barnabas.cli.demo_parts.clicks import REASONS, Expected, Hour, Kind
+
+_EXAMPLES_MAX: Final = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What was read back from the topics and from Parquet."""
+
+    in_topic: int
+    # As far as the pipeline's group is.
+    read: int
+    dropped: Mapping[str, int]
+    written_ids: list[str]
+    landed_ids: list[str]
+    hours: list[tuple[Hour, int]]
+
+    @property
+    def duplicates(self) -> int:
+        """Read, and neither passed on nor put aside."""
+        return self.read - len(self.written_ids) - sum(self.dropped.values())
+
+
+class Row(NamedTuple):
+    what: str
+    expected: int
+    found: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    rows: list[Row]
+    # What differs, in words; nothing if all is well.
+    wrong: list[str]
+
+
+def judge(expected: Expected, found: Found, watermark_ms: int) -> Verdict:
+    hours = expected.closed_hours(watermark_ms)
+    sound = len(expected.sound_ids)
+    rows = [
+        Row("produced", expected.events, found.in_topic),
+        Row("read by Spark", expected.events, found.read),
+        *(
+            Row(f"dropped: {one.value}", expected.kinds[one], found.dropped.get(one.value, 0))
+            for one in REASONS
+        ),
+        Row("dropped: duplicate", expected.kinds[Kind.DUPLICATE], found.duplicates),
+        Row("written to the topic", sound, len(found.written_ids)),
+        Row("landed in Parquet", sound, len(found.landed_ids)),
+        Row("hours counted, by page", len(hours), len(found.hours)),
+        Row("clicks in these hours", sum(hours.values()), sum(clicks for _, clicks in found.hours)),
+    ]
+    wrong = [
+        f"{row.what}: {row.found} instead of {row.expected}" for row in rows if row.found != row.expected
+    ]
+    unknown = sorted(found.dropped.keys() - {one.value for one in REASONS})
+    if unknown:
+        wrong.append(f"dropped for a reason that nobody knows: {', '.join(unknown)}")
+    wrong += _once_each("written to the topic", found.written_ids, expected.sound_ids)
+    wrong += _once_each("landed in Parquet", found.landed_ids, expected.sound_ids)
+    wrong += _same_hours(hours, found.hours)
+    return Verdict(rows, wrong)
+
+
+def _once_each(where: str, ids: Iterable[str], expected: set[str]) -> list[str]:
+    counted = Counter(ids)
+    doubled = [one for one, times in counted.items() if times > 1]
+    return [
+        f"{where}: {len(some)} ids {how}: {_examples(some)}"
+        for how, some in (
+            ("more than once", doubled),
+            ("missing", expected - counted.keys()),
+            ("that should not be there", counted.keys() - expected),
+        )
+        if some
+    ]
+
+
+def _same_hours(expected: Mapping[Hour, int], found: list[tuple[Hour, int]]) -> list[str]:
+    """Every hour of every page is told once, with its number."""
+    if Counter(found) == Counter(expected.items()):
+        return []
+    different = [hour for hour, clicks in found if expected.get(hour) != clicks]
+    doubled = len(found) - len({hour for hour, _ in found})
+    missing = len(expected.keys() - {hour for hour, _ in found})
+    return [f"hours: {len(different)} with a wrong number, {doubled} told again, {missing} missing"]
+
+
+def _examples(some: Iterable[str]) -> str:
+    names = sorted(some)
+    return ", ".join(names[:_EXAMPLES_MAX]) + (" ..." if len(names) > _EXAMPLES_MAX else "")
