@@ -16,9 +16,9 @@ TESTS := --ignore=tests/interop tests
 demo: build ; $(BIN)/barnabas demo
 test: lint ; $(INSTALLED) -n 2 $(TESTS) && $(INTERPRETED) -n 2 -m kernel $(TESTS)
 check: lint ; $(INSTALLED) -n 2 tests/unit tests/property tests/scenario --ignore=tests/scenario/clients && $(INTERPRETED) -n 2 -m kernel tests/unit
-interop: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) -n 2 -rs tests/scenario/clients/test_checklist.py tests/interop
+interop: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) -n 2 -rs --ignore=tests/interop/spark tests/scenario/clients/test_checklist.py tests/interop && $(INSTALLED) -rs tests/interop/spark
 lint: build ; $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
-bench: build ; for file in bench/codec.py bench/columns.py bench/log.py bench/broker.py bench/client.py bench/embedded.py bench/groups.py bench/transactions.py; do $(BIN)/python $$file || exit 1; done
+bench: build ; for file in bench/codec.py bench/columns.py bench/log.py bench/broker.py bench/client.py bench/embedded.py bench/groups.py bench/transactions.py bench/spark.py; do $(BIN)/python $$file || exit 1; done
 fuzz: build ; BARNABAS_FUZZ=1000000 $(INSTALLED) tests/property/test_malformed_messages.py && BARNABAS_FUZZ=100000 $(INSTALLED) -n 2 tests/property
 vectors: ; mvn -q -B -f tests/differential/kafka_vectors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
 assignors: ; mvn -q -B -f tests/differential/kafka_assignors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3

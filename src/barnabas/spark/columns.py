@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -27,6 +28,8 @@ _HEADERS: Final = "headers"
 _HEADER_TYPE: Final = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 )
+# Where each list ends, as Arrow keeps it.
+_END_BYTES: Final = 4
 _TYPES: Final[dict[str, DataType]] = {
     "key": BinaryType(),
     "value": BinaryType(),
@@ -90,4 +93,17 @@ def _column(tp: TopicPartition, table: pa.Table, name: str) -> "pa.ChunkedArray 
     if name == "timestamp":
         return table["timestamp"].cast(pa.timestamp("us")).cast(kind)
     column = table[name]
-    return column if column.type == kind else column.cast(kind)
+    told = column if column.type == kind else column.cast(kind)
+    # No headers are null, not an empty list, as with Spark's own source.
+    return _null_if_empty(told) if name == _HEADERS else told
+
+
+def _null_if_empty(lists: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The lists themselves are not copied: they only get another map of which of them are there."""
+    return pa.chunked_array([_with_nulls(one) for one in lists.chunks if len(one) > 0], lists.type)
+
+
+def _with_nulls(lists: pa.Array) -> pa.Array:
+    there = pc.greater(pc.list_value_length(lists), 0).buffers()[1]
+    ends = lists.buffers()[1].slice(lists.offset * _END_BYTES)
+    return pa.Array.from_buffers(lists.type, len(lists), [there, ends], children=[lists.values])

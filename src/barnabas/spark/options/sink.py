@@ -45,6 +45,9 @@ class SinkOptions(NamedTuple):
 
 
 def sink_options(given: Values, *, overwrite: bool) -> SinkOptions:
+    topic = given.text("topic")
+    if topic == "":
+        raise BadOption("topic", "it is empty")
     if overwrite:
         raise BadOption("mode", "a topic can be appended to, not overwritten")
     checkpoint = given.text("checkpointLocation")
@@ -59,7 +62,7 @@ def sink_options(given: Values, *, overwrite: bool) -> SinkOptions:
     elif "transactionScope" in given:
         raise BadOption("transactionScope", "it needs deliveryGuarantee=exactly-once")
     options = SinkOptions(
-        topic=given.text("topic") or None,
+        topic=topic,
         guarantee=guarantee,
         scope=scope,
         id_prefix=given.text("transactionalIdPrefix") or _ID_PREFIX,

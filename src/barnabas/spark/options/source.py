@@ -30,7 +30,7 @@ class Topics(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """All topics whose whole name it matches, now and later."""
+    """All topics in whose name it is found, now and later. As with Spark's source, a part is enough."""
 
     text: str
 

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from barnabas.spark.offsets import Offsets
+from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.positions import Place, option_of
 from barnabas.spark.options.source import SourceOptions
 from barnabas.spark.planning.changes import resume
 from barnabas.spark.planning.pruning import Wanted
@@ -34,14 +37,28 @@ class BatchReader(DataSourceReader):
             start = cluster.resolve(options.start, tps, "starting")
             end = cluster.resolve(options.end, tps, "ending")
             since = cluster.first_since(self.wanted.since_ms, tps)
-        resumed = resume(start, earliest, latest)
+        _check_forward(options, start, end)
+        # Where nothing is read, nothing is lost.
+        read = {tp: offset for tp, offset in start.items() if offset < end[tp]}
+        resumed = resume(read, *({tp: ends[tp] for tp in read} for ends in (earliest, latest)))
         if resumed.losses and options.fails_on_loss:
             raise DataLoss("; ".join(resumed.losses))
         for loss in resumed.losses:
             logger.warning("records lost: %s", loss)
-        ranges = self.wanted.pruned(ranges_between(resumed.start, end), since)
+        # A stream begins again with a topic that was made anew; a batch reads only what was asked for.
+        begin = {tp: max(resumed.start.get(tp, offset), offset) for tp, offset in start.items()}
+        ranges = self.wanted.pruned(ranges_between(begin, end), since)
         tasks = split(ranges, min_partitions=options.min_partitions, records_max=options.records_max)
         return [RangePartition(one) for one in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self._options, self._columns)
+
+
+def _check_forward(options: SourceOptions, start: Offsets, end: Offsets) -> None:
+    """What the options alone do not tell: a time, or earliest, may lie behind where the query ends."""
+    to_the_end = options.end is Place.LATEST
+    name = option_of(options.start, "starting") if to_the_end else option_of(options.end, "ending")
+    for tp in sorted(start):
+        if start[tp] > end[tp]:
+            raise BadOption(name, f"{tp} ends at {end[tp]}, before it starts at {start[tp]}")

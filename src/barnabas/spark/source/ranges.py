@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.base.errors import BarnabasError
-from barnabas.client.consumer.errors import NoOffset
+from barnabas.client.consumer.errors import NoOffset, TopicRecreated
 from barnabas.client.consumer.message import EndOfPartition
 from barnabas.spark.columns import arrow_schema, rows_of
 from barnabas.spark.planning.splits import OffsetRange
@@ -52,6 +52,7 @@ def read_range(
     """All rows of the range, in order. An error of the client if nothing comes for timeout_ms."""
     found = arrow_schema(columns)
     start = wanted.start
+    has_met = False
     while start < wanted.end:
         try:
             for table in _tables(
@@ -60,6 +61,11 @@ def read_range(
                 yield from rows_of(wanted.tp, table, columns, found).to_batches(_ROWS_MAX)
                 start = table["offset"][-1].as_py() + 1
             return
+        except TopicRecreated:
+            # A consumer that was kept knew the topic that was there before; the next one does not.
+            if has_met or start > wanted.start:
+                raise
+            has_met = True
         except NoOffset as gone:
             if fails_on_loss:
                 raise DataLoss(f"{gone}; the range was {wanted.start} to {wanted.end}") from gone

@@ -1,0 +1,38 @@
+"""A Spark job from topic to topic, whose driver, workers and broker are killed at random.
+
+BARNABAS_SPARK_EOS_SECONDS=600 makes it ten minutes, and BARNABAS_SEED=n repeats the order of the blows.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.spark_here import why_no_spark
+from support.spark_runs.run import disturbed, killed_until_doubled
+
+SECONDS = float(os.environ.get("BARNABAS_SPARK_EOS_SECONDS", "60"))
+# One is nearly always enough.
+BLOWS_WITHOUT_MAX = 6
+TASK = {"deliveryGuarantee": "exactly-once"}
+BATCH = {"deliveryGuarantee": "exactly-once", "transactionScope": "batch"}
+
+pytestmark = pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or "")
+
+
+@pytest.mark.parametrize(("options", "share"), [(TASK, 0.6), (BATCH, 0.4)], ids=["task", "batch"])
+def test_the_output_is_the_input_exactly_once_whoever_is_killed(
+    options: dict[str, str], share: float, tmp_path: Path
+) -> None:
+    run = disturbed(tmp_path, options, SECONDS * share)
+    print(run.story())
+
+    assert (run.doubled, run.missing) == (0, 0), run.story()
+    # Else it would have shown nothing.
+    assert run.batches > 0
+
+
+def test_at_least_once_doubles_records_when_the_driver_is_killed(tmp_path: Path) -> None:
+    run = killed_until_doubled(tmp_path, {}, BLOWS_WITHOUT_MAX)
+
+    assert run.doubled > 0, f"the runs with transactions may have shown nothing: {run.story()}"

@@ -1,0 +1,178 @@
+"""A job from topic to topic, disturbed: what was killed, and what is in the output in the end."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import OffsetSpec
+from barnabas.client.blocking import Admin, Consumer, Producer
+from barnabas.client.consumer.message import EndOfPartition
+from support.our_broker import OurBroker
+from support.spark_runs.process import JobProcess
+
+RECORDS: Final = 400_000
+PARTITIONS: Final = 2
+SETTINGS: Final = {"transaction.state.log.num.partitions": 2, "offsets.topic.num.partitions": 2}
+# Small ones while it is disturbed, so that there are many; large ones to end with.
+LIMIT, LAST_LIMIT = "500", "100000"
+END_TIMEOUT_S: Final = 180
+# However slow the machine is.
+BLOWS_LEAST: Final = 3
+
+
+@dataclass
+class SparkRun:
+    """`doubled` and `missing` are numbers of records."""
+
+    seed: int
+    blows: Counter[str] = field(default_factory=Counter)
+    batches: int = 0
+    doubled: int = 0
+    missing: int = 0
+
+    def story(self) -> str:
+        return f"seed={self.seed} blows={dict(self.blows)} batches={self.batches}"
+
+
+def seed() -> int:
+    return int(os.environ.get("BARNABAS_SEED") or time.time_ns() % 1_000_000)
+
+
+def disturbed(directory: Path, options: dict[str, str], seconds: float) -> SparkRun:
+    """The job is run, disturbed for so long, then left alone until nothing is left; and looked at."""
+    with _running(directory, options) as (run, broker, jobs, start):
+        rng, end = Random(run.seed), time.monotonic() + seconds
+        while time.monotonic() < end or run.blows.total() < BLOWS_LEAST:
+            jobs[-1].wait_for_progress()
+            time.sleep(rng.uniform(0, 1.5))
+            # A driver takes long to come back: the others are hit more often meanwhile.
+            match rng.choice(["driver", "worker", "worker", "worker", "broker", "broker"]):
+                case "driver":
+                    jobs[-1].kill_driver()
+                    start()
+                    run.blows["driver"] += 1
+                case "worker":
+                    run.blows["worker"] += jobs[-1].kill_worker(rng)
+                case _:
+                    broker.kill()
+                    time.sleep(rng.uniform(0, 1))
+                    broker.start()
+                    run.blows["broker"] += 1
+        for job in jobs:
+            job.end()
+        last = start(limit=LAST_LIMIT, ends=True)
+        assert last.process.wait(END_TIMEOUT_S) == 0, last.said()
+        run.batches = last.batches
+        _look(run, broker.address)
+        broker.stop()
+    return run
+
+
+def killed_until_doubled(directory: Path, options: dict[str, str], blows_max: int) -> SparkRun:
+    """The driver is killed as soon as something was written, until something is in the output twice."""
+    with _running(directory, options) as (run, broker, jobs, start):
+        while run.doubled == 0 and run.blows["driver"] < blows_max:
+            jobs[-1].wait_for_progress()
+            _wait_for_rows(broker.address)
+            jobs[-1].kill_driver()
+            run.blows["driver"] += 1
+            # What was planned when it died is done again first.
+            start().wait_for_progress()
+            _look(run, broker.address)
+    return run
+
+
+def _wait_for_rows(address: str) -> None:
+    tps = {TopicPartition("out", number): int(OffsetSpec.LATEST) for number in range(PARTITIONS)}
+    with Admin(bootstrap_servers=address) as admin:
+        before, end = admin.list_offsets(tps), time.monotonic() + END_TIMEOUT_S
+        while admin.list_offsets(tps) == before:
+            assert time.monotonic() < end, "nothing is written"
+            time.sleep(0.005)
+
+
+class Start(Protocol):
+    """Starts the job, once more; with other orders if they are given."""
+
+    def __call__(self, **changed: Any) -> JobProcess: ...
+
+
+@contextmanager
+def _running(
+    directory: Path, options: dict[str, str]
+) -> Iterator[tuple[SparkRun, OurBroker, list[JobProcess], Start]]:
+    """The job runs; whatever was started has ended afterwards."""
+    run = SparkRun(seed())
+    broker = OurBroker(directory / "broker", settings=SETTINGS)
+    broker.start()
+    output = directory / "job.txt"
+    jobs: list[JobProcess] = []
+    orders: dict[str, Any] = {
+        "address": broker.address,
+        "source": "in",
+        "target": "out",
+        "checkpoint": str(directory / "checkpoint"),
+        "limit": LIMIT,
+        "options": options,
+        "ends": False,
+    }
+
+    def start(**changed: Any) -> JobProcess:
+        jobs.append(JobProcess({**orders, **changed}, output))
+        return jobs[-1]
+
+    try:
+        fill(broker.address)
+        start()
+        yield run, broker, jobs, start
+    finally:
+        for job in jobs:
+            job.end()
+        broker.kill()
+
+
+def fill(address: str) -> None:
+    """Record n is the text n."""
+    with Admin(bootstrap_servers=address) as admin:
+        admin.create_topic("in", partitions=PARTITIONS)
+        admin.create_topic("out", partitions=PARTITIONS)
+    numbers = pa.array(range(RECORDS), pa.int32())
+    table = pa.table(
+        {"value": numbers.cast(pa.string()), "partition": pc.bit_wise_and(numbers, PARTITIONS - 1)}
+    )
+    with Producer(bootstrap_servers=address) as producer:
+        for delivery in producer.send_table("in", table):
+            delivery.result()
+
+
+def _look(run: SparkRun, address: str) -> None:
+    found: list[pa.ChunkedArray] = []
+    settings = {
+        "isolation_level": "read_committed",
+        "auto_offset_reset": "earliest",
+        "enable_partition_eof": True,
+    }
+    with Consumer(bootstrap_servers=address, **settings) as consumer:
+        left = set(consumer.assign_topic("out"))
+        for table in consumer.arrow(timeout_ms=30_000):
+            if isinstance(table, EndOfPartition):
+                left.discard(table.tp)
+                if not left:
+                    break
+            else:
+                found.append(table["value"].cast(pa.string()).cast(pa.int32()))
+    values = pa.chunked_array([chunk for column in found for chunk in column.chunks], pa.int32())
+    different = pc.unique(values)
+    assert pc.all(pc.less(different, RECORDS)).as_py(), "something is there that nobody wrote"
+    run.doubled = len(values) - len(different)
+    run.missing = RECORDS - len(different)
