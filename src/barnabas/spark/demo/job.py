@@ -33,8 +33,8 @@ def main(orders: Orders) -> None:
     spark = new_session(orders)
     _tell("started")
     clean = start_cleaning(spark, orders)
-    # One after the other: Spark keeps one environment for a Python data source, which is filled by its first
-    # micro-batch. Streams that fill it at the same time break it, and fail with "Task not serializable".
+    # One after the other: streams of one session that began at the same time have failed, rarely, with "Task
+    # not serializable". It looks as if they shared an environment that each fills in its first micro-batch.
     while clean.isActive and clean.lastProgress is None:
         time.sleep(_POLL_S)
     followers = [start_landing(spark, orders), start_counting(spark, orders)]
