@@ -19,12 +19,11 @@ from statistics import median
 # The broker is started the way the tests start it, and the JARs are found as they find them.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.spark_kafka_jars import find_jars
-
 from broker_rows import Answer, less_is_better, more_is_better
 from report import machine, parse_options, report
 from spark_scene import OURS, PEER, SETTINGS, THEIRS, Scene, make_spark, peer_named, timed
 from support.our_broker import OurBroker
+from support.spark_kafka_jars import find_jars
 
 SIZES = [("100 B", 10_000_000, 100, 2.5), ("1 kB", 2_000_000, 1000, 2.0)]
 # Rows of a micro-batch that has next to nothing to do, and how many of them are looked at.
