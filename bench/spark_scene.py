@@ -71,7 +71,6 @@ class Scene:
     def _reading(self, reader: Any, kind: str, topic: str, options: dict[str, str]) -> DataFrame:
         reader = reader.format(kind).option("kafka.bootstrap.servers", self.broker.address)
         reader = reader.option("subscribe", topic).option("minPartitions", "2")
-        # Their consumer warns of every range otherwise; ours has no such habit.
         found: DataFrame = reader.options(**options).load()
         return found
 

@@ -1,5 +1,6 @@
 """df.writeStream.format("barnabas"): what a query that died and runs again leaves in the topic."""
 
+import shutil
 import time
 from collections.abc import Callable
 from itertools import count
@@ -106,6 +107,20 @@ def test_a_batch_that_comes_again_is_there_as_often_as_promised(
     clicks.run()
 
     assert clicks.written() == sorted([*range(100)] * times + [*range(100, 120)])
+
+
+@pytest.mark.parametrize("options", [TASK, BATCH], ids=["task", "batch"])
+def test_a_query_that_begins_anew_in_the_same_place_is_another_one(
+    copy: Make, options: dict[str, str]
+) -> None:
+    clicks = copy(options)
+    clicks.send(50)
+    clicks.run()
+    # Its batches have the numbers of those that were written before.
+    shutil.rmtree(clicks.directory)
+    clicks.run()
+
+    assert clicks.written() == sorted([*range(50)] * 2)
 
 
 def test_a_batch_that_is_planned_otherwise_is_refused(copy: Make) -> None:

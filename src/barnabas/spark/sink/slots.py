@@ -29,8 +29,8 @@ from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transa
 from barnabas.spark.sink.sending import Sending
 from barnabas.spark.sink.telling import logger, told_on_failure
 
-_QUERY_ID: Final = "sql.streaming.queryId"
-_BATCH_ID: Final = "streaming.sql.batchId"
+QUERY_ID: Final = "sql.streaming.queryId"
+BATCH_ID: Final = "streaming.sql.batchId"
 
 
 class SlotsChanged(BarnabasError):
@@ -137,7 +137,7 @@ class SlotStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None, "write() runs in a task"
-        query, batch = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+        query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
         assert query is not None, "Spark tells tasks which query they belong to"
         assert batch is not None, "Spark tells tasks which batch they belong to"
         with told_on_failure():

@@ -30,6 +30,7 @@ from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import SinkOptions
 from barnabas.spark.sink.markers import Mark, last_mark, mark_in_transaction
 from barnabas.spark.sink.sending import Sending
+from barnabas.spark.sink.slots import BATCH_ID, QUERY_ID
 from barnabas.spark.sink.telling import logger, told_on_failure
 
 _ONE_TASK: Final = (
@@ -46,6 +47,7 @@ class NotOneWriter(BarnabasError):
 class PartWritten(WriterCommitMessage):
     """What a task tells the driver: nothing if the batch was written before."""
 
+    query: str
     opened: OpenTransaction
     task: int
     written: frozenset[TopicPartition]
@@ -58,7 +60,7 @@ def open_batch(options: SinkOptions, name: str) -> OpenTransaction:
 
 
 def write_part(
-    options: SinkOptions, batches: Iterator[pa.RecordBatch], opened: OpenTransaction, batch: int
+    options: SinkOptions, batches: Iterator[pa.RecordBatch], opened: OpenTransaction, query: str, batch: int
 ) -> PartWritten:
     context = TaskContext.get()
     assert context is not None, "write() runs in a task"
@@ -66,13 +68,14 @@ def write_part(
         raise NotOneWriter(f"task {context.partitionId()} is tried again: the batch has to begin anew")
     name = opened.transactional_id
     with Admin(admin_settings(options.producer)) as admin:
-        is_written = last_mark(admin, name).batch >= batch
+        # Of this query: one that begins anew in the same place counts its batches from 0 again.
+        is_written = last_mark(admin, name, note=query).batch >= batch
     filled = (one for one in batches if one.num_rows > 0)
     first = None if is_written else next(filled, None)
     if first is None:
         for _ in filled:
             pass
-        return PartWritten(opened, context.partitionId(), frozenset())
+        return PartWritten(query, opened, context.partitionId(), frozenset())
     with Producer({**options.producer, "transactional.id": name}) as producer:
         producer.join_transaction(opened)
         sending = Sending(producer, options.topic)
@@ -84,7 +87,7 @@ def write_part(
             if isinstance(error.because, SequenceLost):
                 raise NotOneWriter(f"another task writes to the same partitions: {_ONE_TASK}") from error
             raise
-    return PartWritten(opened, context.partitionId(), frozenset(sending.written))
+    return PartWritten(query, opened, context.partitionId(), frozenset(sending.written))
 
 
 def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> None:
@@ -99,7 +102,7 @@ def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> 
     opened = parts[0].opened
     with Producer({**options.producer, "transactional.id": opened.transactional_id}) as producer:
         producer.join_transaction(opened)
-        mark = Mark(batch, str(len(parts)), min(writers).topic)
+        mark = Mark(batch, parts[0].query, min(writers).topic)
         producer.send_offsets_to_transaction(mark_in_transaction(mark), opened.transactional_id)
         producer.commit_transaction()
 
@@ -146,11 +149,13 @@ class WholeStreamWriter(_Opening, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
-        batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+        assert context is not None, "write() runs in a task"
+        query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
+        assert query is not None, "Spark tells tasks which query they belong to"
         assert batch is not None, "Spark tells tasks which batch they belong to"
         assert self._opened is not None, "it came from the driver"
         with told_on_failure():
-            return write_part(self._options, iterator, self._opened, int(batch))
+            return write_part(self._options, iterator, self._opened, query, int(batch))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         with told_on_failure():
@@ -169,7 +174,7 @@ class WholeBatchWriter(_Opening, DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         assert self._opened is not None, "it came from the driver"
         with told_on_failure():
-            return write_part(self._options, iterator, self._opened, 0)
+            return write_part(self._options, iterator, self._opened, self._name, 0)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         with told_on_failure():
