@@ -24,7 +24,7 @@ NO_MARK: Final = Mark(_NONE, "", "")
 
 
 def last_mark(admin: Admin, group: str, note: str | None = None) -> Mark:
-    """Of transactions that have ended: those about to are waited for. With this note only, if there is one."""
+    """Of transactions that have ended: those about to are waited for. With this note only, if given."""
     committed = admin.list_group_offsets(group, require_stable=True)
     marks = [Mark(one.offset, one.metadata, tp.topic) for tp, one in committed.items() if one is not None]
     return max((one for one in marks if note is None or one.note == note), default=NO_MARK)
