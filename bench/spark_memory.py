@@ -21,23 +21,25 @@ def peak_while(run: Callable[[], object]) -> float:
     finally:
         ended.set()
         watcher.join()
+    if not peak[0]:
+        raise RuntimeError("no worker of Spark was seen")
     return peak[0]
 
 
 def _workers() -> list[int]:
-    """Descendants of this process that Spark started to run Python."""
+    """Processes of this session that Spark started to run Python (their group is one of their own)."""
     found = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and os.getpgid(0) == _group(int(entry.name)):
+        if entry.name.isdigit() and os.getsid(0) == _session(int(entry.name)):
             command = _read(entry / "cmdline")
             if b"pyspark.daemon" in command:
                 found.append(int(entry.name))
     return found
 
 
-def _group(pid: int) -> int | None:
+def _session(pid: int) -> int | None:
     try:
-        return os.getpgid(pid)
+        return os.getsid(pid)
     except ProcessLookupError:
         return None
 

@@ -31,7 +31,7 @@ _DECIDED_HERE: Final = {
     "allow.auto.create.topics": "false",
 }
 # Better for ranges, which are read as fast as they come; a user may say otherwise.
-_FOR_RANGES: Final = {"max.partition.fetch.bytes": "8388608", "fetch.max.wait.ms": "100"}
+_FOR_RANGES: Final = {"max.partition.fetch.bytes": "16777216", "fetch.max.wait.ms": "100"}
 
 
 class DataLoss(BarnabasError):
