@@ -1,10 +1,11 @@
-"""Whether Spark can run here: it comes with pip, and Java does not."""
+"""Whether Spark can run here: it comes with pip, and Java may."""
 
-import os
-import shutil
+from barnabas.base.java import NoJava, use_java
 
 
 def why_no_spark() -> str | None:
-    if shutil.which("java") or "JAVA_HOME" in os.environ:
-        return None
-    return "Spark needs a JRE, and there is neither `java` nor JAVA_HOME here"
+    try:
+        use_java()
+    except NoJava as none:
+        return str(none)
+    return None

@@ -11,10 +11,10 @@ _LENGTH = Struct(">i")
 # socket.request.max.bytes: Kafka's default limit for one request.
 FRAME_BYTES_MAX = 104_857_600
 
-# Larger frames are received in the place where they will stay, once a part of them is there: 1/16, so that
+# Larger frames are received in the place where they will stay, once a part of them is there: 1/64, so that
 # nobody gets memory on the word of a length alone.
 ROOM_FROM_BYTES = 64 * 1024
-ROOM_TIMES = 16
+ROOM_TIMES = 64
 
 # Pieces smaller than this are gathered: a peer that sends a large frame byte by byte must not make
 # us keep an object for every byte.

@@ -11,7 +11,7 @@ import pytest
 from support.spark_here import why_no_spark
 from support.spark_runs.run import disturbed, killed_until_doubled
 
-SECONDS = float(os.environ.get("BARNABAS_SPARK_EOS_SECONDS", "60"))
+SECONDS = float(os.environ.get("BARNABAS_SPARK_EOS_SECONDS", "120"))
 # One is nearly always enough.
 BLOWS_WITHOUT_MAX = 6
 TASK = {"deliveryGuarantee": "exactly-once"}

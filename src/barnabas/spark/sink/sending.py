@@ -10,6 +10,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.delivery import Delivery
 from barnabas.client.blocking.producer import Producer
 from barnabas.spark.sink.rows import by_topic
+from barnabas.spark.workers import settle_in
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class Sending:
 
     def send(self, batches: Iterable[pa.RecordBatch]) -> None:
         """All rows; the first error of any of them."""
+        settle_in()
         for batch in batches:
             if batch.num_rows == 0:
                 continue

@@ -9,6 +9,7 @@ from barnabas.spark.options.source import SourceOptions
 from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.progress import Announcement, announce
 from barnabas.spark.source.ranges import read_range
+from barnabas.spark.workers import settle_in
 
 
 class RangePartition(InputPartition):
@@ -27,6 +28,7 @@ def read_task(
         # Where there is nothing to read Spark makes up a task of its own.
         assert partition.value is None, f"not a task of this source: {partition!r}"
         return
+    settle_in()
     if partition.announcement is not None:
         announce(partition.announcement, options.client)
     yield from read_range(
