@@ -19,12 +19,14 @@ from barnabas.records.column_walk import (
     HEADER_SOURCE_SHIFT,
     LOG_APPEND_TIME_BIT,
     MAX_TIMESTAMP_AT,
+    NOT_PLAIN_BITS,
     SPAN_END,
     SPAN_HEADER,
     SPAN_SOURCE,
     SPAN_START,
     SPAN_WORDS,
     Walk,
+    check_crc,
 )
 from barnabas.records.errors import CorruptBatch
 from barnabas.records.varint import BAD, read_varint
@@ -69,11 +71,20 @@ def scan(walk: Walk) -> Columns:
     spans = walk.spans
     size: i64 = len(spans)
     at: i64 = 0
+    header = b""
+    view = memoryview(header)
+    header_source: i64 = -1
     while at < size:
         place: i64 = spans[at + SPAN_HEADER]
-        header = walk.sources[place >> HEADER_SOURCE_SHIFT]
+        if place >> HEADER_SOURCE_SHIFT != header_source:
+            header_source = place >> HEADER_SOURCE_SHIFT
+            header = walk.sources[header_source]
+            view = memoryview(header)
+        batch: i64 = place & HEADER_AT_BITS
+        if walk.leaves_plain and i64(read_i16_be(header, batch + ATTRIBUTES_AT)) & NOT_PLAIN_BITS == 0:
+            check_crc(header, view, batch, spans[at + SPAN_END])
         source: i64 = spans[at + SPAN_SOURCE]
-        scan_span(header, place & HEADER_AT_BITS, walk.sources[source], spans, at, columns, walk.from_offset)
+        scan_span(header, batch, walk.sources[source], spans, at, columns, walk.from_offset)
         at += SPAN_WORDS
     return columns
 

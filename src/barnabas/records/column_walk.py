@@ -4,7 +4,8 @@ The first of two passes over fetched bytes: it looks at batch headers only, chec
 compressed record areas, and leaves out whole batches: control batches, batches before the wanted offset,
 batches of aborted transactions. What is left are spans of records for column_scan.py, and an exact upper
 bound of their number, so that the second pass allocates once. Records are not looked at here, except for
-the key of a control record.
+the key of a control record. The CRC of a plain batch may be left to the second pass (`leaves_plain`): what
+it went over is still near then.
 """
 
 from typing import Final
@@ -47,6 +48,8 @@ CODEC_BITS: Final = 0x07
 LOG_APPEND_TIME_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
+# A batch with none of these is read as it is: nothing is decided or unpacked on its word.
+NOT_PLAIN_BITS: Final = CODEC_BITS | TRANSACTIONAL_BIT | CONTROL_BIT
 
 # An imported function is looked up at every call, a constant is not.
 crc_of: Final = crc32c
@@ -93,10 +96,13 @@ class Walk:
         check_crc: bool,
         limit: i64,
         aborted: list[tuple[int, int]],
+        leaves_plain: bool = False,
     ) -> None:
         self.from_offset: i64 = from_offset
         self.skip_control = skip_control
         self.check_crc = check_crc
+        # Whether scan() checks batches that are plain.
+        self.leaves_plain = check_crc and leaves_plain
         # How many bytes the compressed areas may still unpack to.
         self.left: i64 = limit
         # (first offset, producer id), the earliest last so that it can be popped.
@@ -143,13 +149,16 @@ class Walk:
 
     def take_batch(self, data: bytes, view: memoryview, source: i64, at: i64, end: i64) -> None:
         """Check the batch in data[at:end], and note its span if its records are wanted."""
-        if self.check_crc:
-            check_crc(data, view, at, end)
         attributes: i64 = i64(read_i16_be(data, at + ATTRIBUTES_AT))
+        is_later = self.leaves_plain and attributes & NOT_PLAIN_BITS == 0
+        if self.check_crc and not is_later:
+            check_crc(data, view, at, end)
         base_offset: i64 = read_i64_be(data, at)
         last_delta: i64 = i64(read_i32_be(data, at + LAST_OFFSET_DELTA_AT))
         count: i64 = i64(read_i32_be(data, at + COUNT_AT))
         if base_offset < 0 or base_offset > MAX_BASE_OFFSET or last_delta < 0 or count < 0:
+            if is_later:
+                check_crc(data, view, at, end)
             raise CorruptBatch(
                 f"base offset {base_offset}, last offset delta {last_delta}, {count} records cannot be",
                 where=batch_at(at),
@@ -161,11 +170,15 @@ class Walk:
         start: i64 = at + RECORDS_AT
         # Compaction leaves batches without records, whose area is empty whatever their codec.
         if last_offset < self.from_offset or (count == 0 and start == end):
+            if is_later:
+                check_crc(data, view, at, end)
             return
         area_source: i64 = source
         if attributes & CODEC_BITS != 0:
             area_source, start, end = self.unpack(data, view, at, end, attributes & CODEC_BITS)
         if count * MIN_RECORD > end - start:
+            if is_later:
+                check_crc(data, view, at, end)
             raise CorruptBatch(f"{count} records do not fit in {end - start} bytes", where=batch_at(at))
         self.rows += count
         spans = self.spans

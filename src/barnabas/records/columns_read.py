@@ -108,6 +108,7 @@ def decode_fetched(
         check_crc=check_crc,
         limit=limit,
         aborted=[(first_offset, producer_id) for producer_id, first_offset in aborted],
+        leaves_plain=True,
     )
     consumed = 0
     for buffer in [buffers] if isinstance(buffers, (bytes, bytearray, memoryview)) else buffers:

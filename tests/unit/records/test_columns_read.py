@@ -28,6 +28,7 @@ from barnabas.records.header import (
     CRC_AT,
     LAST_OFFSET_DELTA_AT,
     MAGIC_AT,
+    MAX_TIMESTAMP_AT,
     Codec,
     TimestampType,
     read_header,
@@ -258,6 +259,30 @@ def test_a_flipped_bit_is_seen_by_the_crc_unless_that_is_off() -> None:
     with pytest.raises(CorruptBatch, match="batch at byte 0: the CRC is 0x"):
         decode_columns(data)
     assert len(values(decode_columns(data, check_crc=False))) == 1
+
+
+@pytest.mark.parametrize(
+    ("damaged", "wanted"),
+    [
+        (batch(b"a" * 5000), 0),
+        (batch(b"a", at=0), 9),
+        (batch(b"a", at=0, codec=Codec.GZIP), 0),
+        (batch(b"a", at=0, codec=Codec.GZIP), 9),
+        (transactional(b"a", at=0), 0),
+        (marker(ControlType.COMMIT, at=0), 0),
+        (with_area(b"", count=0), 0),
+    ],
+    ids=["plain", "plain-before", "gzip", "gzip-before", "transactional", "marker", "emptied"],
+)
+def test_every_batch_is_checked_whether_or_not_its_records_are_wanted(damaged: bytes, wanted: int) -> None:
+    # What a reader would not notice otherwise: the bytes of no field that it looks at.
+    whole = bytearray(damaged)
+    whole[MAX_TIMESTAMP_AT] ^= 1
+    good = batch(b"b", at=100)
+
+    with pytest.raises(CorruptBatch, match="batch at byte 0: the CRC is 0x"):
+        decode_columns(bytes(whole) + good, from_offset=wanted)
+    assert values(decode_columns(damaged + good, from_offset=50)) == [b"b"]
 
 
 @pytest.mark.parametrize(
