@@ -1,10 +1,12 @@
 """The same source and sink under Spark Connect, on a cluster, in a pipeline, and with Java from pip."""
 
+import fcntl
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -86,10 +88,19 @@ def copy(topics: Topics, directory: Path, env: Mapping[str, str], **orders: obje
     return json.loads(ended.stdout.splitlines()[-1])
 
 
+@contextmanager
+def only_server() -> Iterator[None]:
+    """Spark Connect has one port for all servers of a machine that are started by their program."""
+    with (Path(tempfile.gettempdir()) / "barnabas-spark-connect.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def test_spark_connect(address: str, tmp_path: Path) -> None:
     topics = Topics(address, targets=3)
 
-    told = copy(topics, tmp_path, environment(), remote="local[2]")
+    with only_server():
+        told = copy(topics, tmp_path, environment(), remote="local[2]")
 
     assert told["session"].startswith("pyspark.sql.connect.")
     assert told["count"] == RECORDS
@@ -202,9 +213,10 @@ def test_a_declarative_pipeline(address: str, tmp_path: Path) -> None:
     command += ["--conf", "spark.sql.catalogImplementation=hive", "--conf", "spark.ui.enabled=false"]
     env = environment(PATH=f"{PYTHON_BIN}{os.pathsep}{os.environ['PATH']}")
 
-    ended = subprocess.run(
-        command, capture_output=True, text=True, timeout=RUN_S_MAX, env=env, cwd=tmp_path, check=False
-    )
+    with only_server():
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=RUN_S_MAX, env=env, cwd=tmp_path, check=False
+        )
 
     assert ended.returncode == 0, (ended.stdout + ended.stderr)[-5000:]
     assert topics.copied() == [list(range(RECORDS))]
