@@ -1,6 +1,6 @@
 """A program of the guide that is fed numbered orders and killed, again and again, until it has done them all.
 
-with delivery_run("at_least_once.py", directory, lines_max=60) as run:
+with delivery_run("at_least_once.py", directory, pace=A_LINE_AN_ORDER) as run:
     run.disturb()
     run.finish(run.printed)
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
+from typing import NamedTuple
 
 from barnabas.client.blocking import Admin, Consumer, Producer
 from scenario.delivery.programs import PROGRAMS, WAIT_S_MAX, Life
@@ -20,8 +21,6 @@ from support.our_broker import OurBroker
 PARTITIONS = 3
 # Records of one key are in one partition, there and in the output, and so keep their order.
 KEYS = 5
-# More than a life gets to see, so that each of them is killed at work.
-ORDERS_A_LIFE = 100
 # BARNABAS_KILLS=100 for a longer look.
 KILLS = int(os.environ.get("BARNABAS_KILLS", "8"))
 READ_WAIT_MS = 50
@@ -38,9 +37,21 @@ TWO_PHASE_SETTINGS = {
 }
 
 
+class Pace(NamedTuple):
+    """A life is killed at work: soon after one of its first lines, and before it has done all its orders."""
+
+    lines_max: int
+    orders: int
+
+
+# Some programs print a line an order; the others one a batch, and are done with 100 orders in 20 ms.
+A_LINE_AN_ORDER = Pace(lines_max=60, orders=100)
+A_LINE_A_BATCH = Pace(lines_max=4, orders=400)
+
+
 class DeliveryRun:
     def __init__(
-        self, address: str, name: str, directory: Path, more: tuple[str, ...], lines_max: int, seed: int
+        self, address: str, name: str, directory: Path, more: tuple[str, ...], pace: Pace, seed: int
     ) -> None:
         self.address = address
         self.fed = 0
@@ -49,7 +60,7 @@ class DeliveryRun:
         self._program = PROGRAMS[name]
         self._arguments = (address, *more)
         self._directory = directory
-        self._lines_max = lines_max
+        self._pace = pace
         with Admin(bootstrap_servers=address) as admin:
             for topic in ("orders", "invoices"):
                 admin.create_topic(topic, partitions=PARTITIONS)
@@ -57,10 +68,10 @@ class DeliveryRun:
 
     def feed(self) -> None:
         """More orders, numbered on from the last, and all of them acknowledged."""
-        for number in range(self.fed, self.fed + ORDERS_A_LIFE):
+        for number in range(self.fed, self.fed + self._pace.orders):
             self._producer.send("orders", b"%d" % number, key=b"%d" % (number % KEYS))
         self._producer.flush()
-        self.fed += ORDERS_A_LIFE
+        self.fed += self._pace.orders
 
     def feed_until(self, is_so: Callable[[], bool]) -> None:
         deadline = monotonic() + WAIT_S_MAX
@@ -79,7 +90,7 @@ class DeliveryRun:
         for _ in range(KILLS):
             self.feed()
             life = self.live()
-            life.live_on(self.rng, self._lines_max)
+            life.live_on(self.rng, self._pace.lines_max)
             life.kill()
 
     def finish(self, output: Callable[[], list[int]]) -> None:
@@ -147,7 +158,7 @@ def delivery_run(
     name: str,
     directory: Path,
     *more: str,
-    lines_max: int,
+    pace: Pace,
     settings: Mapping[str, object] = BROKER_SETTINGS,
 ) -> Iterator[DeliveryRun]:
     """With a broker of its own. `more` is what the program is told beside its address.
@@ -157,7 +168,7 @@ def delivery_run(
     seed = int(os.environ.get("BARNABAS_SEED") or secrets.randbelow(1_000_000))
     print(f"{name}: seed {seed}")
     with OurBroker(directory / "broker", settings=settings).running() as address:
-        run = DeliveryRun(address, name, directory, more, lines_max, seed)
+        run = DeliveryRun(address, name, directory, more, pace, seed)
         try:
             yield run
         finally:

@@ -11,6 +11,8 @@ import pytest
 from scenario.delivery.postgres import postgres, why_not
 from scenario.delivery.programs import GUIDE, PROGRAMS, WAIT_S_MAX
 from scenario.delivery.runs import (
+    A_LINE_A_BATCH,
+    A_LINE_AN_ORDER,
     KEYS,
     TWO_PHASE_SETTINGS,
     DeliveryRun,
@@ -19,9 +21,6 @@ from scenario.delivery.runs import (
     number_of,
 )
 
-# So many lines are a program's first ones: these print one an order, the others one a batch.
-ORDER_LINES = 60
-BATCH_LINES = 4
 # What may happen has happened after the first of them, nearly always; on a busy machine, some later.
 ROUNDS_MAX = 12
 PROGRAM_LINES_MAX = 60
@@ -43,7 +42,7 @@ def test_every_block_of_python_is_a_short_program() -> None:
 
 
 def test_at_most_once_doubles_nothing_and_may_lose(tmp_path: Path) -> None:
-    with delivery_run("at_most_once.py", tmp_path, lines_max=ORDER_LINES) as run:
+    with delivery_run("at_most_once.py", tmp_path, pace=A_LINE_AN_ORDER) as run:
         for _ in range(ROUNDS_MAX):
             run.disturb()
             run.finish(run.printed)
@@ -56,7 +55,7 @@ def test_at_most_once_doubles_nothing_and_may_lose(tmp_path: Path) -> None:
 
 
 def test_at_least_once_loses_nothing_and_may_double(tmp_path: Path) -> None:
-    with delivery_run("at_least_once.py", tmp_path, lines_max=ORDER_LINES) as run:
+    with delivery_run("at_least_once.py", tmp_path, pace=A_LINE_AN_ORDER) as run:
         for _ in range(ROUNDS_MAX):
             run.disturb()
             run.finish(run.printed)
@@ -70,7 +69,7 @@ def test_at_least_once_loses_nothing_and_may_double(tmp_path: Path) -> None:
 
 def test_exactly_once_the_invoices_are_the_orders(tmp_path: Path) -> None:
     with (
-        delivery_run("exactly_once.py", tmp_path, lines_max=BATCH_LINES) as run,
+        delivery_run("exactly_once.py", tmp_path, pace=A_LINE_A_BATCH) as run,
         invoices(run.address, "read_committed") as committed,
         invoices(run.address, "read_uncommitted") as all_of_them,
     ):
@@ -91,12 +90,12 @@ def test_exactly_once_the_invoices_are_the_orders(tmp_path: Path) -> None:
 
 def test_exactly_once_who_only_seemed_to_be_dead_is_shut_out(tmp_path: Path) -> None:
     with (
-        delivery_run("exactly_once.py", tmp_path, lines_max=BATCH_LINES) as run,
+        delivery_run("exactly_once.py", tmp_path, pace=A_LINE_A_BATCH) as run,
         invoices(run.address, "read_committed") as committed,
     ):
         run.feed()
         first = run.live()
-        first.live_on(run.rng, BATCH_LINES, early=0)
+        first.live_on(run.rng, A_LINE_A_BATCH.lines_max, early=0)
         first.pause()
         run.finish(committed.read)
         first.go_on()
@@ -117,7 +116,7 @@ def rows_of(database: Path) -> list[int]:
 
 def test_sqlite_has_each_order_once(tmp_path: Path) -> None:
     database = tmp_path / "invoices.sqlite"
-    with delivery_run("into_database.py", tmp_path, str(database), lines_max=BATCH_LINES) as run:
+    with delivery_run("into_database.py", tmp_path, str(database), pace=A_LINE_A_BATCH) as run:
         run.disturb()
         run.finish(lambda: rows_of(database))
 
@@ -137,7 +136,7 @@ def test_postgresql_has_each_order_once(tmp_path: Path) -> None:
 
     with (
         postgres() as database,
-        delivery_run("into_database.py", tmp_path, database, lines_max=BATCH_LINES) as run,
+        delivery_run("into_database.py", tmp_path, database, pace=A_LINE_A_BATCH) as run,
     ):
         run.disturb()
         run.finish(rows)
@@ -147,7 +146,7 @@ def test_postgresql_has_each_order_once(tmp_path: Path) -> None:
 
 def test_of_two_that_write_into_one_database_one_ends(tmp_path: Path) -> None:
     database = tmp_path / "invoices.sqlite"
-    with delivery_run("into_database.py", tmp_path, str(database), lines_max=BATCH_LINES) as run:
+    with delivery_run("into_database.py", tmp_path, str(database), pace=A_LINE_A_BATCH) as run:
         two = [run.live(), run.live()]
         # Until both are up the first does everything.
         run.feed_until(lambda: any(each.has_ended for each in two))
@@ -170,7 +169,7 @@ def test_two_phases_make_rows_and_records_of_each_order_once(tmp_path: Path) -> 
     database = tmp_path / "invoices.sqlite"
     with (
         delivery_run(
-            "two_phase.py", tmp_path, str(database), lines_max=BATCH_LINES, settings=TWO_PHASE_SETTINGS
+            "two_phase.py", tmp_path, str(database), pace=A_LINE_A_BATCH, settings=TWO_PHASE_SETTINGS
         ) as run,
         invoices(run.address, "read_committed") as committed,
     ):
@@ -192,14 +191,14 @@ def test_two_phases_who_only_seemed_to_be_dead_decides_nothing_more(tmp_path: Pa
     database = tmp_path / "invoices.sqlite"
     with (
         delivery_run(
-            "two_phase.py", tmp_path, str(database), lines_max=BATCH_LINES, settings=TWO_PHASE_SETTINGS
+            "two_phase.py", tmp_path, str(database), pace=A_LINE_A_BATCH, settings=TWO_PHASE_SETTINGS
         ) as run,
         invoices(run.address, "read_committed") as committed,
     ):
         for _ in range(PAUSES):
             run.feed()
             first = run.live()
-            first.live_on(run.rng, BATCH_LINES, early=0)
+            first.live_on(run.rng, A_LINE_A_BATCH.lines_max, early=0)
             first.pause()
             run.feed()
             second = run.live()
