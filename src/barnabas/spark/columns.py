@@ -4,8 +4,8 @@ They are those of Spark's own Kafka source. A user may give a schema of some of 
 are never built.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,13 @@ from pyspark.sql.types import (
 from barnabas.base.ids import TopicPartition
 from barnabas.spark.options.errors import BadOption
 
+Array: TypeAlias = "pa.Array[Any]"
+
+# What is handed to Spark at a time: so many rows at most, and about so many bytes of keys or values.
+_ROWS_MAX: Final = 50_000
+_PIECE_BYTES: Final = 2 << 20
+_VIEWS: Final = pa.binary_view()
+_VIEW_BYTES: Final = 16
 _HEADERS: Final = "headers"
 _HEADER_TYPE: Final = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -77,33 +84,53 @@ def arrow_schema(columns: Sequence[str]) -> pa.Schema:
     return pa.schema([pa.field(name, _ARROW[name]) for name in columns])
 
 
-def rows_of(tp: TopicPartition, table: pa.Table, columns: Sequence[str], found: pa.Schema) -> pa.Table:
-    """What the client has read of one partition, with the columns that were asked for."""
-    return pa.Table.from_arrays([_column(tp, table, name) for name in columns], schema=found)
+def rows_of(
+    tp: TopicPartition, batch: pa.RecordBatch, columns: Sequence[str], found: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """What the client has read of one partition, with the columns that were asked for, piece by piece.
+
+    Keys and values may be views over what was fetched: only here, and only of columns that were asked for,
+    are they copied. Pieces are small because each is copied twice more, by Python and by Java, and should
+    still be near then.
+    """
+    arrays = [_column(tp, batch, name) for name in columns]
+    step = min([_ROWS_MAX, *map(_rows_of_a_piece, arrays)])
+    for at in range(0, batch.num_rows, step):
+        yield pa.RecordBatch.from_arrays([_plain(one.slice(at, step)) for one in arrays], schema=found)
 
 
-def _column(tp: TopicPartition, table: pa.Table, name: str) -> "pa.ChunkedArray | pa.Array":
-    kind = _ARROW[name]
+def _rows_of_a_piece(array: Array) -> int:
+    if array.type != _VIEWS:
+        return _ROWS_MAX
+    _, views, *fetched = array.buffers()
+    rows: int = views.size // _VIEW_BYTES
+    size: int = sum(one.size for one in fetched)
+    return max(1, rows * _PIECE_BYTES // max(1, size))
+
+
+def _plain(array: Array) -> Array:
+    return array.cast(pa.binary()) if array.type == _VIEWS else array
+
+
+def _column(tp: TopicPartition, batch: pa.RecordBatch, name: str) -> Array:
+    kind, rows = _ARROW[name], batch.num_rows
     if name == "topic":
-        return pa.repeat(pa.scalar(tp.topic, kind), table.num_rows)
+        return pa.repeat(pa.scalar(tp.topic, kind), rows)
     if name == "partition":
-        return pa.repeat(pa.scalar(tp.partition, kind), table.num_rows)
+        return pa.repeat(pa.scalar(tp.partition, kind), rows)
     if name == "timestampType":
-        return table["timestamp_type"].cast(kind)
+        return batch["timestamp_type"].cast(kind)
     if name == "timestamp":
-        return table["timestamp"].cast(pa.timestamp("us")).cast(kind)
-    column = table[name]
-    told = column if column.type == kind else column.cast(kind)
-    # No headers are null, not an empty list, as with Spark's own source.
-    return _null_if_empty(told) if name == _HEADERS else told
+        return batch["timestamp"].cast(pa.timestamp("us")).cast(kind)
+    column = batch[name]
+    if name == _HEADERS:
+        # No headers are null, not an empty list, as with Spark's own source.
+        return _null_if_empty(column.cast(kind))
+    return pa.nulls(rows, kind) if column.null_count == rows else column
 
 
-def _null_if_empty(lists: pa.ChunkedArray) -> pa.ChunkedArray:
+def _null_if_empty(lists: Array) -> Array:
     """The lists themselves are not copied: they only get another map of which of them are there."""
-    return pa.chunked_array([_with_nulls(one) for one in lists.chunks if len(one) > 0], lists.type)
-
-
-def _with_nulls(lists: pa.Array) -> pa.Array:
     there = pc.greater(pc.list_value_length(lists), 0).buffers()[1]
     ends = lists.buffers()[1].slice(lists.offset * _END_BYTES)
     return pa.Array.from_buffers(lists.type, len(lists), [there, ends], children=[lists.values])

@@ -4,42 +4,103 @@ import pyarrow as pa
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.spark import columns as rows_and_columns
 from barnabas.spark.columns import arrow_schema, rows_of
 
 TP = TopicPartition("orders", 3)
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+HEADERS_AS_FETCHED = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary_view())]))
 ONE = [("a", b"x")]
 TWO = [("a", None), ("a", b"")]
+LONG = b"x" * 1000
 
 
-def lists(*rows: list[tuple[str, bytes | None]]) -> pa.Array:
-    return pa.array([[{"key": key, "value": value} for key, value in row] for row in rows], HEADERS)
+def lists(*rows: list[tuple[str, bytes | None]], kind: pa.DataType = HEADERS) -> pa.Array:
+    return pa.array([[{"key": key, "value": value} for key, value in row] for row in rows], kind)
+
+
+def found_of(batch: pa.RecordBatch, *columns: str) -> pa.Table:
+    schema = arrow_schema(columns)
+    found = pa.Table.from_batches(rows_of(TP, batch, columns, schema), schema)
+    found.validate(full=True)
+    return found
 
 
 @pytest.mark.parametrize(
-    "chunks",
+    "headers",
     [
-        [lists([], ONE, [], TWO)],
+        lists([], ONE, [], TWO),
+        lists([], ONE, [], TWO, kind=HEADERS_AS_FETCHED),
         # Parts of what was fetched, as a range has them.
-        [lists([], ONE, [], TWO).slice(1), lists(ONE, TWO, [], ONE).slice(2, 1), lists()],
-        [lists([], [])],
-        [lists(ONE, TWO)],
-        [],
+        lists([], ONE, [], TWO).slice(1),
+        lists(ONE, TWO, [], ONE).slice(2, 1),
+        lists([], []),
+        lists(ONE, TWO),
+        lists(),
     ],
 )
-def test_no_headers_are_null(chunks: list[pa.Array]) -> None:
-    table = pa.table({"headers": pa.chunked_array(chunks, HEADERS)})
+def test_no_headers_are_null(headers: pa.Array) -> None:
+    found = found_of(pa.record_batch({"headers": headers}), "headers")
 
-    found = rows_of(TP, table, ["headers"], arrow_schema(["headers"]))
-
-    found.validate(full=True)
-    assert found["headers"].to_pylist() == [row or None for row in table["headers"].to_pylist()]
+    assert found["headers"].to_pylist() == [row or None for row in headers.to_pylist()]
 
 
 def test_the_partition_is_told_of_every_row() -> None:
-    table = pa.table({"offset": pa.array([7, 8], pa.int64())})
-    columns = ["topic", "offset", "partition"]
+    batch = pa.record_batch({"offset": pa.array([7, 8], pa.int64())})
 
-    found = rows_of(TP, table, columns, arrow_schema(columns))
+    found = found_of(batch, "topic", "offset", "partition")
 
     assert found.to_pydict() == {"topic": ["orders"] * 2, "offset": [7, 8], "partition": [3, 3]}
+
+
+def test_a_time_is_told_in_microseconds_and_what_it_means_as_a_number() -> None:
+    times = pa.array([1_700_000_000_123], pa.timestamp("ms"))
+    batch = pa.record_batch({"timestamp": times, "timestamp_type": pa.array([1], pa.int8())})
+
+    found = found_of(batch, "timestamp", "timestampType")
+
+    assert found["timestamp"].cast(pa.int64()).to_pylist() == [1_700_000_000_123_000]
+    assert found["timestampType"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("values", [[None] * 3, [b"", None, b"short"], [None, LONG, LONG[1:]]])
+def test_views_become_plain(values: list[bytes | None]) -> None:
+    batch = pa.record_batch({"value": pa.array(values, pa.binary_view())})
+
+    assert found_of(batch, "value")["value"].to_pylist() == values
+
+
+@pytest.mark.parametrize("start", [0, 11])
+def test_what_is_large_comes_in_pieces(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
+    monkeypatch.setattr(rows_and_columns, "_PIECE_BYTES", 10 * len(LONG))
+    values = [b"%d" % number + LONG for number in range(100)]
+    batch = pa.record_batch(
+        {"offset": pa.array(range(100), pa.int64()), "value": pa.array(values, pa.binary_view())}
+    ).slice(start)
+    wanted = ("offset", "value")
+
+    pieces = list(rows_of(TP, batch, wanted, arrow_schema(wanted)))
+
+    # A view counts what lies beneath it, the room around it as well.
+    assert {piece.num_rows for piece in pieces[:-1]} <= {5, 6, 7, 8, 9}
+    assert pa.Table.from_batches(pieces).to_pydict() == {
+        "offset": list(range(start, 100)),
+        "value": values[start:],
+    }
+
+
+def test_small_rows_come_in_pieces_of_many() -> None:
+    batch = pa.record_batch({"value": pa.array([b"x"] * 120_000, pa.binary_view())})
+
+    pieces = rows_of(TP, batch, ("value",), arrow_schema(("value",)))
+
+    assert [piece.num_rows for piece in pieces] == [50_000, 50_000, 20_000]
+
+
+def test_one_row_that_is_larger_than_a_piece_is_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_and_columns, "_PIECE_BYTES", 10)
+    batch = pa.record_batch({"value": pa.array([LONG, LONG], pa.binary_view())})
+
+    pieces = rows_of(TP, batch, ("value",), arrow_schema(("value",)))
+
+    assert [piece.to_pydict() for piece in pieces] == [{"value": [LONG]}] * 2

@@ -21,8 +21,6 @@ from barnabas.spark.source.kept import consumer_with
 
 logger = logging.getLogger(__name__)
 
-# Rows of a batch that is handed to Spark: more do not make it faster.
-_ROWS_MAX: Final = 50_000
 _DECIDED_HERE: Final = {
     "auto.offset.reset": "none",
     "enable.auto.commit": "false",
@@ -59,7 +57,8 @@ def read_range(
             for table in _tables(
                 wanted._replace(start=start), settings, fails_on_loss=fails_on_loss, timeout_ms=timeout_ms
             ):
-                yield from rows_of(wanted.tp, table, columns, found).to_batches(_ROWS_MAX)
+                for batch in table.to_batches():
+                    yield from rows_of(wanted.tp, batch, columns, found)
                 start = table["offset"][-1].as_py() + 1
             return
         except TopicRecreated:
@@ -82,7 +81,8 @@ def _tables(
     with consumer_with({**_FOR_RANGES, **settings, **_DECIDED_HERE}) as consumer:
         consumer.assign([wanted.tp])
         consumer.seek(wanted.tp, wanted.start, until=wanted.end)
-        with closing(consumer.arrow(max_rows=_ROWS_MAX, timeout_ms=timeout_ms)) as tables:
+        # One answer at a time.
+        with closing(consumer.arrow(max_rows=1, views=True, timeout_ms=timeout_ms)) as tables:
             for table in tables:
                 if isinstance(table, EndOfPartition):
                     if table.offset < wanted.end and fails_on_loss:
