@@ -20,7 +20,7 @@ from support.our_broker import OurBroker
 
 OURS, THEIRS = "barnabas", "kafka"
 PEER = "spark-sql-kafka 4.2.0"
-ROUNDS = 3
+ROUNDS = 5
 SETTINGS = {"log.segment.bytes": 1_000_000_000, "transaction.state.log.num.partitions": 2}
 # Rows of a table that is sent at a time.
 _ROWS = 100_000

@@ -15,7 +15,7 @@ from barnabas.base.errors import Malformed
 from barnabas.client.errors import BrokerUnavailable, Closed, ConnectionLost, NotKafka, RequestTimedOut
 from barnabas.client.handshake import HELLO_BYTES_MAX, Offer, offer_of, say_hello, sounds_like
 from barnabas.client.settings import ClientSettings
-from barnabas.client.sockets import tune_socket
+from barnabas.client.sockets import Alarm, tune_socket
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.exchange import decode_response, encode_request
 from barnabas.protocol.frame import FrameDecoder
@@ -51,6 +51,7 @@ class Connection(BufferedProtocol):
         self._frames = FrameDecoder(HELLO_BYTES_MAX)
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._in_room = False
+        self._alarm: Alarm | None = None
         self._waiting: dict[int, _Waiting] = {}
         self._next_id = 0
         self._offer = Offer(address)
@@ -171,6 +172,7 @@ class Connection(BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(Transport, transport)
         tune_socket(self._transport, self._settings)
+        self._alarm = Alarm(self._transport)
         self._arm_idle_timer()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -188,6 +190,8 @@ class Connection(BufferedProtocol):
                 self._answered(frame)
             if self._frames.broken is not None:
                 raise self._frames.broken
+            if self._alarm is not None and self._broken is None:
+                self._alarm.expect(self._frames.missing, nbytes, self._loop.time())
         except Malformed as error:
             self._break(NotKafka(self.address, str(error) + self._sounds_like()))
 

@@ -44,6 +44,11 @@ class FrameDecoder:
         """How many bytes wait for the rest of their frame."""
         return self._held
 
+    @property
+    def missing(self) -> int:
+        """How many bytes complete the frame that is under way; 0 between frames, or if that is not known."""
+        return self._needed - self._held if self._held >= 4 else 0
+
     def feed(self, data: bytes) -> list[bytes]:
         """Return every frame that `data` completes; keep the rest."""
         if self.broken is not None:

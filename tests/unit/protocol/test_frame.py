@@ -273,3 +273,20 @@ def test_room_or_not_the_frames_are_the_same(bodies: list[bytes], random: Random
         at += size
 
     assert found == bodies
+
+
+def test_tells_how_much_is_missing_of_a_frame() -> None:
+    decoder = FrameDecoder()
+    assert decoder.missing == 0
+    decoder.feed(b"\x00\x00\x00")
+    assert decoder.missing == 0, "its length is not known"
+    decoder.feed(b"\x64abc")
+    assert decoder.missing == 97
+    assert decoder.feed(bytes(97) + b"\x00\x01\x00\x00" + bytes(8192)) == [b"abc" + bytes(97)]
+    assert decoder.missing == 65536 - 8192
+    room = decoder.room()
+    assert room is not None
+    assert decoder.filled(1000) == []
+    assert decoder.missing == 65536 - 8192 - 1000
+    assert len(decoder.filled(65536 - 8192 - 1000)) == 1
+    assert decoder.missing == 0
