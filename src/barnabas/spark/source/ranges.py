@@ -28,8 +28,8 @@ _DECIDED_HERE: Final = {
     # A topic that is gone must not come back because somebody reads it.
     "allow.auto.create.topics": "false",
 }
-# Better for ranges, which are read as fast as they come; a user may say otherwise. Spark's side of Arrow has
-# memory at hand for batches below 16 MiB, and asks the system for every one that is larger.
+# Better for ranges, which are read as fast as they come: an answer costs something, whatever its size. A user
+# may say otherwise.
 _FOR_RANGES: Final = {"max.partition.fetch.bytes": str(14 << 20), "fetch.max.wait.ms": "100"}
 
 
