@@ -33,6 +33,7 @@ def found_of(batch: pa.RecordBatch, *columns: str) -> pa.Table:
         lists([], ONE, [], TWO, kind=HEADERS_AS_FETCHED),
         # Parts of what was fetched, as a range has them.
         lists([], ONE, [], TWO).slice(1),
+        lists([], ONE, [], TWO, kind=HEADERS_AS_FETCHED).slice(1),
         lists(ONE, TWO, [], ONE).slice(2, 1),
         lists([], []),
         lists(ONE, TWO),
