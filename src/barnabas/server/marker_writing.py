@@ -64,7 +64,7 @@ class MarkerAppends:
             partition.need_in_sync()
             try:
                 partition.append_of_coordinator(
-                    marker_batch(marker, now_ms=now_ms),
+                    marker_batch(marker, now_ms),
                     now_ms,
                     transaction_version=marker.transaction_version,
                 )

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.decision.outcome import EndMarker, ReplyTo
+from barnabas.coordinators.decision.outcome import EndMarker
+from barnabas.coordinators.runtime.reply import Waiting
 from barnabas.coordinators.txn.markers import MarkersToWrite
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
@@ -24,7 +25,7 @@ _RETRY_S_MAX: Final = 1.0
 _LEFT_TO_OTHERS: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
 
-class MarkerDesk(ReplyTo):
+class MarkerDesk(Waiting):
     """Whom the shards ask for markers. What they are refused they ask again, after they have been loaded.
 
     They are written in the next turn of the loop, so that the answer to whoever ends a transaction goes out

@@ -1,6 +1,8 @@
 """What comes of a request or of a timer: records to write, and answers for when they are committed."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from mypy_extensions import mypyc_attr
 
 from barnabas.protocol.stored.framing import encode_key, encode_value
 
@@ -30,8 +32,8 @@ class Record(Protocol):
 class StoredRecord(NamedTuple):
     """A record of any kind as its stored messages. `value` None is a tombstone."""
 
-    key: object
-    value: object | None
+    key: Any
+    value: Any
     version: int = 0
 
     def encoded(self) -> tuple[bytes, bytes | None]:
@@ -44,7 +46,7 @@ class InTransaction(NamedTuple):
     producer_id: int
     producer_epoch: int
     # What the log wants to see with the first batch of a transaction; the shell knows what it is.
-    proof: object = None
+    proof: Any = None
     must_verify: bool = False
 
 
@@ -59,6 +61,7 @@ class EndMarker(NamedTuple):
     transaction_version: int
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ReplyTo:
     """Stands for somebody who waits. The core keeps it while it has no answer, and only hands it back."""
 

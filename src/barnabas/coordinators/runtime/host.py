@@ -17,7 +17,7 @@ from barnabas.base.clock import Clock
 from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, ReplyTo
 from barnabas.coordinators.runtime.ports import AnyShard, CannotWrite, LedPartition, RefusedByLog
-from barnabas.coordinators.runtime.reply import Reply
+from barnabas.coordinators.runtime.reply import Waiting
 from barnabas.coordinators.runtime.writing import (
     Gathered,
     TooLarge,
@@ -208,7 +208,7 @@ class ShardHost(Generic[AnyShard]):
         self._write_gathered(now)
         partition = self.partition
         if isinstance(stamp, EndMarker):
-            batch = marker_batch(stamp, now_ms=now.ms)
+            batch = marker_batch(stamp, now.ms)
         else:
             batch = stamped_batch(
                 outcome.records,
@@ -239,7 +239,7 @@ class ShardHost(Generic[AnyShard]):
             return
         if not self._pending and self.partition.committed_offset >= end:
             for to, answer in answers:
-                cast(Reply, to).give(answer)
+                cast(Waiting, to).give(answer)
             return
         self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
 
@@ -249,14 +249,14 @@ class ShardHost(Generic[AnyShard]):
         while self._pending and self._pending[0][0] <= offset:
             _, _, answers = self._pending.popleft()
             for to, answer in answers:
-                cast(Reply, to).give(answer)
+                cast(Waiting, to).give(answer)
 
     def _time_out(self, now: Now) -> None:
         """Tell those who have waited too long for other replicas. What they asked for may still be done."""
         while self._pending and self._pending[0][1] <= now.tick_ms:
             _, _, answers = self._pending.popleft()
             for to, _ in answers:
-                cast(Reply, to).refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                cast(Waiting, to).refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     # Time
 
@@ -312,18 +312,18 @@ class ShardHost(Generic[AnyShard]):
         self.committed()
         pending, self._pending = self._pending, deque()
         unanswered, self._unanswered, self._unwritten = self._unanswered, [], None
-        for answers in (*(answers for _, _, answers in pending), unanswered):
+        for answers in [answers for _, _, answers in pending] + [unanswered]:
             for to, _ in answers:
-                cast(Reply, to).refuse(code)
+                cast(Waiting, to).refuse(code)
         if was_active:
             for to, answer in self.shard.abandon(code).answers:
-                cast(Reply, to).give(answer)
+                cast(Waiting, to).give(answer)
 
     def _lose(self, code: ErrorCode, outcome: Outcome | None = None) -> None:
         self.close(code)
         if outcome is not None:
             for to, _ in outcome.answers:
-                reply = cast(Reply, to)
+                reply = cast(Waiting, to)
                 # One that waits in the core as well has been told already.
                 if not reply.is_given:
                     reply.refuse(code)
@@ -332,4 +332,4 @@ class ShardHost(Generic[AnyShard]):
 
 def _refuse(outcome: Outcome, code: ErrorCode) -> None:
     for to, _ in outcome.answers:
-        cast(Reply, to).refuse(code)
+        cast(Waiting, to).refuse(code)

@@ -1,14 +1,35 @@
 """Somebody who waits for an answer of a shard."""
 
+from abc import abstractmethod
 from collections.abc import Callable
+from typing import Final
 
 from barnabas.coordinators.decision.outcome import ReplyTo
 from barnabas.protocol.error_codes import ErrorCode
 
-_NOT_YET = object()
+_NOT_YET: Final = object()
 
 
-class Reply(ReplyTo):
+class Waiting(ReplyTo):
+    """Everybody to whom the shell gives what the core has decided."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def is_given(self) -> bool:
+        """Whether it has its answer already."""
+
+    @abstractmethod
+    def give(self, answer: object) -> None:
+        """This is the answer."""
+
+    @abstractmethod
+    def refuse(self, code: ErrorCode) -> None:
+        """There is none, for this reason."""
+
+
+class Reply(Waiting):
     """Answered once, by the shell. Most are before the handler returns; the others tell `then`."""
 
     __slots__ = ("_refuse", "_then", "answer")

@@ -1,6 +1,7 @@
 """From the records of an Outcome to batches. Pure."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
@@ -17,6 +18,8 @@ _SEQUENCE: Final = 0
 _VERSION: Final = b"\0\0"
 # Of a record, at most, besides its key and its value: lengths, attributes, time, offset, count of headers.
 _FRAME_BYTES_MAX: Final = 36
+# So many transactions end at about the same time, at most, whose markers are at hand.
+_MARKERS_MAX: Final = 16
 
 
 class TooLarge(BarnabasError):
@@ -82,8 +85,9 @@ def stamped_batch(
     return builder.build()
 
 
-def marker_batch(marker: EndMarker, *, now_ms: int) -> bytes:
-    """The control batch that ends a transaction."""
+@lru_cache(maxsize=_MARKERS_MAX)
+def marker_batch(marker: EndMarker, now_ms: int) -> bytes:
+    """The control batch that ends a transaction: the same bytes in all of its partitions."""
     return build_control_batch(
         ControlType.COMMIT if marker.commit else ControlType.ABORT,
         _VERSION + encode(EndTxnMarker(coordinator_epoch=marker.coordinator_epoch), 0),

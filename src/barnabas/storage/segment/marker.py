@@ -1,11 +1,17 @@
-"""What a transaction marker says, and what follows from it: the one record that a log itself understands."""
+"""What a transaction marker says, and what follows from it: the one record that a log itself understands.
+
+Compiled: there is a marker in every partition of every transaction.
+"""
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
-from barnabas.records.control import ControlType, read_control_type
+from mypy_extensions import i64
+
+from barnabas.records.control import CONTROL_KEY_VERSION, ControlType, read_control_type
 from barnabas.records.decode import decode_batch
 from barnabas.records.errors import CorruptBatch
+from barnabas.records.header import ATTRIBUTES_AT, CODEC_BITS, COUNT_AT
 from barnabas.storage.files import Buffer
 from barnabas.storage.producers.table import Producers
 from barnabas.storage.segment.batch import Batch
@@ -13,13 +19,22 @@ from barnabas.storage.segment.txn_index import AbortedTxn
 
 # The version and the coordinator's epoch. A later version may write more behind them.
 _VALUE: Final = Struct(">hi")
+# A batch as brokers write it, from the count of its records on: the record up to the length of its key; the
+# key, which is version and type; the length of the value, the value, and the count of headers.
+_USUAL: Final = Struct(">i5shhBhiB")
+_START: Final = b"\x20\0\0\0\x08"
+_VALUE_LENGTH: Final[i64] = 0x0C
+_USUAL_SIZE: Final[i64] = 78
+_ABORT: Final[i64] = 0
+_COMMIT: Final[i64] = 1
 
 
-class Marker(NamedTuple):
+class Marker:
     """The end of a transaction."""
 
-    aborted: bool
-    coordinator_epoch: int
+    def __init__(self, aborted: bool, coordinator_epoch: i64) -> None:
+        self.aborted: Final = aborted
+        self.coordinator_epoch: Final = coordinator_epoch
 
 
 def read_marker(batch: Buffer) -> Marker | None:
@@ -27,6 +42,11 @@ def read_marker(batch: Buffer) -> Marker | None:
 
     None if compaction has taken the marker and left the batch: the whole transaction is gone by then.
     """
+    return _usual(batch) or decode_marker(batch)
+
+
+def decode_marker(batch: Buffer) -> Marker | None:
+    """The same for a batch of any shape."""
     records = decode_batch(bytes(batch))
     if not records:
         return None
@@ -37,6 +57,32 @@ def read_marker(batch: Buffer) -> Marker | None:
     if value is None or len(value) < _VALUE.size:
         raise CorruptBatch("too short for the coordinator's epoch", where="transaction marker")
     return Marker(kind == ControlType.ABORT, _VALUE.unpack_from(value)[1])
+
+
+def _usual(batch: Buffer) -> Marker | None:
+    """The marker of a batch that is just as brokers write it; None if anything about it is different."""
+    if len(batch) != _USUAL_SIZE:
+        return None
+    fields = _USUAL.unpack_from(batch, COUNT_AT)
+    count: i64 = fields[0]
+    start: bytes = fields[1]
+    version: i64 = fields[2]
+    kind: i64 = fields[3]
+    value_length: i64 = fields[4]
+    epoch: i64 = fields[6]
+    headers: i64 = fields[7]
+    codec: i64 = batch[ATTRIBUTES_AT + 1] & CODEC_BITS
+    if (
+        count != 1
+        or start != _START
+        or version != CONTROL_KEY_VERSION
+        or (kind != _ABORT and kind != _COMMIT)
+        or value_length != _VALUE_LENGTH
+        or headers != 0
+        or codec != 0
+    ):
+        return None
+    return Marker(kind == _ABORT, epoch)
 
 
 def complete_transaction(
