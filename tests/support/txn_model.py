@@ -6,6 +6,7 @@ when everything is over is in txn_model_scene.py.
 """
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -19,6 +20,9 @@ from barnabas.protocol.messages.transactions import (
     InitProducerIdResponse,
 )
 from support.txn_model_shard import FIRST_ID, Asked, HostedShard
+
+# The first version of AddPartitionsToTxn that is theirs.
+BROKERS_FROM = 4
 
 __all__ = ["FIRST_ID", "Asked", "TxnWorld", "codes", "given_to", "refused"]
 
@@ -69,6 +73,11 @@ class TxnWorld(HostedShard):
         answer: AddPartitionsToTxnResult = self.ask(
             lambda to, now: shard.add_partitions(asked, version, to, now)
         )
+        if answer is not None and (verify or version >= BROKERS_FROM):
+            # A leader that is here is told the same, and what it adds is there already.
+            whose = TxnProducer(transactional_id, *producer)
+            told = self.ask(lambda to, now: shard.let_in(whose, partitions, not verify, to, now))
+            assert told == dict(zip(partitions, codes(answer), strict=True)), (told, answer)
         return answer
 
     def add_offsets(

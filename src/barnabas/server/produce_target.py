@@ -5,6 +5,7 @@ from typing import Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.records.header import (
@@ -20,7 +21,7 @@ from barnabas.server.errors import code_of
 from barnabas.server.produced import checked, only_batch
 from barnabas.server.recompress import needs_recompression, recompressed
 from barnabas.server.services import Services
-from barnabas.server.verification import Speech, TxnProducer
+from barnabas.server.verification import Speech
 from barnabas.storage.files import Buffer
 from barnabas.storage.producers.table import Verification
 

@@ -11,14 +11,8 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.messages.transactions import (
-    AddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
-    AddPartitionsToTxnTransaction,
-)
 from barnabas.server.api import Answer
 from barnabas.server.later import Later
 from barnabas.server.services import Services
@@ -27,8 +21,6 @@ from barnabas.server.txn_calls import when_given
 
 Codes: TypeAlias = dict[TopicPartition, ErrorCode]
 
-# Of AddPartitionsToTxn, as brokers speak it.
-_VERSION: Final = 5
 # What is over soon, and a client that knows nothing of coordinators should try again.
 _PASSES: Final = (
     ErrorCode.NETWORK_EXCEPTION,
@@ -52,14 +44,6 @@ class Speech(NamedTuple):
     @classmethod
     def of_offset_commit(cls, version: int) -> "Speech":
         return cls(version > 4, version > 3)
-
-
-class TxnProducer(NamedTuple):
-    """Whose transaction it is."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
 
 
 def verify(
@@ -107,51 +91,22 @@ async def _go_on(
 def _ask(
     broker: Services, producer: TxnProducer, partitions: Sequence[TopicPartition], speech: Speech
 ) -> Answer:
-    topics: dict[str, AddPartitionsToTxnTopic] = {}
-    for tp in partitions:
-        topic = topics.setdefault(tp.topic, AddPartitionsToTxnTopic(name=tp.topic, partitions=[]))
-        topic.partitions.append(tp.partition)
-    txn = AddPartitionsToTxnTransaction(
-        transactional_id=producer.transactional_id,
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        verify_only=not speech.adds,
-        topics=list(topics.values()),
-    )
+    adds = speech.adds
     return ask_shard(
         partial(broker.transactions.host_of, producer.transactional_id),
-        partial(_all_refused, txn),
-        lambda shard, to, now: shard.add_partitions(txn, _VERSION, to, now),
-    )
-
-
-def _all_refused(txn: AddPartitionsToTxnTransaction, code: ErrorCode) -> AddPartitionsToTxnResult:
-    return AddPartitionsToTxnResult(
-        transactional_id=txn.transactional_id,
-        topic_results=[
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(partition_index=one, partition_error_code=code)
-                    for one in topic.partitions
-                ],
-            )
-            for topic in txn.topics
-        ],
+        partial(dict.fromkeys, partitions),
+        lambda shard, to, now: shard.let_in(producer, partitions, adds, to, now),
     )
 
 
 def _codes(answer: object, speech: Speech) -> Codes:
-    assert isinstance(answer, AddPartitionsToTxnResult), f"an answer of the coordinator: {answer!r}"
-    codes = {}
-    for topic in answer.topic_results:
-        for one in topic.results_by_partition:
-            code = ErrorCode(one.partition_error_code)
-            if code is ErrorCode.PRODUCER_FENCED:
-                code = ErrorCode.INVALID_PRODUCER_EPOCH
-            elif code is ErrorCode.TRANSACTION_ABORTABLE and not speech.knows_abortable:
-                code = ErrorCode.INVALID_TXN_STATE
-            codes[TopicPartition(topic.name, one.partition_index)] = code
+    assert isinstance(answer, dict), f"an answer of the coordinator: {answer!r}"
+    codes: Codes = answer
+    for tp, code in codes.items():
+        if code is ErrorCode.PRODUCER_FENCED:
+            codes[tp] = ErrorCode.INVALID_PRODUCER_EPOCH
+        elif code is ErrorCode.TRANSACTION_ABORTABLE and not speech.knows_abortable:
+            codes[tp] = ErrorCode.INVALID_TXN_STATE
     return codes
 
 

@@ -1,6 +1,6 @@
 """Partitions that become part of a transaction, and whether they are: AddPartitionsToTxn, AddOffsetsToTxn."""
 
-from collections.abc import Set
+from collections.abc import Collection, Set
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
@@ -9,7 +9,7 @@ from barnabas.coordinators.txn.answers import offsets_answer, partitions_answer,
 from barnabas.coordinators.txn.errors import TxnError
 from barnabas.coordinators.txn.ground import TxnGround
 from barnabas.coordinators.txn.record import FLEXIBLE, record_version, size_bound
-from barnabas.coordinators.txn.state import Txn, TxnState
+from barnabas.coordinators.txn.state import Txn, TxnProducer, TxnState
 from barnabas.coordinators.txn.transitions import EPOCH_EACH_FROM, with_partitions
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import AddOffsetsToTxnRequest, AddPartitionsToTxnTransaction
@@ -23,9 +23,10 @@ def decide_add_partitions(
     ground: TxnGround, asked: AddPartitionsToTxnTransaction, version: int, to: ReplyTo, now: Now
 ) -> Outcome:
     partitions = {TopicPartition(topic.name, one) for topic in asked.topics for one in topic.partitions}
+    producer = TxnProducer(asked.transactional_id, asked.producer_id, asked.producer_epoch)
     outcome = Outcome()
     try:
-        txn = _txn_of(ground, asked)
+        txn = _txn_of(ground, producer, only_asks=asked.verify_only)
         if asked.verify_only:
             return answered(to, result_of(asked, lambda tp: _verified(txn, tp)))
         client_version = EPOCH_EACH_FROM if version >= _FROM_BROKERS else _OLD_CLIENT
@@ -33,6 +34,27 @@ def decide_add_partitions(
     except TxnError as error:
         return answered(to, partitions_answer(asked, error.code, version))
     outcome.answer(to, partitions_answer(asked, ErrorCode.NONE, version))
+    return outcome
+
+
+def decide_let_in(
+    ground: TxnGround,
+    producer: TxnProducer,
+    partitions: Collection[TopicPartition],
+    adds: bool,
+    to: ReplyTo,
+    now: Now,
+) -> Outcome:
+    """The same for a leader on this broker, which needs no message: a code for each partition."""
+    outcome = Outcome()
+    try:
+        txn = _txn_of(ground, producer, only_asks=not adds)
+        if not adds:
+            return answered(to, {tp: _verified(txn, tp) for tp in partitions})
+        _add(ground, outcome, producer.transactional_id, txn, set(partitions), EPOCH_EACH_FROM, now)
+    except TxnError as error:
+        return answered(to, dict.fromkeys(partitions, error.code))
+    outcome.answer(to, dict.fromkeys(partitions, ErrorCode.NONE))
     return outcome
 
 
@@ -44,9 +66,10 @@ def decide_add_offsets(
     to: ReplyTo,
     now: Now,
 ) -> Outcome:
+    producer = TxnProducer(request.transactional_id, request.producer_id, request.producer_epoch)
     outcome = Outcome()
     try:
-        txn = _txn_of(ground, request)
+        txn = _txn_of(ground, producer, only_asks=False)
         _add(ground, outcome, request.transactional_id, txn, {offsets_partition}, _OLD_CLIENT, now)
     except TxnError as error:
         return answered(to, offsets_answer(error.code, version))
@@ -54,15 +77,14 @@ def decide_add_offsets(
     return outcome
 
 
-def _txn_of(ground: TxnGround, asked: AddPartitionsToTxnTransaction | AddOffsetsToTxnRequest) -> Txn:
+def _txn_of(ground: TxnGround, asked: TxnProducer, *, only_asks: bool) -> Txn:
     """What the producer may add to, or ask about."""
     if not asked.transactional_id:
         raise TxnError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
     txn = ground.txns.get(asked.transactional_id)
     if txn is None:
         raise TxnError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "no such transactional id")
-    is_verified = isinstance(asked, AddPartitionsToTxnTransaction) and asked.verify_only
-    if txn.is_prepared and not is_verified:
+    if txn.is_prepared and not only_asks:
         # In Kafka this comes before all questions of who asks.
         raise _busy(txn)
     producer_id, epoch = txn.owner

@@ -13,7 +13,7 @@ from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import Now, Outcome, Record, ReplyTo
 from barnabas.coordinators.decision.timers import TimerKey, Timers
-from barnabas.coordinators.txn.adding import decide_add_offsets, decide_add_partitions
+from barnabas.coordinators.txn.adding import decide_add_offsets, decide_add_partitions, decide_let_in
 from barnabas.coordinators.txn.admin import Wanted, describe, list_of
 from barnabas.coordinators.txn.aging import TIMEOUTS, abort_overdue, forget_unused, start_aging
 from barnabas.coordinators.txn.ending import decide_end
@@ -22,6 +22,7 @@ from barnabas.coordinators.txn.initializing import decide_init
 from barnabas.coordinators.txn.markers import MarkersToWrite
 from barnabas.coordinators.txn.marking import ask_for_markers, awaited, decide_markers_written
 from barnabas.coordinators.txn.record import TxnRecord, decode_record
+from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transaction_admin import (
     DescribeTransactionsResponseTransactionState,
@@ -70,6 +71,13 @@ class TxnShard:
     ) -> Outcome:
         """Also for verify_only. Answers an AddPartitionsToTxnResult."""
         return decide_add_partitions(self.ground, asked, version, to, now)
+
+    def let_in(
+        self, producer: TxnProducer, partitions: Collection[TopicPartition], adds: bool, to: ReplyTo, now: Now
+    ) -> Outcome:
+        """For a leader with batches of that transaction: its partitions are added, or else it is said whether
+        they are in it. Answers the code of each."""
+        return decide_let_in(self.ground, producer, partitions, adds, to, now)
 
     def add_offsets(
         self,

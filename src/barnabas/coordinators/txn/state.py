@@ -50,6 +50,14 @@ def is_exhausted(epoch: int) -> bool:
     return epoch >= _LAST_EPOCH
 
 
+class TxnProducer(NamedTuple):
+    """Who speaks of a transaction, by its own account."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
 class Txn(NamedTuple):
     """One transactional id. Transitions, in transitions.py, make the next one from it."""
 

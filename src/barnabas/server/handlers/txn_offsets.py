@@ -17,6 +17,7 @@ from barnabas.coordinators.decision.outcome import InTransaction, Now, Outcome, 
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.coordinators.runtime.partition_of import partition_of
+from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -34,7 +35,7 @@ from barnabas.server.group_calls import caller_of
 from barnabas.server.shard_calls import ask_shard
 from barnabas.server.topic_answers import merged_by_topic
 from barnabas.server.txn_calls import when_given
-from barnabas.server.verification import Codes, Speech, TxnProducer, verify
+from barnabas.server.verification import Codes, Speech, verify
 from barnabas.storage.producers.state import Verification
 
 # Older producers do not know that a coordinator may be loading. (KAFKA-7296)
