@@ -6,7 +6,7 @@ Bytes after a body are ignored, as Kafka does.
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.protocol.api_keys import ApiKey
@@ -16,11 +16,13 @@ from barnabas.protocol.messages.headers import RequestHeader, ResponseHeader
 from barnabas.protocol.schema.codec import decode, decoder, encode_parts
 from barnabas.protocol.schema.decoder import Decode
 
-_START = Struct(">hhi")
-_SIZE = Struct(">i")
+_START: Final = Struct(">hhi")
+_START_BYTES: Final = 8
+_SIZE: Final = Struct(">i")
+_SIZE_BYTES: Final = 4
 # The frame's length and the response header, which is a correlation id and, in version 1, no tagged fields.
-_RESPONSE_START = (Struct(">ii"), Struct(">iix"))
-_KNOWN_KEYS = frozenset(ApiKey)
+_RESPONSE_START: Final = (Struct(">ii"), Struct(">iix"))
+_KNOWN_KEYS: Final = frozenset(ApiKey)
 
 
 class UnsupportedRequest(BarnabasError):
@@ -55,12 +57,14 @@ class _Route(NamedTuple):
 
 
 # Filled as versions are used, so bounded by what is declared; a request costs one look-up.
-_routes: dict[tuple[int, int], _Route] = {}
+_routes: Final[dict[tuple[int, int], _Route]] = {}
+# The same for the starts of answers.
+_response_starts: Final[dict[tuple[int, int], Struct]] = {}
 
 
 def decode_request(frame: bytes) -> Request:
     """Read one frame, without its length. Malformed or UnsupportedRequest if that cannot be."""
-    if len(frame) < _START.size:
+    if len(frame) < _START_BYTES:
         raise Malformed(f"{len(frame)} bytes are no request header", where="request")
     key, version, correlation_id = _START.unpack_from(frame)
     route = _routes.get((key, version)) or _find_route(key, version, correlation_id)
@@ -94,11 +98,17 @@ def encode_request(
 
 def response_parts(body: object, version: int, *, key: ApiKey, correlation_id: int) -> list[bytes]:
     """One frame with its length, in parts; records are parts of their own and may be file ranges."""
-    start = _RESPONSE_START[api(key).response_header_version(version)]
+    start = _response_starts.get((key, version)) or _find_response_start(key, version)
     parts: list[bytes] = [b""]
     encode_parts(body, version, parts)
-    parts[0] = start.pack(start.size - _SIZE.size + sum(map(len, parts)), correlation_id)
+    # Not all of them are bytes, so no loop that would be compiled for bytes.
+    parts[0] = start.pack(start.size - _SIZE_BYTES + sum(map(len, parts)), correlation_id)
     return parts
+
+
+def _find_response_start(key: ApiKey, version: int) -> Struct:
+    start = _response_starts[key, version] = _RESPONSE_START[api(key).response_header_version(version)]
+    return start
 
 
 def decode_response(frame: bytes, version: int, *, key: ApiKey) -> tuple[int, Any]:

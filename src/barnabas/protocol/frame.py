@@ -2,23 +2,24 @@
 
 from collections.abc import Iterable
 from struct import Struct
+from typing import Final
 
 from barnabas.base.errors import Malformed
 from barnabas.records.fresh_bytes import fresh_bytes
 
-_LENGTH = Struct(">i")
+_LENGTH: Final = Struct(">i")
 
 # socket.request.max.bytes: Kafka's default limit for one request.
-FRAME_BYTES_MAX = 104_857_600
+FRAME_BYTES_MAX: Final = 104_857_600
 
 # Larger frames are received in the place where they will stay, once a part of them is there: 1/64, so that
 # nobody gets memory on the word of a length alone.
-ROOM_FROM_BYTES = 64 * 1024
-ROOM_TIMES = 64
+ROOM_FROM_BYTES: Final = 64 * 1024
+ROOM_TIMES: Final = 64
 
 # Pieces smaller than this are gathered: a peer that sends a large frame byte by byte must not make
 # us keep an object for every byte.
-SMALL_PIECE_BYTES = 4096
+SMALL_PIECE_BYTES: Final = 4096
 
 
 class FrameDecoder:

@@ -15,18 +15,16 @@ from barnabas.records.encode import body_size, pack_headers, write_record
 from barnabas.records.errors import RecordTooLarge, TimestampOutOfRange
 from barnabas.records.header import (
     HEADER_SIZE,
-    MAGIC,
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
-    BatchHeader,
     Codec,
     TimestampType,
 )
 from barnabas.records.record import Header
-from barnabas.records.seal import attributes_of, seal
+from barnabas.records.seal import SIGNED, attributes_of, sign
 from barnabas.records.timestamp import is_out_of_range
 from barnabas.records.varint import varint_size
 
@@ -115,22 +113,18 @@ class BatchBuilder:
     def build(self) -> bytes:
         """Return the batch as it stands; more may be appended after and built again."""
         assert self._count > 0, "a batch of no records would have no last offset"
-        header = BatchHeader(
-            base_offset=self._base_offset,
-            batch_length=0,
-            leader_epoch=self._leader_epoch,
-            magic=MAGIC,
-            crc=0,
-            attributes=self._attributes,
-            last_offset_delta=self._count - 1,
-            base_timestamp=self._base_timestamp,
-            max_timestamp=self._max_timestamp,
-            producer_id=self._producer_id,
-            producer_epoch=self._producer_epoch,
-            base_sequence=self._base_sequence,
-            count=self._count,
+        signed = SIGNED.pack(
+            self._attributes,
+            self._count - 1,
+            self._base_timestamp,
+            self._max_timestamp,
+            self._producer_id,
+            self._producer_epoch,
+            self._base_sequence,
+            self._count,
         )
-        return seal(header, self._out.getvalue(), self._codec, self._level)
+        area = self._out.getvalue()
+        return sign(self._base_offset, self._leader_epoch, signed, area, self._codec, self._level)
 
 
 def build_batch(

@@ -1,28 +1,25 @@
-"""Put a header in front of a finished record area: compress, count the bytes, sign with the CRC."""
+"""Put a header in front of a finished record area (compiled): compress, count bytes, sign with the CRC."""
 
 from struct import Struct
 from typing import Final
 
 from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import compress
-from barnabas.records.crc import crc32c_of
 from barnabas.records.header import (
-    ATTRIBUTES_AT,
-    BATCH_LENGTH_AT,
     CONTROL_BIT,
-    CRC_AT,
-    HEADER_SIZE,
     LOG_APPEND_TIME_BIT,
+    MAGIC,
     MIN_BATCH_LENGTH,
     TRANSACTIONAL_BIT,
     BatchHeader,
     Codec,
     TimestampType,
-    pack_header,
 )
 
-_LENGTH: Final = Struct(">i")
-_CRC: Final = Struct(">I")
+# The header in two: up to the CRC, and what it covers, which is from the sixth field on.
+_UNSIGNED: Final = Struct(">qiibI")
+SIGNED: Final = Struct(">hiqqqhii")
+_SIGNED_FROM: Final = 5
 
 
 def attributes_of(codec: Codec, timestamp_type: TimestampType, *, transactional: bool, control: bool) -> int:
@@ -39,10 +36,17 @@ def attributes_of(codec: Codec, timestamp_type: TimestampType, *, transactional:
 
 def seal(header: BatchHeader, area: bytes, codec: Codec, level: int | None = None) -> bytes:
     """Return the whole batch: `header` with its length and CRC filled in, then `area` compressed."""
-    packed = compress(codec, area, level)
-    head = bytearray(pack_header(header))
-    _LENGTH.pack_into(head, BATCH_LENGTH_AT, MIN_BATCH_LENGTH + len(packed))
+    return sign(
+        header.base_offset, header.leader_epoch, SIGNED.pack(*header[_SIGNED_FROM:]), area, codec, level
+    )
+
+
+def sign(
+    base_offset: int, leader_epoch: int, signed: bytes, area: bytes, codec: Codec, level: int | None
+) -> bytes:
+    """The same for fields that the CRC covers and that are packed already, with SIGNED."""
+    packed = area if codec is Codec.NONE else compress(codec, area, level)
     # The CRC goes on from the header's part to the records, so the two need not be joined first.
-    crc = crc32c(packed, crc32c_of(head, ATTRIBUTES_AT, HEADER_SIZE))
-    _CRC.pack_into(head, CRC_AT, crc)
-    return b"".join((head, packed))
+    crc = crc32c(packed, crc32c(signed))
+    head = _UNSIGNED.pack(base_offset, MIN_BATCH_LENGTH + len(packed), leader_epoch, MAGIC, crc)
+    return b"".join((head, signed, packed))
