@@ -12,10 +12,12 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 SRC = Path(__file__).parent / "src"
+# What pip asks before it builds: the answer does not depend on the kernels, and mypyc takes its time.
+ASKED_FIRST = {"egg_info", "dist_info"}
 
 
 def kernels() -> list[Extension]:
-    if os.environ.get("BARNABAS_COMPILE") == "0":
+    if os.environ.get("BARNABAS_COMPILE") == "0" or ASKED_FIRST & set(sys.argv):
         return []
     from mypyc.build import mypycify
 

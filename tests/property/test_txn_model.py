@@ -8,6 +8,7 @@ failure is printed as the shortest story that hypothesis finds, with the line th
 import os
 from typing import Any
 
+import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -18,6 +19,8 @@ from barnabas.protocol.error_codes import ErrorCode
 from support.txn_model import codes
 from support.txn_model_clients import NEW_ADD, NEW_END, Producer
 from support.txn_model_scene import IDS, TxnScene
+
+pytestmark = pytest.mark.kernel
 
 EXAMPLES = 300
 STEPS = 50

@@ -9,6 +9,8 @@ from barnabas.replication.errors import NotEnoughReplicas
 from barnabas.replication.partition import Partition
 from support.hosted import ME, Hosted, image_of, partition_image
 
+pytestmark = pytest.mark.kernel
+
 
 def partition(*isr: int, replicas: tuple[int, ...], **configs: str) -> Partition:
     hosted = replace(partition_image(replicas=replicas), isr=isr)

@@ -2,9 +2,13 @@
 
 import asyncio
 
+import pytest
+
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.txn.markers import MarkersToWrite
 from barnabas.server.markers import MarkerDesk
+
+pytestmark = pytest.mark.kernel
 
 PARTITIONS = frozenset({TopicPartition("orders", 0)})
 

@@ -19,6 +19,8 @@ from barnabas.records.header import (
 from barnabas.records.validate import check_produced
 from barnabas.server.produced import checked, only_batch
 
+pytestmark = pytest.mark.kernel
+
 NOW = 1_700_000_000_000
 GOOD = build_batch([(NOW, None, b"a", ()), (NOW + 7, b"k", b"b" * 100, ())])
 DATA = PartitionProduceData(index=0, records=GOOD)

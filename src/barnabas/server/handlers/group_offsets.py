@@ -71,13 +71,13 @@ def _known_topics(
         found = image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
         if found is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            failed.append(_failed(topic, (one.partition_index for one in topic.partitions), code))
+            failed.append(_failed(topic, [one.partition_index for one in topic.partitions], code))
             continue
         topic.name, topic.topic_id = found.name, found.id
         count = len(found.partitions)
         there = [one for one in topic.partitions if 0 <= one.partition_index < count]
         if len(there) < len(topic.partitions):
-            missing = (one.partition_index for one in topic.partitions if one not in there)
+            missing = [one.partition_index for one in topic.partitions if one not in there]
             failed.append(_failed(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         if there:
             known.append(
@@ -112,7 +112,7 @@ def _failed(
 
 
 def _all_failed(topics: list[OffsetCommitRequestTopic], code: ErrorCode) -> list[OffsetCommitResponseTopic]:
-    return [_failed(topic, (one.partition_index for one in topic.partitions), code) for topic in topics]
+    return [_failed(topic, [one.partition_index for one in topic.partitions], code) for topic in topics]
 
 
 def refuse_commit(body: OffsetCommitRequest, version: int, code: ErrorCode) -> OffsetCommitResponse:

@@ -6,9 +6,9 @@ twice: by the number of unanswered requests, and by the bytes it has not taken. 
 """
 
 import asyncio
-import inspect
 import logging
 from collections import deque
+from collections.abc import Coroutine
 from typing import Any, Final
 
 from barnabas.base.errors import Malformed
@@ -50,8 +50,8 @@ class _Slot:
         self.ready = False
 
 
-class Connection(asyncio.BufferedProtocol):
-    """Driven by the loop; owned by the pool of its listener."""
+class Connection:
+    """Driven by the loop, through a Wire; owned by the pool of its listener."""
 
     def __init__(self, pool: ConnectionPool, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop) -> None:
         self._pool = pool
@@ -208,7 +208,7 @@ class Connection(asyncio.BufferedProtocol):
             slot.later = answer
             self._slots.append(slot)
             answer.then_call(lambda response: self._answered(slot, response))
-        elif inspect.iscoroutine(answer):
+        elif isinstance(answer, Coroutine):
             slot = _Slot(api, request, started_ns)
             self._slots.append(slot)
             self._working = True

@@ -8,6 +8,7 @@ from barnabas.server.dispatch import Dispatcher
 from barnabas.server.network.accepting import Accepting
 from barnabas.server.network.connection import Connection
 from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.network.wire import Wire
 from barnabas.server.settings.endpoints import Endpoint
 
 logger = logging.getLogger(__name__)
@@ -31,10 +32,10 @@ class Listener:
         """Take the port; nobody is answered yet. OSError if it cannot be had."""
         loop = asyncio.get_running_loop()
 
-        def make() -> Connection:
-            return Connection(self.pool, self._dispatcher, loop)
+        def make() -> Wire:
+            return Wire(Connection(self.pool, self._dispatcher, loop))
 
-        def accepted() -> Connection:
+        def accepted() -> Wire:
             if self._accepting is not None:
                 self._accepting.one_came()
             return make()

@@ -2,7 +2,11 @@
 
 from random import Random
 
+import pytest
+
 from barnabas.coordinators.decision.timers import TimerKey, Timers
+
+pytestmark = pytest.mark.kernel
 
 A: TimerKey = ("session", "group", "a")
 B: TimerKey = ("session", "group", "b")

@@ -24,6 +24,8 @@ from support.consumer_group_stories import Consumer
 from support.group_stories import HOST, decoded
 from support.mixed_group_stories import NO_DELAY, Classic, MixedStory
 
+pytestmark = pytest.mark.kernel
+
 CALLER = Caller("client", HOST, 8)
 
 

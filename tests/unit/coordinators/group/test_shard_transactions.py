@@ -24,6 +24,8 @@ from support.mixed_group_stories import NO_DELAY, Classic, MixedStory
 from unit.coordinators.group.offsets.offset_world import caller, codes, commit_request
 from unit.coordinators.group.offsets.txn_requests import EPOCH, PRODUCER, VERSION, txn_request
 
+pytestmark = pytest.mark.kernel
+
 NOTHING = (-1, ErrorCode.NONE)
 UNSTABLE = (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 

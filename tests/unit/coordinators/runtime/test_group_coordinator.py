@@ -32,6 +32,8 @@ from barnabas.sim.world import World, run_sim
 from support.consumer_group_stories import image_of
 from support.led_partitions import MemoryPartition
 
+pytestmark = pytest.mark.kernel
+
 CALLER = Caller("client", "/127.0.0.1", 8)
 GROUP = "readers"
 IMAGE = image_of({OFFSETS_TOPIC: 1, "orders": 3})

@@ -33,6 +33,8 @@ from barnabas.records.decode import decode_batch
 from barnabas.sim.world import World, run_sim
 from support.led_partitions import MemoryPartition
 
+pytestmark = pytest.mark.kernel
+
 CALLER = Caller("client", "/127.0.0.1", 3)
 COMMIT_TIMEOUT_MS = 5_000
 SESSION_MS = 6_000

@@ -4,6 +4,8 @@ import pytest
 
 from barnabas.coordinators.runtime.partition_of import abs_hash, partition_of
 
+pytestmark = pytest.mark.kernel
+
 
 # What String.hashCode() gives in Java, without the sign.
 @pytest.mark.parametrize(

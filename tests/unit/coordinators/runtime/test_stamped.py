@@ -39,6 +39,8 @@ from support.clocks import ManualClock
 from support.kafka_sample import sample_files
 from support.led_partitions import MemoryPartition
 
+pytestmark = pytest.mark.kernel
+
 CALLER = Caller("client", "/127.0.0.1", 5)
 COMMIT_TIMEOUT_MS = 5_000
 PRODUCER = 70

@@ -8,6 +8,8 @@ from barnabas.coordinators.runtime.writing import Gathered, TooLarge, batches, o
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import Codec
 
+pytestmark = pytest.mark.kernel
+
 
 class Plain:
     def __init__(self, key: bytes, value: bytes | None) -> None:

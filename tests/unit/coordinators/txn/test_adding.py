@@ -8,6 +8,8 @@ from barnabas.coordinators.txn.state import TxnState
 from barnabas.protocol.error_codes import ErrorCode
 from support.txn_model import TxnWorld, codes, given_to
 
+pytestmark = pytest.mark.kernel
+
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("payments", 3)
 OFFSETS = TopicPartition("__consumer_offsets", 7)

@@ -13,6 +13,8 @@ from barnabas.protocol.messages.transaction_admin import (
 )
 from support.txn_model import FIRST_ID, TxnWorld, given_to
 
+pytestmark = pytest.mark.kernel
+
 
 def three() -> TxnWorld:
     """Of the ids a, b and c: a is Empty, b Ongoing since 100 ms, c CompleteCommit and began 300 ms ago."""

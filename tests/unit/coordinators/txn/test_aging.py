@@ -9,6 +9,8 @@ from barnabas.coordinators.txn.state import TxnState
 from barnabas.protocol.error_codes import ErrorCode
 from support.txn_model import FIRST_ID, TxnWorld, codes, given_to, refused
 
+pytestmark = pytest.mark.kernel
+
 FIRST = FIRST_ID + 1
 ORDERS = TopicPartition("orders", 0)
 WEEK_MS = 604_800_000

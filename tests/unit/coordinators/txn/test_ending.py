@@ -10,6 +10,8 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 from support.txn_model import FIRST_ID, Asked, TxnWorld, codes, given_to, refused
 
+pytestmark = pytest.mark.kernel
+
 FIRST = FIRST_ID + 1
 ORDERS = TopicPartition("orders", 0)
 BOTH = pytest.mark.parametrize("commit", [True, False])

@@ -1,8 +1,12 @@
 """Markers: asked for when the decision is written, again after a load; complete with the last one."""
 
+import pytest
+
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.txn.state import TxnState
 from support.txn_model import TxnWorld, given_to
+
+pytestmark = pytest.mark.kernel
 
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("payments", 3)

@@ -16,6 +16,8 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.header import read_header
 from support.kafka_sample import sample_files
 
+pytestmark = pytest.mark.kernel
+
 FULL = Txn(
     producer_id=4_001,
     producer_epoch=32_767,

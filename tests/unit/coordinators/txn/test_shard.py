@@ -16,6 +16,8 @@ from barnabas.records.builder import BatchBuilder
 from barnabas.records.header import Codec
 from support.txn_model import FIRST_ID, TxnWorld, codes, given_to
 
+pytestmark = pytest.mark.kernel
+
 FIRST = FIRST_ID + 1
 ORDERS = TopicPartition("orders", 0)
 

@@ -9,6 +9,8 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import InitProducerIdResponse
 from support.txn_model import FIRST_ID, TxnWorld, codes, given_to, refused
 
+pytestmark = pytest.mark.kernel
+
 FIRST = FIRST_ID + 1
 ORDERS = TopicPartition("orders", 0)
 ENABLED = TxnSettings(two_phase_commit=True)

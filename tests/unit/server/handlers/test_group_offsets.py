@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
@@ -21,6 +23,8 @@ from barnabas.server.handlers.offset_fetch import API as FETCH_API
 from support.hosted import Hosted, image_of, partition_image, topic_id
 from support.led_partitions import MemoryPartition
 from support.managers import on_a_loop
+
+pytestmark = pytest.mark.kernel
 
 # The offsets of this group are on the first of two partitions, which is led here; the other one's are not.
 HERE, ELSEWHERE = "b", "a"

@@ -17,6 +17,8 @@ from support.hosted import Hosted, image_of, partition_image
 from support.led_partitions import MemoryPartition
 from support.managers import on_a_loop
 
+pytestmark = pytest.mark.kernel
+
 # The offsets of this group are on the first of two partitions, which is led here; the other one's are not.
 HERE, ELSEWHERE = "b", "a"
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

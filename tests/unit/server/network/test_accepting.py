@@ -7,6 +7,8 @@ import pytest
 
 from barnabas.server.network.accepting import Accepting
 
+pytestmark = pytest.mark.kernel
+
 CLIENTS = 60
 TURNS_MAX = 10
 

@@ -26,6 +26,8 @@ from barnabas.server.settings.endpoints import Endpoint
 from barnabas.sim.world import World, run_sim
 from support.frames import RawClient
 
+pytestmark = pytest.mark.kernel
+
 FIRST, SECOND = ApiKey.API_VERSIONS, ApiKey.LIST_OFFSETS
 FRAME_MAX = 1_000_000
 

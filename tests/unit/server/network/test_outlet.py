@@ -7,11 +7,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from barnabas.server.network.connection import gathered
 from barnabas.server.network.outlet import SEND_MAX, Part, SocketOutlet, TransportOutlet
 from barnabas.server.network.turn import Turn
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.log import LogRead
+
+pytestmark = pytest.mark.kernel
 
 LARGE = Random(1).randbytes(3_000_000)
 

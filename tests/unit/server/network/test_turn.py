@@ -7,6 +7,8 @@ import pytest
 
 from barnabas.server.network.turn import Turn
 
+pytestmark = pytest.mark.kernel
+
 
 class Caller:
     """A sender that does as it is told."""

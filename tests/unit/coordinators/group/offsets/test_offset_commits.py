@@ -7,6 +7,8 @@ from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRe
 from barnabas.protocol.error_codes import ErrorCode
 from unit.coordinators.group.offsets.offset_world import NOW, World, caller, codes, commit_request
 
+pytestmark = pytest.mark.kernel
+
 TOPIC_ID = Uuid(b"t" * 16)
 
 

@@ -12,6 +12,8 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from unit.coordinators.group.offsets.offset_world import World, record
 
+pytestmark = pytest.mark.kernel
+
 OLD, NEW = Uuid(b"o" * 16), Uuid(b"n" * 16)
 NOTHING = OffsetFetchResponsePartitions(
     partition_index=0, committed_offset=-1, committed_leader_epoch=-1, metadata=""

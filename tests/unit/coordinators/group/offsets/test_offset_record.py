@@ -13,6 +13,8 @@ from barnabas.coordinators.group.offsets.record import (
 from barnabas.protocol.stored.framing import encode_key, encode_value
 from barnabas.protocol.stored.offsets import OffsetCommitKey, OffsetCommitValue
 
+pytestmark = pytest.mark.kernel
+
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(st.characters(codec="utf-8"), max_size=200)

@@ -15,6 +15,8 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from unit.coordinators.group.offsets.offset_world import World, codes, group_tombstone, record
 
+pytestmark = pytest.mark.kernel
+
 OLD, NEW = Uuid(b"o" * 16), Uuid(b"n" * 16)
 
 

@@ -13,6 +13,8 @@ from support.consumer_group_stories import image_of, topic_id
 from unit.coordinators.group.offsets.offset_world import NOW, World, caller, codes
 from unit.coordinators.group.offsets.txn_requests import EPOCH, PRODUCER, VERSION, txn_request
 
+pytestmark = pytest.mark.kernel
+
 
 def decided(world: World, request: TxnOffsetCommitRequest, *, version: int = VERSION) -> Outcome:
     return world.offsets.commit_in_transaction(request, caller(version), ReplyTo(), NOW)
