@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from barnabas.coordinators.txn.markers import MarkersToWrite
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,
@@ -224,10 +225,9 @@ async def test_the_next_transaction_waits_for_the_markers_of_the_last_and_then_g
     await producer.begin_and_send("orders", b"one")
     assert await producer.commit_offset("readers", "orders", 1) is ErrorCode.NONE
     # Markers that wait: nobody writes them yet.
-    markers = broker.services.transactions._markers
-    write, kept = markers.write, []
-    markers.write = kept.append  # type: ignore[method-assign, assignment]
-    broker.services.transactions._desk._take = kept.append  # type: ignore[assignment]
+    desk = broker.services.transactions._desk
+    kept: list[MarkersToWrite] = []
+    write, desk._take = desk._take, kept.append
     await producer.commit()
 
     sending = asyncio.ensure_future(producer.send("orders", b"two"))
@@ -237,8 +237,7 @@ async def test_the_next_transaction_waits_for_the_markers_of_the_last_and_then_g
     await asyncio.sleep(0.03)
     assert not sending.done()
     assert not committing.done()
-    markers.write = write  # type: ignore[method-assign]
-    broker.services.transactions._desk._take = write
+    desk._take = write
     write(kept[0])
 
     assert await sending is ErrorCode.NONE
