@@ -43,5 +43,5 @@ def kernels() -> list[Extension]:
     return extensions
 
 
-# One large file of C, and a small one for each module: side by side they take half the time.
+# There is one large file of C, and a small one for each module: those are compiled beside it.
 setup(ext_modules=kernels(), options={"build_ext": {"parallel": True}})
