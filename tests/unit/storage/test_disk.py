@@ -7,9 +7,11 @@ import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec
 
 import pytest
 
@@ -18,6 +20,9 @@ from barnabas.storage.disk import PROBE_STEP, DiskFile, DiskFileSystem
 from barnabas.storage.files import NotCached
 
 MEGABYTE = 1 << 20
+COLD_TRIES = 10
+
+P = ParamSpec("P")
 
 
 def descriptors(directory: Path) -> int:
@@ -49,15 +54,33 @@ def make_cold(file: DiskFile) -> None:
     """
     with open(file.path + ".probe", "w+b", buffering=0) as probe:
         probe.write(bytes(MEGABYTE))
-        drop_pages(probe.fileno())
-        try:
-            os.preadv(probe.fileno(), [bytearray(1)], 0, getattr(os, "RWF_NOWAIT", 0))
-        except BlockingIOError:
-            drop_pages(file.fileno())
-            return
-        except OSError as error:
-            pytest.skip(f"this file system cannot say what is in memory: {error}")
+        for _ in range(COLD_TRIES):
+            drop_pages(probe.fileno())
+            try:
+                os.preadv(probe.fileno(), [bytearray(1)], 0, getattr(os, "RWF_NOWAIT", 0))
+            except BlockingIOError:
+                drop_pages(file.fileno())
+                return
+            except OSError as error:
+                pytest.skip(f"this file system cannot say what is in memory: {error}")
     pytest.skip("this file system keeps all pages in memory")
+
+
+def cold(test: Callable[P, None]) -> Callable[P, None]:
+    """Repeat a test that expects NotCached.
+
+    The kernel fetches what it is asked about without waiting for it; but one time in a hundred the disk is
+    faster than the kernel's way back, and the bytes are cached by the time that it answers.
+    """
+
+    @wraps(test)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> None:
+        for _ in range(COLD_TRIES - 1):
+            with suppress(pytest.fail.Exception):
+                return test(*args, **kwargs)
+        return test(*args, **kwargs)
+
+    return repeated
 
 
 def test_many_files_share_few_descriptors(tmp_path: Path) -> None:
@@ -279,6 +302,7 @@ def test_an_absurd_length_takes_no_memory(tmp_path: Path, size: int) -> None:
     assert file.read_cached(10, size) == b""
 
 
+@cold
 def test_cold_bytes_are_not_waited_for(tmp_path: Path) -> None:
     file = DiskFileSystem().open(str(tmp_path / "a"), create=True)
     content = os.urandom(4 * MEGABYTE)
@@ -301,6 +325,7 @@ def test_cold_bytes_are_not_waited_for(tmp_path: Path) -> None:
     file.need_cached(2 * MEGABYTE, MEGABYTE)
 
 
+@cold
 def test_a_read_that_is_cached_in_part_tells_where_the_rest_begins(tmp_path: Path) -> None:
     file = DiskFileSystem().open(str(tmp_path / "a"), create=True)
     file.write(0, [bytes(4 * MEGABYTE)])
@@ -315,6 +340,7 @@ def test_a_read_that_is_cached_in_part_tells_where_the_rest_begins(tmp_path: Pat
 
 
 @pytest.mark.parametrize("cold", [0, 1, 5, 7])
+@cold
 def test_a_cold_piece_anywhere_is_noticed(tmp_path: Path, cold: int) -> None:
     file = DiskFileSystem().open(str(tmp_path / "a"), create=True)
     file.write(0, [bytes(8 * PROBE_STEP)])
@@ -330,6 +356,7 @@ def test_a_cold_piece_anywhere_is_noticed(tmp_path: Path, cold: int) -> None:
     file.need_cached(0, 8 * PROBE_STEP)
 
 
+@cold
 def test_a_cold_last_page_is_noticed(tmp_path: Path) -> None:
     file = DiskFileSystem().open(str(tmp_path / "a"), create=True)
     file.write(0, [bytes(2 * PROBE_STEP)])
