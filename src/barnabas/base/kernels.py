@@ -105,6 +105,7 @@ KERNELS = (
     "barnabas.server.handlers.txn_partitions",
     "barnabas.server.request_stats",
     "barnabas.server.network.turn",
+    "barnabas.server.network.vigil",
     "barnabas.server.network.outlet",
     "barnabas.server.network.pool",
     "barnabas.server.network.connection",

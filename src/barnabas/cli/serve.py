@@ -20,6 +20,7 @@ from barnabas.base.checksum import InlineChecksums, ThreadChecksums
 from barnabas.base.clock import SystemClock
 from barnabas.base.executor import ThreadExecutor
 from barnabas.base.garbage import leave_out_what_is_there
+from barnabas.base.processors import processors
 from barnabas.base.structured_log import LogFormat, log_to
 from barnabas.cli.addresses import check_address, check_free, own_name
 from barnabas.cli.misuse import Misuse
@@ -33,6 +34,7 @@ from barnabas.server.formatting import (
     metadata_lock,
     new_cluster_id,
 )
+from barnabas.server.network.vigil import awake_ns_with
 from barnabas.server.ports import Ports
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.storage.directory.meta_properties import MetaProperties, check_owner
@@ -127,6 +129,7 @@ async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metr
         checksums=checksums,
         rng=random.SystemRandom(),
         hostname=own_name() if _needs_hostname(settings) else "localhost",
+        awake_ns=awake_ns_with(processors()),
     )
     broker = Broker(settings, ports, cluster_id=cluster_id)
     broker.settings.subscribe(partial(_resize, executor))
@@ -154,7 +157,7 @@ def _resize(executor: ThreadExecutor, settings: BrokerSettings, changed: frozens
 
 def _checksums() -> ThreadChecksums | InlineChecksums:
     # A thread pays where a core has time to spare for it. On two, clients and the loop have both of them.
-    return ThreadChecksums() if len(os.sched_getaffinity(0)) >= CORES_TO_SPARE else InlineChecksums()
+    return ThreadChecksums() if processors() >= CORES_TO_SPARE else InlineChecksums()
 
 
 async def _started(broker: Broker, stop: "asyncio.Future[None]") -> bool:

@@ -276,6 +276,7 @@ class Broker:
                 stats=self.stats,
                 context=partial(_context, self.services, endpoint.name),
                 admitted=admitted,
+                awake_ns=self._ports.awake_ns,
             )
             listener = Listener(endpoint, pool, dispatcher, settings.socket_listen_backlog_size)
             await listener.bind()

@@ -20,3 +20,5 @@ class Ports:
     rng: Random
     # What to tell clients where a listener leaves its host open.
     hostname: str
+    # How long the loop may stay awake when answers have gone out: nothing where somebody else needs it.
+    awake_ns: int = 0

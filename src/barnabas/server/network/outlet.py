@@ -123,20 +123,23 @@ class SocketOutlet:
         if queue:
             self._watch()
             return
-        if self._watching:
-            self._loop.remove_writer(self._socket.fileno())
-            self._watching = False
+        self._watch_no_more()
         self._on_drained()
 
     def _watch(self) -> None:
         if not self._watching:
             self._watching = True
+            self._turn.gets_stuck()
             self._loop.add_writer(self._socket.fileno(), self._pump)
 
-    def close(self) -> None:
+    def _watch_no_more(self) -> None:
         if self._watching:
-            self._loop.remove_writer(self._socket.fileno())
             self._watching = False
+            self._loop.remove_writer(self._socket.fileno())
+            self._turn.is_free_again()
+
+    def close(self) -> None:
+        self._watch_no_more()
         self._queue.clear()
         self.waiting = 0
         self._socket.close()

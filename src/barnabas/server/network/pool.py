@@ -12,6 +12,7 @@ from barnabas.base.tasks import Tasks
 from barnabas.base.values import value
 from barnabas.server.api import Context
 from barnabas.server.network.turn import Turn
+from barnabas.server.network.vigil import Vigil
 from barnabas.server.request_stats import RequestStats
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class ConnectionPool:
         stats: RequestStats,
         context: Callable[[str], Context],
         admitted: Admitted | None = None,
+        awake_ns: int = 0,
     ) -> None:
         self.clock: Final = clock
         self.limits = limits
@@ -81,7 +83,7 @@ class ConnectionPool:
         # What all connections read into, one after another: between get_buffer() and buffer_updated() of one
         # no other has a turn.
         self.scratch: Final = memoryview(bytearray(SCRATCH_BYTES))
-        self.turn: Final = Turn()
+        self.turn: Final = Turn(Vigil(clock.ticks_ns, awake_ns))
         self.bytes_in = 0
         self.bytes_out = 0
         self.accepted = 0

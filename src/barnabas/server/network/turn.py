@@ -2,12 +2,15 @@
 
 A turn serves everybody whose requests are here. If each answer went out as soon as it is ready, it would wake
 its client each time, which is most of what it costs to send one. Sent together, they find clients awake; and
-who asks again meanwhile is served together with others in the next turn.
+who asks again meanwhile is served together with others in the next turn. When all are sent, the loop stays
+awake for a moment (vigil.py).
 """
 
 import asyncio
 from collections import deque
 from typing import Protocol
+
+from barnabas.server.network.vigil import Vigil
 
 
 class Sender(Protocol):
@@ -19,9 +22,13 @@ class Sender(Protocol):
 class Turn:
     """Calls everybody who was added since the last one ended, once each, in the order in which they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, vigil: Vigil) -> None:
+        # How many senders wait until their sockets take more: the loop is woken for these.
+        self._stuck = 0
         self._due: deque[Sender] = deque()
         self._has_end = False
+        self._vigil = vigil
+        self._is_awake = False
 
     def add(self, sender: Sender) -> None:
         self._due.append(sender)
@@ -40,3 +47,29 @@ class Turn:
             if self._due and not self._has_end:
                 self._has_end = True
                 asyncio.get_running_loop().call_soon(self._end)
+        self._stay_awake()
+
+    def gets_stuck(self) -> None:
+        """A sender waits for its socket."""
+        self._stuck += 1
+
+    def is_free_again(self) -> None:
+        """It does not any more, and what it had is sent."""
+        self._stuck -= 1
+        self._stay_awake()
+
+    def _stay_awake(self) -> None:
+        if not self._is_awake and self._stuck == 0 and self._vigil.begin():
+            self._is_awake = True
+            asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        if self._has_end:
+            # Whoever has asked is served by now, and is answered right after this.
+            self._is_awake = False
+            self._vigil.came()
+        elif self._vigil.goes_on():
+            # A loop with something to do asks for events without waiting for them.
+            asyncio.get_running_loop().call_soon(self._look)
+        else:
+            self._is_awake = False

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from barnabas.server.network.connection import gathered
 from barnabas.server.network.outlet import SEND_MAX, Part, SocketOutlet, TransportOutlet
 from barnabas.server.network.turn import Turn
+from barnabas.server.network.vigil import Vigil
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.log import LogRead
 
@@ -23,7 +25,7 @@ LARGE = Random(1).randbytes(3_000_000)
 class Scene:
     """An outlet on one end of a pair of sockets, and whoever reads at the other."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, awake_ns: int) -> None:
         self.fs = DiskFileSystem()
         path = str(directory / "records")
         (directory / "records").write_bytes(LARGE)
@@ -32,12 +34,24 @@ class Scene:
         self.theirs.setblocking(False)
         self.drained = 0
         self.broken: list[OSError] = []
+        turn = Turn(Vigil(self._ticks_ns, awake_ns))
+        self.looks = 0
         self.outlet = SocketOutlet(
-            asyncio.get_running_loop(), Turn(), self.ours, self._drained, self.broken.append
+            asyncio.get_running_loop(), turn, self.ours, self._drained, self.broken.append
         )
 
     def _drained(self) -> None:
         self.drained += 1
+
+    def _ticks_ns(self) -> int:
+        self.looks += 1
+        return time.monotonic_ns()
+
+    async def is_awake(self) -> bool:
+        looks = self.looks
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return self.looks > looks
 
     def records(self, *ranges: tuple[int, int]) -> LogRead:
         found = [self.fs.range(self.file, at, size) for at, size in ranges]
@@ -61,12 +75,31 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(directory: Path) -> AsyncIterator[Scene]:
-    made = Scene(directory)
+async def scene(directory: Path, awake_ns: int = 0) -> AsyncIterator[Scene]:
+    made = Scene(directory, awake_ns)
     try:
         yield made
     finally:
         made.close()
+
+
+def test_the_loop_sleeps_while_a_socket_takes_no_more_and_is_awake_after_that(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path, awake_ns=50_000_000) as here:
+            here.outlet.send([LARGE])
+            await asyncio.sleep(0)
+            assert not await here.is_awake()
+            await here.read(len(LARGE))
+            assert await here.is_awake()
+            await asyncio.sleep(0.1)
+            assert not await here.is_awake()
+            here.outlet.send([LARGE])
+            await asyncio.sleep(0)
+            assert not await here.is_awake()
+            here.outlet.close()
+            assert await here.is_awake()
+
+    asyncio.run(story())
 
 
 def test_a_small_answer_leaves_when_the_turn_ends(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Who is called when a turn of the loop ends."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
 
 from barnabas.server.network.turn import Turn
+from barnabas.server.network.vigil import REST_MIN, Vigil
 
 pytestmark = pytest.mark.kernel
 
@@ -17,9 +19,30 @@ class Caller:
         self.send_now = act
 
 
+class Ticks:
+    """A clock that is a microsecond later every time somebody looks at it."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.looks = 0
+
+    def __call__(self) -> int:
+        self.looks += 1
+        self.now_ns += 1_000
+        return self.now_ns
+
+
+def asleep() -> Turn:
+    return Turn(Vigil(time.monotonic_ns, 0))
+
+
+def send_nothing() -> None:
+    pass
+
+
 def test_all_are_called_once_in_order_and_not_before_the_turn_ends() -> None:
     async def story() -> None:
-        turn, called = Turn(), list[str]()
+        turn, called = asleep(), list[str]()
         for name in ("first", "second", "third"):
             turn.add(Caller(lambda name=name: called.append(name)))  # type: ignore[misc]
 
@@ -34,7 +57,7 @@ def test_all_are_called_once_in_order_and_not_before_the_turn_ends() -> None:
 
 def test_who_comes_while_it_ends_is_of_the_next() -> None:
     async def story() -> None:
-        turn, calls = Turn(), 0
+        turn, calls = asleep(), 0
 
         def call_again() -> None:
             nonlocal calls
@@ -56,7 +79,7 @@ def test_one_that_fails_does_not_take_the_turn_of_the_others() -> None:
         raise ValueError("a mistake")
 
     async def story() -> None:
-        turn, called, seen = Turn(), list[str](), list[object]()
+        turn, called, seen = asleep(), list[str](), list[object]()
         asyncio.get_running_loop().set_exception_handler(lambda _, context: seen.append(context["exception"]))
         turn.add(Caller(fail))
         turn.add(Caller(lambda: called.append("other")))
@@ -66,5 +89,83 @@ def test_one_that_fails_does_not_take_the_turn_of_the_others() -> None:
         assert called == ["other"]
         with pytest.raises(ValueError, match="a mistake"):
             raise seen[0]  # type: ignore[misc]
+
+    asyncio.run(story())
+
+
+def test_it_stays_awake_for_as_long_as_it_may() -> None:
+    async def story() -> None:
+        ticks = Ticks()
+        turn = Turn(Vigil(ticks, awake_ns=20_000))
+        turn.add(Caller(send_nothing))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert 5 <= ticks.looks <= 15
+        for _ in range(90):
+            await asyncio.sleep(0)
+
+        # The first look begins it, the last one ends it.
+        assert ticks.looks == 21
+
+    asyncio.run(story())
+
+
+def test_who_asks_while_it_is_awake_is_answered_and_it_stays_awake_for_him_too() -> None:
+    async def story() -> None:
+        ticks, answered = Ticks(), 0
+
+        def answer() -> None:
+            nonlocal answered
+            answered += 1
+
+        turn = Turn(Vigil(ticks, awake_ns=20_000))
+        for asked in range(1, 51):
+            turn.add(Caller(answer))
+            await asyncio.sleep(0)
+            assert answered == asked
+            await asyncio.sleep(0)
+        looks = ticks.looks
+        for _ in range(100):
+            await asyncio.sleep(0)
+
+        assert looks >= 50
+        assert 15 <= ticks.looks - looks <= 21
+
+    asyncio.run(story())
+
+
+def test_it_does_not_stay_awake_while_a_socket_takes_no_more() -> None:
+    async def story() -> None:
+        ticks = Ticks()
+        turn = Turn(Vigil(ticks, awake_ns=20_000))
+        turn.gets_stuck()
+        turn.gets_stuck()
+        turn.add(Caller(send_nothing))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        turn.is_free_again()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert ticks.looks == 0
+        turn.is_free_again()
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+        assert ticks.looks > 0
+
+    asyncio.run(story())
+
+
+def test_where_nobody_asks_again_it_sleeps() -> None:
+    async def story() -> None:
+        ticks = Ticks()
+        turn = Turn(Vigil(ticks, awake_ns=20_000))
+        for _ in range(1_000):
+            turn.add(Caller(send_nothing))
+            for _ in range(30):
+                await asyncio.sleep(0)
+
+        # Awake after each of them, it would have looked 21,000 times.
+        assert 9 * 21 <= ticks.looks <= 21 * (9 + 1_000 // REST_MIN) // 2
 
     asyncio.run(story())
