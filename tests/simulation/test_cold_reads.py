@@ -2,12 +2,16 @@
 
 import asyncio
 
+import pytest
+
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
 from support.requests import fetch_of, fetched, values_of
 from support.stories import Client, Stopwatch, client_of, connect, partition_of, told
+
+pytestmark = pytest.mark.kernel
 
 # What the disk takes in these stories, and no network ever does.
 DISK_MS = 700.0

@@ -11,6 +11,8 @@ from support.brokers import running
 from support.requests import batch, fetch_of, fetched, produced, values_of
 from support.stories import Client, Stopwatch, client_of, connect, connect_many, partition_of, told, until
 
+pytestmark = pytest.mark.kernel
+
 CONSUMERS = 1_000
 
 

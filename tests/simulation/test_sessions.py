@@ -3,11 +3,15 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.requests import fetch_of, values_of
 from support.stories import Client, Stopwatch, client_of, told
+
+pytestmark = pytest.mark.kernel
 
 FINAL_EPOCH = -1
 # How long a session that nobody uses is safe: Kafka's constant.

@@ -11,6 +11,8 @@ from support.hosted import hosted, image_of, partition_image
 from support.logs import put
 from support.managers import on_a_loop
 
+pytestmark = pytest.mark.kernel
+
 
 async def led_again() -> Partition:
     """Nine records of epoch 0, and a leader of epoch 2 that has written nothing."""

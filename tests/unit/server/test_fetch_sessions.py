@@ -2,6 +2,8 @@
 
 from itertools import count
 
+import pytest
+
 from barnabas.base.ids import Uuid
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import (
@@ -12,6 +14,8 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas.server.fetch_sessions import EVICTION_MS, FetchSessions, Plan
+
+pytestmark = pytest.mark.kernel
 
 BY_NAME, BY_ID = 12, 13
 ORDERS = Uuid(b"orders' topic id")
