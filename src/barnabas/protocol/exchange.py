@@ -23,6 +23,13 @@ _SIZE_BYTES: Final = 4
 # The frame's length and the response header, which is a correlation id and, in version 1, no tagged fields.
 _RESPONSE_START: Final = (Struct(">ii"), Struct(">iix"))
 _KNOWN_KEYS: Final = frozenset(ApiKey)
+# Of request headers: what follows the start, by version; the length of no name, and of the longest.
+_CLIENT_ID_FROM: Final = 1
+_TAGS_FROM: Final = 2
+_CLIENT_ID_AT: Final = _START_BYTES + 2
+_NULL_SIZE: Final = 0xFFFF
+_SIZE_MAX: Final = 0x7FFF
+_NOT_READ: Final = -1
 
 
 class UnsupportedRequest(BarnabasError):
@@ -52,6 +59,7 @@ class _Route(NamedTuple):
     """How to read one version of one request."""
 
     api: Api
+    header_version: int
     header: Decode
     body: Decode
 
@@ -68,17 +76,43 @@ def decode_request(frame: bytes) -> Request:
         raise Malformed(f"{len(frame)} bytes are no request header", where="request")
     key, version, correlation_id = _START.unpack_from(frame)
     route = _routes.get((key, version)) or _find_route(key, version, correlation_id)
-    header, at = route.header(frame, 0)
+    client_id, at = _read_client_id(frame, route.header_version)
+    if at == _NOT_READ:
+        header, at = route.header(frame, 0)
+        client_id = header.client_id
     body, _ = route.body(frame, at)
-    return Request(route.api, version, correlation_id, header.client_id, body)
+    return Request(route.api, version, correlation_id, client_id, body)
+
+
+def _read_client_id(frame: bytes, header_version: int) -> tuple[str | None, int]:
+    """The rest of a usual header, and where it ends. Whatever is odd is left to the general decoder."""
+    if header_version < _CLIENT_ID_FROM or len(frame) <= _CLIENT_ID_AT:
+        return None, _NOT_READ
+    size = (frame[_START_BYTES] << 8) | frame[_START_BYTES + 1]
+    client_id: str | None = None
+    end = _CLIENT_ID_AT
+    if size != _NULL_SIZE:
+        end += size
+        if size > _SIZE_MAX or end >= len(frame):
+            return None, _NOT_READ
+        name = frame[_CLIENT_ID_AT:end]
+        if not name.isascii():
+            return None, _NOT_READ
+        client_id = name.decode("ascii")
+    if header_version < _TAGS_FROM:
+        return client_id, end
+    # No tagged fields.
+    return (client_id, end + 1) if frame[end] == 0 else (None, _NOT_READ)
 
 
 def _find_route(key: int, version: int, correlation_id: int) -> _Route:
     spoken = api(ApiKey(key)) if key in _KNOWN_KEYS else None
     if spoken is None or version not in spoken.versions:
         raise UnsupportedRequest(key=key, version=version, correlation_id=correlation_id)
-    header = decoder(RequestHeader, spoken.request_header_version(version))
-    route = _routes[key, version] = _Route(spoken, header, decoder(spoken.request, version))
+    header_version = spoken.request_header_version(version)
+    header = decoder(RequestHeader, header_version)
+    route = _Route(spoken, header_version, header, decoder(spoken.request, version))
+    _routes[key, version] = route
     return route
 
 

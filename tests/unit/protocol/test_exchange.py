@@ -1,7 +1,8 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barnabas.base.errors import Malformed
@@ -10,6 +11,7 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import api
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import (
+    Request,
     UnsupportedRequest,
     decode_request,
     decode_response,
@@ -19,6 +21,8 @@ from barnabas.protocol.exchange import (
 )
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
 from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from barnabas.protocol.messages.headers import RequestHeader
+from barnabas.protocol.schema.codec import decode
 
 # The tuned Fetch decoder is a kernel.
 pytestmark = pytest.mark.kernel
@@ -38,6 +42,52 @@ METADATA_12 = encode_request(
 
 
 # ---- requests
+
+
+@given(
+    version=st.sampled_from([8, 12]),
+    size=st.one_of(st.integers(-2, 6), st.integers(-(2**15), 2**15 - 1)),
+    name=st.one_of(st.binary(max_size=6), st.text(max_size=3).map(str.encode)),
+    rest=st.binary(max_size=6),
+    fits=st.booleans(),
+)
+@example(version=12, size=0, name=b"name", rest=b"", fits=True)
+@example(version=12, size=-1, name=b"", rest=b"", fits=False)
+@example(version=8, size=-1, name=b"", rest=b"", fits=False)
+@example(version=8, size=-5, name=b"", rest=bytes(70_000), fits=False)
+@example(version=12, size=-(2**15), name=b"", rest=bytes(70_000), fits=False)
+def test_a_header_is_read_as_the_general_decoder_reads_it(
+    version: int, size: int, name: bytes, rest: bytes, fits: bool
+) -> None:
+    size = len(name) if fits else size
+    frame = request_frame(ApiKey.METADATA, version, size.to_bytes(2, "big", signed=True) + name + rest)
+
+    assert _told_of(lambda: decode_request(frame)) == _told_of(lambda: _read_in_general(frame, version))
+
+
+def _read_in_general(frame: bytes, version: int) -> Request:
+    spoken = api(ApiKey.METADATA)
+    header, at = decode(RequestHeader, spoken.request_header_version(version), frame)
+    body, _ = decode(MetadataRequest, version, frame, at)
+    return Request(spoken, version, header.correlation_id, header.client_id, body)
+
+
+def _told_of(read: Callable[[], Request]) -> Request | str:
+    try:
+        return read()
+    except Malformed as wrong:
+        return str(wrong)
+
+
+@pytest.mark.parametrize("client_id", [None, "", "a", "x" * 32_767, "größe", "\x00"])
+def test_every_client_id_comes_back(client_id: str | None) -> None:
+    for key, version in EVERY_VERSION:
+        if api(key).request_header_version(version) < 1:
+            continue
+        body = api(key).request()
+        frame = encode_request(body, version, key=key, correlation_id=7, client_id=client_id)
+
+        assert decode_request(frame[4:]).client_id == client_id, (key, version)
 
 
 @pytest.mark.parametrize("key", ApiKey, ids=lambda key: key.name)
