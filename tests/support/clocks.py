@@ -14,6 +14,9 @@ class ManualClock:
     def ticks_ns(self) -> int:
         return self._now_ms * 1_000_000
 
+    def used_ns(self) -> int:
+        return 0
+
     def advance(self, ms: int) -> None:
         assert ms >= 0
         self._now_ms += ms

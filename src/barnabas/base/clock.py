@@ -19,6 +19,9 @@ class Clock(Protocol):
     def ticks_ns(self) -> int:
         """The same in nanoseconds, for measuring what takes microseconds."""
 
+    def used_ns(self) -> int:
+        """For how much of the time this thread had the processor."""
+
 
 class SystemClock:
     """The machine's clocks."""
@@ -31,3 +34,6 @@ class SystemClock:
 
     def ticks_ns(self) -> int:
         return time.monotonic_ns()
+
+    def used_ns(self) -> int:
+        return time.thread_time_ns()

@@ -27,6 +27,9 @@ class StoppedClock:
     def ticks_ns(self) -> int:
         return 0
 
+    def used_ns(self) -> int:
+        return 0
+
 
 def disk_with(name: str, content: bytes, seed: int = 1) -> tuple[SimDisk, File]:
     """A disk with one file, all of it safe."""

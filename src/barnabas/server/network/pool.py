@@ -83,7 +83,7 @@ class ConnectionPool:
         # What all connections read into, one after another: between get_buffer() and buffer_updated() of one
         # no other has a turn.
         self.scratch: Final = memoryview(bytearray(SCRATCH_BYTES))
-        self.turn: Final = Turn(Vigil(clock.ticks_ns, awake_ns))
+        self.turn: Final = Turn(Vigil(clock.ticks_ns, clock.used_ns, awake_ns))
         self.bytes_in = 0
         self.bytes_out = 0
         self.accepted = 0

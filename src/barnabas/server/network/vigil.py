@@ -11,14 +11,14 @@ from typing import Final
 
 # A client is woken and has its next request ready within this time, or it is in no hurry.
 AWAKE_NS: Final = 100_000
-# Two looks that are so far apart: something else had the processor meanwhile.
-PUSHED_ASIDE_NS: Final = 500_000
+# So much time has gone by that was not ours: somebody else had the processor.
+PUSHED_ASIDE_NS: Final = 300_000
 # It goes on as long as one time in three somebody came; so often it may be in vain in a row.
 CREDIT_MAX: Final = 8
 CREDIT_FOR_ONE: Final = 2
 # After so many turns it is tried again; later each time if it was in vain again.
 REST_MIN: Final = 8
-REST_MAX: Final = 256
+REST_MAX: Final = 64
 
 # With one alone, clients could not do what we stay awake for.
 PROCESSORS_MIN: Final = 2
@@ -30,13 +30,17 @@ def awake_ns_with(processors: float) -> int:
 
 
 class Vigil:
-    """Knows no loop: a Turn asks it. Not awake at all with `awake_ns` 0."""
+    """Knows no loop: a Turn asks it. `used_ns` tells how long this thread had the processor.
 
-    def __init__(self, ticks_ns: Callable[[], int], awake_ns: int) -> None:
+    Not awake at all with `awake_ns` 0.
+    """
+
+    def __init__(self, ticks_ns: Callable[[], int], used_ns: Callable[[], int], awake_ns: int) -> None:
         self._ticks_ns = ticks_ns
+        self._used_ns = used_ns
         self._awake_ns = awake_ns
-        self._until_ns = 0
-        self._looked_ns = 0
+        self._begun_ns = 0
+        self._used_before_ns = 0
         self._credit = CREDIT_MAX
         self._turns_to_rest = 0
         self._rest = REST_MIN
@@ -48,19 +52,18 @@ class Vigil:
         if self._turns_to_rest > 0:
             self._turns_to_rest -= 1
             return False
-        self._looked_ns = self._ticks_ns()
-        self._until_ns = self._looked_ns + self._awake_ns
+        self._used_before_ns = self._used_ns()
+        self._begun_ns = self._ticks_ns()
         return True
 
     def goes_on(self) -> bool:
         """Nobody has come yet: whether to look once more."""
-        now_ns = self._ticks_ns()
-        if now_ns - self._looked_ns > PUSHED_ASIDE_NS:
-            self._turns_to_rest = self._rest = REST_MAX
-            return False
-        self._looked_ns = now_ns
-        if now_ns < self._until_ns:
+        passed_ns = self._ticks_ns() - self._begun_ns
+        if passed_ns < self._awake_ns:
             return True
+        if passed_ns - (self._used_ns() - self._used_before_ns) > PUSHED_ASIDE_NS:
+            self._turns_to_rest = REST_MAX
+            return False
         self._credit -= 1
         if self._credit < 0:
             self._credit = 0

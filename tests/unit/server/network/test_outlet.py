@@ -34,7 +34,7 @@ class Scene:
         self.theirs.setblocking(False)
         self.drained = 0
         self.broken: list[OSError] = []
-        turn = Turn(Vigil(self._ticks_ns, awake_ns))
+        turn = Turn(Vigil(self._ticks_ns, time.thread_time_ns, awake_ns))
         self.looks = 0
         self.outlet = SocketOutlet(
             asyncio.get_running_loop(), turn, self.ours, self._drained, self.broken.append

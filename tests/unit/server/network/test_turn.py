@@ -33,7 +33,7 @@ class Ticks:
 
 
 def asleep() -> Turn:
-    return Turn(Vigil(time.monotonic_ns, 0))
+    return Turn(Vigil(time.monotonic_ns, time.thread_time_ns, 0))
 
 
 def send_nothing() -> None:
@@ -96,7 +96,7 @@ def test_one_that_fails_does_not_take_the_turn_of_the_others() -> None:
 def test_it_stays_awake_for_as_long_as_it_may() -> None:
     async def story() -> None:
         ticks = Ticks()
-        turn = Turn(Vigil(ticks, awake_ns=20_000))
+        turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
         turn.add(Caller(send_nothing))
         for _ in range(10):
             await asyncio.sleep(0)
@@ -118,7 +118,7 @@ def test_who_asks_while_it_is_awake_is_answered_and_it_stays_awake_for_him_too()
             nonlocal answered
             answered += 1
 
-        turn = Turn(Vigil(ticks, awake_ns=20_000))
+        turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
         for asked in range(1, 51):
             turn.add(Caller(answer))
             await asyncio.sleep(0)
@@ -134,10 +134,33 @@ def test_who_asks_while_it_is_awake_is_answered_and_it_stays_awake_for_him_too()
     asyncio.run(story())
 
 
+def test_it_counts_who_asks_while_it_is_awake() -> None:
+    async def story() -> None:
+        ticks = Ticks()
+        turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
+        for _ in range(20):
+            # One who asks again at once, and two who do not.
+            turn.add(Caller(send_nothing))
+            await asyncio.sleep(0)
+            for _ in range(2):
+                turn.add(Caller(send_nothing))
+                for _ in range(60):
+                    await asyncio.sleep(0)
+        looks = ticks.looks
+        turn.add(Caller(send_nothing))
+        for _ in range(60):
+            await asyncio.sleep(0)
+
+        # It is not tired of it.
+        assert ticks.looks > looks
+
+    asyncio.run(story())
+
+
 def test_it_does_not_stay_awake_while_a_socket_takes_no_more() -> None:
     async def story() -> None:
         ticks = Ticks()
-        turn = Turn(Vigil(ticks, awake_ns=20_000))
+        turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
         turn.gets_stuck()
         turn.gets_stuck()
         turn.add(Caller(send_nothing))
@@ -159,7 +182,7 @@ def test_it_does_not_stay_awake_while_a_socket_takes_no_more() -> None:
 def test_where_nobody_asks_again_it_sleeps() -> None:
     async def story() -> None:
         ticks = Ticks()
-        turn = Turn(Vigil(ticks, awake_ns=20_000))
+        turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
         for _ in range(1_000):
             turn.add(Caller(send_nothing))
             for _ in range(30):

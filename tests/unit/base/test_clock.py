@@ -1,0 +1,18 @@
+"""The machine's clocks, in the units that they say."""
+
+import time
+
+from barnabas.base.clock import SystemClock
+
+
+def test_the_processor_is_used_by_who_works_and_not_by_who_sleeps() -> None:
+    clock = SystemClock()
+    begun_ns, used_ns = clock.ticks_ns(), clock.used_ns()
+    time.sleep(0.2)
+    slept_ns, used_asleep_ns = clock.ticks_ns() - begun_ns, clock.used_ns() - used_ns
+    while clock.used_ns() - used_ns < used_asleep_ns + 50_000_000:
+        pass
+
+    assert slept_ns >= 200_000_000
+    assert used_asleep_ns < 100_000_000
+    assert clock.ticks_ns() - begun_ns >= slept_ns + 50_000_000
