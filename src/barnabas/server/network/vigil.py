@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 # A client is woken and has its next request ready within this time, or it is in no hurry.
-AWAKE_NS: Final = 100_000
+AWAKE_NS: Final = 150_000
 # So much time has gone by that was not ours: somebody else had the processor.
 PUSHED_ASIDE_NS: Final = 300_000
 # It goes on as long as one time in three somebody came; so often it may be in vain in a row.
