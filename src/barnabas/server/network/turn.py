@@ -54,7 +54,7 @@ class Turn:
         self._stuck += 1
 
     def is_free_again(self) -> None:
-        """It does not any more, and what it had is sent."""
+        """It does not any more: what it had is sent, or given up."""
         self._stuck -= 1
         self._stay_awake()
 

@@ -2,8 +2,8 @@
 
 Many clients ask again as soon as they are answered. To sleep until then and be woken takes longer than to
 look a few times: on a virtual machine 50 microseconds, a third of a small request, and more of the processor
-than looking. It is bounded by experience: where nobody asks again so soon it is hardly tried any more, and
-where others want the processor not at all.
+than looking. It is bounded by experience: where nobody asks again so soon, or others want the processor, it
+is hardly tried any more.
 """
 
 from collections.abc import Callable
