@@ -28,7 +28,7 @@ def kernels() -> list[Extension]:
     paths = [str(SRC / (name.replace(".", "/") + ".py")) for name in names]
     try:
         extensions: list[Extension] = mypycify(
-            [*BUILD_HAS_NOT_ALL, *paths], opt_level="3", debug_level="0", group_name="barnabas"
+            [*BUILD_HAS_NOT_ALL, *paths], opt_level="2", debug_level="0", group_name="barnabas"
         )
     except SystemExit:
         # mypyc leaves like this when types do not check: with some later release of it, perhaps. A slower
@@ -40,6 +40,8 @@ def kernels() -> list[Extension]:
         if sys.platform != "win32":
             # What a compiler thinks of generated code is of no use to anybody, and takes it as long again.
             extension.extra_compile_args.append("-Wno-all")
+            # Nobody else calls our functions: so they call each other directly, and small ones vanish.
+            extension.extra_compile_args.append("-fvisibility=hidden")
     return extensions
 
 

@@ -14,6 +14,7 @@ import gc
 import json
 import platform
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,7 +121,8 @@ class Row:
 def machine(options: Options) -> None:
     """Print what this ran on: processor, kernel, Python, commit, and how memory was treated."""
     print(f"machine: {_processor()}, {platform.system()} {platform.release()}")
-    print(f"python:  {platform.python_version()}")
+    # How an interpreter was built makes a difference of a quarter, and its path tells where it is from.
+    print(f"python:  {platform.python_version()}, {Path(sys.executable).resolve()}")
     print(f"commit:  {_commit()}")
     print(f"memory:  {'given back' if options.fresh else 'kept'} when freed, for all runs alike")
 
