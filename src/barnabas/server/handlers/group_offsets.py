@@ -77,7 +77,8 @@ def _known_topics(
         count = len(found.partitions)
         there = [one for one in topic.partitions if 0 <= one.partition_index < count]
         if len(there) < len(topic.partitions):
-            missing = [one.partition_index for one in topic.partitions if one not in there]
+            asked = (one.partition_index for one in topic.partitions)
+            missing = [number for number in asked if not 0 <= number < count]
             failed.append(_failed(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         if there:
             known.append(

@@ -1,5 +1,6 @@
 """OffsetCommit, OffsetFetch and OffsetDelete: what this broker knows of topics, beside what a group knows."""
 
+import time
 from typing import Any
 
 import pytest
@@ -198,3 +199,19 @@ async def test_a_group_that_does_not_exist_comes_before_topics_that_do_not() -> 
     answer = await hosted().ask(DELETE_API, delete(HERE, nothing=(0,)), 0)
 
     assert (answer.error_code, answer.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+
+
+@on_a_loop
+async def test_many_partitions_beside_one_that_does_not_exist_hold_nobody_up() -> None:
+    # It took 8 s when each was looked for among all others.
+    many = 4_000
+    broker = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2, "orders": [partition_image()] * many}))
+    broker.services.groups.coordinator.shards.lead(0, MemoryPartition())
+    asked = commit(HERE, orders=tuple(range(many + 1)))
+
+    begun = time.process_time()
+    answer = await tell(broker, asked, 9)
+
+    assert time.process_time() - begun < 2
+    assert codes(answer)["orders"][many] is UNKNOWN
+    assert len(await committed(broker)) == many
