@@ -7,6 +7,7 @@ then what a group has set is brought within them, as Kafka does.
 from collections.abc import Mapping
 
 from barnabas.base.settings import InvalidSetting
+from barnabas.coordinators.group.assignors.by_name import ASSIGNOR_CLASSES
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.metadata.image import GROUP_RESOURCE, MetadataImage
 from barnabas.server.settings.broker_settings import BrokerSettings
@@ -44,6 +45,11 @@ def _parsed(time: Time, text: str) -> int:
     return value
 
 
+def _assignor_names(told: tuple[str, ...]) -> tuple[str, ...]:
+    """Kafka's classes by their names. One that is told by both is there once."""
+    return tuple(dict.fromkeys(ASSIGNOR_CLASSES.get(one, one) for one in told))
+
+
 def group_settings(settings: BrokerSettings, image: MetadataImage) -> GroupSettings:
     """What holds for groups on this broker."""
     times = GroupTimes(**{time.attribute: _of_broker(settings, time) for time in TIMES})
@@ -53,7 +59,7 @@ def group_settings(settings: BrokerSettings, image: MetadataImage) -> GroupSetti
         session_timeout_ms_min=settings.group_min_session_timeout_ms,
         session_timeout_ms_max=settings.group_max_session_timeout_ms,
         classic_size_max=settings.group_max_size,
-        assignors=settings.group_consumer_assignors,
+        assignors=_assignor_names(settings.group_consumer_assignors),
         consumer_size_max=settings.group_consumer_max_size,
         migration=settings.group_consumer_migration_policy.lower(),
         regex_refresh_interval_ms=settings.group_consumer_regex_refresh_interval_ms,

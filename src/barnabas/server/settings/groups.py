@@ -3,6 +3,7 @@
 from typing import Final
 
 from barnabas.base.setting_rules import at_least
+from barnabas.coordinators.group.assignors.by_name import ASSIGNOR_CLASSES, ASSIGNORS
 from barnabas.server.settings.declare import (
     INT_MAX,
     Change,
@@ -15,7 +16,7 @@ from barnabas.server.settings.declare import (
     string,
     strings,
 )
-from barnabas.server.settings.rules import SOME_DISTINCT, one_of_any_case, some_of
+from barnabas.server.settings.rules import one_of_any_case, some_of
 
 _STREAMS_NOT_BUILT: Final = later("streams groups are not built yet")
 # Settings of threads and buffers that a coordinator on one loop does not have.
@@ -81,7 +82,7 @@ _CONSUMER: Final = (
         "group.consumer.assignors",
         ("uniform", "range"),
         "How partitions are dealt out on the broker; the first one is taken if a member does not choose.",
-        rule=SOME_DISTINCT,
+        rule=some_of(*ASSIGNORS, *ASSIGNOR_CLASSES),
     ),
     int32("group.consumer.heartbeat.interval.ms", 5000, "How often members send heartbeats.", rule=_POSITIVE),
     int32(

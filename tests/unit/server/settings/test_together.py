@@ -3,8 +3,10 @@
 import pytest
 
 from barnabas.base.settings import InvalidSetting
+from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.endpoints import Endpoint
+from barnabas.server.settings.group_limits import group_settings
 from support.broker_properties import combined
 
 MAP = "listener.security.protocol.map"
@@ -44,6 +46,7 @@ FOO = "PLAINTEXT://localhost:9092,FOO://localhost:9094,CONTROLLER://localhost:90
         {"connections.max.idle.ms": "-1"},
         {"log.cleaner.dedupe.buffer.size": "1048577"},
         {"log.retention.ms": "-5"},
+        {"group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.RangeAssignor,uniform"},
     ],
 )
 def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
@@ -151,6 +154,11 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
         ),
         ({"queued.max.request.bytes": "100"}, "queued.max.request.bytes", "requests are not queued"),
         (
+            {"group.consumer.assignors": "uniform,foo"},
+            "group.consumer.assignors",
+            "one or more of uniform, range",
+        ),
+        (
             {"max.connections.per.ip": "0"},
             "max.connections.per.ip",
             "unless max.connections.per.ip.overrides is set",
@@ -247,3 +255,11 @@ def test_what_a_listener_leaves_open_is_filled_in_when_it_is_known() -> None:
         name="PLAINTEXT", host="box", port=4711, protocol="PLAINTEXT"
     )
     assert fixed.reached_at(hostname="box", port=4711) == fixed
+
+
+def test_assignors_have_the_names_of_kafkas_classes_as_well() -> None:
+    package = "org.apache.kafka.coordinator.group.assignor"
+    told = f"{package}.RangeAssignor,uniform,{package}.UniformAssignor"
+    settings = BrokerSettings.parse(combined({"group.consumer.assignors": told}))
+
+    assert group_settings(settings, EMPTY_IMAGE).assignors == ("range", "uniform")

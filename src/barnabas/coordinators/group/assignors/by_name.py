@@ -11,6 +11,11 @@ from barnabas.coordinators.group.assignors.uniform import assign_uniformly
 UNIFORM: Final = "uniform"
 RANGE: Final = "range"
 ASSIGNORS: Final = (UNIFORM, RANGE)
+# What a file that was made for Kafka may call them.
+ASSIGNOR_CLASSES: Final = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": UNIFORM,
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": RANGE,
+}
 
 
 def assign(
