@@ -70,10 +70,11 @@ class Stage:
         self._apply = apply
         self._expire = expire
         self._tick_ms = 0
+        self._clock_behind_ms = 0
 
     @property
     def now(self) -> Now:
-        return Now(START_MS + self._tick_ms, self._tick_ms)
+        return Now(START_MS + self._tick_ms - self._clock_behind_ms, self._tick_ms)
 
     def ask(self, call: Callable[[ReplyTo, Now], Outcome]) -> Asked:
         asked = Asked()
@@ -88,6 +89,9 @@ class Stage:
             assert isinstance(to, Asked)
             assert to.waits, f"a second answer: {answer}"
             to.answer = answer
+
+    def set_clock_back(self, ms: int) -> None:
+        self._clock_behind_ms += ms
 
     def pass_time(self, ms: int) -> None:
         """Whatever is due on the way happens at its time."""

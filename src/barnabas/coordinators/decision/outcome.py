@@ -72,14 +72,22 @@ class Outcome:
     """Records go to the log as one batch, in this order, then each to apply(). Then the answers are given.
 
     If the records are refused nothing is answered from here: the shell tells everybody that the coordinator
-    is gone, and loads the shard again. Only a stamped outcome may be refused by the log without that: then it
-    must have changed nothing yet.
+    is gone, and loads the shard again. What is stamped or tentative may be refused without that: it must have
+    changed nothing yet. What is divisible may take several batches.
     """
 
-    __slots__ = ("answers", "records", "stamp")
+    __slots__ = ("answers", "is_divisible", "is_tentative", "records", "stamp")
 
-    def __init__(self, stamp: InTransaction | EndMarker | None = None) -> None:
+    def __init__(
+        self,
+        stamp: InTransaction | EndMarker | None = None,
+        *,
+        is_tentative: bool = False,
+        is_divisible: bool = False,
+    ) -> None:
         self.stamp = stamp
+        self.is_tentative = is_tentative or stamp is not None
+        self.is_divisible = is_divisible
         self.records: list[Record] = []
         self.answers: list[tuple[ReplyTo, object]] = []
 

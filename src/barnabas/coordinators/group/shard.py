@@ -187,7 +187,7 @@ class GroupShard:
 
     def delete(self, group_ids: Iterable[str], to: ReplyTo) -> Outcome:
         """The answer is a list of DeletableGroupResult."""
-        outcome = Outcome()
+        outcome = Outcome(is_divisible=True)
         results = []
         # The records are applied when all of them are there: one that is named twice is deleted once.
         for group_id in dict.fromkeys(group_ids):

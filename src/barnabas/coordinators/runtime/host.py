@@ -120,8 +120,8 @@ class ShardHost(Generic[AnyShard]):
         try:
             if outcome.stamp is not None:
                 end = self._write_stamped(outcome, outcome.stamp, now)
-            elif not outcome.answers:
-                self._write_apart(outcome, now)
+            elif outcome.is_divisible or not outcome.answers:
+                end = self._write_apart(outcome, now)
             elif self._gathers or self._is_to_try():
                 self._gather(outcome, now)
             else:
@@ -131,11 +131,10 @@ class ShardHost(Generic[AnyShard]):
             return
         except TooLarge as error:
             logger.error("records refused partition=%s error=%s", self.partition.name, error)
-            if outcome.stamp is None:
-                self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
-            else:
-                # It has changed nothing yet.
+            if outcome.is_tentative:
                 _refuse(outcome, ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
             return
         except CannotWrite as error:
             self._not_written(error, outcome)
@@ -219,14 +218,19 @@ class ShardHost(Generic[AnyShard]):
             )
         return partition.append_stamped(batch, now.ms, stamp)
 
-    def _write_apart(self, outcome: Outcome, now: Now) -> None:
-        """What nobody waits for is housekeeping: what is not written now is found again by the next round."""
+    def _write_apart(self, outcome: Outcome, now: Now) -> int:
+        """What nobody waits for is housekeeping: what is not written now is found again by the next round.
+
+        So is what was left of a group that was to be deleted, by who asks for it again.
+        """
         self._write_gathered(now)
         partition = self.partition
+        end = partition.end_offset
         for batch in batches(
             outcome.records, now_ms=now.ms, bytes_max=partition.batch_bytes_max, codec=partition.codec
         ):
-            partition.append(batch, now.ms)
+            end = partition.append(batch, now.ms)
+        return end
 
     def _not_written(self, error: CannotWrite, outcome: Outcome | None) -> None:
         logger.warning("records not written partition=%s error=%s", self.partition.name, error)
@@ -320,7 +324,8 @@ class ShardHost(Generic[AnyShard]):
                 cast(Waiting, to).give(answer)
 
     def _lose(self, code: ErrorCode, outcome: Outcome | None = None) -> None:
-        self.close(code)
+        """`code` is for who asked for it. Others who wait may try again if it is no fault of theirs."""
+        self.close(ErrorCode.NOT_COORDINATOR if code is ErrorCode.UNKNOWN_SERVER_ERROR else code)
         if outcome is not None:
             for to, _ in outcome.answers:
                 reply = cast(Waiting, to)

@@ -23,11 +23,15 @@ from barnabas.protocol.messages.classic_groups import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
+from barnabas.protocol.messages.group_admin import DeletableGroupResult
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
 )
 from barnabas.records.decode import decode_batch
 from barnabas.sim.world import World, run_sim
@@ -217,15 +221,89 @@ def test_the_waiting_are_told_what_the_log_says() -> None:
     told(story)
 
 
-def test_records_that_belong_together_and_do_not_fit_are_not_written_in_part() -> None:
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_commit_that_does_not_fit_is_refused_as_a_whole_and_nobody_else_notices(is_busy: bool) -> None:
     async def story(desk: Desk) -> None:
+        waiting = desk.joins()
+        before = await busy(desk) if is_busy else []
+        batches = len(desk.partition.batches)
+
         reply = desk.commits(1, metadata="x" * 100, partitions=20)
 
+        await asyncio.sleep(0.01)
         assert reply.answer is ErrorCode.UNKNOWN_SERVER_ERROR
-        assert desk.partition.batches == []
+        assert len(desk.partition.batches) == batches + is_busy
+        assert all(isinstance(one.answer, OffsetCommitResponse) for one in before)
+        assert desk.host.state is State.ACTIVE
+        after = desk.commits(2)
+        await asyncio.sleep(0.01)
+        assert isinstance(after.answer, OffsetCommitResponse)
+        assert waiting.answer.error_code == ErrorCode.NONE  # type: ignore[attr-defined]
+
+    told(story, batch_bytes_max=1_000)
+
+
+def test_records_that_belong_together_and_do_not_fit_are_not_written_in_part() -> None:
+    async def story(desk: Desk) -> None:
+        desk.partition.is_stuck = True
+        uncommitted = desk.commits(1)
+        reply = Reply(lambda code: code)
+        outcome = Outcome()
+        for _ in range(20):
+            outcome.write(Unknown(b"x" * 100))
+        outcome.answer(reply, "done")
+        batches = len(desk.partition.batches)
+
+        desk.host.do(lambda _: outcome)
+
+        assert reply.answer is ErrorCode.UNKNOWN_SERVER_ERROR
+        # Who had nothing to do with it may try again.
+        assert uncommitted.answer is ErrorCode.NOT_COORDINATOR
+        assert len(desk.partition.batches) == batches
         assert desk.lost == [desk.host]
 
     told(story, batch_bytes_max=1_000)
+
+
+def test_offsets_are_deleted_in_as_many_batches_as_it_takes() -> None:
+    async def story(desk: Desk) -> None:
+        for number in range(10):
+            desk.commits(number, topic=f"orders-{number}", partitions=5)
+        before = len(desk.partition.batches)
+        rows = [OffsetDeleteRequestPartition(partition_index=number) for number in range(5)]
+        topics = [OffsetDeleteRequestTopic(name=f"orders-{number}", partitions=rows) for number in range(10)]
+        reply = Reply(lambda code: code)
+
+        desk.host.do(
+            lambda _: desk.shard.delete_offsets(OffsetDeleteRequest(group_id="g", topics=topics), reply)
+        )
+
+        await asyncio.sleep(0.01)
+        assert len(desk.partition.batches) > before + 1
+        assert reply.answer.error_code == ErrorCode.NONE  # type: ignore[attr-defined]
+        assert desk.shard.offsets.count == 0
+
+    told(story, batch_bytes_max=500)
+
+
+def test_a_group_is_deleted_in_as_many_batches_as_it_takes_and_then_it_is_told() -> None:
+    async def story(desk: Desk) -> None:
+        for number in range(10):
+            desk.commits(number, topic=f"orders-{number}", partitions=5)
+        before = len(desk.partition.batches)
+        desk.partition.is_stuck = True
+        reply = Reply(lambda code: code)
+
+        desk.host.do(lambda _: desk.shard.delete(["g"], reply))
+
+        assert len(desk.partition.batches) > before + 1
+        assert (desk.shard.offsets.count, len(desk.shard)) == (0, 0)
+        desk.commit_up_to(desk.partition.end_offset - 1)
+        assert not reply.is_given
+        desk.commit_up_to(desk.partition.end_offset)
+        assert reply.answer == [DeletableGroupResult(group_id="g", error_code=ErrorCode.NONE)]
+
+    told(story, batch_bytes_max=500)
 
 
 def test_housekeeping_takes_as_many_batches_as_it_needs() -> None:
@@ -475,7 +553,7 @@ def test_a_mistake_in_a_decision_costs_the_shard_and_is_seen() -> None:
         with pytest.raises(ZeroDivisionError):
             desk.host.do(_stumble)
 
-        assert waiting.answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[attr-defined]
+        assert waiting.answer.error_code == ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
         assert desk.lost == [desk.host]
 
     told(story)
@@ -500,8 +578,11 @@ def test_a_mistake_behind_a_timer_costs_the_shard_and_is_seen(caplog: pytest.Log
 class Unknown:
     """A record that no part of the shard knows."""
 
+    def __init__(self, value: bytes = b"value") -> None:
+        self.value = value
+
     def encoded(self) -> tuple[bytes, bytes | None]:
-        return b"key", b"value"
+        return b"key", self.value
 
 
 def test_a_mistake_while_records_are_applied_costs_the_shard_and_is_seen() -> None:

@@ -108,7 +108,9 @@ class ClassicMembers:
                 self._migration.downgraded(group, [replaced], now, joining=steps.member, rebalance=is_stale)
             )
         else:
-            steps.reconcile(steps.target(now), owned, now)
+            target = steps.target(now)
+            steps.check_size((), target)
+            steps.reconcile(target, owned, now)
             if replaced is not None:
                 outcome.records += replacement_records(group, replaced, before)
                 self._leaving.forget_timers(group, replaced)

@@ -80,7 +80,9 @@ class Heartbeats:
             steps = Steps(self._ground, self._topics, group, before, after)
             steps.subscribe(now)
             steps.count_epoch()
-            steps.reconcile(steps.target(now), _owned(request), now)
+            target = steps.target(now)
+            steps.check_size(opening.records, target)
+            steps.reconcile(target, _owned(request), now)
             after = steps.member
             if opening.classic is not None:
                 outcome.add(self._migration.carried_out(opening, now))

@@ -5,7 +5,7 @@ applied without being packed and read again. What is read from a log comes as me
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from barnabas.coordinators.decision.outcome import Record, StoredRecord
 from barnabas.coordinators.group.assignors.spec import Assignment
@@ -25,6 +25,10 @@ from barnabas.protocol.stored.consumer_groups import (
     ConsumerGroupTargetAssignmentMetadataKey,
 )
 from barnabas.protocol.stored.framing import encode_value
+from barnabas.records.header import HEADER_SIZE
+
+# Of a record, besides its key and its value.
+_FRAME_BYTES_MAX: Final = 36
 
 
 class EpochKey(NamedTuple):
@@ -167,6 +171,14 @@ def target_epoch_record(group_id: str, epoch: int, time_ms: int) -> Record:
 def current_record(group_id: str, member: ConsumerMember) -> Record:
     """Of a member whose own record goes before this one, or has gone long ago."""
     return CurrentRecord(CurrentKey(group_id, member.id), member)
+
+
+def size_of(records: Iterable[Record]) -> int:
+    """How many bytes a batch of them takes, at most."""
+    return HEADER_SIZE + sum(
+        _FRAME_BYTES_MAX + len(key) + (0 if value is None else len(value))
+        for key, value in (record.encoded() for record in records)
+    )
 
 
 def regex_record(group_id: str, regex: str, topics: Iterable[str], *, version: int, time_ms: int) -> Record:

@@ -5,6 +5,7 @@ epoch gets a new target assignment, and then the member takes its next step towa
 its records; nothing of the group changes before they are applied.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now, Record
@@ -23,10 +24,15 @@ from barnabas.coordinators.group.consumer.regexes import check_regex, matching, 
 from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex
 from barnabas.coordinators.group.consumer.target import Change, changed_targets
 from barnabas.coordinators.group.consumer.topics import Topics
+from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import Ground
+from barnabas.protocol.error_codes import ErrorCode
 
 SESSION: Final = "session"
 REBALANCE: Final = "rebalance"
+# Up to so many records, and so many characters and partitions in them, fit into any batch.
+_FEW: Final = 256
+_SMALL: Final = 10_000
 # Of members that speak the classic protocol.
 JOIN: Final = "classic-member-join"
 SYNC: Final = "classic-member-sync"
@@ -60,6 +66,7 @@ class Steps:
         self._subscriptions = group.subscriptions
         self._touched: set[str] = set()
         self._moves_on = False
+        self._has_resolved = False
 
     def subscribe(self, now: Now) -> None:
         """What the member tells of itself, and what regular expressions stand for."""
@@ -91,6 +98,7 @@ class Steps:
             return
         if subscriptions is self._group.subscriptions:
             subscriptions = self._subscriptions = subscriptions.copy()
+        self._has_resolved = True
         image = self._ground.image
         for regex in subscriptions.regexes:
             old = subscriptions.resolved.get(regex)
@@ -120,7 +128,8 @@ class Steps:
         """What the member should have: computed anew if the epoch is new and the last time is long ago."""
         group, settings = self._group, self._ground.settings
         interval_ms = settings.times_of(group.id).assignment_interval_ms
-        is_early = interval_ms and now.ms < group.assignment_ms + interval_ms
+        # A time that is yet to come is from before the clock was set back.
+        is_early = 0 <= now.ms - group.assignment_ms < interval_ms
         if group.assignment_epoch >= self.epoch or is_early:
             return Target(group.assignment_epoch, group.target_of(self.member))
         change = Change(self._before, self.member, self._subscriptions)
@@ -130,6 +139,25 @@ class Steps:
         self.records.append(records.target_epoch_record(group.id, self.epoch, now.ms))
         own = changed.get(self.member.id)
         return Target(self.epoch, group.targets[self.member.id] if own is None else own)
+
+    def check_size(self, more: Sequence[Record], target: Target) -> None:
+        """GroupError if the records, with these before them, are more than the log takes at once.
+
+        Most are few and small: they are not looked at.
+        """
+        held = sum(map(len, target.partitions.values()))
+        told = _told_size(self.member) if self.member is not self._before else 0
+        is_small = len(more) + len(self.records) <= _FEW and held + told <= _SMALL
+        if is_small and not self._has_resolved:
+            return
+        # One is still to come: what the member has from now on. A partition takes twice as much there.
+        last = records.target_record(self._group.id, self.member.id, dict(target.partitions))
+        size = records.size_of((*more, *self.records, last, last))
+        if size > self._ground.settings.record_bytes_max:
+            raise GroupError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Group {self._group.id} would need {size} bytes in the log at once.",
+            )
 
     def reconcile(self, target: Target, owned: Owned, now: Now) -> None:
         """The member's next step towards its target. The last step: from here on nothing can be refused."""
@@ -151,3 +179,9 @@ class Steps:
             self._ground.timers.cancel(key)
         elif member.classic is None:
             self._ground.timers.set(key, now.tick_ms + member.rebalance_timeout_ms)
+
+
+def _told_size(member: ConsumerMember) -> int:
+    """Roughly, of what a member has told of itself and may be long."""
+    protocols = () if member.classic is None else member.classic.protocols
+    return sum(map(len, member.topics)) + sum(len(metadata) for _, metadata in protocols)

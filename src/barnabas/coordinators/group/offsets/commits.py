@@ -38,7 +38,7 @@ def decide_commit(
     """The records and the answer. GroupError if the group refuses the commit as a whole."""
     group = _check_group(ground, request, caller, now)
     expire_ms = _expire_ms(request.retention_time_ms, now)
-    outcome = Outcome()
+    outcome = Outcome(is_tentative=True)
     topics = []
     for topic in request.topics:
         partitions = []

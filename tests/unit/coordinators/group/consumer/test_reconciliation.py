@@ -177,6 +177,17 @@ def test_within_the_interval_a_new_epoch_keeps_the_assignment_of_before() -> Non
     assert len(second.partitions()) == 3
 
 
+def test_a_clock_that_is_set_back_does_not_hold_an_assignment_up() -> None:
+    story = ConsumerStory(GroupSettings(times=GroupTimes(assignment_interval_ms=1_000)))
+    story.joins("first")
+    story.stage.set_clock_back(3_600_000)
+    story.stage.pass_time(1_000)
+
+    story.joins("second")
+
+    assert story.group.state != "Assigning"
+
+
 def test_groups_have_intervals_of_their_own() -> None:
     own = GroupTimes(assignment_interval_ms=0, heartbeat_interval_ms=7_000)
     story = ConsumerStory(GroupSettings(times_of_groups={"g": own}))

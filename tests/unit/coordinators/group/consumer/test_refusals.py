@@ -170,3 +170,49 @@ def test_an_instance_id_that_a_dynamic_member_makes_up_is_unknown() -> None:
     answer = story.asks(member, instance_id="made up")
 
     assert story.error(answer) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+# What the log would not take
+
+SMALL_LOG = replace(AT_ONCE, record_bytes_max=100_000)
+
+
+def test_a_subscription_that_the_log_does_not_take_is_refused_and_the_group_goes_on() -> None:
+    story = ConsumerStory(SMALL_LOG)
+    first = story.joins("first")
+    before = story.shard.durable()
+
+    answer = story.asks_to_join(Consumer("second", topics=[f"{n:0200}" for n in range(600)]))
+
+    assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "bytes in the log at once" in (answer.error_message or "")
+    assert story.shard.durable() == before
+    assert list(story.group.members) == ["first"]
+    story.settles(first)
+    assert len(first.partitions()) == 6
+
+
+def test_what_is_large_and_fits_is_taken() -> None:
+    story = ConsumerStory(SMALL_LOG)
+
+    story.joins("first", topics=[f"{n:0200}" for n in range(400)])
+
+    assert len(story.group.members["first"].topics) == 400
+
+
+def test_an_expression_for_more_topics_than_the_log_takes_is_refused() -> None:
+    story = ConsumerStory(SMALL_LOG, topics={f"{n:0200}": 1 for n in range(600)})
+
+    answer = story.asks_to_join(Consumer("a", topics=None, regex=".*"))
+
+    assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not story.ground.groups
+
+
+def test_more_partitions_than_the_log_takes_are_not_assigned() -> None:
+    story = ConsumerStory(SMALL_LOG, topics={"orders": 12_000})
+
+    answer = story.asks_to_join(Consumer("a"))
+
+    assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not story.ground.groups

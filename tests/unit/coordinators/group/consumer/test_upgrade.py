@@ -257,3 +257,34 @@ def test_a_classic_member_that_sends_a_heartbeat_of_the_consumer_protocol_speaks
     assert story.group.members[classic.id].classic is None
     assert story.group.classic_members == 0
     assert story.group.classic_protocols == {}
+
+
+def test_a_group_that_the_log_does_not_take_at_once_stays_classic() -> None:
+    # In Kafka, too. All of the new group is one batch, so that nobody reads half of it.
+    story = MixedStory(replace(NO_DELAY, record_bytes_max=20_000))
+    members = [Classic() for _ in range(100)]
+    story.is_classic_with(*members, parts=[{"orders": [0]}, *([{}] * 99)])
+    before = len(story.stage.records)
+
+    answer = story.asks_to_join(Consumer("new"))
+
+    assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(story.stage.records) == before
+    assert story.classic_group.state == "Stable"
+    assert story.beats_classically(members[0]) is ErrorCode.NONE
+
+
+def test_a_classic_member_whose_subscription_the_log_does_not_take_is_refused() -> None:
+    story = MixedStory(replace(NO_DELAY, record_bytes_max=100_000))
+    classic = Classic()
+    story.is_classic_with(classic, parts=[ALL])
+    story.joins("new")
+    before = len(story.stage.records)
+    second = Classic(topics=tuple(f"{n:0200}" for n in range(600)))
+    second.id = story.asks_to_join_classically(second).answer.member_id
+
+    answer = story.asks_to_join_classically(second)
+
+    assert answer.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(story.stage.records) == before
+    assert second.id not in story.group.members
