@@ -5,6 +5,7 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.storage.epochs import EpochStart
 from barnabas.storage.errors import OffsetOutOfRange
+from barnabas.storage.files import File
 from barnabas.storage.producers.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
@@ -12,6 +13,7 @@ from barnabas.storage.producers.errors import (
     TransactionCoordinatorFenced,
 )
 from barnabas.storage.producers.table import Origin
+from barnabas.storage.segment.aborted import write_aborted
 from barnabas.storage.segment.txn_index import AbortedTxn
 from support.logs import (
     NOW,
@@ -185,6 +187,40 @@ def test_aborted_transactions_are_told_before_and_after_they_are_written_down() 
         assert log.aborted_in(0, log.end_offset) == told
         flushed(log)
         assert log.aborted_in(0, log.end_offset) == told
+
+
+def test_segments_without_aborted_transactions_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = new_log()
+    for _ in range(10):
+        put(log)
+        log.roll(NOW)
+    assert log.aborted_in(0, 10) == []
+    asked: list[str] = []
+    disk = disk_of(log)
+    look = disk.open
+
+    def noted(path: str, *, create: bool = False) -> File:
+        asked.append(path)
+        return look(path, create=create)
+
+    monkeypatch.setattr(disk, "open", noted)
+
+    assert log.aborted_in(0, 10) == []
+
+    assert asked == []
+
+
+def test_a_segment_that_gets_a_file_in_its_place_has_its_aborted_transactions() -> None:
+    # As when two segments are made one, and the second had some.
+    log = new_log()
+    put(log)
+    assert log.aborted_in(0, 1) == []
+    txn = AbortedTxn(P, 0, 1, 2)
+
+    write_aborted(log.fs, log.active, [txn])
+    log.aborted.forget(log.active)
+
+    assert log.aborted_in(0, 1) == [txn]
 
 
 def test_a_marker_for_nothing_makes_no_entry() -> None:

@@ -27,13 +27,15 @@ _CACHED_SEGMENTS: Final = 4
 class AbortedIndex:
     """What read_committed has to leave out, by segment."""
 
-    __slots__ = ("_cached", "_fs", "_pending")
+    __slots__ = ("_cached", "_fs", "_pending", "_without")
 
     def __init__(self, fs: FileSystem) -> None:
         self._fs = fs
         # Not yet in the file, by the segment's base offset.
         self._pending: dict[int, list[AbortedTxn]] | None = None
         self._cached: dict[int, list[AbortedTxn]] | None = None
+        # Segments that have no file: most have none, and a reader far behind asks for all of them each time.
+        self._without: set[int] | None = None
 
     def add(self, segment: Segment, txn: AbortedTxn) -> None:
         if self._pending is None:
@@ -50,6 +52,8 @@ class AbortedIndex:
         except FileNotFoundError:
             file = self._fs.open(segment.path(TXN_INDEX), create=True)
             segment.names_synced = False
+            if self._without is not None:
+                self._without.discard(segment.base_offset)
         try:
             while pending:
                 append_entry(file, pending[0])
@@ -86,6 +90,8 @@ class AbortedIndex:
     def entries(self, segment: Segment) -> list[AbortedTxn]:
         """All entries of one segment. It may raise NotCached."""
         pending = self._pending.get(segment.base_offset, []) if self._pending else []
+        if self._without is not None and segment.base_offset in self._without:
+            return pending
         return self._written(segment) + pending
 
     def _written(self, segment: Segment) -> list[AbortedTxn]:
@@ -97,12 +103,14 @@ class AbortedIndex:
         try:
             file = self._fs.open(segment.path(TXN_INDEX))
         except FileNotFoundError:
-            known = []
-        else:
-            # Not closed if this is NotCached: it is read through the same file then.
-            file.read_cached(0, file.size())
-            known = read_entries(file, segment.base_offset)
-            file.close()
+            if self._without is None:
+                self._without = set()
+            self._without.add(segment.base_offset)
+            return []
+        # Not closed if this is NotCached: it is read through the same file then.
+        file.read_cached(0, file.size())
+        known = read_entries(file, segment.base_offset)
+        file.close()
         if len(self._cached) >= _CACHED_SEGMENTS:
             del self._cached[next(iter(self._cached))]
         self._cached[segment.base_offset] = known
@@ -129,6 +137,8 @@ class AbortedIndex:
         """The segment is gone, or its file is another one now."""
         if self._cached is not None:
             self._cached.pop(segment.base_offset, None)
+        if self._without is not None:
+            self._without.discard(segment.base_offset)
         if self._pending is not None and not keep_pending:
             self._pending.pop(segment.base_offset, None)
 
