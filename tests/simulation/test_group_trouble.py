@@ -18,6 +18,7 @@ from support.client_peers import in_world
 from support.consumer_worlds import take, values
 from support.group_scripts import GroupScript
 from support.group_worlds import EAGER, PROTOCOLS, QUICKLY, Told, committed, member, member_of, numbers, write
+from support.mixed_group_stories import assignment
 from support.scripted_brokers import listening_all
 from support.stories import client_of, until
 
@@ -200,6 +201,25 @@ async def test_an_older_commit_that_is_tried_again_does_not_undo_a_newer_one(wor
         await older
 
     assert script.committed == {ZERO: 6}
+
+
+@in_world
+async def test_a_commit_is_not_tried_again_for_what_another_member_has_got_meanwhile(world: World) -> None:
+    script = GroupScript()
+    async with listening_all(script.broker()), member(world, **BY_HAND) as consumer:
+        await until(lambda: numbers(consumer) == [0, 1])
+        script.no[ApiKey.OFFSET_COMMIT] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 1_000
+        older = asyncio.create_task(consumer.commit({ZERO: 5, ONE: 6}))
+        await until(lambda: bool(script.commits))
+        script.given = assignment({"orders": [1]})
+        script.no[ApiKey.HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
+        await until(lambda: numbers(consumer) == [1])
+        script.no[ApiKey.OFFSET_COMMIT].clear()
+
+        with pytest.raises(CommitFailed, match="given to another member") as failed:
+            await older
+
+    assert (failed.value.tps, script.committed) == ({ZERO}, {})
 
 
 @in_world

@@ -67,6 +67,8 @@ class GroupScript:
         self.generation = 0
         self.committed: dict[TopicPartition, int] = {}
         self.no: dict[ApiKey, list[ErrorCode]] = defaultdict(list)
+        # The assignment, if it is not the one that the member itself has made.
+        self.given: bytes | None = None
         self.joins: list[Any] = []
         self.commits: list[Any] = []
         self.leaves: list[Any] = []
@@ -121,6 +123,8 @@ class GroupScript:
     def _sync(self, request: Any) -> SyncGroupResponse:
         code = self._no(ApiKey.SYNC_GROUP)
         mine = request.assignments[0].assignment if request.assignments else b""
+        if self.given is not None:
+            mine = self.given
         return SyncGroupResponse(error_code=code, assignment=mine if code is ErrorCode.NONE else b"")
 
     def _leave(self, request: Any) -> LeaveGroupResponse:

@@ -6,7 +6,7 @@ wait for the rebalance, so there it says so at once.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from barnabas.base.ids import TopicPartition
@@ -90,6 +90,8 @@ class Commits:
             if deadline.passed:
                 raise last or RequestTimedOut("commit", "the coordinator", deadline.timeout_ms)
             await pace.wait()
+            # What never was ours may be committed, too: that has not been forgotten.
+            self._check_ours(tp for tp in left if tp not in self._newest)
             left = {tp: one for tp, one in left.items() if self._newest.get(tp, mine) is mine}
 
     async def _try(
@@ -131,6 +133,10 @@ class Commits:
         await self._membership.settled(deadline)
         if self._membership.committer == sent:
             raise CommitFailed(left, f"this member is not up to date: {code.name}")
+        self._check_ours(left)
+
+    def _check_ours(self, left: Iterable[TopicPartition]) -> None:
+        """Whoever has them now commits for them: in our new generation we could undo that."""
         gone = [tp for tp in left if not self._membership.has(tp)]
         if gone:
             raise CommitFailed(gone, "they were given to another member in a rebalance")
