@@ -55,7 +55,8 @@ class GroupCoordinator:
         host.activate()
         if now is not before and host.state is State.ACTIVE:
             changed = (name for name, topic in now.topics.items() if before.topics.get(name) is not topic)
-            gone = before.topics.keys() - now.topics.keys()
+            # One of the same name that was made anew is another one.
+            gone = (name for name, topic in before.topics.items() if topic.id not in now.topics_by_id)
             _show_image(host, now, frozenset(changed), frozenset(gone))
 
     def host_of(self, group_id: str) -> GroupHost:

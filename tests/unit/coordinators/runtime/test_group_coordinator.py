@@ -29,7 +29,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestGroup,
 )
 from barnabas.sim.world import World, run_sim
-from support.consumer_group_stories import image_of
+from support.consumer_group_stories import image_of, topic_id
 from support.led_partitions import MemoryPartition
 
 pytestmark = pytest.mark.kernel
@@ -272,6 +272,30 @@ def test_a_topic_that_is_made_while_a_partition_is_loaded_is_seen_by_expressions
 
         group = place.coordinator.host_of(GROUP).shard.ground.groups[GROUP]
         assert group.is_subscribed_to("orders-eu")
+
+    told(story)
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_offsets_go_with_a_topic_that_goes_while_they_are_loaded(made_anew: bool) -> None:
+    partition = written(7)
+
+    async def story(place: Place) -> None:
+        place.coordinator.shards.lead(0, partition)
+        await a_moment()
+        after = image_of({OFFSETS_TOPIC: 1}, offset=2)
+        if made_anew:
+            new = replace(IMAGE.topics["orders"], id=topic_id("made anew"))
+            after = replace(
+                after,
+                topics={**after.topics, "orders": new},
+                topics_by_id={**after.topics_by_id, new.id: new},
+            )
+        place.coordinator.take_image(after, changed=frozenset({"orders"}), deleted=frozenset({"orders"}))
+        partition.may_be_read.set()
+        await a_moment()
+
+        assert place.offset() == -1
 
     told(story)
 
