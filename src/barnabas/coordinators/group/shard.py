@@ -55,6 +55,8 @@ from barnabas.protocol.stored.offsets import GroupMetadataKey
 logger = logging.getLogger(__name__)
 
 _OFFSETS_TIMER: Final[TimerKey] = ("offsets", "", "")
+# Between the parts of a round that looks for offsets that are too old.
+_PAUSE_MS: Final = 20
 _CLASSIC_TIMERS: Final = ("classic-session", "classic-join", "classic-sync")
 # From this version of DescribeGroups on a group that is not there is an error. (KIP-1043)
 _NOT_FOUND_FROM: Final = 6
@@ -216,16 +218,18 @@ class GroupShard:
     def expire(self, key: TimerKey, now: Now) -> Outcome:
         """The time of a key has come."""
         if key == _OFFSETS_TIMER:
+            outcome = self.offsets.expire(now)
             self._expire_offsets_later(now)
-            return self.offsets.expire(now)
+            return outcome
         if key[0] in _CLASSIC_TIMERS:
             return self.classic.expire(key, now)
         return self.consumer.expire(key, now)
 
     def _expire_offsets_later(self, now: Now) -> None:
-        self.ground.timers.set(
-            _OFFSETS_TIMER, now.tick_ms + self.ground.settings.offsets_retention_check_interval_ms
-        )
+        interval_ms = self.ground.settings.offsets_retention_check_interval_ms
+        if self.offsets.has_more_to_expire:
+            interval_ms = min(interval_ms, _PAUSE_MS)
+        self.ground.timers.set(_OFFSETS_TIMER, now.tick_ms + interval_ms)
 
     def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> Outcome:
         """The cluster has changed: topics of these names were made or altered, and deleted."""

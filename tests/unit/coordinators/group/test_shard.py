@@ -9,6 +9,8 @@ from barnabas.base.errors import Malformed
 from barnabas.coordinators.decision.outcome import Caller
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
+from barnabas.coordinators.group.offsets.removal import AT_ONCE
 from barnabas.coordinators.group.shard import GroupShard, groups_of
 from barnabas.coordinators.runtime.writing import one_batch
 from barnabas.protocol.error_codes import ErrorCode
@@ -21,7 +23,7 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from barnabas.records.header import Codec
 from support.consumer_group_stories import Consumer
-from support.group_stories import HOST, decoded
+from support.group_stories import HOST, START_MS, decoded
 from support.mixed_group_stories import NO_DELAY, Classic, MixedStory
 
 pytestmark = pytest.mark.kernel
@@ -208,6 +210,26 @@ def test_offsets_of_a_group_without_members_expire_and_the_group_with_them() -> 
 
     assert story.kind() is None
     assert loaded(story).ground.groups == {}
+
+
+def test_many_offsets_expire_bit_by_bit_and_not_only_with_the_next_round() -> None:
+    story = DoorStory(replace(NO_DELAY, offsets_retention_ms=1_000))
+    story.stage.carry_out(story.shard.loaded(story.stage.now))
+    value = pack_offset(CommittedOffset(7, -1, "", START_MS))
+    for group in ("a", "b", "c"):
+        for partition in range(AT_ONCE):
+            story.shard.apply(OffsetRecord(group, "orders", partition, value))
+    interval_ms = story.settings.offsets_retention_check_interval_ms
+
+    story.stage.pass_time(interval_ms)
+    first = story.shard.offsets.count
+    story.stage.pass_time(100)
+
+    assert (first, story.shard.offsets.count) == (2 * AT_ONCE, 0)
+    before = len(story.stage.records)
+    story.stage.pass_time(interval_ms - 200)
+    assert story.shard.timers.next_ms() is not None
+    assert len(story.stage.records) == before
 
 
 @pytest.mark.xfail(

@@ -82,8 +82,12 @@ class Offsets:
         return list(self._remover.all_of(group_id))
 
     def expire(self, now: Now) -> Outcome:
-        """Offsets that are too old go, and groups that have nothing left."""
+        """Offsets that are too old go, and groups that have nothing left. It may take several calls."""
         return _written(self._remover.expired(now))
+
+    @property
+    def has_more_to_expire(self) -> bool:
+        return self._remover.has_more
 
     def topics_deleted(self, names: Set[str]) -> Outcome:
         return _written(self._remover.of_deleted_topics(names))

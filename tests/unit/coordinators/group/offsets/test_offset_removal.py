@@ -5,6 +5,7 @@ import pytest
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import Now, ReplyTo
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
+from barnabas.coordinators.group.offsets.removal import AT_ONCE
 from barnabas.metadata.image import TopicImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
@@ -145,6 +146,29 @@ def test_a_group_without_members_goes_with_its_last_offset() -> None:
         group_tombstone("bare"),
     ]
     assert outcome.answers == []
+
+
+def test_of_many_offsets_some_are_looked_at_at_a_time() -> None:
+    world = World(offsets_retention_ms=100)
+    groups = ("a", "b", "c")
+    each = AT_ONCE // 2
+    for group in groups:
+        for partition in range(each):
+            world.offsets.apply(record(group, "t", partition, 7, at_ms=1000))
+    rounds = []
+
+    for _ in groups:
+        outcome = world.offsets.expire(at(2000))
+        rounds.append(len(outcome.records))
+        for gone in outcome.records:
+            if isinstance(gone, OffsetRecord):
+                world.offsets.apply(gone)
+        if not world.offsets.has_more_to_expire:
+            break
+
+    # With the tombstone of each group.
+    assert rounds == [2 * each + 2, each + 1]
+    assert world.offsets.count == 0
 
 
 def test_the_group_says_from_when_on_the_age_counts() -> None:
