@@ -1,5 +1,6 @@
 """format("barnabas"): options in, readers and writers out."""
 
+import os
 from typing import Final
 
 from pyspark.sql.datasource import (
@@ -63,6 +64,6 @@ class BarnabasDataSource(DataSource):
         return _EXACT_STREAM[options.scope](options)
 
     def _sink_options(self, schema: StructType, overwrite: bool) -> SinkOptions:
-        options = sink_options(self._values(), overwrite=overwrite)
+        options = sink_options(self._values(), overwrite=overwrite, directory=os.getcwd())
         check_schema(schema, options.topic)
         return options

@@ -1,9 +1,9 @@
 """What a user may say to the sink, with Spark's names where Spark has it."""
 
 from enum import Enum
-from hashlib import sha256
 from typing import Final, NamedTuple, TypeVar
 
+from barnabas.spark.options.checkpoint import name_of_checkpoint
 from barnabas.spark.options.client_settings import producer_options
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.values import Values
@@ -44,7 +44,8 @@ class SinkOptions(NamedTuple):
         return int(self.producer["transaction.timeout.ms"])
 
 
-def sink_options(given: Values, *, overwrite: bool) -> SinkOptions:
+def sink_options(given: Values, *, overwrite: bool, directory: str) -> SinkOptions:
+    """`directory` is what a checkpoint's path begins with if it does not begin with a slash."""
     topic = given.text("topic")
     if topic == "":
         raise BadOption("topic", "it is empty")
@@ -66,7 +67,7 @@ def sink_options(given: Values, *, overwrite: bool) -> SinkOptions:
         guarantee=guarantee,
         scope=scope,
         id_prefix=given.text("transactionalIdPrefix") or _ID_PREFIX,
-        checkpoint=None if checkpoint is None else sha256(checkpoint.encode()).hexdigest()[:24],
+        checkpoint=None if checkpoint is None else name_of_checkpoint(checkpoint, directory),
         producer=producer,
     )
     given.refuse_others()

@@ -11,7 +11,7 @@ EXACT = {"deliveryGuarantee": "exactly-once"}
 
 
 def options(*, overwrite: bool = False, **given: str) -> SinkOptions:
-    return sink_options(Values({**BROKERS, **given}), overwrite=overwrite)
+    return sink_options(Values({**BROKERS, **given}), overwrite=overwrite, directory="/home/me")
 
 
 def test_without_more_it_is_at_least_once_and_rows_say_their_topic() -> None:
@@ -45,6 +45,11 @@ def test_a_checkpoint_names_a_stream_and_another_one_another() -> None:
     assert first != other
 
 
+@pytest.mark.parametrize("path", ["a", "./a", "/home/me/a", "file:/home/me/a"])
+def test_a_checkpoint_without_a_slash_begins_in_the_working_directory(path: str) -> None:
+    assert options(checkpointLocation=path).checkpoint == options(checkpointLocation="/home/me/a").checkpoint
+
+
 @pytest.mark.parametrize(
     ("given", "name"),
     [
@@ -73,4 +78,4 @@ def test_nothing_is_overwritten() -> None:
 
 def test_brokers_must_be_named() -> None:
     with pytest.raises(BadOption, match=r"kafka\.bootstrap\.servers"):
-        sink_options(Values({}), overwrite=False)
+        sink_options(Values({}), overwrite=False, directory="/")

@@ -1,0 +1,47 @@
+"""What a stream is called by where its checkpoint is."""
+
+from hashlib import sha256
+
+import pytest
+
+from barnabas.spark.options.checkpoint import name_of_checkpoint
+
+
+def name(location: str) -> str:
+    return name_of_checkpoint(location, "/home/me")
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ("/data/a", "/data/a/", "/data//a", "//data/a", "/data/./b/../a", "file:/data/a", "file:///data/a/"),
+        ("/home/me/a", "a", "a/", "./a", "../me/a", "FILE:///home/me/a"),
+        ("s3://bucket/a", "s3://bucket/a/", "s3://bucket//a", "S3://bucket/a"),
+        ("s3://bucket", "s3://bucket/"),
+        ("hdfs:///a", "hdfs:/a", "hdfs:///a//"),
+    ],
+    ids=lambda each: each[0],
+)
+def test_one_place_has_one_name_however_it_is_written(spellings: tuple[str, ...]) -> None:
+    assert {name(one) for one in spellings} == {name(spellings[0])}
+
+
+def test_other_places_have_other_names() -> None:
+    places = [
+        "/data/a",
+        "/data/A",
+        "/data/b",
+        "/home/me/data/a",
+        "hdfs:///data/a",
+        "hdfs://one/data/a",
+        "hdfs://two/data/a",
+        "file://elsewhere/data/a",
+        "s3a://one/data/a",
+    ]
+
+    assert len({name(one) for one in places}) == len(places)
+
+
+@pytest.mark.parametrize("location", ["/data/a", "s3://bucket/a", "hdfs://one:8020/data/a"])
+def test_the_usual_spelling_is_the_name_so_that_queries_go_on_from_before(location: str) -> None:
+    assert name(location) == sha256(location.encode()).hexdigest()[:24]
