@@ -27,6 +27,8 @@ class Copy:
         self.source, self.target = f"in-{number}", f"out-{number}"
         self.spark, self.address, self.directory = spark, address, directory
         self.options = options
+        # How the query is told of the directory.
+        self.checkpoint = str(directory)
         self._next = count()
         with Admin(bootstrap_servers=address) as admin:
             admin.create_topic(self.source, partitions=2)
@@ -51,7 +53,7 @@ class Copy:
             .writeStream.format("barnabas")
             .option("kafka.bootstrap.servers", self.address)
             .option("topic", self.target)
-            .option("checkpointLocation", str(self.directory))
+            .option("checkpointLocation", self.checkpoint)
             .options(**self.options)
             .queryName(self.target)
             .trigger(availableNow=True)
@@ -107,6 +109,21 @@ def test_a_batch_that_comes_again_is_there_as_often_as_promised(
     clicks.run()
 
     assert clicks.written() == sorted([*range(100)] * times + [*range(100, 120)])
+
+
+@pytest.mark.parametrize("spelling", ["{}/", "file://{}", "{}-too"], ids=["slash", "scheme", "link"])
+def test_a_batch_that_comes_again_is_known_however_its_checkpoint_is_written(
+    copy: Make, spelling: str
+) -> None:
+    clicks = copy(BATCH)
+    clicks.directory.with_name(f"{clicks.directory.name}-too").symlink_to(clicks.directory)
+    clicks.send(50)
+    clicks.run()
+    clicks.forget_last_batch()
+    clicks.checkpoint = spelling.format(clicks.directory)
+    clicks.run()
+
+    assert clicks.written() == list(range(50))
 
 
 @pytest.mark.parametrize("options", [TASK, BATCH], ids=["task", "batch"])

@@ -28,7 +28,7 @@ from barnabas.client.producer.transaction_errors import MustAbort, SequenceLost
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import SinkOptions
-from barnabas.spark.sink.markers import Mark, last_mark, mark_in_transaction
+from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
 from barnabas.spark.sink.sending import Sending
 from barnabas.spark.sink.slots import BATCH_ID, QUERY_ID
 from barnabas.spark.sink.telling import logger, told_on_failure
@@ -68,8 +68,7 @@ def write_part(
         raise NotOneWriter(f"task {context.partitionId()} is tried again: the batch has to begin anew")
     name = opened.transactional_id
     with Admin(admin_settings(options.producer)) as admin:
-        # Of this query: one that begins anew in the same place counts its batches from 0 again.
-        is_written = last_mark(admin, name, note=query).batch >= batch
+        is_written = _last_mark_of(admin, options, name, query).batch >= batch
     filled = (one for one in batches if one.num_rows > 0)
     first = None if is_written else next(filled, None)
     if first is None:
@@ -90,6 +89,18 @@ def write_part(
     return PartWritten(query, opened, context.partitionId(), frozenset(sending.written))
 
 
+def _marks_group(options: SinkOptions, query: str) -> str:
+    """By the id of the query, which is in its checkpoint, and not by where that is: it may be moved."""
+    return f"{options.id_prefix}-{query}-batch"
+
+
+def _last_mark_of(admin: Admin, options: SinkOptions, name: str, query: str) -> Mark:
+    # Of this query: one that begins anew in the same place counts its batches from 0 again.
+    mark = last_mark(admin, _marks_group(options, query), note=query)
+    # Marks were in a group named as the transactions are, before they had one of their own.
+    return last_mark(admin, name, note=query) if mark == NO_MARK else mark
+
+
 def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> None:
     writers: dict[TopicPartition, int] = {}
     for part in parts:
@@ -103,7 +114,8 @@ def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> 
     with Producer({**options.producer, "transactional.id": opened.transactional_id}) as producer:
         producer.join_transaction(opened)
         mark = Mark(batch, parts[0].query, min(writers).topic)
-        producer.send_offsets_to_transaction(mark_in_transaction(mark), opened.transactional_id)
+        group = _marks_group(options, parts[0].query)
+        producer.send_offsets_to_transaction(mark_in_transaction(mark), group)
         producer.commit_transaction()
 
 
@@ -168,13 +180,14 @@ class WholeStreamWriter(_Opening, DataSourceStreamArrowWriter):
 class WholeBatchWriter(_Opening, DataSourceArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._name = f"{options.id_prefix}-{uuid4()}"
+        self._query = str(uuid4())
+        self._name = f"{options.id_prefix}-{self._query}"
         self._opened = None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         assert self._opened is not None, "it came from the driver"
         with told_on_failure():
-            return write_part(self._options, iterator, self._opened, self._name, 0)
+            return write_part(self._options, iterator, self._opened, self._query, 0)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         with told_on_failure():
