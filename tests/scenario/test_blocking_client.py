@@ -114,6 +114,13 @@ def test_methods_have_the_arguments_of_the_async_ones() -> None:
         assert inspect.signature(getattr(Admin, name)) == inspect.signature(getattr(AsyncAdmin, name))
 
 
+def test_a_producer_tells_how_many_partitions_a_topic_has(address: str, topic: str) -> None:
+    with Producer(bootstrap_servers=address, max_block_ms=500) as producer:
+        assert producer.partitions_for(topic) == 2
+        with pytest.raises(UnknownTopic):
+            producer.partitions_for("nowhere")
+
+
 # The admin
 
 

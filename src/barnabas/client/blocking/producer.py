@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from barnabas.client.blocking.delivery import Delivery, Handed
 from barnabas.client.blocking.handover import Handover
-from barnabas.client.blocking.mirror import Blocking
+from barnabas.client.blocking.mirror import Blocking, mirrored
 from barnabas.client.deadline import Deadline
 from barnabas.client.errors import Closed
 from barnabas.client.ports import ClientPorts
@@ -69,6 +69,8 @@ class Producer(Blocking[AsyncProducer]):
     ) -> None:
         super().__init__(lambda: AsyncProducer(settings, ports=ports, **named))
         self._handover = self._thread.run(self._new_handover())
+
+    partitions_for = mirrored(AsyncProducer.partitions_for)
 
     async def _new_handover(self) -> Handover:
         return Handover(self._thread, self._client)

@@ -284,6 +284,10 @@ class Producer(TransactionCalls, TableCalls):
                 async with asyncio.timeout_at(deadline.at):
                     await self._cluster.refresh([name])
 
+    async def partitions_for(self, topic: str) -> int:
+        """How many a topic has. One that is not there is made, as by send(), or is UnknownTopic."""
+        return (await self._topic(topic, None, Deadline(self.settings.max_block_ms))).count
+
     async def flush(self) -> None:
         """Send what was taken so far without waiting for more, and wait until all of it has an end."""
         await self._finish_all(self._running())
