@@ -5,8 +5,8 @@ and not __init__, which the process that commits runs as well: it would fence th
 join it, and the driver writes the mark and ends it.
 
 Every partition must be written by one task, once: all count their records from 0, so that a broker takes what
-a second one writes for a repetition. So a task that is tried again fails, and the driver refuses a batch in
-which two tasks have written to one partition.
+a second one writes for a repetition. So of several tries of a task the first that has rows writes, and the
+others fail (claims.py); and the driver refuses a batch in which two tasks have written to one partition.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
@@ -28,7 +27,9 @@ from barnabas.client.producer.transaction_errors import MustAbort, SequenceLost
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import SinkOptions
+from barnabas.spark.sink.claims import NotOneWriter, claim_task
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
+from barnabas.spark.sink.rows import by_topic
 from barnabas.spark.sink.sending import Sending
 from barnabas.spark.sink.slots import BATCH_ID, QUERY_ID
 from barnabas.spark.sink.telling import logger, told_on_failure
@@ -37,10 +38,6 @@ _ONE_TASK: Final = (
     "with transactionScope=batch all rows of a partition must be in one task, as by repartition() on the "
     "column partition"
 )
-
-
-class NotOneWriter(BarnabasError):
-    """A partition that two tasks, or two tries of one, would write to in one transaction."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +57,13 @@ def open_batch(options: SinkOptions, name: str) -> OpenTransaction:
 
 
 def write_part(
-    options: SinkOptions, batches: Iterator[pa.RecordBatch], opened: OpenTransaction, query: str, batch: int
+    options: SinkOptions,
+    batches: Iterator[pa.RecordBatch],
+    opened: OpenTransaction,
+    query: str,
+    batch: int,
+    task: int,
 ) -> PartWritten:
-    context = TaskContext.get()
-    assert context is not None, "write() runs in a task"
-    if context.attemptNumber() > 0:
-        raise NotOneWriter(f"task {context.partitionId()} is tried again: the batch has to begin anew")
     name = opened.transactional_id
     with Admin(admin_settings(options.producer)) as admin:
         is_written = _last_mark_of(admin, options, name, query).batch >= batch
@@ -74,7 +72,9 @@ def write_part(
     if first is None:
         for _ in filled:
             pass
-        return PartWritten(query, opened, context.partitionId(), frozenset())
+        return PartWritten(query, opened, task, frozenset())
+    topic, _ = next(by_topic(first, options.topic))
+    claim_task(options, opened, task, topic)
     with Producer({**options.producer, "transactional.id": name}) as producer:
         producer.join_transaction(opened)
         sending = Sending(producer, options.topic)
@@ -86,7 +86,7 @@ def write_part(
             if isinstance(error.because, SequenceLost):
                 raise NotOneWriter(f"another task writes to the same partitions: {_ONE_TASK}") from error
             raise
-    return PartWritten(query, opened, context.partitionId(), frozenset(sending.written))
+    return PartWritten(query, opened, task, frozenset(sending.written))
 
 
 def _marks_group(options: SinkOptions, query: str) -> str:
@@ -167,7 +167,7 @@ class WholeStreamWriter(_Opening, DataSourceStreamArrowWriter):
         assert batch is not None, "Spark tells tasks which batch they belong to"
         assert self._opened is not None, "it came from the driver"
         with told_on_failure():
-            return write_part(self._options, iterator, self._opened, query, int(batch))
+            return write_part(self._options, iterator, self._opened, query, int(batch), context.partitionId())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         with told_on_failure():
@@ -185,9 +185,11 @@ class WholeBatchWriter(_Opening, DataSourceArrowWriter):
         self._opened = None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None, "write() runs in a task"
         assert self._opened is not None, "it came from the driver"
         with told_on_failure():
-            return write_part(self._options, iterator, self._opened, self._query, 0)
+            return write_part(self._options, iterator, self._opened, self._query, 0, context.partitionId())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         with told_on_failure():

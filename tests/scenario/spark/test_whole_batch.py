@@ -1,0 +1,155 @@
+"""One transaction for a micro-batch, writer by writer: what Spark's scheduler does seldom, without Spark."""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from threading import Barrier
+
+import pyarrow as pa
+import pytest
+
+from barnabas.client.blocking import Admin, Consumer
+from barnabas.client.consumer.message import EndOfPartition
+from barnabas.spark.options.sink import SinkOptions, sink_options
+from barnabas.spark.options.values import Values
+from barnabas.spark.sink.claims import NotOneWriter
+from barnabas.spark.sink.markers import Mark, set_mark
+from barnabas.spark.sink.whole_batch import PartWritten, commit_parts, open_batch, write_part
+from barnabas.testing import Broker
+
+ROWS = 100
+WAIT_MAX_S = 30
+TRIED_AGAIN = "task 0 is tried again: the batch has to begin anew"
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker({"transaction.state.log.num.partitions": 2, "offsets.topic.num.partitions": 2}) as broker:
+        yield broker
+
+
+class Query:
+    """A query that writes to a topic of two partitions of its own."""
+
+    def __init__(self, broker: Broker, *, has_topic: bool = True) -> None:
+        self.id = f"query-{next(_numbers)}"
+        self.topic = f"{self.id}-out"
+        self._broker = broker
+        if has_topic:
+            broker.create_topic(self.topic, partitions=2)
+        self.options = self._options()
+        self.name = f"{self.options.id_prefix}-{self.id}-there"
+        self.opened = open_batch(self.options, self.name)
+
+    def _options(self) -> SinkOptions:
+        given = {
+            "kafka.bootstrap.servers": self._broker.bootstrap,
+            "topic": self.topic,
+            "deliveryGuarantee": "exactly-once",
+            "transactionScope": "batch",
+        }
+        return sink_options(Values(given), overwrite=False, directory="/")
+
+    def write(self, word: str, *, task: int = 0, partition: int = 0, batch: int = 0) -> PartWritten:
+        values = [f"{word} {number}" for number in range(ROWS)]
+        rows = pa.record_batch(
+            {"value": values, "partition": pa.array([partition] * ROWS, pa.int32())},
+        )
+        return write_part(self.options, iter([rows]), self.opened, self.id, batch, task)
+
+    def commit(self, *parts: PartWritten, batch: int = 0) -> None:
+        commit_parts(self.options, list(parts), batch)
+
+    def seen(self) -> dict[str, int]:
+        """How many rows of whom there are."""
+        found: Counter[str] = Counter()
+        settings = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+        with Consumer(
+            bootstrap_servers=self._broker.bootstrap, enable_partition_eof=True, **settings
+        ) as consumer:
+            left = set(consumer.assign_topic(self.topic))
+            while left:
+                messages = consumer.batch(1000, timeout_ms=WAIT_MAX_S * 1000)
+                assert messages, f"the ends of {left} are not reached"
+                for message in messages:
+                    if isinstance(message, EndOfPartition):
+                        left.discard(message.tp)
+                    else:
+                        found[(message.value or b"").decode().split()[0]] += 1
+        return found
+
+
+@pytest.fixture
+def query(broker: Broker) -> Query:
+    return Query(broker)
+
+
+def test_a_task_whose_stage_is_tried_again_is_refused(query: Query) -> None:
+    # Both are the first attempt of their stage's attempt. Rows may come in another order by then, so the
+    # second one's are not a repetition, although its batches look like it to a broker.
+    first = query.write("first")
+
+    with pytest.raises(NotOneWriter, match=TRIED_AGAIN):
+        query.write("second")
+
+    query.commit(first)
+    assert query.seen() == {"first": ROWS}
+
+
+def test_a_task_that_is_tried_again_elsewhere_is_refused_as_well(query: Query) -> None:
+    query.write("first", partition=0)
+
+    with pytest.raises(NotOneWriter, match=TRIED_AGAIN):
+        query.write("second", partition=1)
+
+
+def test_of_two_tries_of_a_task_that_run_at_once_one_writes(query: Query) -> None:
+    together = Barrier(2)
+
+    def write(word: str) -> PartWritten | NotOneWriter:
+        together.wait(WAIT_MAX_S)
+        try:
+            return query.write(word)
+        except NotOneWriter as refused:
+            return refused
+
+    with ThreadPoolExecutor(2) as threads:
+        ends = dict(zip(("one", "other"), threads.map(write, ("one", "other")), strict=True))
+
+    written = {word: end for word, end in ends.items() if isinstance(end, PartWritten)}
+    assert len(written) == 1, ends
+    query.commit(*written.values())
+    assert query.seen() == dict.fromkeys(written, ROWS)
+
+
+def test_other_tasks_and_the_next_batch_are_let_in(query: Query) -> None:
+    query.commit(query.write("first"), query.write("second", task=1, partition=1))
+    query.opened = open_batch(query.options, query.name)
+    query.commit(query.write("third", batch=1), batch=1)
+
+    assert query.seen() == {"first": ROWS, "second": ROWS, "third": ROWS}
+
+
+def test_a_batch_that_failed_can_be_written_anew(query: Query) -> None:
+    query.write("first")
+    query.opened = open_batch(query.options, query.name)
+    query.commit(query.write("second"))
+
+    assert query.seen() == {"second": ROWS}
+
+
+def test_a_mark_where_it_was_kept_before_is_found(query: Query, broker: Broker) -> None:
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        set_mark(admin, query.name, Mark(3, query.id, query.topic))
+
+    assert query.write("again", batch=3).written == frozenset()
+    assert query.write("new", batch=4).written != frozenset()
+
+
+def test_a_topic_that_brokers_make_when_they_are_asked_is_written_to(broker: Broker) -> None:
+    query = Query(broker, has_topic=False)
+    query.commit(query.write("first"))
+
+    assert query.seen() == {"first": ROWS}
