@@ -153,7 +153,7 @@ def test_a_batch_that_is_planned_otherwise_is_refused(copy: Make) -> None:
     assert clicks.written() == list(range(100))
 
 
-def test_a_transaction_that_is_too_short_is_told(copy: Make) -> None:
+def test_a_timeout_that_is_longer_than_brokers_allow_is_refused(copy: Make) -> None:
     clicks = copy({**TASK, "kafka.transaction.timeout.ms": "999999999"})
     clicks.send(10)
 

@@ -28,6 +28,7 @@ from barnabas.spark.options.sink import SinkOptions
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction, set_mark
 from barnabas.spark.sink.sending import Sending
 from barnabas.spark.sink.telling import logger, told_on_failure
+from barnabas.spark.sink.timing import told_if_too_long
 
 QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
@@ -35,10 +36,6 @@ BATCH_ID: Final = "streaming.sql.batchId"
 
 class SlotsChanged(BarnabasError):
     """A micro-batch that was written in part is planned otherwise now."""
-
-
-class TookTooLong(BarnabasError):
-    """The transactions were open for longer than the coordinator allows."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +66,14 @@ def write_slot(
                 pass
             return SlotWritten(query, mark.topic, None, 0.0)
         since_s = time.time()
-        producer.begin_transaction()
-        sending = Sending(producer, options.topic)
-        sending.send([first])
-        sending.send(filled)
-        topic = min(sending.written).topic
-        producer.send_offsets_to_transaction(mark_in_transaction(Mark(batch, "", topic)), name)
-        return SlotWritten(query, topic, producer.hand_over_transaction(), since_s)
+        with told_if_too_long(options, since_s):
+            producer.begin_transaction()
+            sending = Sending(producer, options.topic)
+            sending.send([first])
+            sending.send(filled)
+            topic = min(sending.written).topic
+            producer.send_offsets_to_transaction(mark_in_transaction(Mark(batch, "", topic)), name)
+            return SlotWritten(query, topic, producer.hand_over_transaction(), since_s)
 
 
 def commit_slots(options: SinkOptions, slots: Sequence[SlotWritten], batch: int) -> None:
@@ -86,16 +84,9 @@ def commit_slots(options: SinkOptions, slots: Sequence[SlotWritten], batch: int)
     opened = [one.opened for one in slots if one.opened is not None]
     with Admin(admin_settings(options.producer)) as admin:
         _check_count(admin, options, slots[0].query, Mark(batch, str(len(slots)), topics[0]))
-        try:
+        since_s = min((one.open_since_s for one in slots if one.opened is not None), default=time.time())
+        with told_if_too_long(options, since_s):
             admin.end_transactions(opened, commit=True)
-        except ClientError as error:
-            open_s = time.time() - min(one.open_since_s for one in slots if one.opened is not None)
-            if open_s * 1000 >= options.timeout_ms:
-                raise TookTooLong(
-                    f"the batch took {open_s:.0f} s, longer than kafka.transaction.timeout.ms, "
-                    f"{options.timeout_ms}: allow more, or read less at a time"
-                ) from error
-            raise
 
 
 def _check_count(admin: Admin, options: SinkOptions, query: str, now: Mark) -> None:

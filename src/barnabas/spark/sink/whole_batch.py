@@ -9,6 +9,7 @@ a second one writes for a repetition. So of several tries of a task the first th
 others fail (claims.py); and the driver refuses a batch in which two tasks have written to one partition.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,6 +34,7 @@ from barnabas.spark.sink.rows import by_topic
 from barnabas.spark.sink.sending import Sending
 from barnabas.spark.sink.slots import BATCH_ID, QUERY_ID
 from barnabas.spark.sink.telling import logger, told_on_failure
+from barnabas.spark.sink.timing import told_if_too_long
 
 _ONE_TASK: Final = (
     "with transactionScope=batch all rows of a partition must be in one task, as by repartition() on the "
@@ -41,30 +43,38 @@ _ONE_TASK: Final = (
 
 
 @dataclass(frozen=True)
+class OpenBatch:
+    """What the driver tells the tasks. Its time counts from the first record, which comes a little later."""
+
+    transaction: OpenTransaction
+    since_s: float
+
+
+@dataclass(frozen=True)
 class PartWritten(WriterCommitMessage):
     """What a task tells the driver: nothing if the batch was written before."""
 
     query: str
-    opened: OpenTransaction
+    opened: OpenBatch
     task: int
     written: frozenset[TopicPartition]
 
 
-def open_batch(options: SinkOptions, name: str) -> OpenTransaction:
+def open_batch(options: SinkOptions, name: str) -> OpenBatch:
     """On the driver, for the tasks of one micro-batch; whatever was left under the name is aborted."""
     with Producer({**options.producer, "transactional.id": name}) as producer:
-        return producer.open_transaction_for_others()
+        return OpenBatch(producer.open_transaction_for_others(), time.time())
 
 
 def write_part(
     options: SinkOptions,
     batches: Iterator[pa.RecordBatch],
-    opened: OpenTransaction,
+    opened: OpenBatch,
     query: str,
     batch: int,
     task: int,
 ) -> PartWritten:
-    name = opened.transactional_id
+    name = opened.transaction.transactional_id
     with Admin(admin_settings(options.producer)) as admin:
         is_written = _last_mark_of(admin, options, name, query).batch >= batch
     filled = (one for one in batches if one.num_rows > 0)
@@ -74,9 +84,12 @@ def write_part(
             pass
         return PartWritten(query, opened, task, frozenset())
     topic, _ = next(by_topic(first, options.topic))
-    claim_task(options, opened, task, topic)
-    with Producer({**options.producer, "transactional.id": name}) as producer:
-        producer.join_transaction(opened)
+    claim_task(options, opened.transaction, task, topic)
+    with (
+        told_if_too_long(options, opened.since_s),
+        Producer({**options.producer, "transactional.id": name}) as producer,
+    ):
+        producer.join_transaction(opened.transaction)
         sending = Sending(producer, options.topic)
         try:
             sending.send([first])
@@ -111,8 +124,12 @@ def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> 
     if not writers:
         return
     opened = parts[0].opened
-    with Producer({**options.producer, "transactional.id": opened.transactional_id}) as producer:
-        producer.join_transaction(opened)
+    name = opened.transaction.transactional_id
+    with (
+        told_if_too_long(options, opened.since_s),
+        Producer({**options.producer, "transactional.id": name}) as producer,
+    ):
+        producer.join_transaction(opened.transaction)
         mark = Mark(batch, parts[0].query, min(writers).topic)
         group = _marks_group(options, parts[0].query)
         producer.send_offsets_to_transaction(mark_in_transaction(mark), group)
@@ -125,7 +142,7 @@ def abort_parts(options: SinkOptions, messages: list[WriterCommitMessage | None]
         return
     try:
         with Admin(admin_settings(options.producer)) as admin:
-            admin.end_transactions([parts[0].opened], commit=False)
+            admin.end_transactions([parts[0].opened.transaction], commit=False)
     except ClientError as error:
         logger.warning("not aborted because=%s; the coordinator will when its time is over", error)
 
@@ -141,7 +158,7 @@ class _Opening:
 
     _options: SinkOptions
     _name: str
-    _opened: OpenTransaction | None
+    _opened: OpenBatch | None
 
     def __getstate__(self) -> dict[str, Any]:
         if self._opened is None:
