@@ -125,6 +125,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, words: list[str], said: str) 
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.touch(mode=0o755)
+    (tmp_path / "release").write_text('JAVA_VERSION="17.0.15"')
     given = [word.replace("{used}", str(tmp_path)) for word in words]
 
     ended = subprocess.run(
