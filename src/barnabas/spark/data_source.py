@@ -1,5 +1,6 @@
 """format("barnabas"): options in, readers and writers out."""
 
+import logging
 import os
 from typing import Final
 
@@ -24,6 +25,8 @@ from barnabas.spark.source.batch import BatchReader
 from barnabas.spark.source.filters import FilteredReader, are_pushed
 from barnabas.spark.source.stream import StreamReader
 
+logger = logging.getLogger(__name__)
+
 _EXACT_BATCH: Final = {Scope.TASK: SlotBatchWriter, Scope.BATCH: WholeBatchWriter}
 _EXACT_STREAM: Final = {Scope.TASK: SlotStreamWriter, Scope.BATCH: WholeStreamWriter}
 
@@ -43,6 +46,8 @@ class BarnabasDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = batch_options(self._values())
+        if options.ignored:
+            logger.warning("no effect in a batch query options=%s", ",".join(options.ignored))
         made = FilteredReader if options.pushes_filters and are_pushed() else BatchReader
         return made(options, columns.asked_columns(schema, headers=options.includes_headers))
 
