@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from barnabas.client.admin.features import FeatureUpdate, UpgradeType
+from barnabas.client.blocking import Admin
+from barnabas.testing import Broker
 from support.our_broker import OurBroker
 from support.spark_here import why_no_spark
 
@@ -36,3 +39,19 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = {"transaction.state.log.num.partitions": 2, "offsets.topic.num.partitions": 2}
     with OurBroker(directory, settings=settings).running() as where:
         yield where
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["version1", "version2"])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """For writers without Spark: with either version of transactions, of which none lasts too long."""
+    settings = {
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 50,
+        "transaction.state.log.num.partitions": 2,
+        "offsets.topic.num.partitions": 2,
+    }
+    with Broker(settings) as broker, Admin(bootstrap_servers=broker.bootstrap) as admin:
+        if request.param == 1:
+            first = FeatureUpdate(level=1, type=UpgradeType.SAFE_DOWNGRADE)
+            admin.update_features({"transaction.version": first})
+        assert admin.describe_features().finalized["transaction.version"].last == request.param
+        yield broker

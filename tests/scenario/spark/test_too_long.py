@@ -21,17 +21,6 @@ TOLD = r"took \d+\.\d s, longer than kafka\.transaction\.timeout\.ms, 500: allow
 _numbers = count()
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    settings = {
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 50,
-        "transaction.state.log.num.partitions": 2,
-        "offsets.topic.num.partitions": 2,
-    }
-    with Broker(settings) as broker:
-        yield broker
-
-
 class Slow:
     """A query whose transactions are aborted before it goes on."""
 

@@ -1,7 +1,6 @@
 """One transaction for a micro-batch, writer by writer: what Spark's scheduler does seldom, without Spark."""
 
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from threading import Barrier
@@ -22,12 +21,6 @@ ROWS = 100
 WAIT_MAX_S = 30
 TRIED_AGAIN = "task 0 is tried again: the batch has to begin anew"
 _numbers = count()
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker({"transaction.state.log.num.partitions": 2, "offsets.topic.num.partitions": 2}) as broker:
-        yield broker
 
 
 class Query:
