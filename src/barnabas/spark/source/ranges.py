@@ -13,8 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.base.errors import BarnabasError
+from barnabas.base.ids import TopicPartition
+from barnabas.client.blocking.consumer import Consumer
 from barnabas.client.consumer.errors import NoOffset, TopicRecreated
 from barnabas.client.consumer.message import EndOfPartition
+from barnabas.client.errors import RequestTimedOut
 from barnabas.spark.columns import arrow_schema, rows_of
 from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.kept import consumer_with
@@ -54,9 +57,7 @@ def read_range(
     has_met = False
     while start < wanted.end:
         try:
-            for table in _tables(
-                wanted._replace(start=start), settings, fails_on_loss=fails_on_loss, timeout_ms=timeout_ms
-            ):
+            for table in _tables(wanted._replace(start=start), settings, timeout_ms=timeout_ms):
                 for batch in table.to_batches():
                     yield from rows_of(wanted.tp, batch, columns, found)
                 start = table["offset"][-1].as_py() + 1
@@ -69,26 +70,27 @@ def read_range(
         except NoOffset as gone:
             if fails_on_loss:
                 raise DataLoss(f"{gone}; the range was {wanted.start} to {wanted.end}") from gone
-            logger.warning("offsets lost tp=%s from=%d begins=%d", wanted.tp, start, gone.start)
+            logger.warning(
+                "offsets lost tp=%s from=%d to=%d begins=%d ends=%d",
+                wanted.tp,
+                start,
+                wanted.end,
+                gone.start,
+                gone.end,
+            )
             if gone.start <= start:
                 return
             start = gone.start
 
 
-def _tables(
-    wanted: OffsetRange, settings: Mapping[str, str], *, fails_on_loss: bool, timeout_ms: float
-) -> Iterator[pa.Table]:
+def _tables(wanted: OffsetRange, settings: Mapping[str, str], *, timeout_ms: float) -> Iterator[pa.Table]:
+    """What the log has of the range. NoOffset if it begins after its start, or stays too short."""
     with consumer_with({**_FOR_RANGES, **settings, **_DECIDED_HERE}) as consumer:
         consumer.assign([wanted.tp])
         consumer.seek(wanted.tp, wanted.start, until=wanted.end)
         # One answer at a time.
         with closing(consumer.arrow(max_rows=1, views=True, timeout_ms=timeout_ms)) as tables:
-            for table in tables:
-                if isinstance(table, EndOfPartition):
-                    if table.offset < wanted.end and fails_on_loss:
-                        why = f"ends at {table.offset}, before the range does: {wanted.end}"
-                        raise DataLoss(f"{wanted.tp} {why}")
-                    return
+            for table in _until_it_ends(wanted, consumer, tables):
                 last = table["offset"][-1].as_py()
                 if last < wanted.end:
                     yield table
@@ -98,3 +100,34 @@ def _tables(
                 if rows > 0:
                     yield table.slice(0, rows)
                 return
+
+
+def _until_it_ends(
+    wanted: OffsetRange, consumer: Consumer, tables: "Iterator[pa.Table | EndOfPartition]"
+) -> Iterator[pa.Table]:
+    """An end before that of the range is not believed at once.
+
+    A leader that is new, or a follower, may tell an end that is behind the one that was planned with. So it
+    is asked again for as long as a task waits.
+    """
+    ended_at: int | None = None
+    while True:
+        try:
+            table = next(tables)
+        except RequestTimedOut:
+            if ended_at is not None:
+                _check_there(wanted.tp, ended_at, consumer)
+            raise
+        if not isinstance(table, EndOfPartition):
+            yield table
+        elif table.offset >= wanted.end:
+            return
+        else:
+            ended_at = table.offset
+
+
+def _check_there(tp: TopicPartition, offset: int, consumer: Consumer) -> None:
+    """NoOffset if the log ends there."""
+    [first], [last] = (ends([tp]).values() for ends in (consumer.beginning_offsets, consumer.end_offsets))
+    if last <= offset:
+        raise NoOffset(tp, offset, first, last)
