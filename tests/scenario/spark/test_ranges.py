@@ -1,19 +1,29 @@
 """What a task does with its range, without Spark around it: a real broker, and consumers that are kept."""
 
 import logging
+import time
+from collections.abc import Iterator
 from itertools import count
 from threading import Timer
 
 import pytest
+from pyspark import TaskContext
 
+from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Producer
+from barnabas.spark.options.source import stream_options
+from barnabas.spark.options.values import Values
 from barnabas.spark.planning.splits import OffsetRange
+from barnabas.spark.source.progress import Announcement
 from barnabas.spark.source.ranges import DataLoss, read_range
+from barnabas.spark.source.tasks import RangePartition, read_task
 
 LONG_MS = 30_000
 SHORT_MS = 500
 LATER_S = 0.5
+# More than a few times the short one, and much less than the client would wait by itself: a minute.
+ENOUGH_S = 20
 _numbers = count()
 
 
@@ -76,3 +86,42 @@ def test_an_end_that_does_not_come_is_told_and_passed_over(
     assert [record.getMessage() for record in caplog.records] == [
         f"offsets lost tp={visits} from=3 to=5 begins=0 ends=3"
     ]
+
+
+def read_as_a_task(address: str, wanted: OffsetRange, **options: str) -> None:
+    """As Spark has a worker do it, with a mark to commit for the driver, as a stream begins."""
+    given = {"kafka.bootstrap.servers": address, "subscribe": wanted.tp.topic}
+    given |= {name.replace("__", "."): text for name, text in options.items()}
+    announcement = Announcement("somebody", "mark", {wanted.tp: wanted.start})
+    for _ in read_task(RangePartition(wanted, announcement), stream_options(Values(given)), ("offset",)):
+        pass
+
+
+@pytest.fixture
+def in_a_query() -> Iterator[None]:
+    """Where Spark runs a task of a stream, it says which query that is."""
+    context = TaskContext._getOrCreate()
+    context._localProperties = {"sql.streaming.queryId": "some-query"}
+    yield
+    TaskContext._setTaskContext(None)
+
+
+@pytest.mark.usefixtures("in_a_query")
+def test_a_task_waits_for_a_broker_no_longer_than_asked() -> None:
+    wanted = OffsetRange(TopicPartition("visits", 0), 7, 9)
+    began = time.monotonic()
+
+    with pytest.raises(BarnabasError):
+        read_as_a_task("127.0.0.1:1", wanted, kafkaConsumer__pollTimeoutMs=str(SHORT_MS))
+
+    assert time.monotonic() - began < ENOUGH_S
+
+
+def test_a_task_waits_for_a_topic_no_longer_than_asked(address: str) -> None:
+    wanted = OffsetRange(TopicPartition("not-there", 0), 7, 9)
+    began = time.monotonic()
+
+    with pytest.raises(BarnabasError):
+        read_as_a_task(address, wanted, kafkaConsumer__pollTimeoutMs=str(SHORT_MS))
+
+    assert time.monotonic() - began < ENOUGH_S

@@ -12,6 +12,7 @@ from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.values import Values
 
 PREFIX: Final = "kafka."
+_CALL_TIMEOUT: Final = "default.api.timeout.ms"
 _BYTES: Final = "keys and values are bytes: cast or decode the columns in the query"
 # As with Spark's own source.
 _OF_THE_SOURCE: Final = {
@@ -39,6 +40,12 @@ def admin_settings(client: Mapping[str, str]) -> dict[str, str]:
     """What was given is for a consumer or a producer: an admin client knows some of it."""
     known = settings_of(AdminSettings)
     return {name: text for name, text in client.items() if name in known}
+
+
+def in_time(client: Mapping[str, str], timeout_ms: int) -> dict[str, str]:
+    """The same, and no call takes longer than that, with all its retries."""
+    default = str(settings_of(AdminSettings)[_CALL_TIMEOUT].default)
+    return {**client, _CALL_TIMEOUT: str(min(timeout_ms, int(client.get(_CALL_TIMEOUT, default))))}
 
 
 def producer_options(given: Values, *, transactional: bool) -> dict[str, str]:

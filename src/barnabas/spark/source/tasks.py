@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from barnabas.spark.options.client_settings import in_time
 from barnabas.spark.options.source import SourceOptions
 from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.progress import Announcement, announce
@@ -29,11 +30,12 @@ def read_task(
         assert partition.value is None, f"not a task of this source: {partition!r}"
         return
     settle_in()
+    client = in_time(options.client, options.poll_timeout_ms)
     if partition.announcement is not None:
-        announce(partition.announcement, options.client)
+        announce(partition.announcement, client)
     yield from read_range(
         partition.wanted,
-        options.client,
+        client,
         columns,
         fails_on_loss=options.fails_on_loss,
         timeout_ms=options.poll_timeout_ms,
