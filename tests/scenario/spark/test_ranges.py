@@ -9,14 +9,14 @@ from threading import Timer
 import pytest
 from pyspark import TaskContext
 
-from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Producer
+from barnabas.client.errors import BrokerUnavailable, UnknownTopic
 from barnabas.spark.options.source import stream_options
 from barnabas.spark.options.values import Values
 from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.progress import Announcement
-from barnabas.spark.source.ranges import DataLoss, read_range
+from barnabas.spark.source.ranges import DataLoss, NotRead, read_range
 from barnabas.spark.source.tasks import RangePartition, read_task
 
 LONG_MS = 30_000
@@ -111,17 +111,37 @@ def test_a_task_waits_for_a_broker_no_longer_than_asked() -> None:
     wanted = OffsetRange(TopicPartition("visits", 0), 7, 9)
     began = time.monotonic()
 
-    with pytest.raises(BarnabasError):
+    with pytest.raises(NotRead) as down:
         read_as_a_task("127.0.0.1:1", wanted, kafkaConsumer__pollTimeoutMs=str(SHORT_MS))
 
     assert time.monotonic() - began < ENOUGH_S
+    assert "visits-0 is not read from offset 7 on, in the range 7 to 9: no broker at 127" in str(down.value)
+    assert str(down.value).endswith("kafkaConsumer.pollTimeoutMs is 500")
+    assert isinstance(down.value.__cause__, BrokerUnavailable)
 
 
 def test_a_task_waits_for_a_topic_no_longer_than_asked(address: str) -> None:
     wanted = OffsetRange(TopicPartition("not-there", 0), 7, 9)
     began = time.monotonic()
 
-    with pytest.raises(BarnabasError):
+    with pytest.raises(NotRead) as gone:
         read_as_a_task(address, wanted, kafkaConsumer__pollTimeoutMs=str(SHORT_MS))
 
     assert time.monotonic() - began < ENOUGH_S
+    assert "not-there-0 is not read from offset 7 on, in the range 7 to 9: topic not-there" in str(gone.value)
+    assert isinstance(gone.value.__cause__, UnknownTopic)
+
+
+def test_an_error_in_the_middle_names_the_offset_that_comes_next(
+    address: str, visits: TopicPartition
+) -> None:
+    settings = {"bootstrap.servers": address, "default.api.timeout.ms": str(SHORT_MS)}
+    batches = read_range(
+        OffsetRange(visits, 1, 5), settings, ("offset",), fails_on_loss=True, timeout_ms=LONG_MS
+    )
+    assert next(batches)["offset"].to_pylist() == [1, 2]
+    with Admin(bootstrap_servers=address) as admin:
+        admin.delete_topic(visits.topic)
+
+    with pytest.raises(NotRead, match=f"{visits} is not read from offset 3 on, in the range 1 to 5: "):
+        next(batches)

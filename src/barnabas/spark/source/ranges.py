@@ -17,7 +17,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.consumer import Consumer
 from barnabas.client.consumer.errors import NoOffset, TopicRecreated
 from barnabas.client.consumer.message import EndOfPartition
-from barnabas.client.errors import RequestTimedOut
+from barnabas.client.errors import ClientError, RequestTimedOut, is_retriable
 from barnabas.spark.columns import arrow_schema, rows_of
 from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.kept import consumer_with
@@ -43,6 +43,15 @@ class DataLoss(BarnabasError):
         super().__init__(f"{what} (to go on without them, set failOnDataLoss to false)")
 
 
+class NotRead(BarnabasError):
+    """A range that could not be read to its end, although nothing says that it is not there."""
+
+    def __init__(self, wanted: OffsetRange, at: int, timeout_ms: float, why: ClientError) -> None:
+        where = f"{wanted.tp} is not read from offset {at} on, in the range {wanted.start} to {wanted.end}"
+        waited = f"; kafkaConsumer.pollTimeoutMs is {timeout_ms:.0f}" if is_retriable(why) else ""
+        super().__init__(f"{where}: {why}{waited}")
+
+
 def read_range(
     wanted: OffsetRange,
     settings: Mapping[str, str],
@@ -51,7 +60,7 @@ def read_range(
     fails_on_loss: bool,
     timeout_ms: float,
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of the range, in order. An error of the client if nothing comes for timeout_ms."""
+    """All rows of the range, in order. NotRead if nothing comes for timeout_ms, or anything is wrong."""
     found = arrow_schema(columns)
     start = wanted.start
     has_met = False
@@ -62,10 +71,10 @@ def read_range(
                     yield from rows_of(wanted.tp, batch, columns, found)
                 start = table["offset"][-1].as_py() + 1
             return
-        except TopicRecreated:
+        except TopicRecreated as error:
             # A consumer that was kept knew the topic that was there before; the next one does not.
             if has_met or start > wanted.start:
-                raise
+                raise NotRead(wanted, start, timeout_ms, error) from error
             has_met = True
         except NoOffset as gone:
             if fails_on_loss:
@@ -81,6 +90,8 @@ def read_range(
             if gone.start <= start:
                 return
             start = gone.start
+        except ClientError as error:
+            raise NotRead(wanted, start, timeout_ms, error) from error
 
 
 def _tables(wanted: OffsetRange, settings: Mapping[str, str], *, timeout_ms: float) -> Iterator[pa.Table]:
