@@ -9,7 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -40,6 +40,14 @@ Told: TypeAlias = dict[str, Any]
 _MS_PER_NS: Final = 1_000_000
 
 
+class _Planned(NamedTuple):
+    """A batch as it was decided. Spark knows it by two offsets only, and not where it begins after a loss."""
+
+    at: Offsets
+    end: Offsets
+    begin: Offsets
+
+
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Goes to tasks as it is when it was made: connections come later, and stay on the driver."""
 
@@ -55,6 +63,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # As far as AvailableNow goes.
         self._until: dict[TopicPartition, int] | None = None
         self._latest: dict[TopicPartition, int] | None = None
+        self._planned: _Planned | None = None
 
     # Where it is
 
@@ -86,7 +95,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._until is not None:
             ends = {tp: min(ends[tp], offset) for tp, offset in self._until.items() if tp in ends}
         begin = self._begin(at, self._cluster().earliest(ends), self._reachable(at, ends))
-        return _told(self._limited(begin, ends, limit, at))
+        end = self._limited(begin, ends, limit)
+        if end is None:
+            return start
+        self._planned = _Planned(at, end, begin)
+        return _told(end)
 
     def reportLatestOffset(self) -> Told | None:
         return None if self._latest is None else _told(self._latest)
@@ -110,7 +123,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             logger.warning("records lost: %s", loss)
         return resumed.start
 
-    def _limited(self, begin: Offsets, ends: Offsets, limit: ReadLimit, at: Offsets) -> Offsets:
+    def _limited(self, begin: Offsets, ends: Offsets, limit: ReadLimit) -> Offsets | None:
+        """How far the next batch goes; None if it has to wait."""
         reachable = {tp: max(offset, begin[tp]) for tp, offset in ends.items()}
         if isinstance(limit, ReadAllAvailable):
             return reachable
@@ -118,7 +132,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.offsets_min is not None and self._until is None:
             now_ms = time.monotonic_ns() // _MS_PER_NS
             if self._waiting.must_wait(begin, reachable, now_ms):
-                return at
+                return None
         if self._options.offsets_max is None:
             return reachable
         return limited(begin, reachable, self._options.offsets_max)
@@ -126,18 +140,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # What tasks do
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
-        at, to = _offsets(start), _offsets(end)
-        if at == self._initial:
-            # The first batch, and perhaps planned before: what has moved since then is behind us.
-            at = {tp: min(offset, to[tp]) for tp, offset in at.items() if tp in to}
-        unsure = [tp for tp in to if at.get(tp, to[tp] + 1) > to[tp]]
-        earliest = {**at, **(self._cluster().earliest(unsure) if unsure else {})}
-        ranges = ranges_between(self._begin(at, earliest, to), to)
+        begin, to = self._planned_begin(_offsets(start), _offsets(end)), _offsets(end)
+        ranges = ranges_between(begin, to)
         tasks = split(
             ranges, min_partitions=self._options.min_partitions, records_max=self._options.records_max
         )
-        told = self._progress.announcement(at)
+        told = self._progress.announcement(begin)
         return [RangePartition(one, told if number == 0 else None) for number, one in enumerate(tasks)]
+
+    def _planned_begin(self, at: Offsets, to: Offsets) -> Offsets:
+        """Where a batch begins that Spark knows as from `at` to `to`."""
+        if self._planned is not None and (self._planned.at, self._planned.end) == (at, to):
+            return self._planned.begin
+        # Else another process has planned it, before the query was started anew.
+        if at == self._initial:
+            # Its first batch: what has come to be or moved since then is behind us.
+            moved = moves(self._options.start)
+            at = {tp: min(offset, to[tp]) if moved else offset for tp, offset in at.items() if tp in to}
+        unsure = [tp for tp in to if at.get(tp, to[tp] + 1) > to[tp]]
+        earliest = {**at, **(self._cluster().earliest(unsure) if unsure else {})}
+        return self._begin(at, earliest, to)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self._options, self._columns)

@@ -1,0 +1,92 @@
+"""Topics that are made, or made anew, while a query runs: what its driver decides, with a real broker."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from barnabas.client.blocking import Admin, Producer
+from barnabas.spark.options.source import stream_options
+from barnabas.spark.options.values import Values
+from barnabas.spark.source.stream import StreamReader
+
+_numbers = count()
+
+
+def made(address: str, records: int) -> str:
+    """A new topic of one partition with so many records."""
+    name = f"visits-made-{next(_numbers)}"
+    with Admin(bootstrap_servers=address) as admin:
+        admin.create_topic(name, partitions=1)
+    send(address, name, records)
+    return name
+
+
+def make_anew(address: str, name: str, records: int) -> None:
+    with Admin(bootstrap_servers=address) as admin:
+        admin.delete_topic(name)
+        admin.create_topic(name, partitions=1)
+    send(address, name, records)
+
+
+def send(address: str, name: str, records: int) -> None:
+    with Producer(bootstrap_servers=address) as producer:
+        for _ in range(records):
+            producer.send(name, b"x", partition=0)
+
+
+@contextmanager
+def reading(address: str, name: str, **options: str) -> Iterator[StreamReader]:
+    given = {"kafka.bootstrap.servers": address, "commitProgress": "false"}
+    chosen = {} if options.keys() & {"assign", "subscribePattern"} else {"subscribe": name}
+    reader = StreamReader(stream_options(Values({**given, **chosen, **options})), ("value",))
+    try:
+        yield reader
+    finally:
+        reader.stop()
+
+
+def ranges(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int]]:
+    """First and last offsets of the tasks."""
+    return [one.value[1:] for one in reader.partitions(start, end)]
+
+
+def test_a_query_that_stands_where_it_began_reads_the_new_topic(address: str) -> None:
+    name = made(address, 10)
+    with reading(address, name, failOnDataLoss="false") as reader:
+        start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+        assert start == {name: {"0": 10}}
+        make_anew(address, name, 3)
+
+        end = reader.latestOffset(start, ReadAllAvailable())
+
+        assert end == {name: {"0": 3}}
+        assert ranges(reader, start, end) == [(0, 3)]
+
+
+def test_a_first_batch_of_a_new_topic_is_planned_alike_by_another_process(address: str) -> None:
+    name = made(address, 10)
+    options = {"failOnDataLoss": "false", "startingOffsets": f'{{"{name}":{{"0":10}}}}'}
+    with reading(address, name, **options) as reader, reading(address, name, **options) as again:
+        make_anew(address, name, 3)
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, ReadAllAvailable())
+
+        assert ranges(reader, start, end) == [(0, 3)]
+        assert ranges(again, again.initialOffset(), end) == [(0, 3)]
+
+
+def test_a_first_batch_has_no_topics_that_came_to_be_after_it_was_planned(address: str) -> None:
+    name = made(address, 10)
+    options = {"subscribePattern": f"^{name}", "startingOffsets": "earliest"}
+    with reading(address, name, **options) as reader, reading(address, name, **options) as again:
+        end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+        with Admin(bootstrap_servers=address) as admin:
+            admin.create_topic(f"{name}-more", partitions=1)
+
+        start = again.initialOffset()
+
+        assert start == {name: {"0": 0}, f"{name}-more": {"0": 0}}
+        assert ranges(again, start, end) == [(0, 10)]
