@@ -5,11 +5,13 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from barnabas.client.blocking import Admin, Producer
 from barnabas.spark.options.source import stream_options
 from barnabas.spark.options.values import Values
+from barnabas.spark.source.ranges import DataLoss
 from barnabas.spark.source.stream import StreamReader
 
 _numbers = count()
@@ -40,7 +42,7 @@ def send(address: str, name: str, records: int) -> None:
 @contextmanager
 def reading(address: str, name: str, **options: str) -> Iterator[StreamReader]:
     given = {"kafka.bootstrap.servers": address, "commitProgress": "false"}
-    chosen = {} if options.keys() & {"assign", "subscribePattern"} else {"subscribe": name}
+    chosen = {} if options.keys() & {"assign", "subscribe", "subscribePattern"} else {"subscribe": name}
     reader = StreamReader(stream_options(Values({**given, **chosen, **options})), ("value",))
     try:
         yield reader
@@ -90,3 +92,50 @@ def test_a_first_batch_has_no_topics_that_came_to_be_after_it_was_planned(addres
 
         assert start == {name: {"0": 0}, f"{name}-more": {"0": 0}}
         assert ranges(again, start, end) == [(0, 10)]
+
+
+@pytest.mark.parametrize("choice", ["subscribe", "subscribePattern", "assign"])
+def test_a_new_topic_that_has_outgrown_the_query_is_loss(address: str, choice: str) -> None:
+    name = made(address, 10)
+    options = {choice: f'{{"{name}":[0]}}' if choice == "assign" else name, "startingOffsets": "earliest"}
+    with reading(address, name, **options) as reader:
+        start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+        assert reader.latestOffset(start, ReadAllAvailable()) == start
+        make_anew(address, name, 15)
+
+        with pytest.raises(DataLoss, match=f"{name}-0 was read up to 10, and is of another topic"):
+            reader.latestOffset(start, ReadAllAvailable())
+
+
+@pytest.mark.parametrize("records", [10, 15])
+def test_a_new_topic_that_has_outgrown_the_query_is_read_from_its_beginning(
+    address: str, records: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = made(address, 10)
+    with reading(address, name, startingOffsets="earliest", failOnDataLoss="false") as reader:
+        start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+        make_anew(address, name, records)
+
+        found = list(batches(reader, start))
+
+        assert [offset for one in found for offset in range(*one)] == list(range(records))
+        [told] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+        assert told.startswith(f"records lost: {name}-0 was read up to 10")
+
+
+def test_a_limit_does_not_end_a_batch_where_spark_would_see_none(address: str) -> None:
+    name = made(address, 10)
+    options = {"startingOffsets": "earliest", "failOnDataLoss": "false", "maxOffsetsPerTrigger": "10"}
+    with reading(address, name, **options) as reader:
+        start = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+        assert start == {name: {"0": 10}}
+        make_anew(address, name, 25)
+
+        assert list(batches(reader, start)) == [(0, 9), (9, 19), (19, 25)]
+
+
+def batches(reader: StreamReader, start: dict[str, Any]) -> Iterator[tuple[int, int]]:
+    """As Spark runs them, until there is nothing new."""
+    while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
+        yield from ranges(reader, start, end)
+        start = end

@@ -4,9 +4,10 @@ A query goes on at an offset. Meanwhile partitions come to be, topics are delete
 old goes away. Loss is what the query has not read and nobody can read any more: it is told, and left out.
 """
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.spark.offsets import Offsets
 
 
@@ -17,8 +18,11 @@ class Resumed(NamedTuple):
     losses: list[str]
 
 
-def resume(before: Offsets, earliest: Offsets, latest: Offsets) -> Resumed:
-    """`before` is where the query is, the others are the ends of all partitions that it reads now."""
+def resume(before: Offsets, earliest: Offsets, latest: Offsets, *, remade: Collection[str] = ()) -> Resumed:
+    """`before` is where the query is, the others are the ends of all partitions that it reads now.
+
+    `remade` are topics that are known to be other ones than those in which the query came there.
+    """
     start: dict[TopicPartition, int] = {}
     losses = [f"{tp} is gone; the query was at {before[tp]}" for tp in sorted(before.keys() - latest.keys())]
     for tp in sorted(latest):
@@ -29,7 +33,11 @@ def resume(before: Offsets, earliest: Offsets, latest: Offsets) -> Resumed:
             what = "is new"
         else:
             what = f"was read up to {at}"
-        if at < first:
+        if tp in before and tp.topic in remade:
+            again = f"is of another topic with the same name now, from {first} to {last}"
+            losses.append(f"{tp} {what}, and {again}")
+            at = first
+        elif at < first:
             losses.append(f"{tp} {what}, and begins at {first} now: {first - at} offsets are lost")
             at = first
         elif at > last:
@@ -38,3 +46,37 @@ def resume(before: Offsets, earliest: Offsets, latest: Offsets) -> Resumed:
             at = first
         start[tp] = at
     return Resumed(start, losses)
+
+
+def apart(at: Offsets, begin: Offsets, end: Offsets) -> Offsets:
+    """The end, or one that is not `at`, if there is something to read.
+
+    Spark runs no batch whose end is where the last one ended. One that begins again may come to end just
+    there: then it ends an offset earlier.
+    """
+    again = next((tp for tp in sorted(end) if begin[tp] < end[tp]), None)
+    return end if end != at or again is None else {**end, again: end[again] - 1}
+
+
+class TopicIds:
+    """In which topics a query has come to where it is: an offset says nothing of others of the same name.
+
+    A checkpoint has no place for ids, so they are known only for as long as a query runs.
+    """
+
+    def __init__(self) -> None:
+        self._at: Offsets | None = None
+        self._known: Mapping[str, Uuid] = {}
+        self._seen: Mapping[str, Uuid] = {}
+
+    def note(self, ids: Mapping[str, Uuid]) -> None:
+        """Offsets were asked for, in these topics."""
+        self._seen = ids
+
+    def remade(self, at: Offsets, ids: Mapping[str, Uuid]) -> set[str]:
+        """The topics that are other ones now than those in which the query came to `at`."""
+        if at != self._at:
+            # It came there by a batch that was planned with what was seen last.
+            self._at, self._known = at, self._seen or ids
+        self.note(ids)
+        return {name for name, one in ids.items() if self._known.get(name, one) != one}

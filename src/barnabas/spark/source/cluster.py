@@ -3,11 +3,11 @@
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Final, TypeVar
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.admin.offsets import IsolationLevel, ListedOffset, OffsetSpec
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.errors import ClientError, is_retriable
@@ -34,6 +34,8 @@ class Cluster:
             "read_committed" if level == "read_committed" else "read_uncommitted"
         )
         self._retries, self._retry_after_ms = options.retries, options.retry_after_ms
+        # Of the topics whose partitions were asked for last.
+        self.topic_ids: dict[str, Uuid] = {}
         self.admin = self._tried(lambda: Admin(admin_settings(options.client)))
 
     def __enter__(self) -> "Cluster":
@@ -61,22 +63,27 @@ class Cluster:
 
     def partitions(self) -> list[TopicPartition]:
         """All that the query reads, now. A topic that is named and not there is an error of the client."""
-        choice = self._choice
-        if isinstance(choice, Assigned):
-            return sorted(choice.partitions)
-        if isinstance(choice, Topics):
-            names: Iterable[str] = choice.names
-        else:
-            pattern = re.compile(choice.text)
-            # The cluster's own topics are read only by those who name them.
-            found = self._tried(lambda: self.admin.list_topics(internal=False))
-            names = [name for name in found if pattern.search(name)]
-        described = self._tried(lambda: self.admin.describe_topics(names))
+        described = self._tried(lambda: self.admin.describe_topics(self._names()))
+        self.topic_ids = {
+            str(name): topic.topic_id for name, topic in described.items() if topic.topic_id is not None
+        }
+        if isinstance(self._choice, Assigned):
+            return sorted(self._choice.partitions)
         return sorted(
             TopicPartition(str(name), one.partition)
             for name, topic in described.items()
             for one in topic.partitions
         )
+
+    def _names(self) -> list[str]:
+        choice = self._choice
+        if isinstance(choice, Assigned):
+            return sorted({tp.topic for tp in choice.partitions})
+        if isinstance(choice, Topics):
+            return list(choice.names)
+        pattern = re.compile(choice.text)
+        # The cluster's own topics are read only by those who name them.
+        return [name for name in self.admin.list_topics(internal=False) if pattern.search(name)]
 
     def earliest(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return self._ends(tps, OffsetSpec.EARLIEST)

@@ -8,7 +8,7 @@ latestOffset() as `start` has been done: that is when progress is committed, and
 import json
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.spark.offsets import Offsets, from_json, to_json
 from barnabas.spark.options.positions import moves
 from barnabas.spark.options.source import SourceOptions
-from barnabas.spark.planning.changes import resume
+from barnabas.spark.planning.changes import TopicIds, apart, resume
 from barnabas.spark.planning.limits import Waiting, limited
 from barnabas.spark.planning.splits import ranges_between, split
 from barnabas.spark.source.cluster import Cluster
@@ -64,6 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until: dict[TopicPartition, int] | None = None
         self._latest: dict[TopicPartition, int] | None = None
         self._planned: _Planned | None = None
+        self._topics = TopicIds()
 
     # Where it is
 
@@ -71,6 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             cluster = self._cluster()
             self._initial = cluster.resolve(self._options.start, cluster.partitions(), "starting")
+            self._topics.note(cluster.topic_ids)
         return _told(self._initial)
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -94,12 +96,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         if self._until is not None:
             ends = {tp: min(ends[tp], offset) for tp, offset in self._until.items() if tp in ends}
-        begin = self._begin(at, self._cluster().earliest(ends), self._reachable(at, ends))
+        remade = self._topics.remade(at, self._cluster().topic_ids)
+        begin = self._begin(at, self._cluster().earliest(ends), self._reachable(at, ends), remade)
         end = self._limited(begin, ends, limit)
         if end is None:
             return start
-        self._planned = _Planned(at, end, begin)
-        return _told(end)
+        self._planned = _Planned(at, apart(at, begin, end), begin)
+        return _told(self._planned.end)
 
     def reportLatestOffset(self) -> Told | None:
         return None if self._latest is None else _told(self._latest)
@@ -114,9 +117,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         written = self._cluster().written(beyond) if beyond else {}
         return {**ends, **{tp: min(at[tp], written[tp]) for tp in beyond}}
 
-    def _begin(self, at: Offsets, earliest: Offsets, ends: Offsets) -> dict[TopicPartition, int]:
+    def _begin(
+        self, at: Offsets, earliest: Offsets, ends: Offsets, remade: Collection[str] = ()
+    ) -> dict[TopicPartition, int]:
         """Where the next batch begins, in every partition that there is now; what is lost is told."""
-        resumed = resume(at, earliest, ends)
+        resumed = resume(at, earliest, ends, remade=remade)
         if resumed.losses and self._options.fails_on_loss:
             raise DataLoss("; ".join(resumed.losses))
         for loss in resumed.losses:

@@ -1,9 +1,11 @@
 """What has changed since a query was where it is."""
 
-from barnabas.base.ids import TopicPartition
-from barnabas.spark.planning.changes import resume
+from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.spark.planning.changes import TopicIds, apart, resume
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+OTHER = TopicPartition("bills", 0)
+FIRST, SECOND, THIRD = (Uuid(bytes([number] * 16)) for number in (1, 2, 3))
 
 
 def test_a_query_goes_on_where_it_is() -> None:
@@ -42,3 +44,42 @@ def test_a_partition_that_is_gone_is_not_read_on() -> None:
 
     assert start == {A: 5}
     assert "orders-1 is gone" in loss
+
+
+def test_a_topic_that_is_another_one_now_is_read_from_its_beginning() -> None:
+    ends = {A: 9, B: 9, OTHER: 9}
+
+    start, losses = resume({A: 5, OTHER: 5}, {A: 2, B: 0, OTHER: 0}, ends, remade={"orders"})
+
+    assert start == {A: 2, B: 0, OTHER: 5}
+    assert losses == [
+        "orders-0 was read up to 5, and is of another topic with the same name now, from 2 to 9"
+    ]
+
+
+def test_a_topic_with_another_id_is_another_one_until_it_was_begun_with() -> None:
+    topics = TopicIds()
+    topics.note({"orders": FIRST})
+
+    assert topics.remade({A: 5}, {"orders": FIRST}) == set()
+    assert topics.remade({A: 9}, {"orders": SECOND}) == {"orders"}
+    # No batch was run from there yet.
+    assert topics.remade({A: 9}, {"orders": SECOND}) == {"orders"}
+    assert topics.remade({A: 4}, {"orders": SECOND}) == set()
+    assert topics.remade({A: 4}, {"orders": THIRD}) == {"orders"}
+
+
+def test_topics_that_come_to_be_are_not_other_ones() -> None:
+    topics = TopicIds()
+
+    assert topics.remade({A: 5}, {"orders": FIRST}) == set()
+    assert topics.remade({A: 5}, {"orders": FIRST, "bills": SECOND}) == set()
+    assert topics.remade({A: 6, OTHER: 1}, {"orders": FIRST, "bills": SECOND}) == set()
+    assert topics.remade({A: 6, OTHER: 1}, {"orders": FIRST, "bills": THIRD}) == {"bills"}
+
+
+def test_a_batch_that_begins_again_does_not_end_where_the_last_one_did() -> None:
+    # Spark would not run it.
+    assert apart({A: 5, B: 7}, {A: 5, B: 0}, {A: 5, B: 7}) == {A: 5, B: 6}
+    assert apart({A: 5, B: 7}, {A: 5, B: 0}, {A: 6, B: 7}) == {A: 6, B: 7}
+    assert apart({A: 5, B: 7}, {A: 5, B: 7}, {A: 5, B: 7}) == {A: 5, B: 7}
