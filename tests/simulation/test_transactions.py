@@ -293,6 +293,32 @@ async def test_a_marker_that_fails_by_a_mistake_is_tried_again_and_troubles_nobo
     assert await seen(client, "orders", partition=1) == [b"b", b"c"]
 
 
+@told(SETTINGS)
+async def test_a_partition_that_was_ended_by_hand_does_not_keep_the_others_from_their_markers(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders", partitions=2)
+    producer = await TxnProducer.of(broker, "t", V2)
+    await producer.begin_and_send("orders", b"a")
+    await producer.begin_and_send("orders", b"b", partition=1)
+    by_hand = WritableTxnMarker(
+        producer_id=producer.id,
+        producer_epoch=producer.epoch + 5,
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name="orders", partition_indexes=[0])],
+        coordinator_epoch=0,
+    )
+    await client.asked(WriteTxnMarkersRequest(markers=[by_hand]), 1)
+
+    await producer.commit()
+
+    await until(lambda: partition_of(broker, "orders", 1).log.last_stable_offset == 2)
+    assert await seen(client, "orders") == []
+    assert await seen(client, "orders", partition=1) == [b"b"]
+    described = await client.asked(DescribeTransactionsRequest(transactional_ids=["t"]), 0)
+    assert described.transaction_states[0].transaction_state == "CompleteCommit"
+
+
 # Those who are gone
 
 

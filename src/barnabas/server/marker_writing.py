@@ -54,6 +54,15 @@ class MarkerAppends:
         else:
             self._append_to_groups(tp.partition, marker, then)
 
+    def epoch_in(self, tp: TopicPartition, producer_id: int) -> int:
+        """The newest epoch of a producer that the log here knows; NO_EPOCH if it knows none."""
+        partition = self._replicas.partitions.get(tp)
+        if partition is not None:
+            for entry in partition.log.producers.entries():
+                if entry.producer_id == producer_id:
+                    return entry.epoch
+        return NO_EPOCH
+
     def _append(self, tp: TopicPartition, marker: EndMarker) -> ErrorCode:
         now_ms = self._clock.now_ms()
         try:

@@ -1,7 +1,8 @@
 """What follows when a transaction has been decided: its markers are written, again until all are there.
 
-A partition that does not exist any more needs none. A log that knows a later epoch of the producer, or of the
-coordinator, says that somebody else has gone on with this transaction: then it is left to them.
+A partition that does not exist any more needs none. A log that knows a later epoch of the coordinator says
+that somebody else has gone on with this transaction: then it is left to them. One that knows a later epoch of
+the producer takes no marker of ours any more: it counts as done, and the others get theirs.
 """
 
 import asyncio
@@ -22,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 _FIRST_RETRY_S: Final = 0.02
 _RETRY_S_MAX: Final = 1.0
-_LEFT_TO_OTHERS: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
 
 class MarkerDesk(Waiting):
@@ -114,7 +114,8 @@ class Markers:
         for tp, code in codes.items():
             if code is ErrorCode.NONE or not self._exists(tp):
                 done.add(tp)
-            elif code in _LEFT_TO_OTHERS:
+            elif code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                # We have been replaced: nothing may be written by us any more, nor told to the shard.
                 logger.warning(
                     "markers given up transactional_id=%s tp=%s error=%s",
                     ended.transactional_id,
@@ -122,6 +123,16 @@ class Markers:
                     code.name,
                 )
                 return
+            elif code is ErrorCode.INVALID_PRODUCER_EPOCH:
+                # No marker of this epoch will ever be taken there, and the others were promised theirs.
+                logger.warning(
+                    "marker overtaken transactional_id=%s tp=%s producer_epoch=%d log_epoch=%d",
+                    ended.transactional_id,
+                    tp,
+                    ended.producer_epoch,
+                    self._appends.epoch_in(tp, ended.producer_id),
+                )
+                done.add(tp)
             else:
                 again.add(tp)
         if done or not codes:
