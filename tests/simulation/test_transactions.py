@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import NoReturn
 
 import pytest
 
@@ -46,6 +47,10 @@ def in_both(story: TxnStory) -> Callable[[Versions], None]:
 
     test.__name__, test.__doc__ = story.__name__, story.__doc__  # type: ignore[attr-defined]
     return test
+
+
+def failed() -> NoReturn:
+    raise AssertionError("a mistake of ours")
 
 
 async def stable_end(client: Client, topic: str, partition: int = 0) -> tuple[int, int]:
@@ -291,6 +296,34 @@ async def test_a_marker_that_fails_by_a_mistake_is_tried_again_and_troubles_nobo
     await until(lambda: partition_of(broker, "orders", 1).log.last_stable_offset == 4)
     assert await seen(client, "orders") == [b"a"]
     assert await seen(client, "orders", partition=1) == [b"b", b"c"]
+
+
+@told(SETTINGS)
+async def test_markers_that_a_former_life_of_the_shard_asked_for_are_not_written(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders")
+    producer = await TxnProducer.of(broker, "t", V1)
+    await producer.begin_and_send("orders", b"one")
+    transactions = broker.services.transactions
+    desk = transactions._desk
+    kept: list[MarkersToWrite] = []
+    write, desk._take = desk._take, kept.append
+    await producer.commit()
+    await until(lambda: len(kept) == 1)
+    # A mistake costs the shard. It is loaded again, and asks again.
+    transactions.host_of("t").do_for_nobody(lambda _: failed())
+    await until(lambda: len(kept) == 2)
+
+    write(kept[0])
+    assert await stable_end(client, "orders") == (0, 1)
+    write(kept[1])
+    assert await stable_end(client, "orders") == (2, 2)
+    # The next transaction of an old client has the same epoch: a late marker would end it.
+    await producer.begin_and_send("orders", b"two")
+    write(kept[0])
+
+    assert await stable_end(client, "orders") == (2, 3)
 
 
 @told(SETTINGS)

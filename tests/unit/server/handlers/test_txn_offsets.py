@@ -1,19 +1,26 @@
-"""TxnOffsetCommit: what this broker knows of topics, beside what the group and the log say."""
+"""TxnOffsetCommit: what this broker knows of topics, beside what group and log say; who comes too late."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.decision.outcome import EndMarker
 from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.reply import Reply
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    InitProducerIdRequest,
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
 from barnabas.server.handlers.txn_offsets import API
-from support.hosted import Hosted, image_of, partition_image
+from barnabas.server.transactions import TRANSACTION_TOPIC
+from support.hosted import Hosted, hosted, image_of, partition_image
 from support.led_partitions import MemoryPartition
 from support.managers import on_a_loop
 
@@ -24,9 +31,11 @@ HERE, ELSEWHERE = "b", "a"
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 # Its clients add partitions to transactions themselves, so that only the log has to be asked.
 VERSION = 4
+PRODUCER, EPOCH = 70, 0
+OFFSETS_0 = TopicPartition(OFFSETS_TOPIC, 0)
 
 
-def hosted(log: MemoryPartition) -> Hosted:
+def trusting(log: MemoryPartition) -> Hosted:
     """One topic of two partitions, on a broker that takes the word of clients for their transactions."""
     made = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2, "orders": [partition_image()] * 2}))
     settings = made.services.settings
@@ -40,8 +49,8 @@ def commit(group: str, **topics: tuple[int, ...]) -> TxnOffsetCommitRequest:
     return TxnOffsetCommitRequest(
         transactional_id="t",
         group_id=group,
-        producer_id=70,
-        producer_epoch=3,
+        producer_id=PRODUCER,
+        producer_epoch=EPOCH,
         member_id="",
         topics=[
             TxnOffsetCommitRequestTopic(
@@ -70,7 +79,7 @@ def rows(answer: Any) -> list[tuple[str, list[tuple[int, ErrorCode]]]]:
 async def test_partitions_that_do_not_exist_are_refused_and_the_others_committed() -> None:
     log = MemoryPartition()
 
-    answer = await hosted(log).ask(API, commit(HERE, orders=(0, 2, -1, 1), nothing=(0,)), VERSION)
+    answer = await trusting(log).ask(API, commit(HERE, orders=(0, 2, -1, 1), nothing=(0,)), VERSION)
 
     assert rows(answer) == [
         ("orders", [(2, UNKNOWN), (-1, UNKNOWN), (0, ErrorCode.NONE), (1, ErrorCode.NONE)]),
@@ -81,7 +90,7 @@ async def test_partitions_that_do_not_exist_are_refused_and_the_others_committed
 
 @on_a_loop
 async def test_where_nothing_exists_no_coordinator_is_asked() -> None:
-    answer = await hosted(MemoryPartition()).ask(API, commit(ELSEWHERE, nothing=(0,)), VERSION)
+    answer = await trusting(MemoryPartition()).ask(API, commit(ELSEWHERE, nothing=(0,)), VERSION)
 
     assert rows(answer) == [("nothing", [(0, UNKNOWN)])]
 
@@ -91,7 +100,7 @@ async def test_where_nothing_exists_no_coordinator_is_asked() -> None:
 async def test_what_the_log_refuses_is_told_once_beside_what_does_not_exist(is_log_well: bool) -> None:
     code = ErrorCode.INVALID_PRODUCER_EPOCH if is_log_well else ErrorCode.NOT_COORDINATOR
     log = MemoryPartition()
-    broker = hosted(log)
+    broker = trusting(log)
     log.refused_by_log, log.refusal = (code, None) if is_log_well else (None, code)
 
     answer = await broker.ask(API, commit(HERE, orders=(0, 2), nothing=(0,)), VERSION)
@@ -101,6 +110,64 @@ async def test_what_the_log_refuses_is_told_once_beside_what_does_not_exist(is_l
 
 @on_a_loop
 async def test_a_coordinator_elsewhere_is_told_for_what_exists() -> None:
-    answer = await hosted(MemoryPartition()).ask(API, commit(ELSEWHERE, orders=(0, 2)), VERSION)
+    answer = await trusting(MemoryPartition()).ask(API, commit(ELSEWHERE, orders=(0, 2)), VERSION)
 
     assert rows(answer) == [("orders", [(2, UNKNOWN), (0, ErrorCode.NOT_COORDINATOR)])]
+
+
+# Overtaken
+
+
+class Overtaken:
+    """A transaction with the offsets of a group, whose coordinator takes its time to answer."""
+
+    def __init__(self, broker: Hosted) -> None:
+        self.broker = broker
+        services = broker.services
+        services.groups.start(services.image)
+        self._log = MemoryPartition()
+        services.transactions.shards.lead(0, self._log)
+        self._host = services.transactions.host_of("t")
+        shard = self._host.shard
+        begin = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
+        self._host.do(lambda now: shard.init(begin, 5, PRODUCER, Reply(lambda code: code), now))
+        add = AddOffsetsToTxnRequest(
+            transactional_id="t", producer_id=PRODUCER, producer_epoch=EPOCH, group_id="g"
+        )
+        self._host.do(lambda now: shard.add_offsets(add, 3, OFFSETS_0, Reply(lambda code: code), now))
+
+    def hold_answers(self) -> None:
+        """Something is not committed yet, and answers come in their order."""
+        self._log.committed_offset -= 1
+
+    def give_answers(self) -> None:
+        self._log.committed_offset = self._log.end_offset
+        self._host.committed()
+
+    def end(self) -> None:
+        """Of an old client: the marker has the epoch of its records."""
+        told: list[ErrorCode] = []
+        marker = EndMarker(PRODUCER, EPOCH, False, 0, 1)
+        self.broker.services.transactions.appends.append(OFFSETS_0, marker, told.append)
+        assert told == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("is_overtaken", [True, False])
+@on_a_loop
+async def test_a_commit_that_the_end_of_its_transaction_overtakes_is_refused(is_overtaken: bool) -> None:
+    topics = {name: [partition_image()] for name in (OFFSETS_TOPIC, TRANSACTION_TOPIC, "orders")}
+    story = Overtaken(await hosted(image_of(topics)))
+    story.hold_answers()
+    late = commit("g", orders=(0,))
+
+    committing = asyncio.ensure_future(story.broker.ask(API, late, VERSION))
+    await asyncio.sleep(0)
+    assert not committing.done()
+    if is_overtaken:
+        story.end()
+    story.give_answers()
+
+    code = ErrorCode.INVALID_TXN_STATE if is_overtaken else ErrorCode.NONE
+    assert rows(await asyncio.wait_for(committing, 5)) == [("orders", [(0, code)])]
+    # Either the marker is there, or what was committed.
+    assert story.broker.log(OFFSETS_TOPIC).end_offset == 1
