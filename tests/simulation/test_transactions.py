@@ -490,6 +490,33 @@ async def test_a_hanging_transaction_can_be_ended_by_hand(
 
 
 @told(SETTINGS)
+async def test_what_the_topic_of_transactions_does_not_take_is_refused_and_costs_nobody_else(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders", partitions=200)
+    producer = await TxnProducer.of(broker, "t", V1)
+    await client.configure(TRANSACTION_TOPIC, max_message_bytes=700)
+    shards = broker.services.transactions.shards
+    before = list(shards.hosts.values())
+
+    assert await producer.add("orders", *range(200)) is ErrorCode.UNKNOWN_SERVER_ERROR
+    long = TxnProducer(client, "t" * 700)
+    assert await long.init() is ErrorCode.UNKNOWN_SERVER_ERROR
+    # The record of the id alone is taken, that of its end is two in one batch.
+    lengthy = TxnProducer(client, "t" * 300)
+    assert await lengthy.init() is ErrorCode.NONE
+    assert await lengthy.end(False) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+    assert list(shards.hosts.values()) == before
+    assert await producer.add("orders", *range(100)) is ErrorCode.NONE
+    await producer.begin_and_send("orders", b"a")
+    await producer.commit()
+    await until(lambda: partition_of(broker, "orders").log.last_stable_offset == 2)
+    assert await seen(client, "orders") == [b"a"]
+    assert list(shards.hosts.values()) == before
+
+
+@told(SETTINGS)
 async def test_the_topic_of_transactions_is_made_for_the_first_who_asks(
     world: World, broker: Broker, client: Client
 ) -> None:

@@ -48,8 +48,11 @@ class Asked(ReplyTo):
 class HostedShard:
     """One shard, its log, and the time."""
 
-    def __init__(self, settings: TxnSettings | None = None) -> None:
+    def __init__(
+        self, settings: TxnSettings | None = None, *, batch_bytes_max: int = BATCH_BYTES_MAX
+    ) -> None:
         self.settings = TxnSettings() if settings is None else settings
+        self._batch_bytes_max = batch_bytes_max
         self.tick_ms = 0
         self.log: list[bytes] = []
         self.epoch = 0
@@ -107,7 +110,7 @@ class HostedShard:
                     to.answer = answer
 
     def _write(self, records: list[Record]) -> None:
-        written = batches(records, now_ms=self.now.ms, bytes_max=BATCH_BYTES_MAX, codec=Codec.NONE)
+        written = batches(records, now_ms=self.now.ms, bytes_max=self._batch_bytes_max, codec=Codec.NONE)
         self.log += written
         for batch in written:
             self._follower.replay(batch)
@@ -190,7 +193,7 @@ class HostedShard:
 
     def replayed(self, log: Iterable[bytes]) -> TxnShard:
         """A shard that has read this log and knows nothing else."""
-        shard = TxnShard(TxnGround(self.settings, self.desk, self.epoch))
+        shard = TxnShard(TxnGround(self.settings, self.desk, self.epoch, lambda: self._batch_bytes_max))
         for batch in log:
             shard.replay(batch)
         return shard

@@ -93,7 +93,9 @@ class Transactions:
         return self.shards.host_of(transactional_id, 0 if topic is None else len(topic.partitions))
 
     def _new_shard(self, partition: LedPartition) -> TxnShard:
-        return TxnShard(TxnGround(self._now(), self._desk, partition.leader_epoch))
+        # The topic may have a limit of its own, which may change.
+        ground = TxnGround(self._now(), self._desk, partition.leader_epoch, lambda: partition.batch_bytes_max)
+        return TxnShard(ground)
 
     def _activate(self, host: TxnHost) -> None:
         # They may have changed while the log was read.
@@ -154,7 +156,6 @@ class Transactions:
             id_expiration_ms=settings.transactional_id_expiration_ms,
             timeouts_interval_ms=settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
             expiration_interval_ms=settings.transaction_remove_expired_transaction_cleanup_interval_ms,
-            record_bytes_max=settings.log_config.max_message_bytes,
             two_phase_commit=settings.transaction_two_phase_commit_enable,
             transaction_version=self._image.features.get(_FEATURE, 0),
         )

@@ -8,7 +8,7 @@ from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answer
 from barnabas.coordinators.txn.answers import offsets_answer, partitions_answer, result_of
 from barnabas.coordinators.txn.errors import TxnError
 from barnabas.coordinators.txn.ground import TxnGround
-from barnabas.coordinators.txn.record import FLEXIBLE, record_version, size_bound
+from barnabas.coordinators.txn.record import FLEXIBLE, is_larger, record_version
 from barnabas.coordinators.txn.state import Txn, TxnProducer, TxnState
 from barnabas.coordinators.txn.transitions import EPOCH_EACH_FROM, with_partitions
 from barnabas.protocol.error_codes import ErrorCode
@@ -125,6 +125,6 @@ def _add(
         # Kafka fails here as well, and its id is of no use until the coordinator is loaded again.
         raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "records of this level tell of no versions of clients")
     after = with_partitions(txn, partitions, client_version, now.ms)
-    if size_bound(transactional_id, after) > settings.record_bytes_max:
+    if is_larger(transactional_id, after, ground.batch_bytes_max()):
         raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "more partitions than a record of the log can tell of")
     ground.write(outcome, transactional_id, after)

@@ -25,7 +25,7 @@ def start_aging(ground: TxnGround, now: Now) -> None:
 def abort_overdue(ground: TxnGround, now: Now) -> Outcome:
     """All that are in one outcome are in one batch of the log, so it is filled to a part only."""
     outcome = Outcome()
-    left_bytes = ground.settings.record_bytes_max
+    left_bytes = ground.batch_bytes_max()
     next_ms = now.tick_ms + ground.settings.timeouts_interval_ms
     for transactional_id in ground.ongoing:
         txn = ground.txns[transactional_id]

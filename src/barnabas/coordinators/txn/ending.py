@@ -125,7 +125,8 @@ def _end_now(
     if is_exhausted(txn.owner[1]) and new_id is None:
         raise NeedsProducerId
     after = prepared(txn, commit=request.committed, new_id=new_id, now_ms=now.ms)
-    outcome = Outcome()
+    # Without partitions there are two records, which may be more than the log takes at once.
+    outcome = Outcome(is_tentative=not after.partitions)
     write_end(ground, outcome, request.transactional_id, after, now)
     outcome.answer(to, _given(*continued_with(after)))
     return outcome

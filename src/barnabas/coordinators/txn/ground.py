@@ -1,5 +1,6 @@
 """What the parts of one shard share."""
 
+from collections.abc import Callable
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import Outcome, ReplyTo
@@ -11,12 +12,18 @@ from barnabas.coordinators.txn.state import Txn, TxnState
 
 
 class TxnGround:
-    """The shell replaces `settings` and hands in who writes markers; `epoch` is that of our leadership."""
+    """The shell replaces `settings` and hands in who writes markers; `epoch` is that of our leadership.
 
-    def __init__(self, settings: TxnSettings, markers: ReplyTo, epoch: int) -> None:
+    `batch_bytes_max` says how large a batch of the log may be, now.
+    """
+
+    def __init__(
+        self, settings: TxnSettings, markers: ReplyTo, epoch: int, batch_bytes_max: Callable[[], int]
+    ) -> None:
         self.settings = settings
         self.markers: Final = markers
         self.epoch: Final = epoch
+        self.batch_bytes_max: Final = batch_bytes_max
         self.timers: Final = Timers()
         # Only put() changes these two. What is ongoing is in the order in which it began.
         self.txns: Final[dict[str, Txn]] = {}

@@ -62,7 +62,8 @@ def _decide(
             outcome = fence(ground, transactional_id, txn, new_id, now)
             outcome.answer(to, init_refused(ErrorCode.CONCURRENT_TRANSACTIONS, version))
             return outcome
-    outcome = Outcome()
+    # The id may be longer than the log takes.
+    outcome = Outcome(is_tentative=True)
     ground.write(outcome, transactional_id, after)
     outcome.answer(to, _given(after))
     return outcome

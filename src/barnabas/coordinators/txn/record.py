@@ -30,9 +30,12 @@ _NULL: Final = b"\0"
 _NONE: Final = b"\1"
 _NO_TAGS: Final = b"\0"
 _BY_TOPIC: Final = attrgetter("topic")
-# Of a record at most, besides the id and the partitions; of a partition, besides the name of its topic.
+# Of a record with the batch around it at most, besides the id and the partitions; of a partition, besides the
+# name of its topic.
 _FRAME_BYTES: Final = 160
 _PARTITION_BYTES: Final = 16
+# So much more a topic takes, at most, in the old version.
+_OLD_TOPIC_BYTES: Final = 8
 # Sets of partitions whose bytes are at hand: so many transactions end at about the same time, at most.
 _PACKED_MAX: Final = 256
 # Of a character in UTF-8.
@@ -77,6 +80,16 @@ def size_bound(transactional_id: str, txn: Txn) -> int:
     """So many bytes its record takes at most."""
     topics = sum(_CHARACTER_BYTES * len(tp.topic) + _PARTITION_BYTES for tp in txn.partitions)
     return _FRAME_BYTES + _CHARACTER_BYTES * len(transactional_id) + topics
+
+
+def is_larger(transactional_id: str, txn: Txn, bytes_max: int) -> bool:
+    """Whether its record may take more, or one that is still to come in its transaction."""
+    if size_bound(transactional_id, txn) <= bytes_max:
+        return False
+    # The bound is far off if many partitions are of one topic, or names are plain.
+    topics = len({tp.topic for tp in txn.partitions})
+    packed = len(_packed_partitions(txn.partitions)) + _OLD_TOPIC_BYTES * topics
+    return _FRAME_BYTES + len(transactional_id.encode()) + packed > bytes_max
 
 
 def decode_record(key: bytes, value: bytes | None) -> TxnRecord:

@@ -19,5 +19,3 @@ class TxnSettings:
     two_phase_commit: bool = False
     # The finalized level of the feature transaction.version: 2 is that of KIP-890.
     transaction_version: int = 2
-    # What one record may take in the log, with the batch around it.
-    record_bytes_max: int = 1_048_588

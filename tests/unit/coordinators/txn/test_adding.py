@@ -132,7 +132,7 @@ def test_while_it_is_prepared_nobody_adds(commit: bool) -> None:
 
 
 def test_more_partitions_than_a_record_can_tell_of_are_refused() -> None:
-    world = TxnWorld(TxnSettings(record_bytes_max=2_000))
+    world = TxnWorld(batch_bytes_max=2_000)
     producer = given_to(world.init())
     world.add(producer, ORDERS)
     many = [TopicPartition(f"topic-{number}", 0) for number in range(100)]

@@ -80,7 +80,7 @@ def test_what_is_prepared_or_over_does_not_time_out() -> None:
 
 
 def test_as_many_as_fit_into_a_batch_time_out_at_once_and_the_others_right_after() -> None:
-    world = TxnWorld(TxnSettings(record_bytes_max=3_000))
+    world = TxnWorld(batch_bytes_max=3_000)
     for number in range(20):
         name = f"t{number}"
         producer = given_to(world.init(name, timeout_ms=1))

@@ -8,7 +8,14 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.txn import record
-from barnabas.coordinators.txn.record import TxnRecord, decode_record, fit, record_version, size_bound
+from barnabas.coordinators.txn.record import (
+    TxnRecord,
+    decode_record,
+    fit,
+    is_larger,
+    record_version,
+    size_bound,
+)
 from barnabas.coordinators.txn.state import Txn, TxnState
 from barnabas.protocol.stored.framing import TRANSACTION_STATE, UnknownRecord, encode_key, encode_value
 from barnabas.protocol.stored.transactions import TransactionLogKey
@@ -186,6 +193,19 @@ def test_the_bound_of_a_size_holds() -> None:
             assert value is not None
             # With what a batch and a record need around it.
             assert len(key) + len(value) + 61 + 21 <= size_bound("t", txn)
+
+
+def test_what_is_not_larger_fits_and_many_partitions_of_a_topic_take_little() -> None:
+    many = frozenset(TopicPartition("orders", number) for number in range(100))
+    long = frozenset(TopicPartition("ß" * 249, number) for number in range(2))
+    for partitions in (FULL.partitions, many, long):
+        txn = FULL._replace(partitions=partitions)
+        enough = next(size for size in range(5_000) if not is_larger("t", txn, size))
+        for version in (0, 1):
+            key, value = TxnRecord("t", fit(txn, version), version).encoded()
+            assert value is not None
+            # Not much more than the record, and what a batch needs around it.
+            assert 0 <= enough - (len(key) + len(value) + 61 + 21) < 100
 
 
 def test_records_of_a_later_release_are_unknown() -> None:
