@@ -96,11 +96,12 @@ class ConsumerStory:
         *,
         topics: Mapping[str, int] | None = None,
         group_id: str = GROUP,
+        batch_bytes_max: int = 1 << 20,
     ) -> None:
         self.settings = settings
         self.group_id = group_id
         self.topics = {"orders": 6} if topics is None else dict(topics)
-        self.ground = Ground(settings, Random(7), image_of(self.topics))
+        self.ground = Ground(settings, Random(7), image_of(self.topics), lambda: batch_bytes_max)
         self.shard = GroupShard(self.ground)
         self.stage = Stage(self.ground.timers, self.shard.apply, self.shard.expire)
 

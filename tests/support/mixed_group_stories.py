@@ -75,9 +75,13 @@ class MixedStory(ConsumerStory):
     """A group whose members may speak either protocol."""
 
     def __init__(
-        self, settings: GroupSettings = NO_DELAY, *, topics: Mapping[str, int] | None = None
+        self,
+        settings: GroupSettings = NO_DELAY,
+        *,
+        topics: Mapping[str, int] | None = None,
+        batch_bytes_max: int = 1 << 20,
     ) -> None:
-        super().__init__(settings, topics=topics)
+        super().__init__(settings, topics=topics, batch_bytes_max=batch_bytes_max)
 
     @property
     def classic_group(self) -> ClassicGroup:

@@ -1,5 +1,6 @@
 """What classic/, consumer/ and offsets/ of one shard share, and what each may ask of a group of any kind."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Final, Protocol
 
@@ -11,6 +12,8 @@ from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
+# What a log takes unless it is told otherwise.
+_BATCH_BYTES_MAX: Final = 1_048_588
 
 
 class Group(Protocol):
@@ -58,10 +61,20 @@ class Group(Protocol):
 
 
 class Ground:
-    """One shard's ground. The shell replaces `settings` and `image`; parts of the shard change the rest."""
+    """One shard's ground. The shell replaces `settings` and `image`; parts of the shard change the rest.
 
-    def __init__(self, settings: GroupSettings, rng: Random, image: MetadataImage = EMPTY_IMAGE) -> None:
+    `batch_bytes_max` says how large a batch of the log may be, now.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        rng: Random,
+        image: MetadataImage = EMPTY_IMAGE,
+        batch_bytes_max: Callable[[], int] = lambda: _BATCH_BYTES_MAX,
+    ) -> None:
         self.settings = settings
+        self.batch_bytes_max: Final = batch_bytes_max
         self.rng: Final = rng
         self.image = image
         self.groups: Final[dict[str, Group]] = {}

@@ -23,8 +23,6 @@ class GroupTimes:
 class GroupSettings:
     """Replaced as a whole when a setting changes. Times are in milliseconds."""
 
-    # What one record of a group may take in the log, with the batch around it.
-    record_bytes_max: int = 1_048_588
     # Classic groups
     initial_rebalance_delay_ms: int = 3_000
     session_timeout_ms_min: int = 6_000

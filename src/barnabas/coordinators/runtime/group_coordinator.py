@@ -41,7 +41,10 @@ class GroupCoordinator:
             clock=clock,
             executor=executor,
             tasks=tasks,
-            new=lambda _: GroupShard(Ground(self._settings, rng, self._image)),
+            # The topic may have a limit of its own, which may change.
+            new=lambda partition: GroupShard(
+                Ground(self._settings, rng, self._image, lambda: partition.batch_bytes_max)
+            ),
             activate=self._activate,
             commit_timeout_ms=commit_timeout_ms,
             load_bytes_at_once=load_bytes_at_once,

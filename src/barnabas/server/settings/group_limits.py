@@ -54,7 +54,6 @@ def group_settings(settings: BrokerSettings, image: MetadataImage) -> GroupSetti
     """What holds for groups on this broker."""
     times = GroupTimes(**{time.attribute: _of_broker(settings, time) for time in TIMES})
     return GroupSettings(
-        record_bytes_max=settings.log_config.max_message_bytes,
         initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
         session_timeout_ms_min=settings.group_min_session_timeout_ms,
         session_timeout_ms_max=settings.group_max_session_timeout_ms,

@@ -91,13 +91,21 @@ class Place:
         return next((one.partitions[0].committed_offset for one in found.topics if one.name == topic), -1)
 
     def beats(self, *, epoch: int, **said: Any) -> None:
+        assert self._beats(epoch=epoch, **said) is ErrorCode.NONE
+
+    def asks_to_join(self, topics: list[str]) -> ErrorCode:
+        return self._beats(
+            epoch=0, rebalance_timeout_ms=60_000, subscribed_topic_names=topics, topic_partitions=[]
+        )
+
+    def _beats(self, *, epoch: int, **said: Any) -> ErrorCode:
         host = self.coordinator.host_of(GROUP)
         request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="m1", member_epoch=epoch, **said)
         reply = Reply(lambda code: code)
         caller = CALLER._replace(version=1)
         host.do(lambda now: host.shard.consumer_heartbeat(request, caller, reply, now))
         assert isinstance(reply.answer, ConsumerGroupHeartbeatResponse)
-        assert reply.answer.error_code == ErrorCode.NONE, reply.answer
+        return ErrorCode(reply.answer.error_code)
 
     def refusal(self) -> ErrorCode | None:
         try:
@@ -412,6 +420,19 @@ def test_offsets_go_with_their_topic() -> None:
         )
 
         assert place.offset() == -1
+
+    told(story)
+
+
+def test_a_topic_with_a_limit_of_its_own_refuses_what_is_above_it_and_keeps_its_shard() -> None:
+    async def story(place: Place) -> None:
+        place.coordinator.shards.lead(0, MemoryPartition(batch_bytes_max=5_000))
+
+        code = place.asks_to_join([f"{number:0100}" for number in range(60)])
+
+        assert code is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert place.coordinator.host_of(GROUP).state is State.ACTIVE
+        assert place.asks_to_join(["orders"]) is ErrorCode.NONE
 
     told(story)
 

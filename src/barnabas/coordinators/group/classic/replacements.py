@@ -52,7 +52,7 @@ class Replacements:
     ) -> None:
         group = joining.group
         record = group.record()
-        if is_too_large(record, self._ground.settings.record_bytes_max):
+        if is_too_large(record, self._ground.batch_bytes_max()):
             group.replace(new, old)
             group.unapplied = None
             answer = joined(group, "")

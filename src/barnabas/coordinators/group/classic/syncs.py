@@ -56,7 +56,7 @@ class Syncs:
     def _assign(self, group: ClassicGroup, assignments: dict[str, bytes], outcome: Outcome, now: Now) -> None:
         """Members that the leader has forgotten get nothing. apply() of the record makes the group stable."""
         record = group.record(assignments)
-        if is_too_large(record, self._ground.settings.record_bytes_max):
+        if is_too_large(record, self._ground.batch_bytes_max()):
             group.unapplied = None
             self._rebalances.refuse_assignment(group, ErrorCode.UNKNOWN_SERVER_ERROR, outcome, now)
             self._rebalances.prepare(group, "the assignment is too large for the log", outcome, now)

@@ -30,7 +30,7 @@ from barnabas.protocol.error_codes import ErrorCode
 
 SESSION: Final = "session"
 REBALANCE: Final = "rebalance"
-# Up to so many records, and so many characters and partitions in them, fit into any batch.
+# Up to so many records, and so many characters and partitions in them, fit into a batch of 200 kB.
 _FEW: Final = 256
 _SMALL: Final = 10_000
 # Of members that speak the classic protocol.
@@ -147,13 +147,14 @@ class Steps:
         """
         held = sum(map(len, target.partitions.values()))
         told = _told_size(self.member) if self.member is not self._before else 0
-        is_small = len(more) + len(self.records) <= _FEW and held + told <= _SMALL
+        bytes_max = self._ground.batch_bytes_max()
+        is_small = len(more) + len(self.records) <= _FEW and held + told <= _SMALL <= bytes_max // 20
         if is_small and not self._has_resolved:
             return
         # One is still to come: what the member has from now on. A partition takes twice as much there.
         last = records.target_record(self._group.id, self.member.id, dict(target.partitions))
         size = records.size_of((*more, *self.records, last, last))
-        if size > self._ground.settings.record_bytes_max:
+        if size > bytes_max:
             raise GroupError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"Group {self._group.id} would need {size} bytes in the log at once.",

@@ -174,11 +174,11 @@ def test_an_instance_id_that_a_dynamic_member_makes_up_is_unknown() -> None:
 
 # What the log would not take
 
-SMALL_LOG = replace(AT_ONCE, record_bytes_max=100_000)
+LOG_BYTES_MAX = 100_000
 
 
 def test_a_subscription_that_the_log_does_not_take_is_refused_and_the_group_goes_on() -> None:
-    story = ConsumerStory(SMALL_LOG)
+    story = ConsumerStory(batch_bytes_max=LOG_BYTES_MAX)
     first = story.joins("first")
     before = story.shard.durable()
 
@@ -193,7 +193,7 @@ def test_a_subscription_that_the_log_does_not_take_is_refused_and_the_group_goes
 
 
 def test_what_is_large_and_fits_is_taken() -> None:
-    story = ConsumerStory(SMALL_LOG)
+    story = ConsumerStory(batch_bytes_max=LOG_BYTES_MAX)
 
     story.joins("first", topics=[f"{n:0200}" for n in range(400)])
 
@@ -201,7 +201,7 @@ def test_what_is_large_and_fits_is_taken() -> None:
 
 
 def test_an_expression_for_more_topics_than_the_log_takes_is_refused() -> None:
-    story = ConsumerStory(SMALL_LOG, topics={f"{n:0200}": 1 for n in range(600)})
+    story = ConsumerStory(batch_bytes_max=LOG_BYTES_MAX, topics={f"{n:0200}": 1 for n in range(600)})
 
     answer = story.asks_to_join(Consumer("a", topics=None, regex=".*"))
 
@@ -210,7 +210,7 @@ def test_an_expression_for_more_topics_than_the_log_takes_is_refused() -> None:
 
 
 def test_more_partitions_than_the_log_takes_are_not_assigned() -> None:
-    story = ConsumerStory(SMALL_LOG, topics={"orders": 12_000})
+    story = ConsumerStory(batch_bytes_max=LOG_BYTES_MAX, topics={"orders": 12_000})
 
     answer = story.asks_to_join(Consumer("a"))
 

@@ -261,7 +261,7 @@ def test_a_classic_member_that_sends_a_heartbeat_of_the_consumer_protocol_speaks
 
 def test_a_group_that_the_log_does_not_take_at_once_stays_classic() -> None:
     # In Kafka, too. All of the new group is one batch, so that nobody reads half of it.
-    story = MixedStory(replace(NO_DELAY, record_bytes_max=20_000))
+    story = MixedStory(batch_bytes_max=20_000)
     members = [Classic() for _ in range(100)]
     story.is_classic_with(*members, parts=[{"orders": [0]}, *([{}] * 99)])
     before = len(story.stage.records)
@@ -275,7 +275,7 @@ def test_a_group_that_the_log_does_not_take_at_once_stays_classic() -> None:
 
 
 def test_a_classic_member_whose_subscription_the_log_does_not_take_is_refused() -> None:
-    story = MixedStory(replace(NO_DELAY, record_bytes_max=100_000))
+    story = MixedStory(batch_bytes_max=100_000)
     classic = Classic()
     story.is_classic_with(classic, parts=[ALL])
     story.joins("new")
