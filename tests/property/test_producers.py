@@ -15,9 +15,9 @@ from barnabas.storage.producers.errors import (
     TransactionCoordinatorFenced,
 )
 from barnabas.storage.producers.snapshot import read_snapshot, write_snapshot
-from barnabas.storage.producers.table import CompletedTxn, Duplicate, Origin, Producers
+from barnabas.storage.producers.table import Duplicate, Origin, Producers
 from barnabas.storage.segment.txn_index import AbortedTxn, aborted_in
-from support.producer_logs import header
+from support.producer_logs import fields_of, header
 
 pytestmark = pytest.mark.kernel
 
@@ -190,7 +190,7 @@ class History:
         )
         offset = self.model.end
         begun = self.model.end_transaction(producer_id, epoch, coordinator, self.now)
-        assert completed == (None if begun is None else CompletedTxn(producer_id, begun, offset, aborted))
+        assert fields_of(completed) == (None if begun is None else (producer_id, begun, offset, aborted))
         if completed is not None:
             stable = self.real.last_stable_after(completed)
             assert stable == min(self.model.open_since(), default=completed.last_offset + 1)

@@ -67,6 +67,13 @@ def end(
     )
 
 
+def fields_of(completed: CompletedTxn | None) -> tuple[int, int, int, bool] | None:
+    """Who, from where, to where, and whether it was aborted."""
+    if completed is None:
+        return None
+    return completed.producer_id, completed.first_offset, completed.last_offset, completed.aborted
+
+
 def end_transaction(producers: Producers, found: BatchHeader, batch: bytes) -> AbortedTxn | None:
     """Tell of the marker in a stored control batch, and return the entry that it makes in the index."""
     (record,) = decode_batch(batch)

@@ -1,10 +1,15 @@
 """What time it is, for code that must not ask the machine.
 
-Whoever needs the time is handed a Clock. The simulator hands in one that it moves itself.
+Whoever needs the time is handed a Clock. The simulator hands in one that it moves itself. Compiled, because
+every request asks a few times.
 """
 
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+_time_ns: Final = time.time_ns
+_monotonic_ns: Final = time.monotonic_ns
+_thread_time_ns: Final = time.thread_time_ns
 
 
 class Clock(Protocol):
@@ -27,13 +32,13 @@ class SystemClock:
     """The machine's clocks."""
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return _time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
+        return _monotonic_ns() // 1_000_000
 
     def ticks_ns(self) -> int:
-        return time.monotonic_ns()
+        return _monotonic_ns()
 
     def used_ns(self) -> int:
-        return time.thread_time_ns()
+        return _thread_time_ns()

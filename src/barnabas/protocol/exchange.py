@@ -6,7 +6,7 @@ Bytes after a body are ignored, as Kafka does.
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, final
 
 from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.protocol.api_keys import ApiKey
@@ -47,12 +47,18 @@ class UnsupportedRequest(BarnabasError):
         self.correlation_id = correlation_id
 
 
-class Request(NamedTuple):
-    api: Api
-    version: int
-    correlation_id: int
-    client_id: str | None
-    body: Any
+@final
+class Request:
+    """One request as it came. Not a NamedTuple: there is one for everything that is asked."""
+
+    __slots__ = ("api", "body", "client_id", "correlation_id", "version")
+
+    def __init__(self, api: Api, version: int, correlation_id: int, client_id: str | None, body: Any) -> None:
+        self.api: Final = api
+        self.version: Final = version
+        self.correlation_id: Final = correlation_id
+        self.client_id: Final = client_id
+        self.body: Final = body
 
 
 class _Route(NamedTuple):

@@ -20,12 +20,15 @@ from barnabas.records.header import (
 _UNSIGNED: Final = Struct(">qiibI")
 SIGNED: Final = Struct(">hiqqqhii")
 _SIGNED_FROM: Final = 5
+# Members of enums are looked up by name each time otherwise.
+_UNCOMPRESSED: Final = Codec.NONE
+_LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 
 
 def attributes_of(codec: Codec, timestamp_type: TimestampType, *, transactional: bool, control: bool) -> int:
     """The attributes field."""
     bits = int(codec)
-    if timestamp_type is TimestampType.LOG_APPEND_TIME:
+    if timestamp_type is _LOG_APPEND_TIME:
         bits |= LOG_APPEND_TIME_BIT
     if transactional:
         bits |= TRANSACTIONAL_BIT
@@ -45,7 +48,7 @@ def sign(
     base_offset: int, leader_epoch: int, signed: bytes, area: bytes, codec: Codec, level: int | None
 ) -> bytes:
     """The same for fields that the CRC covers and that are packed already, with SIGNED."""
-    packed = area if codec is Codec.NONE else compress(codec, area, level)
+    packed = area if codec is _UNCOMPRESSED else compress(codec, area, level)
     # The CRC goes on from the header's part to the records, so the two need not be joined first.
     crc = crc32c(packed, crc32c(signed))
     head = _UNSIGNED.pack(base_offset, MIN_BATCH_LENGTH + len(packed), leader_epoch, MAGIC, crc)

@@ -3,7 +3,6 @@
 The rooms below know neither images nor replicas' insides nor settings' names. Here they are put together.
 """
 
-from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Final
 
@@ -23,7 +22,8 @@ from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.settings.group_limits import group_settings
 from barnabas.storage.manager import LogManager
 
-AskController = Callable[[object], Awaitable[object]]
+# By number: to look a member up costs half a microsecond, for every commit.
+_CODECS: Final = {codec.value: codec for codec in Codec}
 
 
 class Groups:
@@ -63,7 +63,7 @@ class Groups:
             partition,
             logs=self._logs,
             executor=self._executor,
-            codec=lambda: Codec(self._settings.now.offsets_topic_compression_codec),
+            codec=lambda: _CODECS[self._settings.now.offsets_topic_compression_codec],
         )
 
     def host_of(self, group_id: str) -> GroupHost:

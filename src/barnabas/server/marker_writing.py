@@ -23,6 +23,7 @@ from barnabas.storage.manager import LogManager
 
 Told: TypeAlias = Callable[[ErrorCode], None]
 
+_NONE: Final = ErrorCode.NONE
 NO_ID: Final = -1
 NO_EPOCH: Final = -1
 # What a broker has for the version of a marker that it was not told: it is for replicas, not for leaders.
@@ -66,7 +67,7 @@ class MarkerAppends:
     def _append(self, tp: TopicPartition, marker: EndMarker) -> ErrorCode:
         now_ms = self._clock.now_ms()
         try:
-            partition = self._replicas.get(tp)
+            partition = self._replicas.partitions.get(tp) or self._replicas.get(tp)
             if _is_nobodys(marker):
                 return ErrorCode.UNKNOWN_SERVER_ERROR
             partition.need_leader()
@@ -84,7 +85,7 @@ class MarkerAppends:
             if code is None:
                 raise
             return code
-        return ErrorCode.NONE
+        return _NONE
 
     def _append_to_groups(self, index: int, marker: EndMarker, then: Told) -> None:
         host = self._groups.coordinator.shards.hosts.get(index)

@@ -21,6 +21,7 @@ from barnabas.server.marker_writing import MarkerAppends
 
 logger = logging.getLogger(__name__)
 
+_NONE: Final = ErrorCode.NONE
 _FIRST_RETRY_S: Final = 0.02
 _RETRY_S_MAX: Final = 1.0
 
@@ -112,7 +113,7 @@ class Markers:
     def _tried(self, ended: MarkersToWrite, codes: dict[TopicPartition, ErrorCode], retry_s: float) -> None:
         done, again = set(), set()
         for tp, code in codes.items():
-            if code is ErrorCode.NONE or not self._exists(tp):
+            if code is _NONE or not self._exists(tp):
                 done.add(tp)
             elif code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                 # We have been replaced: nothing may be written by us any more, nor told to the shard.

@@ -5,13 +5,15 @@ from typing import Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.state import TxnProducer
+from barnabas.base.places import topic_partition
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.records.header import (
     ATTRIBUTES_AT,
     BASE_SEQUENCE_AT,
     HEADER_SIZE,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
     PRODUCER_ID_AT,
     TRANSACTIONAL_BIT,
 )
@@ -19,7 +21,7 @@ from barnabas.replication.errors import NoTransactionalId, UnknownTopicId
 from barnabas.replication.partition import Partition
 from barnabas.server.errors import code_of
 from barnabas.server.produced import checked, only_batch
-from barnabas.server.recompress import needs_recompression, recompressed
+from barnabas.server.recompress import AS_PRODUCED, needs_recompression, recompressed
 from barnabas.server.services import Services
 from barnabas.server.verification import Speech
 from barnabas.storage.files import Buffer
@@ -43,7 +45,17 @@ class NotVerified(BarnabasError):
 class ProduceTarget:
     """Found when it is made; `wrong` is set as soon as it is known that nothing will be appended."""
 
-    __slots__ = ("batch", "index", "is_batch", "partition", "producer", "verification", "wrong")
+    __slots__ = (
+        "batch",
+        "index",
+        "is_batch",
+        "is_transactional",
+        "partition",
+        "producer_epoch",
+        "producer_id",
+        "verification",
+        "wrong",
+    )
 
     def __init__(
         self,
@@ -59,22 +71,23 @@ class ProduceTarget:
         self.is_batch = False
         self.partition: Partition | None = None
         self.wrong: BarnabasError | None = None
+        self.is_transactional = False
         # Of a batch that is part of a transaction.
-        self.producer: TxnProducer | None = None
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = NO_PRODUCER_EPOCH
         self.verification: Verification | None = None
         try:
             self.partition = _find(broker, topic, data.index, version)
             self.batch = only_batch(data.records, version)
             self.is_batch = True
-            transactional_id = _transactional_id(self.batch, body.transactional_id)
+            is_transactional = _is_transactional(self.batch, body.transactional_id)
             self.partition.need_leader()
             if body.acks == ALL_IN_SYNC:
                 self.partition.need_in_sync()
             self.batch = checked(self.batch, data)
-            if transactional_id is not None:
-                self.producer = TxnProducer(
-                    transactional_id, *_PRODUCER.unpack_from(self.batch, PRODUCER_ID_AT)
-                )
+            if is_transactional:
+                self.producer_id, self.producer_epoch = _PRODUCER.unpack_from(self.batch, PRODUCER_ID_AT)
+                self.is_transactional = True
         except BarnabasError as error:
             self.wrong = error
 
@@ -85,14 +98,13 @@ class ProduceTarget:
 
     def start_verification(self, now_ms: int, speech: Speech) -> bool:
         """Whether the coordinator must be asked: the log does not know the transaction as open."""
-        producer = self.producer
-        assert producer is not None
+        assert self.is_transactional
         assert self.partition is not None
         try:
             self.verification = self.partition.log.producers.start_verification(
-                producer.producer_id,
+                self.producer_id,
                 sequence=_SEQUENCE.unpack_from(self.batch, BASE_SEQUENCE_AT)[0],
-                epoch=producer.producer_epoch,
+                epoch=self.producer_epoch,
                 now_ms=now_ms,
                 epoch_bump=speech.adds,
             )
@@ -113,6 +125,7 @@ class ProduceTarget:
         return (
             self.wrong is None
             and self.partition is not None
+            and self.partition.log.config.compression_type != AS_PRODUCED
             and needs_recompression(self.partition.log.config, self.batch)
         )
 
@@ -134,13 +147,13 @@ def _find(broker: Services, topic: TopicProduceData, index: int, version: int) -
         if known is None:
             raise UnknownTopicId("no topic has this id")
         name = known.name
-    return broker.replicas.get(TopicPartition(name, index))
+    tp = topic_partition(name, index)
+    return broker.replicas.partitions.get(tp) or broker.replicas.get(tp)
 
 
-def _transactional_id(batch: Buffer, transactional_id: str | None) -> str | None:
-    """That of the request, if the batch is part of a transaction."""
+def _is_transactional(batch: Buffer, transactional_id: str | None) -> bool:
     if len(batch) < HEADER_SIZE or not batch[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT:
-        return None
+        return False
     if transactional_id is None:
         raise NoTransactionalId("a transactional batch came without a transactional id")
-    return transactional_id
+    return True

@@ -35,6 +35,8 @@ _FACTS: Final = Struct(">qq8x2x4xi")
 # The least that a length can say, in any version of the format there ever was.
 _LENGTH_MIN: Final = 14
 _ZSTD_FROM: Final = 7
+_UNCOMPRESSED: Final = int(Codec.NONE)
+_ZSTD: Final = int(Codec.ZSTD)
 
 
 def only_batch(records: Buffer | None, version: int) -> Buffer:
@@ -51,7 +53,7 @@ def only_batch(records: Buffer | None, version: int) -> Buffer:
         records = records[:size]
     if records[MAGIC_AT] != MAGIC:
         raise InvalidBatch(f"magic {records[MAGIC_AT]} is not {MAGIC}", where="records")
-    if version < _ZSTD_FROM and size >= HEADER_SIZE and _codec(records) == Codec.ZSTD:
+    if version < _ZSTD_FROM and size >= HEADER_SIZE and _codec(records) == _ZSTD:
         raise UnknownCodec(f"version {version} of Produce does not know zstd", where="records")
     return records
 
@@ -78,7 +80,7 @@ def _whole(records: Buffer | None, at: int) -> int | None:
 
 def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
     """The batch, with its maximum timestamp put right. InvalidBatch if its records are not what it says."""
-    if len(batch) < HEADER_SIZE or _codec(batch) != Codec.NONE:
+    if len(batch) < HEADER_SIZE or _codec(batch) != _UNCOMPRESSED:
         return batch
     base, latest, count = _FACTS.unpack_from(batch, BASE_TIMESTAMP_AT)
     frame, start = _in_frame(batch, data)

@@ -28,6 +28,10 @@ _PASSES: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
+# A member of an enum is looked up by name each time, and these are asked for with every batch.
+_FENCED: Final = ErrorCode.PRODUCER_FENCED
+_ABORTABLE: Final = ErrorCode.TRANSACTION_ABORTABLE
+_CONCURRENT: Final = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 class Speech(NamedTuple):
@@ -62,7 +66,7 @@ def verify(
     if isinstance(answer, Later):
         return _go_on(broker, producer, partitions, speech, answer, start_again)
     codes = _codes(answer, speech)
-    if speech.adds and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
+    if speech.adds and _CONCURRENT in codes.values():
         return _go_on(broker, producer, partitions, speech, answer, start_again)
     return codes
 
@@ -80,7 +84,7 @@ async def _go_on(
     until_ms = broker.clock.monotonic_ms() + settings.add_partitions_to_txn_retry_backoff_max_ms
     while True:
         codes = _codes(await when_given(answer), speech)
-        is_early = speech.adds and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+        is_early = speech.adds and _CONCURRENT in codes.values()
         if not is_early or broker.clock.monotonic_ms() >= until_ms:
             return codes
         await asyncio.sleep(settings.add_partitions_to_txn_retry_backoff_ms / 1000)
@@ -103,15 +107,15 @@ def _codes(answer: object, speech: Speech) -> Codes:
     assert isinstance(answer, dict), f"an answer of the coordinator: {answer!r}"
     codes: Codes = answer
     for tp, code in codes.items():
-        if code is ErrorCode.PRODUCER_FENCED:
+        if code is _FENCED:
             codes[tp] = ErrorCode.INVALID_PRODUCER_EPOCH
-        elif code is ErrorCode.TRANSACTION_ABORTABLE and not speech.knows_abortable:
+        elif code is _ABORTABLE and not speech.knows_abortable:
             codes[tp] = ErrorCode.INVALID_TXN_STATE
     return codes
 
 
 def for_produce(code: ErrorCode, speech: Speech) -> ErrorCode:
     """What a producer is told: of what passes, something that it tries again at the same leader."""
-    if code in _PASSES or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not speech.adds):
+    if code in _PASSES or (code is _CONCURRENT and not speech.adds):
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return code

@@ -135,7 +135,7 @@ class DiskFile:
             self._do_without_nowait(error)
 
     def write(self, at: int, parts: Sequence[Buffer]) -> None:
-        # Every produce comes by here, so _descriptor() is written out.
+        # Every produce comes by here, so _descriptor() is written out. A batch has two parts.
         held = self._held
         if held is None:
             held = self._reopen()
@@ -146,7 +146,7 @@ class DiskFile:
         if count <= _IOV_MAX:
             # Python itself calls again when a signal came in between.
             done = _pwritev(held.number, parts, at)
-            if done == (len(parts[0]) if count == 1 else sum(map(len, parts))):
+            if done == (len(parts[0]) + len(parts[1]) if count == 2 else sum(map(len, parts))):
                 return
         _write_rest(held, at, parts, done)
 

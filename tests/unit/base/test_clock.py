@@ -2,7 +2,11 @@
 
 import time
 
+import pytest
+
 from barnabas.base.clock import SystemClock
+
+pytestmark = pytest.mark.kernel
 
 
 def test_the_processor_is_used_by_who_works_and_not_by_who_sleeps() -> None:

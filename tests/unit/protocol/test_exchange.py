@@ -65,6 +65,10 @@ def test_a_header_is_read_as_the_general_decoder_reads_it(
     assert _told_of(lambda: decode_request(frame)) == _told_of(lambda: _read_in_general(frame, version))
 
 
+def fields_of(request: Request) -> tuple[object, ...]:
+    return request.api, request.version, request.correlation_id, request.client_id, request.body
+
+
 def _read_in_general(frame: bytes, version: int) -> Request:
     spoken = api(ApiKey.METADATA)
     header, at = decode(RequestHeader, spoken.request_header_version(version), frame)
@@ -72,9 +76,9 @@ def _read_in_general(frame: bytes, version: int) -> Request:
     return Request(spoken, version, header.correlation_id, header.client_id, body)
 
 
-def _told_of(read: Callable[[], Request]) -> Request | str:
+def _told_of(read: Callable[[], Request]) -> tuple[object, ...] | str:
     try:
-        return read()
+        return fields_of(read())
     except Malformed as wrong:
         return str(wrong)
 
@@ -99,7 +103,7 @@ def test_a_request_comes_back_in_every_version(key: ApiKey) -> None:
         request = decode_request(data[4:])
 
         assert int.from_bytes(data[:4], "big") == len(data) - 4
-        assert request == (api(key), version, -5, "me", body)
+        assert fields_of(request) == (api(key), version, -5, "me", body)
 
 
 def test_request_bytes_are_header_and_body() -> None:
@@ -127,7 +131,7 @@ def test_ids_keep_their_ends_and_their_letters() -> None:
 
 
 def test_bytes_after_the_body_are_ignored() -> None:
-    assert decode_request(METADATA_12[4:] + b"more") == decode_request(METADATA_12[4:])
+    assert fields_of(decode_request(METADATA_12[4:] + b"more")) == fields_of(decode_request(METADATA_12[4:]))
 
 
 def test_tags_in_the_header_that_nobody_knows_are_passed_over() -> None:
@@ -136,7 +140,8 @@ def test_tags_in_the_header_that_nobody_knows_are_passed_over() -> None:
     tagged = bytes.fromhex("00026d65 01 63 02abcd 026e 0276 00")
 
     expected = decode_request(request_frame(ApiKey.API_VERSIONS, 3, plain))
-    assert decode_request(request_frame(ApiKey.API_VERSIONS, 3, tagged)) == expected
+    read = decode_request(request_frame(ApiKey.API_VERSIONS, 3, tagged))
+    assert fields_of(read) == fields_of(expected)
     assert expected.body.client_software_version == "v"
 
 

@@ -1,25 +1,33 @@
 """What comes of a request or of a timer: records to write, and answers for when they are committed."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, final
 
 from mypy_extensions import mypyc_attr
 
 from barnabas.protocol.stored.framing import encode_key, encode_value
 
 
-class Now(NamedTuple):
+@final
+class Now:
     """The time: `ms` for what is written down, `tick_ms`, which never jumps, for waiting."""
 
-    ms: int
-    tick_ms: int
+    __slots__ = ("ms", "tick_ms")
+
+    def __init__(self, ms: int, tick_ms: int) -> None:
+        self.ms: Final = ms
+        self.tick_ms: Final = tick_ms
 
 
-class Caller(NamedTuple):
+@final
+class Caller:
     """Who sent a request: what groups write down of it. `host` is Kafka's form, "/127.0.0.1"."""
 
-    client_id: str
-    host: str
-    version: int
+    __slots__ = ("client_id", "host", "version")
+
+    def __init__(self, client_id: str, host: str, version: int) -> None:
+        self.client_id: Final = client_id
+        self.host: Final = host
+        self.version: Final = version
 
 
 class Record(Protocol):

@@ -43,7 +43,6 @@ from barnabas.protocol.messages.group_admin import (
     ListedGroup,
 )
 from barnabas.protocol.messages.group_offsets import (
-    OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
@@ -71,6 +70,8 @@ class GroupShard:
         self.classic: Final = ClassicGroups(ground)
         self.consumer: Final = ConsumerGroups(ground, self.classic)
         self.offsets: Final = Offsets(ground, self.classic.new)
+        # (request, caller, to, now) -> Outcome: asked for so often that a call in between would be felt.
+        self.commit: Final = self.offsets.commit
 
     @property
     def timers(self) -> Timers:
@@ -125,9 +126,6 @@ class GroupShard:
         return self.consumer.heartbeat(request, caller, to, now)
 
     # Offsets
-
-    def commit(self, request: OffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        return self.offsets.commit(request, caller, to, now)
 
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now

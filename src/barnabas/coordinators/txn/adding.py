@@ -4,6 +4,7 @@ from collections.abc import Collection, Set
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.places import topic_partition
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.txn.answers import offsets_answer, partitions_answer, result_of
 from barnabas.coordinators.txn.errors import TxnError
@@ -17,12 +18,16 @@ from barnabas.protocol.messages.transactions import AddOffsetsToTxnRequest, AddP
 # From here on brokers ask, for clients that have an epoch for each transaction.
 _FROM_BROKERS: Final = 4
 _OLD_CLIENT: Final = 0
+# Looked up by name each time otherwise.
+_NONE: Final = ErrorCode.NONE
+_ABORTABLE: Final = ErrorCode.TRANSACTION_ABORTABLE
+_ONGOING: Final = TxnState.ONGOING
 
 
 def decide_add_partitions(
     ground: TxnGround, asked: AddPartitionsToTxnTransaction, version: int, to: ReplyTo, now: Now
 ) -> Outcome:
-    partitions = {TopicPartition(topic.name, one) for topic in asked.topics for one in topic.partitions}
+    partitions = {topic_partition(topic.name, one) for topic in asked.topics for one in topic.partitions}
     producer = TxnProducer(asked.transactional_id, asked.producer_id, asked.producer_epoch)
     outcome = Outcome()
     try:
@@ -33,7 +38,7 @@ def decide_add_partitions(
         _add(ground, outcome, asked.transactional_id, txn, partitions, client_version, now)
     except TxnError as error:
         return answered(to, partitions_answer(asked, error.code, version))
-    outcome.answer(to, partitions_answer(asked, ErrorCode.NONE, version))
+    outcome.answer(to, partitions_answer(asked, _NONE, version))
     return outcome
 
 
@@ -54,7 +59,7 @@ def decide_let_in(
         _add(ground, outcome, producer.transactional_id, txn, set(partitions), EPOCH_EACH_FROM, now)
     except TxnError as error:
         return answered(to, dict.fromkeys(partitions, error.code))
-    outcome.answer(to, dict.fromkeys(partitions, ErrorCode.NONE))
+    outcome.answer(to, dict.fromkeys(partitions, _NONE))
     return outcome
 
 
@@ -73,7 +78,7 @@ def decide_add_offsets(
         _add(ground, outcome, request.transactional_id, txn, {offsets_partition}, _OLD_CLIENT, now)
     except TxnError as error:
         return answered(to, offsets_answer(error.code, version))
-    outcome.answer(to, offsets_answer(ErrorCode.NONE, version))
+    outcome.answer(to, offsets_answer(_NONE, version))
     return outcome
 
 
@@ -106,7 +111,7 @@ def _busy(txn: Txn) -> TxnError:
 
 
 def _verified(txn: Txn, tp: TopicPartition) -> ErrorCode:
-    return ErrorCode.NONE if tp in txn.partitions else ErrorCode.TRANSACTION_ABORTABLE
+    return _NONE if tp in txn.partitions else _ABORTABLE
 
 
 def _add(
@@ -118,7 +123,7 @@ def _add(
     client_version: int,
     now: Now,
 ) -> None:
-    if txn.state is TxnState.ONGOING and partitions <= txn.partitions:
+    if txn.state is _ONGOING and partitions <= txn.partitions:
         return
     settings = ground.settings
     if client_version >= EPOCH_EACH_FROM and record_version(settings.transaction_version) < FLEXIBLE:

@@ -19,6 +19,7 @@ from barnabas.protocol.messages.transactions import (
 # Clients of earlier versions do not know PRODUCER_FENCED.
 _INIT_KNOWS_FENCED_FROM: Final = 4
 _OTHERS_KNOW_FENCED_FROM: Final = 2
+_FENCED: Final = ErrorCode.PRODUCER_FENCED
 
 
 def init_refused(code: ErrorCode, version: int) -> InitProducerIdResponse:
@@ -40,7 +41,19 @@ def partitions_answer(
 ) -> AddPartitionsToTxnResult:
     """The same for all partitions: they are added together or not at all."""
     told = _told(code, version, _OTHERS_KNOW_FENCED_FROM)
-    return result_of(asked, lambda _: told)
+    return AddPartitionsToTxnResult(
+        transactional_id=asked.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(partition_index=one, partition_error_code=told)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in asked.topics
+        ],
+    )
 
 
 def result_of(
@@ -65,6 +78,6 @@ def result_of(
 
 
 def _told(code: ErrorCode, version: int, knows_fenced_from: int) -> ErrorCode:
-    if code is ErrorCode.PRODUCER_FENCED and version < knows_fenced_from:
+    if code is _FENCED and version < knows_fenced_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code

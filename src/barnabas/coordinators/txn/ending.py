@@ -37,6 +37,7 @@ from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnRespons
 
 # EndTxn of clients that expect an epoch for each transaction.
 _EPOCH_EACH_FROM: Final = 5
+_ONGOING: Final = TxnState.ONGOING
 
 
 def decide_end(
@@ -67,7 +68,7 @@ def _end_of_old_client(ground: TxnGround, txn: Txn, request: EndTxnRequest, to: 
     if txn.is_prepared:
         raise _busy(txn)
     outcome = Outcome()
-    if txn.state is TxnState.ONGOING and not txn.is_kept:
+    if txn.state is _ONGOING and not txn.is_kept:
         after = prepared_by_old_client(txn, commit=request.committed, now_ms=now.ms)
         write_end(ground, outcome, request.transactional_id, after, now)
     elif txn.state is not _completed_by(request):
@@ -86,7 +87,7 @@ def _end(
         # In Kafka this comes before all questions of who asks.
         raise _busy(txn)
     is_retry = _check_epoch(txn, request)
-    if txn.state is TxnState.ONGOING:
+    if txn.state is _ONGOING:
         if request.committed and txn.producer_epoch == EPOCH_MAX:
             raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "nobody was given this epoch")
         return _end_now(ground, txn, request, new_id, to, now)

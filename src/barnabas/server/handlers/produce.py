@@ -14,6 +14,7 @@ from typing import Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import format_uuid
+from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -41,6 +42,7 @@ from barnabas.storage.files import Buffer
 logger = logging.getLogger(__name__)
 
 NOBODY: Final = 0
+_NONE: Final = ErrorCode.NONE
 _ACKS: Final = (ALL_IN_SYNC, NOBODY, 1)
 # Batches that no client should send: worth a line.
 _CLIENTS_MISTAKES: Final = (
@@ -70,7 +72,7 @@ def handle(ctx: Context, request: Request) -> Answer:
     produce = _Produce(ctx, body, request)
     verified: Codes | Awaitable[Codes] | None = None
     if produce.transactional:
-        if len({target.producer for target in produce.transactional}) > 1:
+        if produce.has_several_producers():
             why = "the batches are of several producers, and a transaction has one"
             return refuse(body, request.version, ErrorCode.INVALID_PRODUCER_ID_MAPPING, why)
         verified = produce.verify()
@@ -119,10 +121,17 @@ class _Produce:
         self._must_verify = False
         self._speech: Speech | None = None
         self.transactional = [
-            target for targets in self._targets for target in targets if target.producer is not None
+            target for targets in self._targets for target in targets if target.is_transactional
         ]
 
     # Transactions
+
+    def has_several_producers(self) -> bool:
+        first = self.transactional[0]
+        for target in self.transactional:
+            if target.producer_id != first.producer_id or target.producer_epoch != first.producer_epoch:
+                return True
+        return False
 
     def verify(self) -> Codes | Awaitable[Codes]:
         """Ask the coordinator about batches of which the log does not know that their transaction is open."""
@@ -134,8 +143,9 @@ class _Produce:
         wanted = [target for target in self.transactional if target.start_verification(self._now_ms, speech)]
         if not wanted:
             return {}
-        producer = wanted[0].producer
-        assert producer is not None
+        transactional_id = self._body.transactional_id
+        assert transactional_id is not None
+        producer = TxnProducer(transactional_id, wanted[0].producer_id, wanted[0].producer_epoch)
 
         def start_again() -> None:
             self._broker.transactions.settle()
@@ -147,8 +157,8 @@ class _Produce:
     def take_verified(self, codes: Codes) -> None:
         assert self._speech is not None
         for target in self.transactional:
-            code = codes.get(target.tp, ErrorCode.NONE)
-            if code is not ErrorCode.NONE and target.wrong is None:
+            code = codes.get(target.tp, _NONE)
+            if code is not _NONE and target.wrong is None:
                 target.wrong = NotVerified(for_produce(code, self._speech), code.name)
 
     # Batches
@@ -183,8 +193,11 @@ class _Produce:
             return CLOSE if failed else NO_ANSWER
         return ProduceResponse(
             responses=topics,
-            node_endpoints=endpoints_of(self._broker.image, self._listener, self._moved, NodeEndpoint),
+            node_endpoints=self._endpoints_of_moved() if self._moved else [],
         )
+
+    def _endpoints_of_moved(self) -> list[NodeEndpoint]:
+        return endpoints_of(self._broker.image, self._listener, self._moved, NodeEndpoint)
 
     def _append(self, topic: TopicProduceData, target: ProduceTarget) -> PartitionProduceResponse:
         partition, wrong = target.partition, target.wrong

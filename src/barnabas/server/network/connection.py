@@ -208,7 +208,7 @@ class Connection:
             slot.later = answer
             self._slots.append(slot)
             answer.then_call(lambda response: self._answered(slot, response))
-        elif isinstance(answer, Coroutine):
+        elif _is_work(answer):
             slot = _Slot(api, request, started_ns)
             self._slots.append(slot)
             self._working = True
@@ -235,7 +235,7 @@ class Connection:
     # Answers
 
     def _put_ready(self, parts: list[bytes]) -> None:
-        self._ready_bytes += sum(map(len, parts))
+        self._ready_bytes += _size_of(list(parts))
         if not self._slots:
             self._out += parts
             return
@@ -268,7 +268,7 @@ class Connection:
             logger.exception("answer not encoded api=%s version=%d", api.key.name, request.version)
             self.close_for("its answer could not be written")
             return []
-        self._ready_bytes += sum(map(len, parts))
+        self._ready_bytes += _size_of(parts)
         return parts
 
     def _flush(self) -> None:
@@ -280,7 +280,7 @@ class Connection:
         out, self._out = self._out, []
         assert self._outlet is not None
         self.last_active_ns = self._ticks_ns()
-        size = sum(map(len, out))
+        size = _size_of(out)
         self._ready_bytes -= size
         self._pool.bytes_out += size
         self._outlet.send(gathered(out))
@@ -373,6 +373,26 @@ class Connection:
         self._out = []
 
 
+def _is_work(answer: Any) -> bool:
+    """Whether it is a coroutine. What is known of a class is kept: an abstract one takes its time to say."""
+    kind = type(answer)
+    known = _IS_WORK.get(kind)
+    if known is None:
+        known = _IS_WORK[kind] = isinstance(answer, Coroutine)
+    return known
+
+
+# By class: there are as many as there are responses.
+_IS_WORK: Final[dict[type, bool]] = {}
+
+
+def _size_of(parts: list[Part]) -> int:
+    size = 0
+    for part in parts:
+        size += len(part)
+    return size
+
+
 def gathered(parts: list[Part]) -> list[Part]:
     """Neighbouring bytes as one piece, so that they are one system call."""
     if all(type(part) is bytes for part in parts):
@@ -380,7 +400,7 @@ def gathered(parts: list[Part]) -> list[Part]:
     result: list[Part] = []
     run: list[Any] = []
     for part in parts:
-        if isinstance(part, bytes | memoryview) and len(part) < _LARGE_BYTES:
+        if isinstance(part, (bytes, memoryview)) and len(part) < _LARGE_BYTES:
             run.append(part)
             continue
         if run:

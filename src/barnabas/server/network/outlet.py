@@ -95,7 +95,8 @@ class SocketOutlet:
         try:
             while queue and budget > 0:
                 piece = queue[0]
-                if isinstance(piece, bytes | memoryview):
+                # Not as a union: that is made anew each time.
+                if isinstance(piece, (bytes, memoryview)):
                     rest = piece if self._sent == 0 else memoryview(piece)[self._sent :]
                     # More follows at once: let the kernel put it into the same segment.
                     sent = self._send(rest, socket.MSG_MORE if len(queue) > 1 else 0)

@@ -6,20 +6,23 @@ watermark depends on how far the followers lag.
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from mypy_extensions import i64
 
 _NONE: Final[i64] = -1
 
 
-class CompletedTxn(NamedTuple):
+class CompletedTxn:
     """A transaction whose marker was appended at last_offset."""
 
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    aborted: bool
+    __slots__ = ("aborted", "first_offset", "last_offset", "producer_id")
+
+    def __init__(self, producer_id: int, first_offset: i64, last_offset: i64, aborted: bool) -> None:
+        self.producer_id: Final = producer_id
+        self.first_offset: Final = first_offset
+        self.last_offset: Final = last_offset
+        self.aborted: Final = aborted
 
 
 class OpenTxns:

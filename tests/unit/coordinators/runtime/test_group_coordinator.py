@@ -102,7 +102,7 @@ class Place:
         host = self.coordinator.host_of(GROUP)
         request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="m1", member_epoch=epoch, **said)
         reply = Reply(lambda code: code)
-        caller = CALLER._replace(version=1)
+        caller = Caller(CALLER.client_id, CALLER.host, 1)
         host.do(lambda now: host.shard.consumer_heartbeat(request, caller, reply, now))
         assert isinstance(reply.answer, ConsumerGroupHeartbeatResponse)
         return ErrorCode(reply.answer.error_code)

@@ -122,7 +122,7 @@ class Desk:
         reply = self.reply()
 
         def act(now: Now) -> Outcome:
-            then = now if decided_ms is None else now._replace(ms=decided_ms)
+            then = now if decided_ms is None else Now(decided_ms, now.tick_ms)
             return self.shard.commit_in_transaction(request, CALLER, reply, then)
 
         self.host.do(act)

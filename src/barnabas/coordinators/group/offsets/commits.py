@@ -9,7 +9,7 @@ from typing import Final, Protocol, cast
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC, Ground, Group
-from barnabas.coordinators.group.offsets.record import NO_EXPIRY, CommittedOffset, OffsetRecord, pack_offset
+from barnabas.coordinators.group.offsets.record import NO_EXPIRY, OffsetRecord, pack_fields
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -23,6 +23,7 @@ from barnabas.protocol.messages.group_offsets import (
 # From this version of OffsetCommit on a group that is not there has a code of its own. (KIP-848)
 _NOT_FOUND_FROM: Final = 9
 _NO_RETENTION: Final = -1
+_NONE: Final[ErrorCode] = ErrorCode.NONE
 
 
 class HearsMembers(Protocol):
@@ -43,7 +44,7 @@ def decide_commit(
     for topic in request.topics:
         partitions = []
         for partition in topic.partitions:
-            code = ErrorCode.NONE
+            code = _NONE
             if metadata_length(partition.committed_metadata) > ground.settings.offset_metadata_bytes_max:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
@@ -113,15 +114,13 @@ def _record(
     now: Now,
     expire_ms: int,
 ) -> OffsetRecord:
-    value = pack_offset(
-        CommittedOffset(
-            partition.committed_offset,
-            partition.committed_leader_epoch,
-            partition.committed_metadata or "",
-            now.ms,
-            expire_ms,
-            topic.topic_id,
-        )
+    value = pack_fields(
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        partition.committed_metadata or "",
+        now.ms,
+        expire_ms,
+        topic.topic_id,
     )
     return OffsetRecord(group_id, topic.name, partition.partition_index, value)
 

@@ -71,8 +71,15 @@ class CommittedOffset(NamedTuple):
 
 
 def pack_offset(committed: CommittedOffset) -> bytes:
-    """The value of a record. One with an expiry of its own keeps neither leader epoch nor topic id."""
+    """The value of a record."""
     offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = committed
+    return pack_fields(offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)
+
+
+def pack_fields(
+    offset: int, leader_epoch: int, metadata: str, commit_ms: int, expire_ms: int, topic_id: Uuid
+) -> bytes:
+    """The same of its fields. One with an expiry of its own keeps neither leader epoch nor topic id."""
     if expire_ms != NO_EXPIRY:
         text = metadata.encode()
         head = _EXPIRY_HEAD.pack(_EXPIRY_VERSION, offset, len(text))

@@ -8,6 +8,8 @@ from barnabas.coordinators.group.ground import CLASSIC, Group
 from barnabas.protocol.error_codes import ErrorCode
 from support.group_stories import RANGE, SESSION_MS, START_MS, Member, Story, subscription
 
+pytestmark = pytest.mark.kernel
+
 
 def commit(group: Story, member: Member | None = None, *, is_txn: bool = False, **odd: object) -> ErrorCode:
     """What a commit of this member is answered with, if nothing else is wrong with it."""

@@ -6,6 +6,8 @@ from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from support.group_stories import SESSION_MS, Member, Story
 
+pytestmark = pytest.mark.kernel
+
 
 def test_a_new_member_is_given_an_id_and_has_to_come_back_with_it() -> None:
     group = Story()

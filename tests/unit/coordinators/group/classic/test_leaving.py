@@ -6,6 +6,8 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import MemberIdentity
 from support.group_stories import Member, Story
 
+pytestmark = pytest.mark.kernel
+
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
 
 

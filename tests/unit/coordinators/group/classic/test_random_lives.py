@@ -10,6 +10,8 @@ from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from support.group_stories import Asked, Member, Story, subscription
 
+pytestmark = pytest.mark.kernel
+
 SETTINGS = GroupSettings(classic_size_max=6, new_member_join_timeout_ms=20_000)
 PROTOCOLS: list[list[tuple[str, bytes]]] = [
     [("range", subscription("t"))],

@@ -1,8 +1,12 @@
 """A round of a classic group: members are called to join, a generation is opened, it gets its assignment."""
 
+import pytest
+
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from support.group_stories import REBALANCE_MS, SESSION_MS, Member, Story, subscription
+
+pytestmark = pytest.mark.kernel
 
 DELAY_MS = 3_000
 

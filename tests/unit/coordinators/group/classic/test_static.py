@@ -6,6 +6,8 @@ from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from support.group_stories import RANGE, REBALANCE_MS, SESSION_MS, Member, Story
 
+pytestmark = pytest.mark.kernel
+
 TWO_PROTOCOLS = [("range", b""), ("sticky", b"")]
 
 

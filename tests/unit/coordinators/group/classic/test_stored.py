@@ -8,6 +8,8 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from support.group_stories import HOST, REBALANCE_MS, SESSION_MS, START_MS, Member, Story, subscription
 
+pytestmark = pytest.mark.kernel
+
 ORDERS = subscription("orders")
 
 

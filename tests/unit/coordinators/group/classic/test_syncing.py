@@ -5,6 +5,8 @@ import pytest
 from barnabas.protocol.error_codes import ErrorCode
 from support.group_stories import Member, Story
 
+pytestmark = pytest.mark.kernel
+
 
 def opened() -> tuple[Story, Member, Member]:
     """A leader and a follower whose generation awaits its assignment."""
