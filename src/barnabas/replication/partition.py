@@ -73,7 +73,8 @@ class Partition:
                 log.advance_high_watermark(log.end_offset)
 
     def _is_alone(self) -> bool:
-        return self.image.isr == (self.me,)
+        isr = self.image.isr
+        return len(isr) == 1 and isr[0] == self.me
 
     # Guards
 
@@ -91,10 +92,11 @@ class Partition:
     def need_in_sync(self) -> None:
         """For acks=all: enough replicas are in sync."""
         # A partition that has fewer replicas than that cannot have more of them in sync. (KIP-966)
+        isr = self.image.isr
         needed = min(self.log.config.min_insync_replicas, len(self.image.replicas))
         # Replicas on other brokers do not fetch yet: with one in the ISR nothing would ever be committed.
-        if len(self.image.isr) < needed or not self._is_alone():
-            raise NotEnoughReplicas(self.name, isr=len(self.image.isr), needed=needed)
+        if len(isr) < needed or not self._is_alone():
+            raise NotEnoughReplicas(self.name, isr=len(isr), needed=needed)
 
     # Records
 

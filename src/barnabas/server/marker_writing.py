@@ -45,6 +45,10 @@ class MarkerAppends:
         self._logs = logs
         self._replicas = replicas
         self._groups = groups
+        # The batch of the marker that was written last: the next one is, as a rule, for another partition.
+        self._marker: EndMarker | None = None
+        self._marker_ms = 0
+        self._batch = b""
 
     def append(self, tp: TopicPartition, marker: EndMarker, then: Told) -> None:
         """Append it, and tell `then` how it went: at once, or when it is committed."""
@@ -74,7 +78,7 @@ class MarkerAppends:
             partition.need_in_sync()
             try:
                 partition.append_of_coordinator(
-                    marker_batch(marker, now_ms),
+                    self._batch_of(marker, now_ms),
                     now_ms,
                     transaction_version=marker.transaction_version,
                 )
@@ -86,6 +90,12 @@ class MarkerAppends:
                 raise
             return code
         return _NONE
+
+    def _batch_of(self, marker: EndMarker, now_ms: int) -> bytes:
+        if marker is not self._marker or now_ms != self._marker_ms:
+            self._batch = marker_batch(marker, now_ms)
+            self._marker, self._marker_ms = marker, now_ms
+        return self._batch
 
     def _append_to_groups(self, index: int, marker: EndMarker, then: Told) -> None:
         host = self._groups.coordinator.shards.hosts.get(index)

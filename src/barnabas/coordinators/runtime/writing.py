@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from struct import Struct
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Record
-from barnabas.protocol.schema.codec import encode
-from barnabas.protocol.stored.control import EndTxnMarker
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import ControlType, build_control_batch
 from barnabas.records.header import NO_LEADER_EPOCH, Codec
@@ -15,7 +14,9 @@ from barnabas.records.header import NO_LEADER_EPOCH, Codec
 # Of a producer's batch: coordinators do not count, and Kafka's builder takes none below 0.
 _SEQUENCE: Final = 0
 # Of the value of a marker.
-_VERSION: Final = b"\0\0"
+_VERSION: Final = 0
+# EndTxnMarker of protocol/stored/control.py: its version, and the epoch of the coordinator.
+_END_TXN_MARKER: Final = Struct(">hi")
 # Of a record, at most, besides its key and its value: lengths, attributes, time, offset, count of headers.
 _FRAME_BYTES_MAX: Final = 36
 # So many transactions end at about the same time, at most, whose markers are at hand.
@@ -90,7 +91,7 @@ def marker_batch(marker: EndMarker, now_ms: int) -> bytes:
     """The control batch that ends a transaction: the same bytes in all of its partitions."""
     return build_control_batch(
         ControlType.COMMIT if marker.commit else ControlType.ABORT,
-        _VERSION + encode(EndTxnMarker(coordinator_epoch=marker.coordinator_epoch), 0),
+        _END_TXN_MARKER.pack(_VERSION, marker.coordinator_epoch),
         timestamp=now_ms,
         leader_epoch=NO_LEADER_EPOCH,
         producer_id=marker.producer_id,

@@ -14,6 +14,7 @@ _LAST_EPOCH: Final = EPOCH_MAX - 1
 # The timeout of transactions that somebody else coordinates: they are never aborted for their age. (KIP-939)
 TWO_PHASE_TIMEOUT_MS: Final = 2**31 - 1
 NO_PARTITIONS: Final[frozenset[TopicPartition]] = frozenset()
+_new: Final = tuple.__new__
 
 
 class TxnState(IntEnum):
@@ -107,3 +108,38 @@ class Txn(NamedTuple):
     def durable(self) -> "Txn":
         """What of it is in the log."""
         return self._replace(last_producer_epoch=NO_EPOCH)
+
+
+def make_txn(
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    prev_producer_id: int,
+    next_producer_id: int,
+    next_producer_epoch: int,
+    last_producer_epoch: int,
+    timeout_ms: int,
+    state: TxnState,
+    partitions: frozenset[TopicPartition],
+    start_ms: int,
+    last_update_ms: int,
+    client_version: int,
+) -> Txn:
+    """The same as Txn(), whose constructor is interpreted: three are made for every transaction."""
+    return _new(
+        Txn,
+        (
+            producer_id,
+            producer_epoch,
+            prev_producer_id,
+            next_producer_id,
+            next_producer_epoch,
+            last_producer_epoch,
+            timeout_ms,
+            state,
+            partitions,
+            start_ms,
+            last_update_ms,
+            client_version,
+        ),
+    )

@@ -17,6 +17,7 @@ from barnabas.coordinators.txn.state import (
     Txn,
     TxnState,
     is_exhausted,
+    make_txn,
 )
 
 # From this version of transactions on every transaction has an epoch of its own. (KIP-890)
@@ -78,8 +79,14 @@ def kept(txn: Txn, *, next_id: int, next_epoch: int, now_ms: int) -> Txn:
 
 
 def with_partitions(txn: Txn, added: Iterable[TopicPartition], client_version: int, now_ms: int) -> Txn:
-    return txn._replace(
+    return make_txn(
+        producer_id=txn.producer_id,
+        producer_epoch=txn.producer_epoch,
         prev_producer_id=txn.producer_id,
+        next_producer_id=txn.next_producer_id,
+        next_producer_epoch=txn.next_producer_epoch,
+        last_producer_epoch=txn.last_producer_epoch,
+        timeout_ms=txn.timeout_ms,
         state=TxnState.ONGOING,
         partitions=txn.partitions.union(added),
         start_ms=now_ms if txn.state in IDLE else txn.start_ms,
@@ -90,10 +97,17 @@ def with_partitions(txn: Txn, added: Iterable[TopicPartition], client_version: i
 
 def prepared_by_old_client(txn: Txn, *, commit: bool, now_ms: int) -> Txn:
     """The producer keeps its epoch over many transactions."""
-    return txn._replace(
+    return make_txn(
+        producer_id=txn.producer_id,
+        producer_epoch=txn.producer_epoch,
         prev_producer_id=txn.producer_id,
         next_producer_id=NO_ID,
+        next_producer_epoch=txn.next_producer_epoch,
+        last_producer_epoch=txn.last_producer_epoch,
+        timeout_ms=txn.timeout_ms,
         state=TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT,
+        partitions=txn.partitions,
+        start_ms=txn.start_ms,
         last_update_ms=now_ms,
         client_version=_OLD_CLIENT,
     )
@@ -113,14 +127,17 @@ def prepared(txn: Txn, *, commit: bool, new_id: int | None, now_ms: int) -> Txn:
     """
     assert txn.producer_epoch < EPOCH_MAX or not commit, "an epoch that nobody was given"
     next_id, next_epoch = _after(txn, new_id)
-    return txn._replace(
+    return make_txn(
+        producer_id=txn.producer_id,
         producer_epoch=min(txn.producer_epoch + 1, EPOCH_MAX),
         # What a kept transaction is ended with may be another id than that of its records.
         prev_producer_id=txn.owner[0],
         next_producer_id=next_id,
         next_producer_epoch=next_epoch,
         last_producer_epoch=txn.producer_epoch,
+        timeout_ms=txn.timeout_ms,
         state=TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT,
+        partitions=txn.partitions,
         # Where nothing had begun, it begins and ends now.
         start_ms=now_ms if txn.state in IDLE else txn.start_ms,
         last_update_ms=now_ms,
@@ -143,15 +160,19 @@ def completed(txn: Txn, now_ms: int) -> Txn:
     assert txn.is_prepared, f"{txn.state.title} cannot be complete"
     producer_id, epoch = continued_with(txn)
     is_commit = txn.state is TxnState.PREPARE_COMMIT
-    return txn._replace(
+    return make_txn(
         producer_id=producer_id,
         producer_epoch=epoch,
         prev_producer_id=_ended_with(txn),
         next_producer_id=NO_ID,
         next_producer_epoch=NO_EPOCH,
+        last_producer_epoch=txn.last_producer_epoch,
+        timeout_ms=txn.timeout_ms,
         state=TxnState.COMPLETE_COMMIT if is_commit else TxnState.COMPLETE_ABORT,
         partitions=NO_PARTITIONS,
+        start_ms=txn.start_ms,
         last_update_ms=now_ms,
+        client_version=txn.client_version,
     )
 
 
