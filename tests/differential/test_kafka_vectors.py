@@ -44,10 +44,10 @@ def declared_messages() -> dict[str, type]:
     found = {}
     for package in (barnabas.protocol.messages, barnabas.protocol.stored):
         for info in iter_modules(package.__path__, package.__name__ + "."):
-            for name, value in vars(import_module(info.name)).items():
+            for value in vars(import_module(info.name)).values():
                 is_declared = isinstance(value, type) and "__schema__" in vars(value)
                 if is_declared and schema_of(value).kind != "struct":
-                    found[name] = value
+                    found[schema_of(value).name] = value
     return found
 
 

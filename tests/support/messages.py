@@ -40,13 +40,13 @@ def declared_messages() -> dict[str, type]:
     found: dict[str, type] = {}
     for package in (barnabas.protocol.messages, barnabas.protocol.stored):
         for info in iter_modules(package.__path__, package.__name__ + "."):
-            for name, value in vars(import_module(info.name)).items():
+            for value in vars(import_module(info.name)).values():
                 if (
                     isinstance(value, type)
                     and "__schema__" in vars(value)
                     and schema_of(value).kind != "struct"
                 ):
-                    found[name] = value
+                    found[schema_of(value).name] = value
     return found
 
 

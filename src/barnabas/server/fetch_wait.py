@@ -43,8 +43,9 @@ class FetchWait:
         self._wanted = wanted
         self._finish = finish
         self._committed = request.isolation_level == READ_COMMITTED
-        self._bytes_max = min(request.max_bytes, broker.settings.now.fetch_max_bytes)
-        self._bytes_min = min(request.min_bytes, self._bytes_max)
+        # int(): numbers of a request have 32 bits, and what mypyc compares with them would have to fit, too.
+        self._bytes_max = min(int(request.max_bytes), broker.settings.now.fetch_max_bytes)
+        self._bytes_min = min(int(request.min_bytes), self._bytes_max)
         self._wait_ms = request.max_wait_ms
         self._read: list[tuple[Wanted, PartitionData]] = []
         self._size = 0
@@ -98,7 +99,7 @@ class FetchWait:
                 partition,
                 asked,
                 committed=self._committed,
-                bytes_max=max(0, min(asked.partition_max_bytes, left)),
+                bytes_max=max(0, min(int(asked.partition_max_bytes), left)),
                 whole_batch=self._size == 0,
             )
         except (NotCached, IndexDamaged) as cold:

@@ -99,7 +99,6 @@ def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
 
 def _in_frame(batch: Buffer, data: PartitionProduceData) -> tuple[bytes, int]:
     """Bytes that hold the batch, and where: the request's own if that is known, otherwise a copy."""
-    start = getattr(data, "start", -1)
-    if start >= 0 and isinstance(batch, memoryview) and isinstance(batch.obj, bytes):
-        return batch.obj, start
+    if data.start >= 0 and isinstance(batch, memoryview) and isinstance(batch.obj, bytes):
+        return batch.obj, data.start
     return bytes(batch), 0

@@ -14,17 +14,24 @@ from barnabas.protocol.schema.fields import (
     uuid,
 )
 from barnabas.protocol.schema.struct import request, response, struct, tuned
-from barnabas.protocol.tuned import fetch_request
+from barnabas.protocol.tuned.fetch_request import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+    decode_fetch_request,
+)
 
 
-@tuned(fetch_request.ReplicaState)
-class ReplicaState:
+@tuned(ReplicaState)
+class _ReplicaState:
     replica_id: int = int32(default=-1)
     replica_epoch: int = int64(default=-1)
 
 
-@tuned(fetch_request.FetchPartition)
-class FetchPartition:
+@tuned(FetchPartition)
+class _FetchPartition:
     partition: int = int32()
     current_leader_epoch: int = int32("9+", default=-1, ignorable=True)
     fetch_offset: int = int64()
@@ -35,23 +42,23 @@ class FetchPartition:
     high_watermark: int = int64("18+", default=9223372036854775807, tag=1, ignorable=True)
 
 
-@tuned(fetch_request.FetchTopic)
-class FetchTopic:
+@tuned(FetchTopic)
+class _FetchTopic:
     topic: str = string("0-12", ignorable=True)
     topic_id: Uuid = uuid("13+", ignorable=True)
     partitions: list[FetchPartition] = array(FetchPartition)
 
 
-@tuned(fetch_request.ForgottenTopic)
-class ForgottenTopic:
+@tuned(ForgottenTopic)
+class _ForgottenTopic:
     topic: str = string("0-12", ignorable=True)
     topic_id: Uuid = uuid("13+", ignorable=True)
     partitions: list[int] = array(int32)
 
 
 @request(1, versions="4-18", flexible="12+", listeners="broker controller")
-@tuned(fetch_request.FetchRequest, fetch_request.decode_fetch_request)
-class FetchRequest:
+@tuned(FetchRequest, decode_fetch_request)
+class _FetchRequest:
     """v5 log_start_offset; v7 session_id, session_epoch, forgotten_topics_data; v9 current_leader_epoch;
     v11 rack_id; v12 flexible, cluster_id, last_fetched_epoch; v13 no topic, topic_id; v15 no
     replica_id, replica_state; v17 replica_directory_id; v18 high_watermark

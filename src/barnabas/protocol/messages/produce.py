@@ -3,25 +3,30 @@
 from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.fields import Records, array, int16, int32, int64, nested, records, string, uuid
 from barnabas.protocol.schema.struct import request, response, struct, tuned
-from barnabas.protocol.tuned import produce_request
+from barnabas.protocol.tuned.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+    decode_produce_request,
+)
 
 
-@tuned(produce_request.PartitionProduceData)
-class PartitionProduceData:
+@tuned(PartitionProduceData)
+class _PartitionProduceData:
     index: int = int32()
     records: Records | None = records(null="0+")
 
 
-@tuned(produce_request.TopicProduceData)
-class TopicProduceData:
+@tuned(TopicProduceData)
+class _TopicProduceData:
     name: str = string("0-12", ignorable=True)
     topic_id: Uuid = uuid("13+", ignorable=True)
     partition_data: list[PartitionProduceData] = array(PartitionProduceData)
 
 
 @request(0, versions="3-13", flexible="9+")
-@tuned(produce_request.ProduceRequest, produce_request.decode_produce_request)
-class ProduceRequest:
+@tuned(ProduceRequest, decode_produce_request)
+class _ProduceRequest:
     """v9 flexible; v13 no name, topic_id"""
 
     transactional_id: str | None = string(null="0+", default=None)

@@ -43,20 +43,20 @@ def struct(cls: type[T]) -> type[T]:
     return _build(cls)
 
 
-@dataclass_transform(kw_only_default=True)
-def tuned(native: type, decoder: TunedDecoder | None = None) -> Callable[[type[T]], type[T]]:
+def tuned(native: type[T], decoder: TunedDecoder | None = None) -> Callable[[type], type[T]]:
     """A struct whose class, and maybe decoder, is written out in a kernel.
 
     Goes below @request or @response. The declaration lends the kernel's class its schema; the class
-    must have the declared fields and defaults, which a test checks.
+    must have the declared fields and defaults, which a test checks. The declaration has a name of its own,
+    so that to mypyc the message is the kernel's class, and its fields are those of a C struct.
     """
 
-    def decorate(cls: type[T]) -> type[T]:
-        schema = Schema(cls.__name__, _take_fields(cls))
+    def decorate(cls: type) -> type[T]:
+        schema = Schema(native.__name__, _take_fields(cls))
         schema.tuned_decoder = decoder
         for name, value in {"__schema__": schema, **_METHODS}.items():
             setattr(native, name, value)
-        return cast(type[T], native)
+        return native
 
     return decorate
 

@@ -9,6 +9,7 @@ from typing import Final
 from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
 
+from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.explain import DECODE_FAILURES, explain_bytes
 from barnabas.protocol.tuned.reader import (
     NO_TAGS,
@@ -52,7 +53,7 @@ class FetchPartition:
         last_fetched_epoch: i32 = -1,
         log_start_offset: i64 = -1,
         partition_max_bytes: i32 = 0,
-        replica_directory_id: bytes = ZERO_UUID,
+        replica_directory_id: Uuid = ZERO_UUID,
         high_watermark: i64 = HIGH_WATERMARK_UNSUPPORTED,
         unknown_tags: tuple[tuple[int, bytes], ...] = NO_TAGS,
     ) -> None:
@@ -73,7 +74,7 @@ class FetchTopic:
         self,
         *,
         topic: str = "",
-        topic_id: bytes = ZERO_UUID,
+        topic_id: Uuid = ZERO_UUID,
         partitions: list[FetchPartition] | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = NO_TAGS,
     ) -> None:
@@ -88,7 +89,7 @@ class ForgottenTopic:
         self,
         *,
         topic: str = "",
-        topic_id: bytes = ZERO_UUID,
+        topic_id: Uuid = ZERO_UUID,
         partitions: list[int] | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = NO_TAGS,
     ) -> None:

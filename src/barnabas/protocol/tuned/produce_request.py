@@ -7,6 +7,7 @@ records: they come out as views of the frame.
 from librt.strings import read_i32_be
 from mypy_extensions import i32, i64, mypyc_attr
 
+from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.explain import DECODE_FAILURES, explain_bytes
 from barnabas.protocol.tuned.reader import (
     NO_TAGS,
@@ -46,7 +47,7 @@ class TopicProduceData:
         self,
         *,
         name: str = "",
-        topic_id: bytes = ZERO_UUID,
+        topic_id: Uuid = ZERO_UUID,
         partition_data: list[PartitionProduceData] | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = NO_TAGS,
     ) -> None:

@@ -9,9 +9,10 @@ from typing import Final
 from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i32, i64, mypyc_attr
 
+from barnabas.base.ids import Uuid
 from barnabas.protocol.wire import STRING_BYTES_MAX, BadWire, rest_of_uvarint
 
-ZERO_UUID: Final = bytes(16)
+ZERO_UUID: Final = Uuid(bytes(16))
 NO_TAGS: Final[tuple[tuple[int, bytes], ...]] = ()
 
 
@@ -84,12 +85,12 @@ def read_nullable_string(r: Reader) -> str | None:
     return r.buf[start : start + size].decode("utf-8")
 
 
-def read_uuid(r: Reader) -> bytes:
+def read_uuid(r: Reader) -> Uuid:
     start = r.at
     if r.end - start < 16:
         raise BadWire
     r.at = start + 16
-    return r.buf[start : start + 16]
+    return Uuid(r.buf[start : start + 16])
 
 
 def read_int16(r: Reader) -> i32:
