@@ -1,20 +1,25 @@
 """Codecs written by hand against the generated ones: the same values, the same refusals.
 
-Both decoders of a message are called by themselves here; codec.py picks one of them.
+Both decoders of a message are called by themselves here, and both encoders; codec.py picks one of them.
 """
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pkgutil import iter_modules
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import barnabas.protocol.tuned
 from barnabas.base.errors import Malformed
-from barnabas.protocol.schema.codec import encode
+from barnabas.protocol.schema.codec import NotEncodable, encode
 from barnabas.protocol.schema.decoder import compile_decoder
+from barnabas.protocol.schema.encoder import ENCODE_FAILURES, compile_encoder
+from barnabas.protocol.schema.explain import explain_message
+from barnabas.protocol.schema.fields import Kind
 from barnabas.protocol.schema.struct import schema_of
 from support.fuzz import lie, sample
 from support.messages import MESSAGES, random_message
@@ -28,8 +33,25 @@ BY_HAND = [
     if schema_of(cls).tuned_decoder is not None
     for version in schema_of(cls).versions.all()
 ]
+WRITTEN_BY_HAND = [
+    pytest.param(cls, version, id=f"{name} v{version}")
+    for name, cls in sorted(MESSAGES.items())
+    if schema_of(cls).tuned_encoder is not None
+    for version in schema_of(cls).versions.all()
+]
 # For each version of each message.
 ATTEMPTS = 300
+# Fields that are set in what encoders written by hand leave to the generated ones.
+UNUSUAL = {"unknown_tags": ()}
+# What no message should hold, and some that it may.
+ODD_NUMBERS = (-(2**63) - 1, -(2**31) - 1, -32769, -32768, 32767, 32768, 65536, 2**31, 2**63, True, None)
+ODD_VALUES: dict[Kind, tuple[Any, ...]] = {
+    Kind.INT16: ODD_NUMBERS,
+    Kind.INT32: ODD_NUMBERS,
+    Kind.STRING: (None, "a" * 126, "a" * 127, "ż" * 16384, "a" * 32767, "a" * 32768, "\ud800", 7),
+    Kind.UUID: (b"", bytes(15), bytes(range(16)), bytes(17), "a" * 16, None),
+}
+ODD_TAGS: tuple[Any, ...] = (((0, b""),), ((5, b"five"), (3, b"three")), ((-1, b""),), (), None)
 
 
 def tuned_classes() -> Iterator[type[Any]]:
@@ -55,9 +77,10 @@ def outcome(decode: Callable[[bytes, int], Any], data: bytes) -> Any:
         return str(found)
 
 
-def test_the_fetch_request_is_among_them() -> None:
+def test_these_are_among_them() -> None:
     assert {"FetchRequest", "FetchTopic", "FetchPartition"} <= {cls.__name__ for cls in TUNED}
-    assert any(param.values[0].__name__ == "FetchRequest" for param in BY_HAND)
+    assert "FetchRequest" in {param.values[0].__name__ for param in BY_HAND}
+    assert "OffsetCommitResponse" in {param.values[0].__name__ for param in WRITTEN_BY_HAND}
 
 
 @pytest.mark.parametrize(("cls", "version"), BY_HAND)
@@ -90,6 +113,108 @@ def test_both_decoders_read_the_same_from_damaged_bytes_or_refuse_them_alike(cls
         refusals += isinstance(read, str)
 
     assert 0 < refusals < count
+
+
+# Encoders
+
+
+def generated_outcome(message: Any, version: int) -> bytes | str:
+    """The bytes, or why there are none."""
+    parts: list[bytes] = []
+    try:
+        compile_encoder(type(message), version)(message, parts)
+    except ENCODE_FAILURES:
+        what, where = explain_message(message, version)
+        return f"{where}: {what}"
+    return b"".join(parts)
+
+
+def chosen_outcome(message: Any, version: int) -> bytes | str:
+    try:
+        return encode(message, version)
+    except NotEncodable as refused:
+        return str(refused)
+
+
+def structs_in(message: Any) -> list[Any]:
+    found = [message]
+    for field in schema_of(type(message)).fields:
+        value = getattr(message, field.name)
+        for one in value if isinstance(value, list) else (value,):
+            if hasattr(type(one), "__schema__"):
+                found += structs_in(one)
+    return found
+
+
+def make_odd(message: Any, rng: random.Random) -> None:
+    """Some field, which the version may lack, gets a value that it should not have, or hardly ever has."""
+    struct = rng.choice(structs_in(message))
+    field = rng.choice((None, *schema_of(type(struct)).fields))
+    if field is None:
+        put(struct, "unknown_tags", rng.choice(ODD_TAGS))
+        return
+    if field.kind is not Kind.ARRAY:
+        put(struct, field.name, rng.choice(ODD_VALUES[field.kind]))
+        return
+    assert field.item is not None
+    assert field.item.struct is not None
+    blank = field.item.struct()
+    items = [one for one in getattr(struct, field.name) or () if type(one) is type(blank)]
+    # Others that have the same fields.
+    names = [*(one.name for one in schema_of(type(blank)).fields), "unknown_tags"]
+    twins = [SimpleNamespace(**{name: getattr(one, name) for name in names}) for one in [*items, blank]]
+    put(struct, field.name, rng.choice([None, (), tuple(items), [*items, blank], [*items, None], twins]))
+
+
+def put(struct: Any, name: str, value: Any) -> None:
+    with suppress(TypeError, ValueError):  # A compiled class refuses some values itself.
+        setattr(struct, name, value)
+
+
+@pytest.mark.parametrize(("cls", "version"), WRITTEN_BY_HAND)
+def test_usual_answers_are_written_by_hand_in_one_part_as_generated(cls: type, version: int) -> None:
+    by_hand = schema_of(cls).tuned_encoder
+    assert by_hand is not None
+    rng = random.Random(version)
+    for _ in range(50):
+        message = random_message(cls, version, rng)
+        for struct in structs_in(message):
+            for name, value in UNUSUAL.items():
+                if hasattr(struct, name):
+                    setattr(struct, name, value)
+        parts = [b"head"]
+
+        assert by_hand(version, message, parts)
+
+        assert parts == [b"head", generated_outcome(message, version)]
+
+
+@pytest.mark.parametrize(("cls", "version"), WRITTEN_BY_HAND)
+def test_odd_answers_are_written_as_generated_or_left_alone(cls: type, version: int) -> None:
+    by_hand = schema_of(cls).tuned_encoder
+    assert by_hand is not None
+    written = refusals = 0
+    count = attempts(ATTEMPTS * len(WRITTEN_BY_HAND)) // len(WRITTEN_BY_HAND)
+    for attempt in range(count):
+        rng = random.Random(version * 1_000_000_007 + attempt)
+        message = random_message(cls, version, rng, unknown_tags=bool(attempt & 1))
+        for _ in range(rng.randint(0, 2)):
+            make_odd(message, rng)
+        expected = generated_outcome(message, version)
+        parts = [b"head"]
+
+        is_written = by_hand(version, message, parts)
+
+        assert parts == ([b"head", expected] if is_written else [b"head"]), f"v{version}, attempt {attempt}"
+        assert chosen_outcome(message, version) == expected, f"v{version}, attempt {attempt}"
+        written += is_written
+        refusals += isinstance(expected, str)
+
+    assert 0 < written < count
+    assert 0 < refusals < count
+
+
+# Classes
 
 
 # What a class knows beside its fields: where in the frame the records are.

@@ -1,15 +1,16 @@
 """Damage that knows how messages are built: lying lengths and texts that are no UTF-8, put where they hurt.
 
-An encoder hands a message out in parts, and a length stands at the end of one part or is one itself. So the
-seams between the parts are where lengths and texts begin and end. Damage that knows nothing is in
-tests/property/mutations.py.
+A generated encoder hands a message out in parts, and a length stands at the end of one part or is one
+itself. So the seams between the parts are where lengths and texts begin and end. Damage that knows nothing is
+in tests/property/mutations.py.
 """
 
 import random
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
-from barnabas.protocol.schema.codec import encode_parts
+from barnabas.protocol.schema.encoder import compile_encoder
 from support.messages import random_message
 
 # Lengths that lie, in each of the three forms that lengths have on the wire.
@@ -55,9 +56,13 @@ class Sample(NamedTuple):
         return f"{self.cls.__name__} v{self.version}"
 
 
+# One that is written by hand makes a single part.
+_encoder = cache(compile_encoder)
+
+
 def sample(cls: type, version: int, rng: random.Random) -> Sample:
     parts: list[bytes] = []
-    encode_parts(random_message(cls, version, rng), version, parts)
+    _encoder(cls, version)(random_message(cls, version, rng), parts)
     seams = [0]
     for part in parts:
         seams.append(seams[-1] + len(part))

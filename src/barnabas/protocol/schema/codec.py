@@ -4,14 +4,14 @@ The functions for a (message, version) are made at first use and kept; there are
 versions of messages, so the cache is bounded by the declarations.
 """
 
+from collections.abc import Callable
 from functools import partial
-from struct import error as StructError
 from types import FunctionType
 from typing import Any, TypeVar
 
 from barnabas.base.errors import BarnabasError
 from barnabas.protocol.schema.decoder import Decode, compile_decoder
-from barnabas.protocol.schema.encoder import Encode, Unwritable, compile_encoder
+from barnabas.protocol.schema.encoder import ENCODE_FAILURES, Encode, compile_encoder
 from barnabas.protocol.schema.explain import explain_message
 from barnabas.protocol.schema.struct import schema_of
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 _decoders: dict[tuple[type, int], Decode] = {}
 _encoders: dict[tuple[type, int], Encode] = {}
-
-_ENCODE_FAILURES = (Unwritable, StructError, TypeError, AttributeError, ValueError)
+# For messages that an encoder written by hand leaves alone.
+_generated_encoders: dict[tuple[type, int], Encode] = {}
 
 
 class UnsupportedVersion(BarnabasError):
@@ -56,8 +56,7 @@ def decoder(cls: type, version: int) -> Decode:
     if function is None:
         _check(cls, version)
         by_hand = schema_of(cls).tuned_decoder
-        # Interpreted, a decoder written for mypyc is slower than a generated one.
-        if by_hand and not isinstance(by_hand, FunctionType):
+        if by_hand and _is_compiled(by_hand):
             function = partial(by_hand, version)
         else:
             function = compile_decoder(cls, version)
@@ -72,8 +71,9 @@ def encode_parts(message: object, version: int, parts: list[bytes]) -> None:
     except KeyError:
         function = _encoder(type(message), version)
     try:
-        function(message, parts)
-    except _ENCODE_FAILURES as failure:
+        if function(message, parts) is False:
+            _generated_encoder(type(message), version)(message, parts)
+    except ENCODE_FAILURES as failure:
         raise _refusal(message, version) from failure
 
 
@@ -93,8 +93,25 @@ def _refusal(message: object, version: int) -> NotEncodable:
 
 def _encoder(cls: type, version: int) -> Encode:
     _check(cls, version)
-    function = _encoders[cls, version] = compile_encoder(cls, version)
+    by_hand = schema_of(cls).tuned_encoder
+    if by_hand and _is_compiled(by_hand):
+        function: Encode = partial(by_hand, version)
+    else:
+        function = compile_encoder(cls, version)
+    _encoders[cls, version] = function
     return function
+
+
+def _generated_encoder(cls: type, version: int) -> Encode:
+    function = _generated_encoders.get((cls, version))
+    if function is None:
+        function = _generated_encoders[cls, version] = compile_encoder(cls, version)
+    return function
+
+
+def _is_compiled(by_hand: Callable[..., object]) -> bool:
+    """Interpreted, a codec written for mypyc is slower than a generated one."""
+    return not isinstance(by_hand, FunctionType)
 
 
 def _check(cls: type, version: int) -> None:

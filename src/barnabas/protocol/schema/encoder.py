@@ -6,6 +6,7 @@ lacks must be at their defaults unless they are ignorable, as in Kafka's own cod
 """
 
 from collections.abc import Callable
+from struct import error as StructError
 from struct import pack
 from typing import cast
 
@@ -19,12 +20,16 @@ from barnabas.protocol.schema.layout import (
 from barnabas.protocol.schema.source import Source
 from barnabas.protocol.wire import STRING_BYTES_MAX, write_uvarint
 
-# (message, parts): appends the message's bytes to parts
-Encode = Callable[[object, list[bytes]], None]
+# (message, parts): appends the message's bytes to parts. One written by hand returns False if it did not.
+Encode = Callable[[object, list[bytes]], object]
 
 
 class Unwritable(Exception):
     """Says that generated code gave up; codec.py turns it into NotEncodable with what and where."""
+
+
+# What a fast encoder runs into with a message that cannot be written.
+ENCODE_FAILURES = (Unwritable, StructError, TypeError, AttributeError, ValueError)
 
 
 def compile_encoder(cls: type, version: int) -> Encode:

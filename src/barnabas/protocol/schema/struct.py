@@ -14,12 +14,23 @@ from barnabas.protocol.schema.versions import ALWAYS, NEVER, Versions, parse_ver
 T = TypeVar("T")
 
 TunedDecoder = Callable[[int, bytes, int], tuple[Any, int]]
+TunedEncoder = Callable[[int, Any, list[bytes]], bool]
 
 
 class Schema:
     """What a declaration says, for all versions. A struct is flexible when the message around it is."""
 
-    __slots__ = ("fields", "flexible", "key", "kind", "listeners", "name", "tuned_decoder", "versions")
+    __slots__ = (
+        "fields",
+        "flexible",
+        "key",
+        "kind",
+        "listeners",
+        "name",
+        "tuned_decoder",
+        "tuned_encoder",
+        "versions",
+    )
 
     def __init__(self, name: str, fields: tuple[Field, ...]) -> None:
         self.name = name
@@ -31,6 +42,8 @@ class Schema:
         self.listeners: tuple[str, ...] = ()
         # (version, frame, position) -> (message, position after it), where somebody wrote one by hand.
         self.tuned_decoder: TunedDecoder | None = None
+        # (version, message, parts) -> whether it was appended; what is not is left to the generated one.
+        self.tuned_encoder: TunedEncoder | None = None
 
 
 def schema_of(cls: type) -> Schema:
@@ -43,8 +56,10 @@ def struct(cls: type[T]) -> type[T]:
     return _build(cls)
 
 
-def tuned(native: type[T], decoder: TunedDecoder | None = None) -> Callable[[type], type[T]]:
-    """A struct whose class, and maybe decoder, is written out in a kernel.
+def tuned(
+    native: type[T], decoder: TunedDecoder | None = None, encoder: TunedEncoder | None = None
+) -> Callable[[type], type[T]]:
+    """A struct whose class, and maybe decoder and encoder, is written out in a kernel.
 
     Goes below @request or @response. The declaration lends the kernel's class its schema; the class
     must have the declared fields and defaults, which a test checks. The declaration has a name of its own,
@@ -54,6 +69,7 @@ def tuned(native: type[T], decoder: TunedDecoder | None = None) -> Callable[[typ
     def decorate(cls: type) -> type[T]:
         schema = Schema(native.__name__, _take_fields(cls))
         schema.tuned_decoder = decoder
+        schema.tuned_encoder = encoder
         for name, value in {"__schema__": schema, **_METHODS}.items():
             setattr(native, name, value)
         return native

@@ -6,7 +6,7 @@ Malformed.
 
 from typing import Final
 
-from librt.strings import read_i16_be, read_i32_be
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
 
 from barnabas.base.ids import Uuid
@@ -102,6 +102,12 @@ def read_int16(r: Reader) -> i32:
 def read_int32(r: Reader) -> i32:
     value = read_i32_be(r.buf, r.at)
     r.at += 4
+    return value
+
+
+def read_int64(r: Reader) -> i64:
+    value = read_i64_be(r.buf, r.at)
+    r.at += 8
     return value
 
 

@@ -1,0 +1,61 @@
+"""Writing a message field by field, for the hand-tuned encoders (compiled).
+
+They write messages of the usual shape, into one piece of bytes. What is unusual or cannot be written at all
+raises one of ENCODE_FAILURES; the encoder on top then leaves the whole message to the generated one, which
+knows every shape and refuses what must be.
+"""
+
+from librt.strings import BytesWriter, write_i16_be, write_i32_be
+from mypy_extensions import i16, i32, i64, u8
+
+from barnabas.base.ids import Uuid
+from barnabas.protocol.schema.encoder import Unwritable
+from barnabas.protocol.wire import STRING_BYTES_MAX
+
+
+def write_no_tags(w: BytesWriter, flexible: bool, unknown_tags: tuple[tuple[int, bytes], ...]) -> None:
+    """The end of a struct of which no tagged field is set."""
+    if unknown_tags:
+        raise Unwritable
+    if flexible:
+        w.append(u8(0))
+
+
+def write_count(w: BytesWriter, flexible: bool, count: i64) -> None:
+    """The length of an array."""
+    if flexible:
+        write_length(w, count + 1)
+    else:
+        write_i32_be(w, i32(count))
+
+
+def write_string(w: BytesWriter, flexible: bool, text: str) -> None:
+    data = text.encode()
+    size: i64 = len(data)
+    if size > STRING_BYTES_MAX:
+        raise Unwritable
+    if flexible:
+        write_length(w, size + 1)
+    else:
+        write_i16_be(w, i16(size))
+    w.write(data)
+
+
+def write_uuid(w: BytesWriter, value: Uuid) -> None:
+    if len(value) != 16:
+        raise Unwritable
+    w.write(value)
+
+
+def write_int16(w: BytesWriter, value: i32) -> None:
+    if not -0x8000 <= value <= 0x7FFF:
+        raise Unwritable
+    write_i16_be(w, i16(value))
+
+
+def write_length(w: BytesWriter, value: i64) -> None:
+    """An unsigned varint."""
+    while value > 0x7F:
+        w.append(u8(value & 0x7F | 0x80))
+        value >>= 7
+    w.append(u8(value))
