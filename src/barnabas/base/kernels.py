@@ -11,6 +11,7 @@ KERNELS = (
     "barnabas.protocol.tuned.writer",
     "barnabas.protocol.tuned.fetch_request",
     "barnabas.protocol.tuned.produce_request",
+    "barnabas.protocol.tuned.produce_response",
     "barnabas.protocol.tuned.offset_commit_request",
     "barnabas.protocol.tuned.offset_commit_response",
     "barnabas.protocol.apis",

@@ -2,12 +2,21 @@
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.fields import Records, array, int16, int32, int64, nested, records, string, uuid
-from barnabas.protocol.schema.struct import request, response, struct, tuned
+from barnabas.protocol.schema.struct import request, response, tuned
 from barnabas.protocol.tuned.produce_request import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
     decode_produce_request,
+)
+from barnabas.protocol.tuned.produce_response import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+    encode_produce_response,
 )
 
 
@@ -35,20 +44,20 @@ class _ProduceRequest:
     topic_data: list[TopicProduceData] = array(TopicProduceData)
 
 
-@struct
-class BatchIndexAndErrorMessage:
+@tuned(BatchIndexAndErrorMessage)
+class _BatchIndexAndErrorMessage:
     batch_index: int = int32()
     batch_index_error_message: str | None = string(null="0+", default=None)
 
 
-@struct
-class LeaderIdAndEpoch:
+@tuned(LeaderIdAndEpoch)
+class _LeaderIdAndEpoch:
     leader_id: int = int32(default=-1)
     leader_epoch: int = int32(default=-1)
 
 
-@struct
-class PartitionProduceResponse:
+@tuned(PartitionProduceResponse)
+class _PartitionProduceResponse:
     index: int = int32()
     error_code: int = int16()
     base_offset: int = int64()
@@ -59,15 +68,15 @@ class PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch | None = nested(LeaderIdAndEpoch, "10+", tag=0)
 
 
-@struct
-class TopicProduceResponse:
+@tuned(TopicProduceResponse)
+class _TopicProduceResponse:
     name: str = string("0-12", ignorable=True)
     topic_id: Uuid = uuid("13+", ignorable=True)
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
 
 
-@struct
-class NodeEndpoint:
+@tuned(NodeEndpoint)
+class _NodeEndpoint:
     node_id: int = int32()
     host: str = string()
     port: int = int32()
@@ -75,7 +84,8 @@ class NodeEndpoint:
 
 
 @response(0, versions="3-13", flexible="9+")
-class ProduceResponse:
+@tuned(ProduceResponse, encoder=encode_produce_response)
+class _ProduceResponse:
     """v5 log_start_offset; v8 record_errors, error_message; v9 flexible; v10 node_endpoints,
     current_leader; v13 no name, topic_id
     """

@@ -41,6 +41,15 @@ def write_string(w: BytesWriter, flexible: bool, text: str) -> None:
     w.write(data)
 
 
+def write_nullable_string(w: BytesWriter, flexible: bool, text: str | None) -> None:
+    if text is not None:
+        write_string(w, flexible, text)
+    elif flexible:
+        w.append(u8(0))
+    else:
+        write_i16_be(w, i16(-1))
+
+
 def write_uuid(w: BytesWriter, value: Uuid) -> None:
     if len(value) != 16:
         raise Unwritable
