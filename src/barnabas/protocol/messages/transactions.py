@@ -1,7 +1,26 @@
 """Producer ids and transactions: keys 22, 24-28 and AllocateProducerIds."""
 
 from barnabas.protocol.schema.fields import array, boolean, int8, int16, int32, int64, string
-from barnabas.protocol.schema.struct import request, response, struct
+from barnabas.protocol.schema.struct import request, response, struct, tuned
+from barnabas.protocol.tuned.add_partitions_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+    decode_add_partitions_request,
+)
+from barnabas.protocol.tuned.add_partitions_response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    encode_add_partitions_response,
+)
+from barnabas.protocol.tuned.end_txn import (
+    EndTxnRequest,
+    EndTxnResponse,
+    decode_end_txn_request,
+    encode_end_txn_response,
+)
 
 
 @request(22, versions="0-6", flexible="2+")
@@ -30,14 +49,14 @@ class InitProducerIdResponse:
     ongoing_txn_producer_epoch: int = int16("6+", default=-1)
 
 
-@struct
-class AddPartitionsToTxnTopic:
+@tuned(AddPartitionsToTxnTopic)
+class _AddPartitionsToTxnTopic:
     name: str = string()
     partitions: list[int] = array(int32)
 
 
-@struct
-class AddPartitionsToTxnTransaction:
+@tuned(AddPartitionsToTxnTransaction)
+class _AddPartitionsToTxnTransaction:
     transactional_id: str = string()
     producer_id: int = int64()
     producer_epoch: int = int16()
@@ -46,7 +65,8 @@ class AddPartitionsToTxnTransaction:
 
 
 @request(24, versions="0-5", flexible="3+")
-class AddPartitionsToTxnRequest:
+@tuned(AddPartitionsToTxnRequest, decode_add_partitions_request)
+class _AddPartitionsToTxnRequest:
     """v3 flexible; v4 transactions, no v3_and_below_transactional_id, no v3_and_below_producer_id, no
     v3_and_below_producer_epoch, no v3_and_below_topics
     """
@@ -58,26 +78,27 @@ class AddPartitionsToTxnRequest:
     v3_and_below_topics: list[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "0-3")
 
 
-@struct
-class AddPartitionsToTxnPartitionResult:
+@tuned(AddPartitionsToTxnPartitionResult)
+class _AddPartitionsToTxnPartitionResult:
     partition_index: int = int32()
     partition_error_code: int = int16()
 
 
-@struct
-class AddPartitionsToTxnTopicResult:
+@tuned(AddPartitionsToTxnTopicResult)
+class _AddPartitionsToTxnTopicResult:
     name: str = string()
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = array(AddPartitionsToTxnPartitionResult)
 
 
-@struct
-class AddPartitionsToTxnResult:
+@tuned(AddPartitionsToTxnResult)
+class _AddPartitionsToTxnResult:
     transactional_id: str = string()
     topic_results: list[AddPartitionsToTxnTopicResult] = array(AddPartitionsToTxnTopicResult)
 
 
 @response(24, versions="0-5", flexible="3+")
-class AddPartitionsToTxnResponse:
+@tuned(AddPartitionsToTxnResponse, encoder=encode_add_partitions_response)
+class _AddPartitionsToTxnResponse:
     """v3 flexible; v4 error_code, results_by_transaction, no results_by_topic_v3_and_below"""
 
     throttle_time_ms: int = int32()
@@ -107,7 +128,8 @@ class AddOffsetsToTxnResponse:
 
 
 @request(26, versions="0-5", flexible="3+")
-class EndTxnRequest:
+@tuned(EndTxnRequest, decode_end_txn_request)
+class _EndTxnRequest:
     """v3 flexible"""
 
     transactional_id: str = string()
@@ -117,7 +139,8 @@ class EndTxnRequest:
 
 
 @response(26, versions="0-5", flexible="3+")
-class EndTxnResponse:
+@tuned(EndTxnResponse, encoder=encode_end_txn_response)
+class _EndTxnResponse:
     """v3 flexible; v5 producer_id, producer_epoch"""
 
     throttle_time_ms: int = int32()

@@ -111,6 +111,12 @@ def read_int64(r: Reader) -> i64:
     return value
 
 
+def read_bool(r: Reader) -> bool:
+    value = r.buf[r.at] != 0
+    r.at += 1
+    return value
+
+
 def read_length(r: Reader) -> i64:
     """An unsigned varint."""
     first: i64 = r.buf[r.at]
