@@ -17,6 +17,7 @@ KERNELS = (
     "barnabas.protocol.tuned.add_partitions_request",
     "barnabas.protocol.tuned.add_partitions_response",
     "barnabas.protocol.tuned.end_txn",
+    "barnabas.protocol.schema.codec",
     "barnabas.protocol.apis",
     "barnabas.protocol.exchange",
     "barnabas.protocol.frame",

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple, final
 
+from librt.strings import read_i16_be, read_i32_be
+
 from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import Api, api
@@ -16,7 +18,6 @@ from barnabas.protocol.messages.headers import RequestHeader, ResponseHeader
 from barnabas.protocol.schema.codec import decode, decoder, encode_parts
 from barnabas.protocol.schema.decoder import Decode
 
-_START: Final = Struct(">hhi")
 _START_BYTES: Final = 8
 _SIZE: Final = Struct(">i")
 _SIZE_BYTES: Final = 4
@@ -80,7 +81,8 @@ def decode_request(frame: bytes) -> Request:
     """Read one frame, without its length. Malformed or UnsupportedRequest if that cannot be."""
     if len(frame) < _START_BYTES:
         raise Malformed(f"{len(frame)} bytes are no request header", where="request")
-    key, version, correlation_id = _START.unpack_from(frame)
+    key, version = int(read_i16_be(frame, 0)), int(read_i16_be(frame, 2))
+    correlation_id = int(read_i32_be(frame, 4))
     route = _routes.get((key, version)) or _find_route(key, version, correlation_id)
     client_id, at = _read_client_id(frame, route.header_version)
     if at == _NOT_READ:

@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
+from librt.strings import read_i32_be
+from mypy_extensions import i64
+
 from barnabas.base.errors import Malformed
 from barnabas.records.fresh_bytes import fresh_bytes
 
@@ -108,10 +111,11 @@ class FrameDecoder:
 
     def _cut(self, buf: bytes) -> list[bytes]:
         frames: list[bytes] = []
-        at, end = 0, len(buf)
+        at: i64 = 0
+        end: i64 = len(buf)
         self._needed = 4
         while end - at >= 4:
-            (size,) = _LENGTH.unpack_from(buf, at)
+            size = i64(read_i32_be(buf, at))
             if not 0 <= size <= self._limit:
                 self.broken = _refusal(size, self._limit)
                 if not frames:

@@ -17,7 +17,7 @@ from barnabas.coordinators.decision.outcome import (
     ReplyTo,
     StoredRecord,
 )
-from barnabas.coordinators.decision.timers import TimerKey, Timers
+from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
@@ -67,15 +67,12 @@ class GroupShard:
 
     def __init__(self, ground: Ground) -> None:
         self.ground: Final = ground
+        self.timers: Final = ground.timers
         self.classic: Final = ClassicGroups(ground)
         self.consumer: Final = ConsumerGroups(ground, self.classic)
         self.offsets: Final = Offsets(ground, self.classic.new)
         # (request, caller, to, now) -> Outcome: asked for so often that a call in between would be felt.
         self.commit: Final = self.offsets.commit
-
-    @property
-    def timers(self) -> Timers:
-        return self.ground.timers
 
     def __len__(self) -> int:
         """How many groups there are."""

@@ -7,7 +7,7 @@ versions of messages, so the cache is bounded by the declarations.
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from barnabas.base.errors import BarnabasError
 from barnabas.protocol.schema.decoder import Decode, compile_decoder
@@ -17,10 +17,10 @@ from barnabas.protocol.schema.struct import schema_of
 
 T = TypeVar("T")
 
-_decoders: dict[tuple[type, int], Decode] = {}
-_encoders: dict[tuple[type, int], Encode] = {}
+_decoders: Final[dict[tuple[type, int], Decode]] = {}
+_encoders: Final[dict[tuple[type, int], Encode]] = {}
 # For messages that an encoder written by hand leaves alone.
-_generated_encoders: dict[tuple[type, int], Encode] = {}
+_generated_encoders: Final[dict[tuple[type, int], Encode]] = {}
 
 
 class UnsupportedVersion(BarnabasError):

@@ -4,37 +4,51 @@ records.header.BatchHeader has the same fields as a tuple. This one is for the p
 its fields are machine words, so reading one is not a call.
 """
 
-from struct import Struct
 from typing import Final
 
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from barnabas.records.header import CONTROL_BIT, LENGTH_EXCLUDES
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    BATCH_LENGTH_AT,
+    CONTROL_BIT,
+    COUNT_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
+    LENGTH_EXCLUDES,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+)
 from barnabas.storage.files import Buffer
-
-_HEADER: Final = Struct(">qiibIhiqqqhii")
 
 
 class Batch:
     """The facts of one checked batch that appending it needs."""
 
     def __init__(self, data: Buffer, at: i64) -> None:
-        fields = _HEADER.unpack_from(data, at)
+        # Number by number out of bytes: unpacked together, each would be an object first.
+        head, start = (data, at) if isinstance(data, bytes) else (bytes(data[at : at + HEADER_SIZE]), i64(0))
         self.at: Final = at
-        self.base_offset: Final[i64] = fields[0]
-        length: i64 = fields[1]
-        self.size: Final[i64] = LENGTH_EXCLUDES + length
-        self.leader_epoch: Final[i64] = fields[2]
-        self.attributes: Final[i64] = fields[5]
-        self.last_delta: Final[i64] = fields[6]
-        self.base_timestamp: Final[i64] = fields[7]
-        self.max_timestamp: i64 = fields[8]
-        self.producer_id: Final[i64] = fields[9]
-        self.producer_epoch: Final[i64] = fields[10]
-        self.base_sequence: Final[i64] = fields[11]
-        self.count: Final[i64] = fields[12]
-        self.magic: Final[i64] = fields[3]
-        self.crc: Final[i64] = fields[4]
+        self.base_offset: Final[i64] = read_i64_be(head, start)
+        self.size: Final[i64] = LENGTH_EXCLUDES + i64(read_i32_be(head, start + BATCH_LENGTH_AT))
+        self.leader_epoch: Final[i64] = i64(read_i32_be(head, start + LEADER_EPOCH_AT))
+        self.magic: Final[i64] = head[start + MAGIC_AT]
+        self.crc: Final[i64] = i64(read_i32_be(head, start + CRC_AT)) & 0xFFFFFFFF
+        self.attributes: Final[i64] = i64(read_i16_be(head, start + ATTRIBUTES_AT))
+        self.last_delta: Final[i64] = i64(read_i32_be(head, start + LAST_OFFSET_DELTA_AT))
+        self.base_timestamp: Final[i64] = read_i64_be(head, start + BASE_TIMESTAMP_AT)
+        self.max_timestamp: i64 = read_i64_be(head, start + MAX_TIMESTAMP_AT)
+        self.producer_id: Final[i64] = read_i64_be(head, start + PRODUCER_ID_AT)
+        self.producer_epoch: Final[i64] = i64(read_i16_be(head, start + PRODUCER_EPOCH_AT))
+        self.base_sequence: Final[i64] = i64(read_i32_be(head, start + BASE_SEQUENCE_AT))
+        self.count: Final[i64] = i64(read_i32_be(head, start + COUNT_AT))
 
     def is_control(self) -> bool:
         return (self.attributes & CONTROL_BIT) != 0

@@ -9,7 +9,7 @@ from typing import Final, Protocol, cast
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC, Ground, Group
-from barnabas.coordinators.group.offsets.record import NO_EXPIRY, OffsetRecord, pack_fields
+from barnabas.coordinators.group.offsets.record import NO_EXPIRY, OffsetRecord, offset_record, pack_fields
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -122,7 +122,7 @@ def _record(
         expire_ms,
         topic.topic_id,
     )
-    return OffsetRecord(group_id, topic.name, partition.partition_index, value)
+    return offset_record(group_id, topic.name, partition.partition_index, value)
 
 
 def _expire_ms(retention_ms: int, now: Now) -> int:

@@ -6,6 +6,9 @@ The bytes are those of OffsetCommitKey and OffsetCommitValue in protocol/stored/
 from struct import Struct
 from typing import Final, NamedTuple
 
+from librt.strings import BytesWriter, write_i16_be, write_i32_be
+from mypy_extensions import i16, i32
+
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.protocol.stored.framing import decode_versioned
 from barnabas.protocol.stored.offsets import OffsetCommitValue
@@ -13,15 +16,12 @@ from barnabas.protocol.wire import write_uvarint
 
 NO_EXPIRY: Final = -1
 
-_KEY_TYPE: Final = 1
+_KEY_TYPE: Final[i16] = 1
 # What is written usually, and what an offset with an expiry of its own needs: later versions have no room for
 # it. (KIP-211)
 _VERSION: Final = 4
 _EXPIRY_VERSION: Final = 1
 
-_INT16: Final = Struct(">h")
-_INT32: Final = Struct(">i")
-_TWO_INT16: Final = Struct(">hh")
 # Version, offset, leader epoch; then the metadata as a compact string, the time and the tagged fields.
 _HEAD: Final = Struct(">hqi")
 _TAIL: Final = Struct(">qb")
@@ -36,6 +36,9 @@ _EXPIRY_HEAD: Final = Struct(">hqh")
 _EXPIRY_TAIL: Final = Struct(">qq")
 
 
+_new: Final = tuple.__new__
+
+
 class OffsetRecord(NamedTuple):
     """The offset of one partition for one group. `value` is what pack_offset() makes; None is a tombstone."""
 
@@ -47,16 +50,19 @@ class OffsetRecord(NamedTuple):
     def encoded(self) -> tuple[bytes, bytes | None]:
         group = self.group.encode()
         topic = self.topic.encode()
-        key = b"".join(
-            (
-                _TWO_INT16.pack(_KEY_TYPE, len(group)),
-                group,
-                _INT16.pack(len(topic)),
-                topic,
-                _INT32.pack(self.partition),
-            )
-        )
-        return key, self.value
+        key = BytesWriter()
+        write_i16_be(key, _KEY_TYPE)
+        write_i16_be(key, i16(len(group)))
+        key.write(group)
+        write_i16_be(key, i16(len(topic)))
+        key.write(topic)
+        write_i32_be(key, i32(self.partition))
+        return key.getvalue(), self.value
+
+
+def offset_record(group: str, topic: str, partition: int, value: bytes | None) -> OffsetRecord:
+    """The same as OffsetRecord(), whose constructor is interpreted."""
+    return _new(OffsetRecord, (group, topic, partition, value))
 
 
 class CommittedOffset(NamedTuple):
