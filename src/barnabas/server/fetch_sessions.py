@@ -66,16 +66,23 @@ class Session:
     wanted: dict[Key, Wanted]
 
 
-@dataclass(slots=True)
 class Plan:
     """What one request fetches. With an error, nothing."""
 
-    wanted: list[Wanted]
-    session_id: int = NO_SESSION
-    error: ErrorCode = ErrorCode.NONE
-    session: Session | None = None
-    # Only what is news goes into the answer.
-    incremental: bool = False
+    def __init__(
+        self,
+        wanted: list[Wanted],
+        session_id: int = NO_SESSION,
+        error: ErrorCode = ErrorCode.NONE,
+        session: Session | None = None,
+        incremental: bool = False,
+    ) -> None:
+        self.wanted = wanted
+        self.session_id = session_id
+        self.error = error
+        self.session = session
+        # Only what is news goes into the answer.
+        self.incremental = incremental
 
 
 class FetchSessions:

@@ -12,6 +12,7 @@ from typing import Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
+from barnabas.base.places import topic_partition
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, PartitionData
 from barnabas.replication.errors import InconsistentTopicId, UnknownPartition, UnknownTopicId
@@ -121,7 +122,7 @@ class FetchWait:
     def _find(self, wanted: Wanted) -> Partition:
         topic = wanted.topic
         if isinstance(topic, str):
-            return self._broker.replicas.get(TopicPartition(topic, wanted.asked.partition))
+            return self._here(topic_partition(topic, wanted.asked.partition))
         known = self._broker.image.topics_by_id.get(topic)
         if known is not None:
             wanted.name = known.name
@@ -131,7 +132,11 @@ class FetchWait:
             raise InconsistentTopicId(f"another topic is called {wanted.name} now")
         else:
             raise UnknownPartition(f"the topic {wanted.name} was deleted")
-        return self._broker.replicas.get(TopicPartition(known.name, wanted.asked.partition))
+        return self._here(topic_partition(known.name, wanted.asked.partition))
+
+    def _here(self, tp: TopicPartition) -> Partition:
+        replicas = self._broker.replicas
+        return replicas.partitions.get(tp) or replicas.get(tp)
 
     def _is_enough(self) -> bool:
         return self._must_answer or self._size >= self._bytes_min

@@ -95,11 +95,17 @@ class DiskFile:
         return _read(self._descriptor(), at, size)
 
     def read_cached(self, at: int, size: int) -> bytes:
-        held = self._descriptor()
+        # Every fetch comes by here, so what others call is written out.
+        held = self._held
+        if held is None:
+            held = self._reopen()
+        self._used = True
         if not self._nowait:
             return _read(held, at, size)
-        _need_position(at)
-        size = _bounded(held, at, size)
+        if at < 0:
+            _need_position(at)
+        if size > UNCHECKED_READ_MAX:
+            size = _bounded(held, at, size)
         data: bytes | bytearray
         target: bytearray | memoryview
         if size >= FRESH_BYTES_MIN:

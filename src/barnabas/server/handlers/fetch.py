@@ -30,6 +30,7 @@ from barnabas.server.fetch_wait import FetchWait
 _TOPIC_IDS_FROM: Final = 13
 _HINTS_FROM: Final = 16
 _ISOLATION_LEVELS: Final = (0, 1)
+_NONE: Final = ErrorCode.NONE
 _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -39,7 +40,7 @@ def handle(ctx: Context, request: Request) -> Answer:
     if body.isolation_level not in _ISOLATION_LEVELS:
         return refuse(body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)
     plan = broker.sessions.plan(body, request.version, broker.clock.monotonic_ms())
-    if plan.error != ErrorCode.NONE:
+    if plan.error is not _NONE:
         return FetchResponse(error_code=plan.error)
     respond = partial(_respond, ctx, request.version, plan)
     if _is_replica(body):
