@@ -9,6 +9,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, final
 
 from librt.strings import read_i16_be, read_i32_be
+from mypy_extensions import mypyc_attr
 
 from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.protocol.api_keys import ApiKey
@@ -48,6 +49,7 @@ class UnsupportedRequest(BarnabasError):
         self.correlation_id = correlation_id
 
 
+@mypyc_attr(acyclic=True)
 @final
 class Request:
     """One request as it came. Not a NamedTuple: there is one for everything that is asked."""

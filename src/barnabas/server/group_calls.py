@@ -1,7 +1,6 @@
 """How a handler asks the coordinator of a group."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
@@ -28,4 +27,4 @@ def ask_group(
     ctx: Context, group_id: str, refuse: RefuseWith, act: Act, *, fit: Callable[[Any], object] | None = None
 ) -> Answer:
     """The answer of a group's shard: see ask_shard()."""
-    return ask_shard(partial(ctx.broker.groups.host_of, group_id), refuse, act, fit=fit)
+    return ask_shard(ctx.broker.groups.host_of, group_id, refuse, act, fit=fit)

@@ -17,18 +17,19 @@ RefuseWith: TypeAlias = Callable[[ErrorCode], object]
 
 
 def ask_shard(
-    find: Callable[[], ShardHost[AnyShard]],
+    host_of: Callable[[str], ShardHost[AnyShard]],
+    name: str,
     refuse: RefuseWith,
     act: Callable[[AnyShard, ReplyTo, Now], Outcome],
     *,
     fit: Callable[[Any], object] | None = None,
 ) -> Answer:
-    """The answer of a shard, now or later; what `refuse` makes of it if the shard is not here.
+    """The answer of the shard of `name`, now or later; what `refuse` makes of it if the shard is not here.
 
     `fit` makes an answer fit for the version that was spoken.
     """
     try:
-        host = find()
+        host = host_of(name)
     except Refused as error:
         return refuse(error.code)
     reply = Reply(refuse)

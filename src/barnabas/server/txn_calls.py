@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Final, TypeAlias
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
@@ -26,7 +25,7 @@ _WAIT_MAX_S: Final = 5.0
 
 def ask_coordinator(ctx: Context, transactional_id: str, refuse: RefuseWith, act: Act) -> Answer:
     """The answer of the shard that has the transactional id."""
-    return ask_shard(partial(ctx.broker.transactions.host_of, transactional_id), refuse, act)
+    return ask_shard(ctx.broker.transactions.host_of, transactional_id, refuse, act)
 
 
 def ask_with_new_id(ctx: Context, transactional_id: str, refuse: RefuseWith, act: ActWithId) -> Answer:

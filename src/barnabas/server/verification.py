@@ -97,7 +97,8 @@ def _ask(
 ) -> Answer:
     adds = speech.adds
     return ask_shard(
-        partial(broker.transactions.host_of, producer.transactional_id),
+        broker.transactions.host_of,
+        producer.transactional_id,
         partial(dict.fromkeys, partitions),
         lambda shard, to, now: shard.let_in(producer, partitions, adds, to, now),
     )

@@ -12,7 +12,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from barnabas.base.crc32c import crc32c
 from barnabas.base.ids import TopicPartition, Uuid
@@ -40,6 +40,7 @@ OFFSET_SPAN_MAX: Final[i64] = 0x7FFFFFFF
 _RANGES_MAX: Final = 16
 
 
+@mypyc_attr(acyclic=True)
 class Appended:
     """Where a leader put a batch, or where it was already."""
 

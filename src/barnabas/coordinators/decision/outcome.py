@@ -7,6 +7,7 @@ from mypy_extensions import mypyc_attr
 from barnabas.protocol.stored.framing import encode_key, encode_value
 
 
+@mypyc_attr(acyclic=True)
 @final
 class Now:
     """The time: `ms` for what is written down, `tick_ms`, which never jumps, for waiting."""
@@ -18,6 +19,7 @@ class Now:
         self.tick_ms: Final = tick_ms
 
 
+@mypyc_attr(acyclic=True)
 @final
 class Caller:
     """Who sent a request: what groups write down of it. `host` is Kafka's form, "/127.0.0.1"."""

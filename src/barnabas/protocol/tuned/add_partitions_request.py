@@ -19,7 +19,7 @@ from barnabas.protocol.tuned.reader import (
 )
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class AddPartitionsToTxnTopic:
     def __init__(
         self,
@@ -33,7 +33,7 @@ class AddPartitionsToTxnTopic:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class AddPartitionsToTxnTransaction:
     def __init__(
         self,
@@ -53,7 +53,7 @@ class AddPartitionsToTxnTransaction:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class AddPartitionsToTxnRequest:
     def __init__(
         self,

@@ -11,7 +11,7 @@ from barnabas.protocol.tuned.reader import NO_TAGS
 from barnabas.protocol.tuned.writer import write_count, write_int16, write_no_tags, write_string
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class AddPartitionsToTxnPartitionResult:
     def __init__(
         self,
@@ -25,7 +25,7 @@ class AddPartitionsToTxnPartitionResult:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class AddPartitionsToTxnTopicResult:
     def __init__(
         self,
@@ -41,7 +41,7 @@ class AddPartitionsToTxnTopicResult:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class AddPartitionsToTxnResult:
     def __init__(
         self,
@@ -57,7 +57,7 @@ class AddPartitionsToTxnResult:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class AddPartitionsToTxnResponse:
     def __init__(
         self,

@@ -20,7 +20,7 @@ from barnabas.protocol.tuned.reader import (
 from barnabas.protocol.tuned.writer import write_int16, write_no_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class EndTxnRequest:
     def __init__(
         self,
@@ -38,7 +38,7 @@ class EndTxnRequest:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class EndTxnResponse:
     def __init__(
         self,

@@ -42,7 +42,7 @@ class ReplicaState:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class FetchPartition:
     def __init__(
         self,
@@ -68,7 +68,7 @@ class FetchPartition:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class FetchTopic:
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ForgottenTopic:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class FetchRequest:
     def __init__(
         self,

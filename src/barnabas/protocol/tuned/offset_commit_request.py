@@ -21,7 +21,7 @@ from barnabas.protocol.tuned.reader import (
 )
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class OffsetCommitRequestPartition:
     def __init__(
         self,
@@ -39,7 +39,7 @@ class OffsetCommitRequestPartition:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class OffsetCommitRequestTopic:
     def __init__(
         self,
@@ -55,7 +55,7 @@ class OffsetCommitRequestTopic:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class OffsetCommitRequest:
     def __init__(
         self,

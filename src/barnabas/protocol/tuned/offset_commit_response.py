@@ -18,7 +18,7 @@ from barnabas.protocol.tuned.writer import (
 )
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class OffsetCommitResponsePartition:
     def __init__(
         self,
@@ -32,7 +32,7 @@ class OffsetCommitResponsePartition:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class OffsetCommitResponseTopic:
     def __init__(
         self,
@@ -48,7 +48,7 @@ class OffsetCommitResponseTopic:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class OffsetCommitResponse:
     def __init__(
         self,

@@ -25,7 +25,7 @@ from barnabas.protocol.tuned.reader import (
 from barnabas.protocol.wire import BadWire
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class PartitionProduceData:
     def __init__(
         self,
@@ -41,7 +41,7 @@ class PartitionProduceData:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class TopicProduceData:
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TopicProduceData:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class ProduceRequest:
     def __init__(
         self,

@@ -46,7 +46,7 @@ class LeaderIdAndEpoch:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class PartitionProduceResponse:
     def __init__(
         self,
@@ -72,7 +72,7 @@ class PartitionProduceResponse:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class TopicProduceResponse:
     def __init__(
         self,
@@ -107,7 +107,7 @@ class NodeEndpoint:
         self.unknown_tags = unknown_tags
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class ProduceResponse:
     def __init__(
         self,

@@ -16,7 +16,7 @@ ZERO_UUID: Final = Uuid(bytes(16))
 NO_TAGS: Final[tuple[tuple[int, bytes], ...]] = ()
 
 
-@mypyc_attr(free_list_len=1)
+@mypyc_attr(free_list_len=1, acyclic=True)
 class Reader:
     """A frame and a position: what every step below shares."""
 

@@ -7,7 +7,6 @@ transaction itself.
 """
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Final
 
 from barnabas.base.errors import BarnabasError
@@ -130,9 +129,7 @@ class _Commit:
             return self.refused(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code is ErrorCode.NETWORK_EXCEPTION else code
             )
-        return ask_shard(
-            partial(self._ctx.broker.groups.host_of, self._body.group_id), self.refused, self._act
-        )
+        return ask_shard(self._ctx.broker.groups.host_of, self._body.group_id, self.refused, self._act)
 
     def _act(self, shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
         outcome = shard.commit_in_transaction(self._body, self._caller, to, now)

@@ -8,11 +8,12 @@ watermark depends on how far the followers lag.
 from collections.abc import Iterable
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 _NONE: Final[i64] = -1
 
 
+@mypyc_attr(acyclic=True)
 class CompletedTxn:
     """A transaction whose marker was appended at last_offset."""
 

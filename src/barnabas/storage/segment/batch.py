@@ -7,7 +7,7 @@ its fields are machine words, so reading one is not a call.
 from typing import Final
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from barnabas.records.header import (
     ATTRIBUTES_AT,
@@ -29,6 +29,7 @@ from barnabas.records.header import (
 from barnabas.storage.files import Buffer
 
 
+@mypyc_attr(acyclic=True)
 class Batch:
     """The facts of one checked batch that appending it needs."""
 

@@ -6,7 +6,7 @@ Compiled: there is a marker in every partition of every transaction.
 from struct import Struct
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from barnabas.records.control import CONTROL_KEY_VERSION, ControlType, read_control_type
 from barnabas.records.decode import decode_batch
@@ -29,6 +29,7 @@ _ABORT: Final[i64] = 0
 _COMMIT: Final[i64] = 1
 
 
+@mypyc_attr(acyclic=True)
 class Marker:
     """The end of a transaction."""
 

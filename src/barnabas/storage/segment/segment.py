@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from librt.strings import read_i32_be, read_i64_be
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from barnabas.records.header import (
     BATCH_LENGTH_AT,
@@ -30,6 +30,7 @@ HOT_BYTES: Final[i64] = 32 * 1024 * 1024
 _UNKNOWN: Final[i64] = -2
 
 
+@mypyc_attr(acyclic=True)
 class Found:
     """A batch in a segment."""
 
