@@ -409,6 +409,21 @@ def test_moving_takes_back_what_was_fetched_ahead(address: str, topic: str) -> N
         assert consumer.held_bytes == 0
 
 
+def test_partitions_that_were_added_since_are_found_and_others_are_not(address: str, topic: str) -> None:
+    with reader(address, topic) as consumer, Admin(bootstrap_servers=address) as admin:
+        admin.create_partitions(topic, 3)
+        with Producer(bootstrap_servers=address) as producer:
+            producer.send(topic, b"late", partition=2).result(WAIT_S)
+
+        # It knows the topic as it was.
+        consumer.assign([(topic, 2)])
+
+        assert next(consumer).value == b"late"
+        with pytest.raises(UnknownTopic, match=f"partition {topic}-3"):
+            consumer.assign([(topic, 3)])
+        assert consumer.assignment == {(topic, 2)}
+
+
 def test_offsets_are_told(address: str, topic: str) -> None:
     write(address, topic, b"a", b"b")
     place = TopicPartition(topic, 0)

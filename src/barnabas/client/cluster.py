@@ -160,13 +160,16 @@ class Cluster:
         return self.metadata
 
     async def topic(
-        self, name: str, deadline: Deadline | None = None, *, create: bool = False
+        self, name: str, deadline: Deadline | None = None, *, create: bool = False, partitions: int = 0
     ) -> TopicMetadata:
-        """From what is known; else asked for until it is there and led. UnknownTopic at the deadline."""
+        """From what is known; else asked for until it is there and led. UnknownTopic at the deadline.
+
+        What is known is also asked for again if it has fewer partitions than these: there may be more by now.
+        """
         self._check()
         self._interest.touch(name, self._now())
         known = self.metadata.topics.get(name)
-        if known is not None and _is_led(known):
+        if known is not None and _is_led(known) and len(known.partitions) >= partitions:
             return known
 
         async def attempt() -> TopicMetadata:

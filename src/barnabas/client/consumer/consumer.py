@@ -149,7 +149,10 @@ class Consumer(Grouped):
         core = self._check_unsubscribed()
         wanted = [TopicPartition(*each) for each in tps]
         deadline = Deadline(self.settings.default_api_timeout_ms)
-        found = {name: await self._topic(name, deadline) for name in dict.fromkeys(tp.topic for tp in wanted)}
+        counts: dict[str, int] = {}
+        for tp in wanted:
+            counts[tp.topic] = max(counts.get(tp.topic, 0), tp.partition + 1)
+        found = {name: await self._topic(name, deadline, partitions) for name, partitions in counts.items()}
         ids: dict[TopicPartition, Uuid] = {}
         for tp in wanted:
             if tp.partition not in range(len(found[tp.topic].partitions)):
@@ -172,9 +175,9 @@ class Consumer(Grouped):
         core.changed()
         return frozenset(ids)
 
-    async def _topic(self, name: str, deadline: Deadline) -> TopicMetadata:
+    async def _topic(self, name: str, deadline: Deadline, partitions: int = 0) -> TopicMetadata:
         create = self.settings.allow_auto_create_topics
-        return await self._check().cluster.topic(name, deadline, create=create)
+        return await self._check().cluster.topic(name, deadline, create=create, partitions=partitions)
 
     def _replace(self, core: Core, ids: dict[TopicPartition, Uuid]) -> None:
         fresh = core.replace(ids)
