@@ -48,10 +48,16 @@ class Exchange(NamedTuple):
 
     def check(self) -> None:
         """Nothing is lost in either direction: what was decoded encodes to the same bytes again."""
-        _, version, correlation_id, client_id, body = self.request
+        version, correlation_id = self.request.version, self.request.correlation_id
         key = self.request.api.key
-        again = encode_request(body, version, key=key, correlation_id=correlation_id, client_id=client_id)
-        assert again[LENGTH_BYTES:] == self.frame, self.request
+        again = encode_request(
+            self.request.body,
+            version,
+            key=key,
+            correlation_id=correlation_id,
+            client_id=self.request.client_id,
+        )
+        assert again[LENGTH_BYTES:] == self.frame, self.request.body
         if self.answer is not None:
             answered, answer = decode_response(self.answer[LENGTH_BYTES:], version, key=key)
             assert answered == correlation_id

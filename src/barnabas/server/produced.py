@@ -99,6 +99,8 @@ def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
 
 def _in_frame(batch: Buffer, data: PartitionProduceData) -> tuple[bytes, int]:
     """Bytes that hold the batch, and where: the request's own if that is known, otherwise a copy."""
-    if data.start >= 0 and isinstance(batch, memoryview) and isinstance(batch.obj, bytes):
-        return batch.obj, data.start
+    # A generated decoder, which is what an installation without compiled kernels has, does not tell it.
+    start = getattr(data, "start", -1)
+    if start >= 0 and isinstance(batch, memoryview) and isinstance(batch.obj, bytes):
+        return batch.obj, start
     return bytes(batch), 0

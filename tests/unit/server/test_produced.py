@@ -4,7 +4,9 @@ from struct import pack_into
 
 import pytest
 
-from barnabas.protocol.messages.produce import PartitionProduceData
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.schema.codec import decoder, encode
+from barnabas.protocol.schema.decoder import compile_decoder
 from barnabas.records.builder import build_batch
 from barnabas.records.crc import crc32c_of
 from barnabas.records.errors import CorruptBatch, InvalidBatch
@@ -38,6 +40,17 @@ def changed(batch: bytes, **fields: int) -> bytes:
         pack_into(">i", copy, COUNT_AT, fields["count"])
     pack_into(">I", copy, CRC_AT, crc32c_of(copy, ATTRIBUTES_AT, len(copy)))
     return bytes(copy)
+
+
+def test_a_batch_is_checked_whichever_decoder_read_its_request() -> None:
+    topic = TopicProduceData(name="orders", partition_data=[DATA])
+    frame = encode(ProduceRequest(acks=-1, topic_data=[topic]), VERSION)
+
+    for decode in (compile_decoder(ProduceRequest, VERSION), decoder(ProduceRequest, VERSION)):
+        request, _ = decode(frame, 0)
+        (data,) = request.topic_data[0].partition_data
+
+        assert checked(only_batch(data.records, VERSION), data) == GOOD
 
 
 def test_a_sound_batch_is_not_copied() -> None:
