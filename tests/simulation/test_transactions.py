@@ -187,6 +187,28 @@ async def test_a_late_batch_and_a_late_end_of_an_earlier_transaction_are_refused
 
 
 @told(SETTINGS)
+async def test_batches_of_several_producers_in_one_produce_are_refused_as_a_whole(
+    world: World, broker: Broker, client: Client
+) -> None:
+    await client.create("orders", partitions=2)
+    first = await TxnProducer.of(broker, "t", V2)
+    other = await TxnProducer.of(broker, "u", V2)
+    request = first.produce_request("orders", b"a")
+    of_other_id = other.produce_request("orders", b"b", partition=1, epoch=first.epoch)
+    of_other_epoch = first.produce_request("orders", b"b", partition=1, epoch=first.epoch + 1)
+
+    for odd in (of_other_id, of_other_epoch):
+        both = [*request.topic_data[0].partition_data, *odd.topic_data[0].partition_data]
+        together = first.produce_request("orders", b"a")
+        together.topic_data[0].partition_data = both
+        answer = await first.client.asked(together, first.versions.produce)
+        codes = {ErrorCode(one.error_code) for one in answer.responses[0].partition_responses}
+
+        assert codes == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+    assert [partition_of(broker, "orders", index).log.end_offset for index in (0, 1)] == [0, 0]
+
+
+@told(SETTINGS)
 async def test_a_batch_for_a_partition_that_is_not_in_the_transaction_is_refused_in_version_1(
     world: World, broker: Broker, client: Client
 ) -> None:
