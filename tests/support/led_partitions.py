@@ -1,6 +1,7 @@
 """A partition behind the port of coordinators/runtime: in memory, and it can be told to fail."""
 
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction
+from barnabas.coordinators.runtime.place import Place
 from barnabas.coordinators.runtime.ports import CannotWrite, RefusedByLog
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.decode import decode_batch
@@ -23,6 +24,9 @@ class MemoryPartition:
         self.refusal: ErrorCode | None = None
         # What belongs to a producer's transaction is refused, and the log is well.
         self.refused_by_log: ErrorCode | None = None
+
+    def place(self) -> Place:
+        return Place(self.end_offset, self.leader_epoch, self.batch_bytes_max, self.codec)
 
     def append(self, batch: bytes, now_ms: int) -> int:
         if self.refusal is not None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import Now, Outcome, Record, ReplyTo
+from barnabas.coordinators.runtime.place import Place
 from barnabas.coordinators.runtime.writing import batches
 from barnabas.coordinators.txn.errors import NeedsProducerId
 from barnabas.coordinators.txn.ground import TxnGround
@@ -110,7 +111,7 @@ class HostedShard:
                     to.answer = answer
 
     def _write(self, records: list[Record]) -> None:
-        written = batches(records, now_ms=self.now.ms, bytes_max=self._batch_bytes_max, codec=Codec.NONE)
+        written = batches(records, Place(0, 0, self._batch_bytes_max, Codec.NONE), self.now.ms)
         self.log += written
         for batch in written:
             self._follower.replay(batch)

@@ -8,22 +8,23 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple, final
 
-from librt.strings import read_i16_be, read_i32_be
-from mypy_extensions import mypyc_attr
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i32_be
+from mypy_extensions import i32, i64, mypyc_attr
 
 from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import Api, api
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.headers import RequestHeader, ResponseHeader
-from barnabas.protocol.schema.codec import decode, decoder, encode_parts
+from barnabas.protocol.schema.codec import NotEncodable, decode, decoder, encode_parts
 from barnabas.protocol.schema.decoder import Decode
 
 _START_BYTES: Final = 8
 _SIZE: Final = Struct(">i")
 _SIZE_BYTES: Final = 4
-# The frame's length and the response header, which is a correlation id and, in version 1, no tagged fields.
-_RESPONSE_START: Final = (Struct(">ii"), Struct(">iix"))
+# The header of a response: a correlation id and, in version 1, no tagged fields.
+_RESPONSE_HEADER_SIZE: Final[tuple[int, int]] = (4, 5)
+_FRAME_SIZE_MAX: Final[i64] = 0x7FFFFFFF
 _KNOWN_KEYS: Final = frozenset(ApiKey)
 # Of request headers: what follows the start, by version; the length of no name, and of the longest.
 _CLIENT_ID_FROM: Final = 1
@@ -75,8 +76,8 @@ class _Route(NamedTuple):
 
 # Filled as versions are used, so bounded by what is declared; a request costs one look-up.
 _routes: Final[dict[tuple[int, int], _Route]] = {}
-# The same for the starts of answers.
-_response_starts: Final[dict[tuple[int, int], Struct]] = {}
+# The same for how long the headers of answers are.
+_header_sizes: Final[dict[tuple[int, int], int]] = {}
 
 
 def decode_request(frame: bytes) -> Request:
@@ -142,17 +143,28 @@ def encode_request(
 
 def response_parts(body: object, version: int, *, key: ApiKey, correlation_id: int) -> list[bytes]:
     """One frame with its length, in parts; records are parts of their own and may be file ranges."""
-    start = _response_starts.get((key, version)) or _find_response_start(key, version)
-    parts: list[bytes] = [b""]
+    header_size = i64(_header_sizes.get((key, version)) or _find_header_size(key, version))
+    # Not all of them are bytes, so no list that would be compiled for bytes.
+    parts: list[Any] = [b""]
     encode_parts(body, version, parts)
-    # Not all of them are bytes, so no loop that would be compiled for bytes.
-    parts[0] = start.pack(start.size - _SIZE_BYTES + sum(map(len, parts)), correlation_id)
+    size = header_size
+    for part in parts:
+        size += len(part)
+    if size > _FRAME_SIZE_MAX:
+        raise NotEncodable(f"{size} bytes are too many for a frame", where=type(body).__name__)
+    start = BytesWriter()
+    write_i32_be(start, i32(size))
+    write_i32_be(start, i32(correlation_id))
+    if header_size == _RESPONSE_HEADER_SIZE[1]:
+        start.append(0)
+    parts[0] = start.getvalue()
     return parts
 
 
-def _find_response_start(key: ApiKey, version: int) -> Struct:
-    start = _response_starts[key, version] = _RESPONSE_START[api(key).response_header_version(version)]
-    return start
+def _find_header_size(key: ApiKey, version: int) -> int:
+    size = _RESPONSE_HEADER_SIZE[api(key).response_header_version(version)]
+    _header_sizes[key, version] = size
+    return size
 
 
 def decode_response(frame: bytes, version: int, *, key: ApiKey) -> tuple[int, Any]:

@@ -7,8 +7,8 @@ build_batch() is the same for records that are all there. What compaction writes
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from librt.strings import BytesWriter
-from mypy_extensions import i64
+from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
+from mypy_extensions import i16, i32, i64
 
 from barnabas.records.codecs import MAX_DECOMPRESSED
 from barnabas.records.encode import body_size, pack_headers, write_record
@@ -24,13 +24,16 @@ from barnabas.records.header import (
     TimestampType,
 )
 from barnabas.records.record import Header
-from barnabas.records.seal import SIGNED, attributes_of, sign
+from barnabas.records.seal import attributes_of, sign
 from barnabas.records.timestamp import is_out_of_range
 from barnabas.records.varint import varint_size
 
 # What is built can also be read: more than this would not be unpacked again.
 MAX_RECORD_AREA: Final = MAX_DECOMPRESSED
 DEFAULT_MAX_BYTES: Final = 1024 * 1024
+
+_INT16_MAX: Final = 0x7FFF
+_INT32_MAX: Final = 0x7FFFFFFF
 
 # Timestamp, key, value, headers.
 NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Sequence[Header]]
@@ -62,11 +65,11 @@ class BatchBuilder:
         self._codec = codec
         self._level = level
         self._base_offset = base_offset
-        self._producer_id = producer_id
-        self._producer_epoch = producer_epoch
-        self._base_sequence = base_sequence
+        self.number(producer_id, producer_epoch, base_sequence)
         self._leader_epoch = leader_epoch
-        self._attributes = attributes_of(codec, timestamp_type, transactional=transactional, control=control)
+        self._attributes: i64 = attributes_of(
+            codec, timestamp_type, transactional=transactional, control=control
+        )
 
     @property
     def count(self) -> int:
@@ -106,25 +109,32 @@ class BatchBuilder:
 
     def number(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
         """The numbers of the producer, if they were not known before."""
-        self._producer_id = producer_id
-        self._producer_epoch = producer_epoch
-        self._base_sequence = base_sequence
+        assert -1 <= producer_epoch <= _INT16_MAX, producer_epoch
+        assert -1 <= base_sequence <= _INT32_MAX, base_sequence
+        self._producer_id: i64 = producer_id
+        self._producer_epoch: i64 = producer_epoch
+        self._base_sequence: i64 = base_sequence
 
     def build(self) -> bytes:
         """Return the batch as it stands; more may be appended after and built again."""
         assert self._count > 0, "a batch of no records would have no last offset"
-        signed = SIGNED.pack(
-            self._attributes,
-            self._count - 1,
-            self._base_timestamp,
-            self._max_timestamp,
-            self._producer_id,
-            self._producer_epoch,
-            self._base_sequence,
-            self._count,
+        signed = BytesWriter()
+        write_i16_be(signed, i16(self._attributes))
+        write_i32_be(signed, i32(self._count - 1))
+        write_i64_be(signed, self._base_timestamp)
+        write_i64_be(signed, self._max_timestamp)
+        write_i64_be(signed, self._producer_id)
+        write_i16_be(signed, i16(self._producer_epoch))
+        write_i32_be(signed, i32(self._base_sequence))
+        write_i32_be(signed, i32(self._count))
+        return sign(
+            self._base_offset,
+            self._leader_epoch,
+            signed.getvalue(),
+            self._out.getvalue(),
+            self._codec,
+            self._level,
         )
-        area = self._out.getvalue()
-        return sign(self._base_offset, self._leader_epoch, signed, area, self._codec, self._level)
 
 
 def build_batch(

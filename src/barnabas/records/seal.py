@@ -3,6 +3,9 @@
 from struct import Struct
 from typing import Final
 
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from mypy_extensions import i32
+
 from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import compress
 from barnabas.records.header import (
@@ -16,10 +19,10 @@ from barnabas.records.header import (
     TimestampType,
 )
 
-# The header in two: up to the CRC, and what it covers, which is from the sixth field on.
-_UNSIGNED: Final = Struct(">qiibI")
-SIGNED: Final = Struct(">hiqqqhii")
+# What the CRC covers of the header, which is from the sixth field on.
+_SIGNED: Final = Struct(">hiqqqhii")
 _SIGNED_FROM: Final = 5
+_INT32_MAX: Final = 0x7FFFFFFF
 # Members of enums are looked up by name each time otherwise.
 _UNCOMPRESSED: Final = Codec.NONE
 _LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
@@ -40,16 +43,21 @@ def attributes_of(codec: Codec, timestamp_type: TimestampType, *, transactional:
 def seal(header: BatchHeader, area: bytes, codec: Codec, level: int | None = None) -> bytes:
     """Return the whole batch: `header` with its length and CRC filled in, then `area` compressed."""
     return sign(
-        header.base_offset, header.leader_epoch, SIGNED.pack(*header[_SIGNED_FROM:]), area, codec, level
+        header.base_offset, header.leader_epoch, _SIGNED.pack(*header[_SIGNED_FROM:]), area, codec, level
     )
 
 
 def sign(
     base_offset: int, leader_epoch: int, signed: bytes, area: bytes, codec: Codec, level: int | None
 ) -> bytes:
-    """The same for fields that the CRC covers and that are packed already, with SIGNED."""
+    """The same for fields that the CRC covers and that are packed already."""
     packed = area if codec is _UNCOMPRESSED else compress(codec, area, level)
     # The CRC goes on from the header's part to the records, so the two need not be joined first.
     crc = crc32c(packed, crc32c(signed))
-    head = _UNSIGNED.pack(base_offset, MIN_BATCH_LENGTH + len(packed), leader_epoch, MAGIC, crc)
-    return b"".join((head, signed, packed))
+    head = BytesWriter()
+    write_i64_be(head, base_offset)
+    write_i32_be(head, i32(MIN_BATCH_LENGTH + len(packed)))
+    write_i32_be(head, i32(leader_epoch))
+    head.append(MAGIC)
+    write_i32_be(head, i32(crc if crc <= _INT32_MAX else crc - (1 << 32)))
+    return b"".join((head.getvalue(), signed, packed))

@@ -1,7 +1,9 @@
-"""What a handler is: its row in the table of APIs, and what it is given."""
+"""What a handler is: its row in the table of APIs, and what it is given (compiled)."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias, final
+
+from mypy_extensions import i64
 
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -22,6 +24,7 @@ NO_ANSWER: Final = NoAnswer(closes=False)
 CLOSE: Final = NoAnswer(closes=True)
 
 
+@final
 class Context:
     """One connection as its handlers see it: who is there, and through which door they came."""
 
@@ -40,14 +43,43 @@ Handle: TypeAlias = Callable[[Context, Request], Answer]
 Refuse: TypeAlias = Callable[[Any, int, ErrorCode], object]
 
 
-class Api(NamedTuple):
+@final
+class Api:
     """One row: which versions of a key are spoken, who answers, and how to say that nothing worked."""
 
-    key: ApiKey
-    versions: range
-    handle: Handle
-    refuse: Refuse
-    # What ApiVersions says, where it says something else.
-    advertised: range | None = None
-    # With those that Kafka calls unstable: spoken if unstable.api.versions.enable says so.
-    with_unstable: range | None = None
+    def __init__(
+        self,
+        key: ApiKey,
+        *,
+        versions: range,
+        handle: Handle,
+        refuse: Refuse,
+        advertised: range | None = None,
+        with_unstable: range | None = None,
+    ) -> None:
+        self.key: Final = key
+        self.versions: Final = versions
+        self.handle: Final = handle
+        self.refuse: Final = refuse
+        # What ApiVersions says, where it says something else.
+        self.advertised: Final = advertised
+        # With those that Kafka calls unstable: spoken if unstable.api.versions.enable says so.
+        self.with_unstable: Final = with_unstable
+        self._first: i64 = versions.start
+        self._last: i64 = versions.stop - 1
+
+    def speaks(self, version: i64) -> bool:
+        """The same as asking `versions`; every request does."""
+        return self._first <= version <= self._last
+
+    def unstable(self) -> "Api":
+        """The row of a broker that speaks unstable versions."""
+        if self.with_unstable is None:
+            return self
+        return Api(
+            self.key,
+            versions=self.with_unstable,
+            handle=self.handle,
+            refuse=self.refuse,
+            advertised=self.advertised,
+        )

@@ -21,7 +21,7 @@ class Dispatcher:
     def find(self, request: Request) -> Api:
         """The row of a request; UnsupportedRequest if there is none for its key or its version."""
         row = self._rows.get(request.api.key)
-        if row is None or request.version not in row.versions:
+        if row is None or not row.speaks(request.version):
             raise UnsupportedRequest(
                 key=request.api.key, version=request.version, correlation_id=request.correlation_id
             )

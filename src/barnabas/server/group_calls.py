@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.protocol.exchange import Request
 from barnabas.server.api import Answer, Context
-from barnabas.server.shard_calls import RefuseWith, ask_shard
+from barnabas.server.shard_calls import RefuseWith, ask_host
 
 Act: TypeAlias = Callable[[GroupShard, ReplyTo, Now], Outcome]
 _CONSUMER: Final = "consumer"
@@ -27,4 +28,9 @@ def ask_group(
     ctx: Context, group_id: str, refuse: RefuseWith, act: Act, *, fit: Callable[[Any], object] | None = None
 ) -> Answer:
     """The answer of a group's shard: see ask_shard()."""
-    return ask_shard(ctx.broker.groups.host_of, group_id, refuse, act, fit=fit)
+    # Written out, because every commit comes by here.
+    try:
+        host = ctx.broker.groups.host_of(group_id)
+    except Refused as error:
+        return refuse(error.code)
+    return ask_host(host, refuse, act, fit)

@@ -22,9 +22,6 @@ from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.settings.group_limits import group_settings
 from barnabas.storage.manager import LogManager
 
-# By number: to look a member up costs half a microsecond, for every commit.
-_CODECS: Final = {codec.value: codec for codec in Codec}
-
 
 class Groups:
     """follow() is called with every image that has been carried out."""
@@ -45,6 +42,7 @@ class Groups:
         self._logs = logs
         self._executor = executor
         self._image = image
+        self._codec = Codec(settings.now.offsets_topic_compression_codec)
         self.coordinator: Final = GroupCoordinator(
             clock=clock,
             rng=rng,
@@ -63,7 +61,7 @@ class Groups:
             partition,
             logs=self._logs,
             executor=self._executor,
-            codec=lambda: _CODECS[self._settings.now.offsets_topic_compression_codec],
+            codec=self._codec,
         )
 
     def host_of(self, group_id: str) -> GroupHost:

@@ -1,12 +1,12 @@
 """A partition of an internal topic as a coordinator's shell uses it: see coordinators/runtime/ports.py."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction
+from barnabas.coordinators.runtime.place import Place
 from barnabas.coordinators.runtime.ports import CannotWrite, RefusedByLog
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import (
@@ -35,7 +35,7 @@ class HostedPartition:
         *,
         logs: LogManager,
         executor: Executor,
-        codec: Callable[[], Codec],
+        codec: Codec,
     ) -> None:
         self.partition: Final = partition
         self.leader_epoch: Final = partition.leader_epoch
@@ -63,35 +63,40 @@ class HostedPartition:
     def batch_bytes_max(self) -> int:
         return self.partition.log.config.max_message_bytes
 
-    @property
-    def codec(self) -> Codec:
-        return self._codec()
+    def place(self) -> Place:
+        log = self.partition.log
+        return Place(log.end_offset, self.leader_epoch, log.config.max_message_bytes, self._codec)
 
     def append(self, batch: bytes, now_ms: int) -> int:
-        return self._written(lambda: self.partition.append_of_coordinator(batch, now_ms))
+        return self._write(batch, now_ms, None, False, 0)
 
     def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
-        partition = self.partition
         if isinstance(stamp, EndMarker):
-            version = stamp.transaction_version
-            return self._written(
-                lambda: partition.append_of_coordinator(batch, now_ms, transaction_version=version)
-            )
-        proof, must_verify = stamp.proof, stamp.must_verify
+            return self._write(batch, now_ms, None, False, stamp.transaction_version)
+        proof = stamp.proof
         assert proof is None or isinstance(proof, Verification), f"no proof for a log: {proof!r}"
-        return self._written(
-            lambda: partition.append_of_coordinator(
-                batch, now_ms, verification=proof, must_verify=must_verify
-            )
-        )
+        return self._write(batch, now_ms, proof, stamp.must_verify, 0)
 
-    def _written(self, write: Callable[[], object]) -> int:
+    def _write(
+        self,
+        batch: bytes,
+        now_ms: int,
+        verification: Verification | None,
+        must_verify: bool,
+        transaction_version: int,
+    ) -> int:
         """The offset after what was written; CannotWrite or RefusedByLog."""
         partition = self.partition
         try:
             partition.need_leader(self.leader_epoch)
             partition.need_in_sync()
-            write()
+            partition.append_of_coordinator(
+                batch,
+                now_ms,
+                verification=verification,
+                must_verify=must_verify,
+                transaction_version=transaction_version,
+            )
         except NotEnoughReplicas as error:
             raise CannotWrite(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from None
         except ProducerRefused as error:

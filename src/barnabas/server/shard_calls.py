@@ -32,6 +32,16 @@ def ask_shard(
         host = host_of(name)
     except Refused as error:
         return refuse(error.code)
+    return ask_host(host, refuse, act, fit)
+
+
+def ask_host(
+    host: ShardHost[AnyShard],
+    refuse: RefuseWith,
+    act: Callable[[AnyShard, ReplyTo, Now], Outcome],
+    fit: Callable[[Any], object] | None,
+) -> Answer:
+    """The same of a shard that has been found."""
     reply = Reply(refuse)
     shard = host.shard
     host.do(lambda now: act(shard, reply, now))

@@ -107,7 +107,7 @@ class Transactions:
             partition,
             logs=self._logs,
             executor=self._executor,
-            codec=lambda: Codec.NONE,
+            codec=Codec.NONE,
         )
 
     # Markers

@@ -47,6 +47,7 @@ _IOV_MAX: Final = os.sysconf("SC_IOV_MAX")
 
 _pread: Final = os.pread
 _preadv: Final = os.preadv
+_pwrite: Final = os.pwrite
 _pwritev: Final = os.pwritev
 
 
@@ -141,7 +142,7 @@ class DiskFile:
             self._do_without_nowait(error)
 
     def write(self, at: int, parts: Sequence[Buffer]) -> None:
-        # Every produce comes by here, so _descriptor() is written out. A batch has two parts.
+        # Every produce comes by here, so _descriptor() is written out. A batch has one part or two.
         held = self._held
         if held is None:
             held = self._reopen()
@@ -149,22 +150,28 @@ class DiskFile:
         if at < 0:
             _need_position(at)
         done, count = 0, len(parts)
-        if count <= _IOV_MAX:
-            # Python itself calls again when a signal came in between.
+        # Python itself calls again when a signal came in between.
+        if count == 1:
+            done = _pwrite(held.number, parts[0], at)
+            if done == len(parts[0]):
+                return
+        elif count <= _IOV_MAX:
             done = _pwritev(held.number, parts, at)
             if done == (len(parts[0]) + len(parts[1]) if count == 2 else sum(map(len, parts))):
                 return
         _write_rest(held, at, parts, done)
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor().number, size)
+        held = self._descriptor()
+        os.ftruncate(held.number, size)
 
     def sync(self) -> None:
         # fdatasync writes all that is needed to find the bytes again, the size among it; it leaves out the
         # modification time, and with it often a second write. It is the file that is synced, not the
         # descriptor: what was written through one that was evicted since is included, and so is an error
         # that nobody has been told of (Linux 4.16 and later).
-        os.fdatasync(self._descriptor().number)
+        held = self._descriptor()
+        os.fdatasync(held.number)
 
     def rename(self, path: str) -> None:
         self._need_open()

@@ -215,8 +215,13 @@ class Log:
         if origin == Origin.CLIENT:
             batch = take_produced(data, self.rules, now_ms)
             return self._append_one(data, batch, leader_epoch, now_ms, origin, verification, must_verify)
-        batches = []
-        at: i64 = 0
+        batch = take_own(data, 0)
+        at = batch.size
+        if at == len(data):
+            return self._append_one(
+                data, batch, leader_epoch, now_ms, origin, verification, must_verify, transaction_version
+            )
+        batches = [batch]
         while at < len(data):
             batch = take_own(data, at)
             batches.append(batch)
@@ -259,22 +264,20 @@ class Log:
         base = self.end_offset
         last = base + batch.last_delta
         append_time: i64 = -1
-        view = memoryview(data)
+        parts: list[Buffer]
         if self.rules.log_append_time and not batch.is_control():
             append_time = now_ms
-            copy = bytearray(view)
+            copy = bytearray(data)
             stamp(copy, 0, base_offset=base, leader_epoch=leader_epoch, log_append_time_ms=now_ms)
-            view = memoryview(copy)
             batch.max_timestamp = now_ms
-        prefix = PREFIX.pack(base, batch.size - 12, leader_epoch)
+            parts = [copy]
+        elif batch.base_offset == base and batch.leader_epoch == leader_epoch:
+            # A coordinator has built it for this place.
+            parts = [data]
+        else:
+            parts = [PREFIX.pack(base, batch.size - 12, leader_epoch), memoryview(data)[PREFIX_SIZE:]]
         segment = self.segment_for(batch.size, last, batch.max_timestamp, now_ms)
-        segment.append(
-            [prefix, view[PREFIX_SIZE:]],
-            batch.size,
-            last,
-            batch.max_timestamp,
-            self.interval,
-        )
+        segment.append(parts, batch.size, last, batch.max_timestamp, self.interval)
         if batch.max_timestamp < 0:
             segment.modified_ms = now_ms
         self.appended(batch, marker, base, leader_epoch)

@@ -22,7 +22,7 @@ from barnabas.protocol.exchange import (
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
 from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.protocol.messages.headers import RequestHeader
-from barnabas.protocol.schema.codec import decode
+from barnabas.protocol.schema.codec import NotEncodable, decode
 
 # The tuned Fetch decoder is a kernel.
 pytestmark = pytest.mark.kernel
@@ -249,6 +249,18 @@ def test_records_are_parts_of_their_own() -> None:
 
     assert sum(part is batches for part in parts) == 1
     assert int.from_bytes(parts[0][:4], "big") == sum(map(len, parts)) - 4
+
+
+def test_a_response_that_no_length_can_tell_of_is_refused() -> None:
+    class FileRange:
+        def __len__(self) -> int:
+            return 0x7FFFFFF0
+
+    batches: Any = FileRange()
+    topic = FetchableTopicResponse(partitions=[PartitionData(records=batches)])
+
+    with pytest.raises(NotEncodable, match="too many for a frame"):
+        response_parts(FetchResponse(responses=[topic]), 12, key=ApiKey.FETCH, correlation_id=1)
 
 
 @pytest.mark.parametrize("size", range(16))

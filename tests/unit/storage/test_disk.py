@@ -397,6 +397,47 @@ def test_other_errors_of_a_cached_read_are_not_hidden(
         file.need_cached(0, 5)
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "call"),
+    [
+        (disk, "_pwrite", lambda file: file.write(0, [b"hello"])),
+        (disk, "_pwritev", lambda file: file.write(0, [b"hel", b"lo"])),
+        (disk, "_pread", lambda file: file.read(0, 5)),
+        (disk, "_preadv", lambda file: file.read_cached(0, 5)),
+        (disk, "_preadv", lambda file: file.need_cached(0, 5)),
+        (os, "ftruncate", lambda file: file.truncate(5)),
+        (os, "fdatasync", lambda file: file.sync()),
+        (os, "lseek", lambda file: file.size()),
+    ],
+)
+def test_a_file_that_loses_its_descriptor_within_a_call_keeps_it_until_the_call_is_done(
+    module: object,
+    name: str,
+    call: Callable[[DiskFile], object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = DiskFileSystem().open(str(tmp_path / "a"), create=True)
+    file.write(0, [b"world"])
+    ask = getattr(module, name)
+    asked = 0
+
+    def evicted_meanwhile(number: int, *args: object) -> object:
+        nonlocal asked
+        asked += 1
+        # As another thread does that opens many: it is marked as used the first time.
+        file.evict()
+        assert file.evict()
+        assert os.readlink(f"/proc/self/fd/{number}").endswith("/a")
+        return ask(number, *args)
+
+    monkeypatch.setattr(module, name, evicted_meanwhile)
+
+    call(file)
+
+    assert asked > 0
+
+
 def test_entries_come_in_the_order_of_the_names(tmp_path: Path) -> None:
     fs = DiskFileSystem()
     (tmp_path / "b").write_bytes(b"123")

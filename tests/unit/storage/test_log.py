@@ -156,6 +156,18 @@ def test_a_coordinator_may_write_several_batches_at_once() -> None:
     assert {read_header(read_bytes(log, at)).leader_epoch for at in (1, 3, 4)} == {2}
 
 
+@pytest.mark.parametrize(("base", "epoch"), [(1, 2), (0, 2), (1, 1), (2, 2)])
+def test_a_batch_is_numbered_unless_it_was_built_for_its_place(base: int, epoch: int) -> None:
+    log = new_log()
+    put(log)
+    data = batch(b"a", b"b", base_offset=base, leader_epoch=epoch)
+
+    done = log.append_as_leader(data, leader_epoch=2, now_ms=NOW, origin=Origin.COORDINATOR)
+
+    assert (done.base_offset, done.last_offset) == (1, 2)
+    assert read_bytes(log, 1) == batch(b"a", b"b", base_offset=1, leader_epoch=2)
+
+
 def test_of_several_batches_none_is_written_if_one_is_broken() -> None:
     log = new_log()
     data = batch(b"a") + batch(b"b")[:-2]

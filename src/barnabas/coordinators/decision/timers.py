@@ -23,6 +23,9 @@ class Timers:
         # At most one entry of a key counts: that which is in _queued.
         self._heap: list[tuple[int, TimerKey]] = []
         self._queued: dict[TimerKey, int] = {}
+        # What next_ms() has found, until something is pushed or taken out: every request asks.
+        self._first_ms: int | None = None
+        self._is_first_known = True
 
     def __contains__(self, key: TimerKey) -> bool:
         return key in self._at
@@ -46,6 +49,7 @@ class Timers:
     def due(self, now_ms: int) -> list[TimerKey]:
         """Those whose time has come, earliest first. They are set no more."""
         found = []
+        self._is_first_known = False
         while self._heap and self._heap[0][0] <= now_ms:
             queued_ms, key = heappop(self._heap)
             if self._queued.get(key) != queued_ms:
@@ -64,11 +68,15 @@ class Timers:
 
     def next_ms(self) -> int | None:
         """No key is due before this time; None if there is none."""
-        while self._heap and self._queued.get(self._heap[0][1]) != self._heap[0][0]:
-            heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        if not self._is_first_known:
+            while self._heap and self._queued.get(self._heap[0][1]) != self._heap[0][0]:
+                heappop(self._heap)
+            self._first_ms = self._heap[0][0] if self._heap else None
+            self._is_first_known = True
+        return self._first_ms
 
     def _push(self, key: TimerKey, at_ms: int) -> None:
+        self._is_first_known = False
         self._queued[key] = at_ms
         heappush(self._heap, (at_ms, key))
         if len(self._heap) > _SMALL + _SLACK * len(self._at):

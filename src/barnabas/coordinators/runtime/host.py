@@ -161,17 +161,13 @@ class ShardHost(Generic[AnyShard]):
 
     def _write_now(self, outcome: Outcome, now: Now) -> int:
         partition = self.partition
-        batch = one_batch(
-            outcome.records, now_ms=now.ms, bytes_max=partition.batch_bytes_max, codec=partition.codec
-        )
-        return partition.append(batch, now.ms)
+        return partition.append(one_batch(outcome.records, partition.place(), now.ms), now.ms)
 
     def _gather(self, outcome: Outcome, now: Now) -> None:
         """Have it written when the turn ends. The records of one outcome are in one batch."""
         if self._unwritten is None or not self._unwritten.add(outcome.records, now.ms):
             self._write_gathered(now)
-            partition = self.partition
-            fresh = Gathered(bytes_max=partition.batch_bytes_max, codec=partition.codec)
+            fresh = Gathered(self.partition.place())
             fresh.add(outcome.records, now.ms)
             self._unwritten = fresh
         self._unanswered += outcome.answers
@@ -209,13 +205,7 @@ class ShardHost(Generic[AnyShard]):
         if isinstance(stamp, EndMarker):
             batch = marker_batch(stamp, now.ms)
         else:
-            batch = stamped_batch(
-                outcome.records,
-                stamp,
-                now_ms=now.ms,
-                bytes_max=partition.batch_bytes_max,
-                codec=partition.codec,
-            )
+            batch = stamped_batch(outcome.records, stamp, partition.place(), now.ms)
         return partition.append_stamped(batch, now.ms, stamp)
 
     def _write_apart(self, outcome: Outcome, now: Now) -> int:
@@ -226,9 +216,7 @@ class ShardHost(Generic[AnyShard]):
         self._write_gathered(now)
         partition = self.partition
         end = partition.end_offset
-        for batch in batches(
-            outcome.records, now_ms=now.ms, bytes_max=partition.batch_bytes_max, codec=partition.codec
-        ):
+        for batch in batches(outcome.records, partition.place(), now.ms):
             end = partition.append(batch, now.ms)
         return end
 

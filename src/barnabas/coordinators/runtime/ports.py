@@ -5,8 +5,8 @@ from typing import Protocol, TypeVar
 from barnabas.base.errors import BarnabasError
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, Record
 from barnabas.coordinators.decision.timers import TimerKey, Timers
+from barnabas.coordinators.runtime.place import Place
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.records.header import Codec
 
 
 class Shard(Protocol):
@@ -78,8 +78,8 @@ class LedPartition(Protocol):
     def batch_bytes_max(self) -> int:
         """How large a batch may be."""
 
-    @property
-    def codec(self) -> Codec: ...
+    def place(self) -> Place:
+        """Where the next batch goes."""
 
     def append(self, batch: bytes, now_ms: int) -> int:
         """Append one batch, and return the offset after it. CannotWrite if that is not possible."""

@@ -7,9 +7,10 @@ from typing import Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Record
+from barnabas.coordinators.runtime.place import Place
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import ControlType, build_control_batch
-from barnabas.records.header import NO_LEADER_EPOCH, Codec
+from barnabas.records.header import NO_LEADER_EPOCH
 
 # Of a producer's batch: coordinators do not count, and Kafka's builder takes none below 0.
 _SEQUENCE: Final = 0
@@ -30,9 +31,9 @@ class TooLarge(BarnabasError):
 class Gathered:
     """Outcomes that are written as one batch. Each is in it as a whole or not at all."""
 
-    def __init__(self, *, bytes_max: int, codec: Codec) -> None:
-        self._bytes_max = bytes_max
-        self._builder: Final = _builder(bytes_max, codec)
+    def __init__(self, place: Place) -> None:
+        self._bytes_max = place.bytes_max
+        self._builder: Final = _builder(place)
         self.outcomes = 0
 
     def add(self, records: Sequence[Record], now_ms: int) -> bool:
@@ -59,20 +60,20 @@ class Gathered:
         return self._builder.build()
 
 
-def one_batch(records: Sequence[Record], *, now_ms: int, bytes_max: int, codec: Codec) -> bytes:
+def one_batch(records: Sequence[Record], place: Place, now_ms: int) -> bytes:
     """All of them in one batch. TooLarge if there is no way."""
-    batch = Gathered(bytes_max=bytes_max, codec=codec)
+    batch = Gathered(place)
     batch.add(records, now_ms)
     return batch.build()
 
 
-def stamped_batch(
-    records: Sequence[Record], stamp: InTransaction, *, now_ms: int, bytes_max: int, codec: Codec
-) -> bytes:
+def stamped_batch(records: Sequence[Record], stamp: InTransaction, place: Place, now_ms: int) -> bytes:
     """All of them in one batch of a transaction. TooLarge if there is no way."""
     builder = BatchBuilder(
-        max_bytes=bytes_max,
-        codec=codec,
+        max_bytes=place.bytes_max,
+        base_offset=place.base_offset,
+        leader_epoch=place.leader_epoch,
+        codec=place.codec,
         producer_id=stamp.producer_id,
         producer_epoch=stamp.producer_epoch,
         base_sequence=_SEQUENCE,
@@ -81,8 +82,8 @@ def stamped_batch(
     for record in records:
         key, value = record.encoded()
         if not builder.append(now_ms, key, value):
-            raise TooLarge(f"records of a transaction are more than {bytes_max} bytes")
-    _check_size(builder, bytes_max)
+            raise TooLarge(f"records of a transaction are more than {place.bytes_max} bytes")
+    _check_size(builder, place.bytes_max)
     return builder.build()
 
 
@@ -99,20 +100,20 @@ def marker_batch(marker: EndMarker, now_ms: int) -> bytes:
     )
 
 
-def batches(records: Iterable[Record], *, now_ms: int, bytes_max: int, codec: Codec) -> list[bytes]:
-    """As many batches as it takes, for records that need not be written together.
+def batches(records: Iterable[Record], place: Place, now_ms: int) -> list[bytes]:
+    """As many batches as it takes, for records that need not be written together. The first has the place.
 
     A batch is on the disk as a whole or not at all. TooLarge if a single record is.
     """
     built = []
-    builder = _builder(bytes_max, codec)
+    builder = _builder(place)
     for record in records:
         key, value = record.encoded()
         if not builder.append(now_ms, key, value):
             built.append(builder.build())
-            builder = _builder(bytes_max, codec)
+            builder = _builder(place)
             builder.append(now_ms, key, value)
-        _check_size(builder, bytes_max)
+        _check_size(builder, place.bytes_max)
     built.append(builder.build())
     return built
 
@@ -123,5 +124,10 @@ def _check_size(builder: BatchBuilder, bytes_max: int) -> None:
         raise TooLarge(f"a record of {builder.size} bytes, and the log takes {bytes_max}")
 
 
-def _builder(bytes_max: int, codec: Codec) -> BatchBuilder:
-    return BatchBuilder(max_bytes=bytes_max, codec=codec)
+def _builder(place: Place) -> BatchBuilder:
+    return BatchBuilder(
+        max_bytes=place.bytes_max,
+        base_offset=place.base_offset,
+        leader_epoch=place.leader_epoch,
+        codec=place.codec,
+    )

@@ -75,7 +75,7 @@ def _decided(message: type) -> Api:
     key = schema_of(message).key
     assert key is not None, f"{message.__name__} is no request"
     spoken = api(ApiKey(key)).versions
-    return Api(ApiKey(key), spoken.all(), handle=decide, refuse=_refuse)
+    return Api(ApiKey(key), versions=spoken.all(), handle=decide, refuse=_refuse)
 
 
 APIS: Final[tuple[Api, ...]] = (

@@ -72,9 +72,7 @@ APIS: Final[tuple[Api, ...]] = (
     group_admin.CONSUMER_API,
     topic_partitions.API,
 )
-WITH_UNSTABLE: Final[tuple[Api, ...]] = tuple(
-    row if row.with_unstable is None else row._replace(versions=row.with_unstable) for row in APIS
-)
+WITH_UNSTABLE: Final[tuple[Api, ...]] = tuple(row.unstable() for row in APIS)
 
 
 def spoken(*, unstable: bool) -> tuple[Api, ...]:

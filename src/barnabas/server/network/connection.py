@@ -253,7 +253,8 @@ class Connection:
             self._serve()
 
     def _encode(self, api: Api, request: Request, answer: object, started_ns: int) -> list[Part]:
-        self._pool.stats.served(api.key, self._ticks_ns() - started_ns)
+        self.last_active_ns = now_ns = self._ticks_ns()
+        self._pool.stats.served(api.key, now_ns - started_ns)
         if isinstance(answer, NoAnswer):
             if answer.closes:
                 self.close_for(f"{api.key.name} failed, and its sender did not ask for answers")
@@ -279,7 +280,6 @@ class Connection:
             return
         out, self._out = self._out, []
         assert self._outlet is not None
-        self.last_active_ns = self._ticks_ns()
         size = _size_of(out)
         self._ready_bytes -= size
         self._pool.bytes_out += size

@@ -88,6 +88,8 @@ def test_it_does_as_a_dictionary_that_is_searched_does() -> None:
                 assert timers.due(now) == [one for _, one in expected]
                 for _, one in expected:
                     del model[one]
+                left = timers.next_ms()
+                assert left is None or left > now
         assert len(timers) == len(model)
         following = timers.next_ms()
         assert not model or (following is not None and following <= min(model.values()))

@@ -12,6 +12,7 @@ from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
 from barnabas.coordinators.group.offsets.removal import AT_ONCE
 from barnabas.coordinators.group.shard import GroupShard, groups_of
+from barnabas.coordinators.runtime.place import Place
 from barnabas.coordinators.runtime.writing import one_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import MemberIdentity
@@ -51,7 +52,7 @@ class DoorStory(MixedStory):
         return {one.name: one.partitions[0].committed_offset for one in found.topics}
 
     def log(self) -> list[bytes]:
-        return [one_batch(self.stage.records, now_ms=0, bytes_max=1 << 20, codec=Codec.NONE)]
+        return [one_batch(self.stage.records, Place(0, 0, 1 << 20, Codec.NONE), 0)]
 
     def kind(self) -> type | None:
         group = self.ground.groups.get("g")
@@ -271,7 +272,7 @@ def test_a_record_of_a_kind_that_a_later_release_writes_is_left_alone(
 
     story = DoorStory()
     story.commits(7)
-    batch = one_batch([Later()], now_ms=0, bytes_max=1_000, codec=Codec.NONE)
+    batch = one_batch([Later()], Place(0, 0, 1_000, Codec.NONE), 0)
 
     shard = DoorStory().shard
     shard.replay(batch)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Outcome
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.place import Place
 from barnabas.coordinators.runtime.writing import marker_batch, one_batch, stamped_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
@@ -44,12 +45,12 @@ class LoggedStage(Stage):
 
 
 def _batch(outcome: Outcome) -> bytes:
-    room: Any = {"now_ms": 1, "bytes_max": 1 << 20, "codec": Codec.NONE}
+    place = Place(0, 0, 1 << 20, Codec.NONE)
     if isinstance(outcome.stamp, EndMarker):
         return marker_batch(outcome.stamp, now_ms=1)
     if isinstance(outcome.stamp, InTransaction):
-        return stamped_batch(outcome.records, outcome.stamp, **room)
-    return one_batch(outcome.records, **room)
+        return stamped_batch(outcome.records, outcome.stamp, place, 1)
+    return one_batch(outcome.records, place, 1)
 
 
 class TxnStory(MixedStory):

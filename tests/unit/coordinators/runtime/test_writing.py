@@ -4,11 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.coordinators.runtime.writing import Gathered, TooLarge, batches, one_batch
+from barnabas.coordinators.decision.outcome import InTransaction
+from barnabas.coordinators.runtime.place import Place
+from barnabas.coordinators.runtime.writing import Gathered, TooLarge, batches, one_batch, stamped_batch
 from barnabas.records.decode import decode_batch
-from barnabas.records.header import Codec
+from barnabas.records.header import Codec, read_header
 
 pytestmark = pytest.mark.kernel
+
+PLACE = Place(70, 3, 1_000, Codec.NONE)
 
 
 class Plain:
@@ -20,7 +24,7 @@ class Plain:
 
 
 def test_records_of_one_decision_are_one_batch() -> None:
-    batch = one_batch([Plain(b"a", b"1"), Plain(b"b", None)], now_ms=7, bytes_max=1_000, codec=Codec.NONE)
+    batch = one_batch([Plain(b"a", b"1"), Plain(b"b", None)], PLACE, 7)
 
     assert [(one.key, one.value, one.timestamp) for one in decode_batch(batch)] == [
         (b"a", b"1", 7),
@@ -28,17 +32,33 @@ def test_records_of_one_decision_are_one_batch() -> None:
     ]
 
 
+def test_a_batch_is_built_for_its_place() -> None:
+    records, stamp = [Plain(b"a", b"1")], InTransaction(7, 1)
+    gathered = Gathered(PLACE)
+    gathered.add(records, 0)
+
+    built = [
+        one_batch(records, PLACE, 0),
+        gathered.build(),
+        batches(records, PLACE, 0)[0],
+        stamped_batch(records, stamp, PLACE, 0),
+    ]
+
+    headers = [read_header(batch) for batch in built]
+    assert [(one.base_offset, one.leader_epoch) for one in headers] == [(70, 3)] * 4
+
+
 def test_what_belongs_together_is_refused_rather_than_torn() -> None:
     records = [Plain(b"a", bytes(600)), Plain(b"b", bytes(600))]
 
     with pytest.raises(TooLarge):
-        one_batch(records, now_ms=0, bytes_max=1_000, codec=Codec.NONE)
+        one_batch(records, PLACE, 0)
 
 
 def test_housekeeping_takes_as_many_batches_as_it_needs_and_keeps_its_order() -> None:
     records = [Plain(b"%d" % number, bytes(300)) for number in range(10)]
 
-    built = batches(records, now_ms=0, bytes_max=1_000, codec=Codec.NONE)
+    built = batches(records, PLACE, 0)
 
     assert len(built) > 1
     assert all(len(batch) <= 1_000 for batch in built)
@@ -48,11 +68,11 @@ def test_housekeeping_takes_as_many_batches_as_it_needs_and_keeps_its_order() ->
 @pytest.mark.parametrize("build", [batches, one_batch])
 def test_one_record_that_no_batch_can_hold_is_refused(build: Callable[..., object]) -> None:
     with pytest.raises(TooLarge):
-        build([Plain(b"a", bytes(2_000))], now_ms=0, bytes_max=1_000, codec=Codec.NONE)
+        build([Plain(b"a", bytes(2_000))], PLACE, 0)
 
 
 def test_several_decisions_are_gathered_until_the_next_may_not_fit() -> None:
-    gathered = Gathered(bytes_max=1_000, codec=Codec.NONE)
+    gathered = Gathered(PLACE)
     taken = 0
     while gathered.add([Plain(b"%d" % taken, bytes(100)), Plain(b"%d" % taken, None)], taken):
         taken += 1
@@ -66,7 +86,7 @@ def test_several_decisions_are_gathered_until_the_next_may_not_fit() -> None:
 
 
 def test_batches_are_compressed_if_the_topic_is() -> None:
-    batch = one_batch([Plain(b"a", bytes(5_000))], now_ms=0, bytes_max=10_000, codec=Codec.GZIP)
+    batch = one_batch([Plain(b"a", bytes(5_000))], Place(0, 0, 10_000, Codec.GZIP), 0)
 
     assert len(batch) < 1_000
     assert decode_batch(batch)[0].value == bytes(5_000)

@@ -15,7 +15,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.offsets import ListOffsetsRequest, ListOffsetsResponse
-from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context
+from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context, Handle, Refuse
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.later import Later
 from barnabas.server.network.connection import PIPELINED_MAX, WAITING_BYTES_MAX
@@ -30,6 +30,10 @@ pytestmark = pytest.mark.kernel
 
 FIRST, SECOND = ApiKey.API_VERSIONS, ApiKey.LIST_OFFSETS
 FRAME_MAX = 1_000_000
+
+
+def row(key: ApiKey, versions: range, handle: Handle, refuse: Refuse) -> Api:
+    return Api(key, versions=versions, handle=handle, refuse=refuse)
 
 
 class Desk:
@@ -48,8 +52,8 @@ class Desk:
             return ListOffsetsResponse(throttle_time_ms=-1)
 
         return (
-            Api(FIRST, range(5), self._begun(lambda request: self.first(request)), refuse_first),
-            Api(SECOND, range(1, 12), self._begun(lambda request: self.second(request)), refuse_second),
+            row(FIRST, range(5), self._begun(lambda request: self.first(request)), refuse_first),
+            row(SECOND, range(1, 12), self._begun(lambda request: self.second(request)), refuse_second),
         )
 
     def _begun(self, answer: Callable[[Request], Answer]) -> Callable[[Context, Request], Answer]:
