@@ -34,6 +34,9 @@ class Partition:
     """Belongs to Replicas, which alone changes its role."""
 
     __slots__ = (
+        "_is_alone",
+        "_isr",
+        "_replicas",
         "image",
         "is_leader",
         "leader_epoch",
@@ -53,28 +56,29 @@ class Partition:
         self.log: Final = log
         # In the order of their coming.
         self.waiters: dict[Waiter, None] = {}
-        self.image = image
-        self.is_leader = image.leader == me
-        self.leader_epoch = image.leader_epoch
+        self._see(image)
         self._follow()
 
     def take(self, image: PartitionImage) -> None:
         """Something was decided about this partition."""
-        self.image = image
-        self.is_leader = image.leader == self.me
-        self.leader_epoch = image.leader_epoch
+        self._see(image)
         self._follow()
         self.changed()
 
+    def _see(self, image: PartitionImage) -> None:
+        """What every append asks for is kept at hand."""
+        self.image = image
+        self.is_leader = image.leader == self.me
+        self.leader_epoch = image.leader_epoch
+        self._replicas = len(image.replicas)
+        self._isr = len(image.isr)
+        self._is_alone = image.isr == (self.me,)
+
     def _follow(self) -> None:
-        if self.is_leader and self._is_alone():
+        if self.is_leader and self._is_alone:
             log = self.log
             if log.end_offset > log.high_watermark:
                 log.advance_high_watermark(log.end_offset)
-
-    def _is_alone(self) -> bool:
-        isr = self.image.isr
-        return len(isr) == 1 and isr[0] == self.me
 
     # Guards
 
@@ -92,11 +96,10 @@ class Partition:
     def need_in_sync(self) -> None:
         """For acks=all: enough replicas are in sync."""
         # A partition that has fewer replicas than that cannot have more of them in sync. (KIP-966)
-        isr = self.image.isr
-        needed = min(self.log.config.min_insync_replicas, len(self.image.replicas))
+        needed = min(self.log.config.min_insync_replicas, self._replicas)
         # Replicas on other brokers do not fetch yet: with one in the ISR nothing would ever be committed.
-        if len(isr) < needed or not self._is_alone():
-            raise NotEnoughReplicas(self.name, isr=len(isr), needed=needed)
+        if self._isr < needed or not self._is_alone:
+            raise NotEnoughReplicas(self.name, isr=self._isr, needed=needed)
 
     # Records
 
@@ -148,7 +151,7 @@ class Partition:
 
     def _appended(self) -> None:
         log = self.log
-        if self._is_alone():
+        if self._is_alone:
             log.advance_high_watermark(log.end_offset)
             if self.waiters:
                 self.changed()

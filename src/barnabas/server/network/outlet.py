@@ -89,6 +89,11 @@ class SocketOutlet:
         if self._queue:
             self._pump()
 
+    def _pump_on(self) -> None:
+        """The socket takes more."""
+        self._pump()
+        self._turn.goes_on()
+
     def _pump(self) -> None:
         budget = SEND_MAX
         queue = self._queue
@@ -130,14 +135,12 @@ class SocketOutlet:
     def _watch(self) -> None:
         if not self._watching:
             self._watching = True
-            self._turn.gets_stuck()
-            self._loop.add_writer(self._socket.fileno(), self._pump)
+            self._loop.add_writer(self._socket.fileno(), self._pump_on)
 
     def _watch_no_more(self) -> None:
         if self._watching:
             self._watching = False
             self._loop.remove_writer(self._socket.fileno())
-            self._turn.is_free_again()
 
     def close(self) -> None:
         self._watch_no_more()

@@ -2,12 +2,13 @@
 
 A turn serves everybody whose requests are here. If each answer went out as soon as it is ready, it would wake
 its client each time, which is most of what it costs to send one. Sent together, they find clients awake; and
-who asks again meanwhile is served together with others in the next turn. When all are sent, the loop stays
-awake for a moment (vigil.py).
+who asks again meanwhile is served together with others in the next turn. When that is done, the loop stays
+awake for a moment (vigil.py): for the next requests, and for sockets that take more of a large answer soon.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from barnabas.server.network.vigil import Vigil
@@ -23,18 +24,24 @@ class Turn:
     """Calls everybody who was added since the last one ended, once each, in the order in which they came."""
 
     def __init__(self, vigil: Vigil) -> None:
-        # How many senders wait until their sockets take more: the loop is woken for these.
-        self._stuck = 0
         self._due: deque[Sender] = deque()
         self._has_end = False
         self._vigil = vigil
         self._is_awake = False
+        self._has_gone_on = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def add(self, sender: Sender) -> None:
         self._due.append(sender)
         if not self._has_end:
             self._has_end = True
-            asyncio.get_running_loop().call_soon(self._end)
+            self._soon(self._end)
+
+    def _soon(self, what: Callable[[], None]) -> None:
+        # One turn belongs to one loop, which is running when somebody has something to send.
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        self._loop.call_soon(what)
 
     def _end(self) -> None:
         self._has_end = False
@@ -46,30 +53,32 @@ class Turn:
             # One that fails by a mistake does not take their turn from the others.
             if self._due and not self._has_end:
                 self._has_end = True
-                asyncio.get_running_loop().call_soon(self._end)
+                self._soon(self._end)
         self._stay_awake()
 
-    def gets_stuck(self) -> None:
-        """A sender waits for its socket."""
-        self._stuck += 1
-
-    def is_free_again(self) -> None:
-        """It does not any more: what it had is sent, or given up."""
-        self._stuck -= 1
-        self._stay_awake()
+    def goes_on(self) -> None:
+        """A sender that waited for its socket has sent more: who takes it, takes the rest as soon."""
+        if self._is_awake:
+            self._has_gone_on = True
+        else:
+            self._stay_awake()
 
     def _stay_awake(self) -> None:
-        if not self._is_awake and self._stuck == 0 and self._vigil.begin():
+        if not self._is_awake and self._vigil.begin():
             self._is_awake = True
-            asyncio.get_running_loop().call_soon(self._look)
+            self._soon(self._look)
 
     def _look(self) -> None:
         if self._has_end:
             # Whoever has asked is served by now, and is answered right after this.
-            self._is_awake = False
+            self._is_awake = self._has_gone_on = False
             self._vigil.came()
+        elif self._has_gone_on:
+            self._is_awake = self._has_gone_on = False
+            self._vigil.came()
+            self._stay_awake()
         elif self._vigil.goes_on():
             # A loop with something to do asks for events without waiting for them.
-            asyncio.get_running_loop().call_soon(self._look)
+            self._soon(self._look)
         else:
             self._is_awake = False

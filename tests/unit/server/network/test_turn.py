@@ -157,24 +157,48 @@ def test_it_counts_who_asks_while_it_is_awake() -> None:
     asyncio.run(story())
 
 
-def test_it_does_not_stay_awake_while_a_socket_takes_no_more() -> None:
+def test_it_stays_awake_for_a_sender_that_waits_for_its_socket() -> None:
     async def story() -> None:
         ticks = Ticks()
         turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
-        turn.gets_stuck()
-        turn.gets_stuck()
-        turn.add(Caller(send_nothing))
+        # It sleeps, and is woken by the socket.
+        turn.goes_on()
         for _ in range(10):
             await asyncio.sleep(0)
-        turn.is_free_again()
+        assert ticks.looks >= 5
+        # More is taken while it is awake: it begins anew, again and again.
         for _ in range(10):
-            await asyncio.sleep(0)
-        assert ticks.looks == 0
-        turn.is_free_again()
-        for _ in range(10):
+            turn.goes_on()
+            for _ in range(10):
+                await asyncio.sleep(0)
+        assert ticks.looks >= 80
+        looks = ticks.looks
+        for _ in range(100):
             await asyncio.sleep(0)
 
-        assert ticks.looks > 0
+        assert 5 <= ticks.looks - looks <= 21
+
+    asyncio.run(story())
+
+
+def test_it_counts_sockets_that_take_more_while_it_is_awake() -> None:
+    async def story() -> None:
+        ticks = Ticks()
+        turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
+        for _ in range(20):
+            # One that takes more at once, and two that do not.
+            turn.goes_on()
+            await asyncio.sleep(0)
+            for _ in range(2):
+                turn.goes_on()
+                for _ in range(60):
+                    await asyncio.sleep(0)
+        looks = ticks.looks
+        turn.goes_on()
+        for _ in range(60):
+            await asyncio.sleep(0)
+
+        assert ticks.looks > looks
 
     asyncio.run(story())
 
