@@ -13,6 +13,8 @@ from barnabas.client.group.callbacks import CallbackFailed
 from barnabas.client.group.errors import InCallback
 from barnabas.testing import Broker
 
+pytestmark = pytest.mark.kernel
+
 PROTOCOLS = ["classic", "consumer"]
 every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 DONE_S = 30

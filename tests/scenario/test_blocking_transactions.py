@@ -20,6 +20,9 @@ from barnabas.client.producer.transaction_errors import (
 )
 from barnabas.testing import Broker
 
+# Here, and with groups, all of a broker and its clients is tried on plain Python, too.
+pytestmark = pytest.mark.kernel
+
 _names = iter(range(1_000_000))
 
 
