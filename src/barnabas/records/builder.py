@@ -32,7 +32,9 @@ from barnabas.records.varint import varint_size
 MAX_RECORD_AREA: Final = MAX_DECOMPRESSED
 DEFAULT_MAX_BYTES: Final = 1024 * 1024
 
+_INT16_MIN: Final = -0x8000
 _INT16_MAX: Final = 0x7FFF
+_INT32_MIN: Final = -0x80000000
 _INT32_MAX: Final = 0x7FFFFFFF
 
 # Timestamp, key, value, headers.
@@ -109,8 +111,8 @@ class BatchBuilder:
 
     def number(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
         """The numbers of the producer, if they were not known before."""
-        assert -1 <= producer_epoch <= _INT16_MAX, producer_epoch
-        assert -1 <= base_sequence <= _INT32_MAX, base_sequence
+        assert _INT16_MIN <= producer_epoch <= _INT16_MAX, producer_epoch
+        assert _INT32_MIN <= base_sequence <= _INT32_MAX, base_sequence
         self._producer_id: i64 = producer_id
         self._producer_epoch: i64 = producer_epoch
         self._base_sequence: i64 = base_sequence

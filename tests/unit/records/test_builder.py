@@ -65,6 +65,14 @@ def test_the_header_says_what_was_asked_for() -> None:
     assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
 
 
+@pytest.mark.parametrize(("epoch", "sequence"), [(-0x8000, -0x80000000), (0x7FFF, 0x7FFFFFFF), (-5, -5)])
+def test_a_producers_numbers_are_written_as_they_are(epoch: int, sequence: int) -> None:
+    batch = build_batch([(0, None, b"v", ())], producer_id=-7, producer_epoch=epoch, base_sequence=sequence)
+
+    header = read_header(batch)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-7, epoch, sequence)
+
+
 def test_a_level_is_passed_on_to_the_codec() -> None:
     records = [(0, None, b" ".join(b"%d" % (i * i) for i in range(2000)), ())]
 
