@@ -53,6 +53,11 @@ class FrameDecoder:
         """How many bytes complete the frame that is under way; 0 between frames, or if that is not known."""
         return self._needed - self._held if self._held >= 4 else 0
 
+    @property
+    def is_large(self) -> bool:
+        """Whether the frame that is under way is one that room() is for."""
+        return self._needed >= ROOM_FROM_BYTES
+
     def feed(self, data: bytes) -> list[bytes]:
         """Return every frame that `data` completes; keep the rest."""
         if self.broken is not None:

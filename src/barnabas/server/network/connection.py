@@ -8,8 +8,10 @@ twice: by the number of unanswered requests, and by the bytes it has not taken. 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
-from typing import Any, Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeAlias
+
+from mypy_extensions import i64
 
 from barnabas.base.errors import Malformed
 from barnabas.protocol.api_keys import ApiKey
@@ -24,6 +26,8 @@ from barnabas.server.network.pool import ConnectionPool
 
 logger = logging.getLogger(__name__)
 
+MakeWire: TypeAlias = Callable[["Connection"], asyncio.BaseProtocol]
+
 # Kafka takes one request of a connection at a time. Clients have five or so under way.
 PIPELINED_MAX: Final = 100
 # Then others have a turn: one read may hold thousands of small requests.
@@ -32,6 +36,8 @@ BEGUN_AT_ONCE_MAX: Final = 64
 OTHER_REQUEST_BYTES_MAX: Final = 10 << 20
 # Answers that the client has not taken; a fetch may be larger than this in itself.
 WAITING_BYTES_MAX: Final = 1 << 20
+# After so many reads in which no large request was under way we do not expect the next one any more.
+SMALL_READS_MAX: Final = 32
 
 _PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
@@ -51,12 +57,24 @@ class _Slot:
 
 
 class Connection:
-    """Driven by the loop, through a Wire; owned by the pool of its listener."""
+    """Driven by the loop, through one wire or the other (wire.py); owned by the pool of its listener."""
 
-    def __init__(self, pool: ConnectionPool, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        dispatcher: Dispatcher,
+        loop: asyncio.AbstractEventLoop,
+        wire: MakeWire,
+        roomy_wire: MakeWire,
+    ) -> None:
         self._pool = pool
         self._dispatcher = dispatcher
         self._loop = loop
+        self._wire = wire
+        self._roomy_wire = roomy_wire
+        # Whether large requests come. So many reads that brought none have followed the last.
+        self._is_roomy = False
+        self._small_reads: i64 = 0
         self._ticks_ns = pool.clock.ticks_ns
         self._frames = FrameDecoder(pool.request_bytes_max)
         self._room: memoryview | None = None
@@ -120,6 +138,20 @@ class Connection:
         if isinstance(self._outlet, TransportOutlet) and not self._lost:
             self._outlet.has_room(True)
 
+    def data_received(self, data: bytes) -> None:
+        self._pool.bytes_in += len(data)
+        if self._closing or self._lost:
+            return
+        try:
+            frames = self._frames.feed(data)
+        except Malformed as error:
+            self.close_for(f"bad frame: {error}")
+            return
+        if frames:
+            self._take(frames)
+        if self._frames.is_large:
+            self._change_wire(True)
+
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where to put what comes next: a large frame where it will stay, everything else in the pool's."""
         self._room = self._frames.room()
@@ -131,21 +163,50 @@ class Connection:
             return
         try:
             if self._room is None:
+                self._small_reads += 1
                 frames = self._frames.feed(bytes(self._pool.scratch[:nbytes]))
             else:
+                self._small_reads = 0
                 self._room = None
                 frames = self._frames.filled(nbytes)
         except Malformed as error:
             self.close_for(f"bad frame: {error}")
             return
-        if not frames:
+        if frames:
+            self._take(frames)
+        if self._small_reads > SMALL_READS_MAX and not self._frames.is_large:
+            self._change_wire(False)
+
+    def _change_wire(self, is_roomy: bool) -> None:
+        """Be given bytes from now on, or be asked for room."""
+        transport = self._transport
+        if is_roomy == self._is_roomy or self._closing or self._lost or transport.is_closing():
             return
-        self._backlog.extend(frames)
-        self._serve()
-        if self._frames.broken is not None:
-            self.close_for(f"bad frame: {self._frames.broken}")
+        self._is_roomy = is_roomy
+        self._small_reads = 0
+        # A transport takes note of it when it begins to read.
+        if not self._paused:
+            transport.pause_reading()
+        transport.set_protocol(self._roomy_wire(self) if is_roomy else self._wire(self))
+        if not self._paused:
+            transport.resume_reading()
 
     # Requests
+
+    def _take(self, frames: list[bytes]) -> None:
+        """Whole requests have come."""
+        if len(frames) == 1 and not self._backlog and not self._serving and not self._is_full():
+            # What _serve() would do, for the one request that most clients send at a time.
+            self._serving = True
+            self._begin(frames[0])
+            self._flush()
+            self._serving = False
+            self._regulate()
+        else:
+            self._backlog.extend(frames)
+            self._serve()
+        if self._frames.broken is not None:
+            self.close_for(f"bad frame: {self._frames.broken}")
 
     def _serve(self) -> None:
         """Begin what can be begun, then send what is ready."""
@@ -259,9 +320,8 @@ class Connection:
             if answer.closes:
                 self.close_for(f"{api.key.name} failed, and its sender did not ask for answers")
             return []
-        parts: list[Part] = []
         try:
-            parts += response_parts(
+            parts: list[Any] = response_parts(
                 answer, request.version, key=api.key, correlation_id=request.correlation_id
             )
         except NotEncodable:

@@ -8,7 +8,7 @@ from barnabas.server.dispatch import Dispatcher
 from barnabas.server.network.accepting import Accepting
 from barnabas.server.network.connection import Connection
 from barnabas.server.network.pool import ConnectionPool
-from barnabas.server.network.wire import Wire
+from barnabas.server.network.wire import RoomyWire, Wire
 from barnabas.server.settings.endpoints import Endpoint
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class Listener:
         loop = asyncio.get_running_loop()
 
         def make() -> Wire:
-            return Wire(Connection(self.pool, self._dispatcher, loop))
+            return Wire(Connection(self.pool, self._dispatcher, loop, Wire, RoomyWire))
 
         def accepted() -> Wire:
             if self._accepting is not None:

@@ -8,9 +8,12 @@ Nothing is copied to wait: what waits are the parts themselves.
 import asyncio
 import os
 import socket
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from mypy_extensions import i64
 
 from barnabas.server.network.turn import Turn
 from barnabas.storage.files import FileRange
@@ -22,26 +25,37 @@ _Piece: TypeAlias = bytes | memoryview | FileRange
 # More than the kernel takes at once goes out piece by piece, so that one client's gigabyte does not keep the
 # loop from the others.
 SEND_MAX: Final = 4 << 20
+# So many places of pieces that are sent are kept, at most, while others wait behind them.
+SENT_PIECES_MAX: Final = 64
 # A transport is given more when it has less than this left to write.
 TRANSPORT_BYTES: Final = 256 << 10
 
+_write: Final = os.write
+# No number of a descriptor: to write to it is an error.
+_CLOSED: Final = -1
 
-class Outlet(Protocol):
-    """`waiting` is how many bytes the client has not taken yet, `taken` how many it ever took."""
 
-    waiting: int
+class Outlet:
+    """`waiting` is how many bytes the client has not taken yet."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
 
     @property
-    def taken(self) -> int: ...
+    @abstractmethod
+    def taken(self) -> int:
+        """How many bytes the client ever took."""
 
-    def send(self, parts: Sequence[Part]) -> None:
+    @abstractmethod
+    def send(self, parts: list[Part]) -> None:
         """Send these after all that was sent before. What goes wrong is told by the transport."""
 
+    @abstractmethod
     def close(self) -> None:
         """Give up what waits."""
 
 
-class SocketOutlet:
+class SocketOutlet(Outlet):
     """A plain socket: written to directly, through a descriptor of our own beside the transport's.
 
     The transport must not be written to. `on_drained` is called when nothing waits any more, `on_broken` when
@@ -56,16 +70,19 @@ class SocketOutlet:
         on_drained: Callable[[], None],
         on_broken: Callable[[OSError], None],
     ) -> None:
-        self.waiting = 0
-        self.taken = 0
+        super().__init__()
+        self._taken = 0
         self.sendfile_bytes = 0
         self._loop = loop
         self._turn = turn
         # The loop has the transport's descriptor in its books for reading; a second one can be watched too.
         self._socket = socket.socket(sock.family, sock.type, sock.proto, fileno=os.dup(sock.fileno()))
         self._socket.setblocking(False)
-        self._send = self._socket.send
-        self._queue: deque[_Piece] = deque()
+        # No longer its own once it is closed: the number may be given to another file.
+        self._number = self._socket.fileno()
+        # What waits, from _first on; what is before that is sent.
+        self._queue: list[_Piece] = []
+        self._first: i64 = 0
         # How much of the first piece is sent.
         self._sent = 0
         self._watching = False
@@ -73,7 +90,7 @@ class SocketOutlet:
         self._on_drained = on_drained
         self._on_broken = on_broken
 
-    def send(self, parts: Sequence[Part]) -> None:
+    def send(self, parts: list[Part]) -> None:
         for part in parts:
             if isinstance(part, LogRead):
                 self._queue.extend(part.ranges)
@@ -83,6 +100,10 @@ class SocketOutlet:
         if not self._watching and not self._is_due:
             self._is_due = True
             self._turn.add(self)
+
+    @property
+    def taken(self) -> int:
+        return self._taken
 
     def send_now(self) -> None:
         self._is_due = False
@@ -97,14 +118,19 @@ class SocketOutlet:
     def _pump(self) -> None:
         budget = SEND_MAX
         queue = self._queue
+        end: i64 = len(queue)
         try:
-            while queue and budget > 0:
-                piece = queue[0]
+            while self._first < end and budget > 0:
+                piece = queue[self._first]
                 # Not as a union: that is made anew each time.
                 if isinstance(piece, (bytes, memoryview)):
                     rest = piece if self._sent == 0 else memoryview(piece)[self._sent :]
-                    # More follows at once: let the kernel put it into the same segment.
-                    sent = self._send(rest, socket.MSG_MORE if len(queue) > 1 else 0)
+                    if self._first + 1 == end:
+                        # The same as send(), for less: every small answer comes by here.
+                        sent = _write(self._number, rest)
+                    else:
+                        # More follows at once: let the kernel put it into the same segment.
+                        sent = self._socket.send(rest, socket.MSG_MORE)
                     size = len(piece)
                 else:
                     at, left = piece.at + self._sent, piece.size - self._sent
@@ -114,11 +140,13 @@ class SocketOutlet:
                     if sent == 0 and left > 0:
                         raise OSError(f"the file ends {left} bytes before the range that was promised")
                 self.waiting -= sent
-                self.taken += sent
+                self._taken += sent
                 budget -= sent
                 self._sent += sent
                 if self._sent == size:
-                    queue.popleft()
+                    # It is let go of at once: it may be large, or keep a file open.
+                    queue[self._first] = b""
+                    self._first += 1
                     self._sent = 0
         except BlockingIOError:
             pass
@@ -126,9 +154,14 @@ class SocketOutlet:
             self.close()
             self._on_broken(error)
             return
-        if queue:
+        if self._first < end:
+            if self._first >= SENT_PIECES_MAX:
+                del queue[: self._first]
+                self._first = 0
             self._watch()
             return
+        queue.clear()
+        self._first = 0
         self._watch_no_more()
         self._on_drained()
 
@@ -145,15 +178,17 @@ class SocketOutlet:
     def close(self) -> None:
         self._watch_no_more()
         self._queue.clear()
+        self._first = 0
         self.waiting = 0
+        self._number = _CLOSED
         self._socket.close()
 
 
-class TransportOutlet:
+class TransportOutlet(Outlet):
     """Anything else that asyncio can write to. The connection passes on when the transport has room again."""
 
     def __init__(self, transport: asyncio.WriteTransport, on_drained: Callable[[], None]) -> None:
-        self.waiting = 0
+        super().__init__()
         self._written = 0
         self._transport = transport
         self._transport.set_write_buffer_limits(high=TRANSPORT_BYTES)
@@ -161,7 +196,7 @@ class TransportOutlet:
         self._has_room = True
         self._on_drained = on_drained
 
-    def send(self, parts: Sequence[Part]) -> None:
+    def send(self, parts: list[Part]) -> None:
         for part in parts:
             if isinstance(part, LogRead):
                 self._queue.extend(part.ranges)

@@ -14,13 +14,14 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.offsets import ListOffsetsRequest, ListOffsetsResponse
+from barnabas.protocol.messages.offsets import ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
 from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context, Handle, Refuse
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.later import Later
-from barnabas.server.network.connection import PIPELINED_MAX, WAITING_BYTES_MAX
+from barnabas.server.network.connection import PIPELINED_MAX, SMALL_READS_MAX, WAITING_BYTES_MAX
 from barnabas.server.network.listener import Listener
 from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
+from barnabas.server.network.wire import RoomyWire, Wire
 from barnabas.server.request_stats import RequestStats
 from barnabas.server.settings.endpoints import Endpoint
 from barnabas.sim.world import World, run_sim
@@ -501,25 +502,32 @@ def test_listeners_that_share_their_limits_count_together() -> None:
     run_sim(run)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-@pytest.mark.parametrize(
+LOOPS = pytest.mark.parametrize(
     "factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
 )
+
+
+async def really_served(desk: Desk, host: str) -> Listener:
+    limits = ConnectionLimits(connections_max=9, per_host_max=9, per_host_overrides={}, idle_ms=600_000)
+    pool = ConnectionPool(
+        clock=SystemClock(),
+        limits=limits,
+        request_bytes_max=FRAME_MAX,
+        stats=RequestStats(),
+        context=lambda peer: Context(None, listener="PLAINTEXT", client_address=peer),  # type: ignore[arg-type]
+    )
+    endpoint = Endpoint(name="PLAINTEXT", host=host, port=0, protocol="PLAINTEXT")
+    listener = Listener(endpoint, pool, Dispatcher(desk.apis()), backlog=50)
+    await listener.bind()
+    await listener.serve()
+    return listener
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@LOOPS
 def test_real_sockets_of_both_families_are_served(host: str, factory: Callable[[], Any]) -> None:
     async def real() -> None:
-        desk = Desk()
-        limits = ConnectionLimits(connections_max=9, per_host_max=9, per_host_overrides={}, idle_ms=600_000)
-        pool = ConnectionPool(
-            clock=SystemClock(),
-            limits=limits,
-            request_bytes_max=FRAME_MAX,
-            stats=RequestStats(),
-            context=lambda peer: Context(None, listener="PLAINTEXT", client_address=peer),  # type: ignore[arg-type]
-        )
-        endpoint = Endpoint(name="PLAINTEXT", host=host, port=0, protocol="PLAINTEXT")
-        listener = Listener(endpoint, pool, Dispatcher(desk.apis()), backlog=50)
-        await listener.bind()
-        await listener.serve()
+        listener = await really_served(Desk(), host)
         client = await RawClient.connect(host, listener.port)
 
         numbers = [ask_first(client), ask_second(client)]
@@ -528,6 +536,48 @@ def test_real_sockets_of_both_families_are_served(host: str, factory: Callable[[
         await listener.close(5)
         assert await client.is_closed()
         client.close()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(real())
+
+
+@LOOPS
+def test_large_requests_are_received_in_their_place_and_small_ones_as_bytes(
+    factory: Callable[[], Any],
+) -> None:
+    async def real() -> None:
+        desk = Desk()
+        names: list[str] = []
+
+        def keep_name(request: Request) -> ListOffsetsResponse:
+            names.extend(topic.name for topic in request.body.topics)
+            return ListOffsetsResponse()
+
+        desk.second = keep_name
+        listener = await really_served(desk, "127.0.0.1")
+        client = await RawClient.connect("127.0.0.1", listener.port)
+        [connection] = listener.pool._connections
+
+        async def asked(count: int, topics: list[str]) -> type:
+            """So many times, one after the other. How the next request will be received."""
+            rows = [ListOffsetsTopic(name=name, partitions=[]) for name in topics]
+            for _ in range(count):
+                number = client.send(ListOffsetsRequest(replica_id=-1, topics=rows), 1, key=SECOND)
+                assert (await client.answer())[0] == number
+            return type(connection._transport.get_protocol())
+
+        large = [f"{number:030000}" for number in range(20)]
+        assert await asked(1, ["small"]) is Wire
+        assert await asked(1, large) is RoomyWire
+        assert await asked(SMALL_READS_MAX // 2, ["between"]) is RoomyWire
+        assert await asked(2, large) is RoomyWire
+        assert await asked(SMALL_READS_MAX + 1, ["small"]) is Wire
+        assert await asked(1, large) is RoomyWire
+
+        between, after = ["between"] * (SMALL_READS_MAX // 2), ["small"] * (SMALL_READS_MAX + 1)
+        assert names == ["small", *large, *between, *large, *large, *after, *large]
+        client.close()
+        await listener.close(5)
 
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(real())

@@ -1,8 +1,11 @@
 """What leaves: bytes and ranges of files in order, however slowly the other side takes them. Real sockets."""
 
 import asyncio
+import errno
+import os
 import socket
 import time
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +14,7 @@ from random import Random
 import pytest
 
 from barnabas.server.network.connection import gathered
-from barnabas.server.network.outlet import SEND_MAX, Part, SocketOutlet, TransportOutlet
+from barnabas.server.network.outlet import SEND_MAX, SENT_PIECES_MAX, Part, SocketOutlet, TransportOutlet
 from barnabas.server.network.turn import Turn
 from barnabas.server.network.vigil import Vigil
 from barnabas.storage.disk import DiskFileSystem
@@ -232,6 +235,45 @@ def test_who_closes_before_the_turn_ends_sends_nothing(tmp_path: Path) -> None:
             await asyncio.sleep(0)
 
             assert (here.outlet.waiting, here.outlet.taken, here.drained, here.broken) == (0, 0, 0, [])
+
+    asyncio.run(story())
+
+
+def test_what_is_sent_after_the_end_goes_to_nobody_who_has_the_number_now(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            here.outlet.close()
+            # The lowest free number is given out next: one of these is the one that the outlet had.
+            others = [os.open(tmp_path / f"other-{number}", os.O_RDWR | os.O_CREAT) for number in range(8)]
+
+            here.outlet.send([b"hello"])
+            await asyncio.sleep(0)
+
+            assert [os.fstat(other).st_size for other in others] == [0] * 8
+            assert [error.errno for error in here.broken] == [errno.EBADF]
+            for other in others:
+                os.close(other)
+
+    asyncio.run(story())
+
+
+def test_many_pieces_that_wait_leave_in_order_and_are_let_go_of(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with scene(tmp_path) as here:
+            pieces = [b"%07d" % number * 10_000 for number in range(3 * SENT_PIECES_MAX)]
+            views: list[Part] = [memoryview(piece) for piece in pieces]
+            kept = [weakref.ref(view) for view in views]
+            here.outlet.send(views)
+            views = []
+            await asyncio.sleep(0)
+
+            assert here.outlet.waiting > 0
+            assert await here.read(70_000 * 2 * SENT_PIECES_MAX) == b"".join(pieces[: 2 * SENT_PIECES_MAX])
+            # Those on their way in the socket have left, too.
+            assert not any(view() for view in kept[: 2 * SENT_PIECES_MAX])
+            here.outlet.send([b"last"])
+            rest = b"".join(pieces[2 * SENT_PIECES_MAX :]) + b"last"
+            assert await here.read(len(rest)) == rest
 
     asyncio.run(story())
 
