@@ -6,7 +6,7 @@ Bytes after a body are ignored, as Kafka does.
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i32_be
 from mypy_extensions import i32, i64, mypyc_attr
@@ -65,28 +65,38 @@ class Request:
         self.body: Final = body
 
 
-class _Route(NamedTuple):
-    """How to read one version of one request."""
+@final
+class _Route:
+    """How to read one version of one request, and how long the header of its answer is."""
 
-    api: Api
-    header_version: int
-    header: Decode
-    body: Decode
+    __slots__ = ("answer_header_size", "api", "body", "header", "header_version")
+
+    def __init__(self, api: Api, version: int) -> None:
+        self.api: Final = api
+        self.header_version: Final = api.request_header_version(version)
+        self.header: Final[Decode] = decoder(RequestHeader, self.header_version)
+        self.body: Final[Decode] = decoder(api.request, version)
+        self.answer_header_size: Final[i64] = _RESPONSE_HEADER_SIZE[api.response_header_version(version)]
 
 
-# Filled as versions are used, so bounded by what is declared; a request costs one look-up.
-_routes: Final[dict[tuple[int, int], _Route]] = {}
-# The same for how long the headers of answers are.
-_header_sizes: Final[dict[tuple[int, int], int]] = {}
+# By key and version in one number. Filled as versions are used, so bounded by what is declared; a request
+# costs one look-up, and its answer another.
+_routes: Final[dict[int, _Route]] = {}
+
+
+def _number(key: i64, version: i64) -> i64:
+    return (key << 16) | (version & 0xFFFF)
 
 
 def decode_request(frame: bytes) -> Request:
     """Read one frame, without its length. Malformed or UnsupportedRequest if that cannot be."""
     if len(frame) < _START_BYTES:
         raise Malformed(f"{len(frame)} bytes are no request header", where="request")
-    key, version = int(read_i16_be(frame, 0)), int(read_i16_be(frame, 2))
+    key, version = i64(read_i16_be(frame, 0)), i64(read_i16_be(frame, 2))
     correlation_id = int(read_i32_be(frame, 4))
-    route = _routes.get((key, version)) or _find_route(key, version, correlation_id)
+    route = _routes.get(_number(key, version))
+    if route is None:
+        route = _find_route(key, version, correlation_id)
     client_id, at = _read_client_id(frame, route.header_version)
     if at == _NOT_READ:
         header, at = route.header(frame, 0)
@@ -120,10 +130,7 @@ def _find_route(key: int, version: int, correlation_id: int) -> _Route:
     spoken = api(ApiKey(key)) if key in _KNOWN_KEYS else None
     if spoken is None or version not in spoken.versions:
         raise UnsupportedRequest(key=key, version=version, correlation_id=correlation_id)
-    header_version = spoken.request_header_version(version)
-    header = decoder(RequestHeader, header_version)
-    route = _Route(spoken, header_version, header, decoder(spoken.request, version))
-    _routes[key, version] = route
+    route = _routes[_number(key, version)] = _Route(spoken, version)
     return route
 
 
@@ -143,7 +150,8 @@ def encode_request(
 
 def response_parts(body: object, version: int, *, key: ApiKey, correlation_id: int) -> list[bytes]:
     """One frame with its length, in parts; records are parts of their own and may be file ranges."""
-    header_size = i64(_header_sizes.get((key, version)) or _find_header_size(key, version))
+    route = _routes.get(_number(key, version))
+    header_size = _answer_header_size(key, version) if route is None else route.answer_header_size
     # Not all of them are bytes, so no list that would be compiled for bytes.
     parts: list[Any] = [b""]
     encode_parts(body, version, parts)
@@ -161,10 +169,8 @@ def response_parts(body: object, version: int, *, key: ApiKey, correlation_id: i
     return parts
 
 
-def _find_header_size(key: ApiKey, version: int) -> int:
-    size = _RESPONSE_HEADER_SIZE[api(key).response_header_version(version)]
-    _header_sizes[key, version] = size
-    return size
+def _answer_header_size(key: ApiKey, version: int) -> i64:
+    return _RESPONSE_HEADER_SIZE[api(key).response_header_version(version)]
 
 
 def decode_response(frame: bytes, version: int, *, key: ApiKey) -> tuple[int, Any]:

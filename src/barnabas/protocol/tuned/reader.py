@@ -76,8 +76,9 @@ def read_nullable_string(r: Reader) -> str | None:
         size = read_length(r) - 1
     else:
         size = i64(read_int16(r))
-    if size < 0:
-        return None
+    if size <= 0:
+        # Members that are none, and metadata that is empty: in most commits.
+        return None if size < 0 else ""
     start = r.at
     if size > STRING_BYTES_MAX or size > r.end - start:
         raise BadWire
