@@ -91,7 +91,9 @@ class Groups(Members):
 
     def commit(self, place: Place, commit: Committed, who: GroupClient | None, topic_id: Uuid) -> None:
         request = commit.request(place.group, who, place.topic, topic_id, place.partition)
-        asked = self.world.ask("commit", lambda to, now: self.world.shard.commit(request, COMMITTER, to, now))
+        asked = self.world.ask(
+            "commit", lambda to, now: self.world.shard.offsets.commit(request, COMMITTER, to, now)
+        )
         if commit_code(asked.answer) is ErrorCode.NONE:
             assert commit.metadata != TOO_LONG
             self.offsets.note(Written(place, commit))

@@ -95,6 +95,8 @@ KERNELS = (
     "barnabas.coordinators.group.classic.membership",
     "barnabas.coordinators.group.classic.group",
     "barnabas.coordinators.group.consumer.packing",
+    "barnabas.coordinators.group.ground",
+    "barnabas.coordinators.group.applying",
     "barnabas.coordinators.group.offsets.load",
     "barnabas.coordinators.group.offsets.plain",
     "barnabas.coordinators.group.offsets.rows",

@@ -96,7 +96,7 @@ class Partition:
     def need_in_sync(self) -> None:
         """For acks=all: enough replicas are in sync."""
         # A partition that has fewer replicas than that cannot have more of them in sync. (KIP-966)
-        needed = min(self.log.config.min_insync_replicas, self._replicas)
+        needed = min(self.log.rules.min_in_sync, self._replicas)
         # Replicas on other brokers do not fetch yet: with one in the ISR nothing would ever be committed.
         if self._isr < needed or not self._is_alone:
             raise NotEnoughReplicas(self.name, isr=self._isr, needed=needed)
@@ -158,5 +158,9 @@ class Partition:
 
     def changed(self) -> None:
         """Tell everybody who waits: there is more to read, or a different leader, or an end."""
+        if len(self.waiters) == 1:
+            # A coordinator waits for everything that it writes, and mostly nobody else does.
+            next(iter(self.waiters)).poke(self)
+            return
         for waiter in list(self.waiters):
             waiter.poke(self)

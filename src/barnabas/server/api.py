@@ -28,12 +28,14 @@ CLOSE: Final = NoAnswer(closes=True)
 class Context:
     """One connection as its handlers see it: who is there, and through which door they came."""
 
-    __slots__ = ("broker", "client_address", "listener")
+    __slots__ = ("broker", "client_address", "client_host", "listener")
 
     def __init__(self, broker: Services, *, listener: str, client_address: str) -> None:
         self.broker: Final = broker
         self.listener: Final = listener
         self.client_address: Final = client_address
+        # The same as groups write it down: Java writes addresses with a slash in front.
+        self.client_host: Final = f"/{client_address}"
 
 
 # A response message; or one that comes later; or the work that makes it.

@@ -20,8 +20,8 @@ def has_consumer_protocol(ctx: Context) -> bool:
 
 
 def caller_of(ctx: Context, request: Request) -> Caller:
-    """What groups write down of whoever asks. Java writes addresses with a slash in front."""
-    return Caller(request.client_id or "", f"/{ctx.client_address}", request.version)
+    """What groups write down of whoever asks."""
+    return Caller(request.client_id or "", ctx.client_host, request.version)
 
 
 def ask_group(

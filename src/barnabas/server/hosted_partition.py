@@ -65,7 +65,7 @@ class HostedPartition:
 
     def place(self) -> Place:
         log = self.partition.log
-        return Place(log.end_offset, self.leader_epoch, log.config.max_message_bytes, self._codec)
+        return Place(log.end_offset, self.leader_epoch, log.rules.max_bytes, self._codec)
 
     def append(self, batch: bytes, now_ms: int) -> int:
         return self._write(batch, now_ms, None, False, 0)

@@ -7,7 +7,7 @@ from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
 from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.coordinators.runtime.ports import AnyShard
-from barnabas.coordinators.runtime.reply import Reply
+from barnabas.coordinators.runtime.reply import Answered, Reply
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.api import Answer
 from barnabas.server.later import Later
@@ -45,6 +45,11 @@ def ask_host(
     reply = Reply(refuse)
     shard = host.shard
     host.do(lambda now: act(shard, reply, now))
+    return answer_of(reply, fit)
+
+
+def answer_of(reply: Answered, fit: Callable[[Any], object] | None = None) -> Answer:
+    """What has been given, or what will be."""
     if reply.is_given:
         return reply.answer if fit is None else fit(reply.answer)
     later = Later()

@@ -35,6 +35,7 @@ class Rules:
 
     def __init__(self, config: LogConfig) -> None:
         self.max_bytes: Final[i64] = config.max_message_bytes
+        self.min_in_sync: Final[i64] = config.min_insync_replicas
         self.after_ms: Final[i64] = config.message_timestamp_after_max_ms
         self.before_ms: Final[i64] = config.message_timestamp_before_max_ms
         self.log_append_time: Final[bool] = config.log_append_time

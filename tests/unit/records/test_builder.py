@@ -1,7 +1,7 @@
 import pytest
 
 from barnabas.records import builder as builder_module
-from barnabas.records.builder import BatchBuilder, build_batch
+from barnabas.records.builder import BatchBuilder, build_batch, plain_batch
 from barnabas.records.decode import decode_batch
 from barnabas.records.errors import RecordTooLarge, TimestampOutOfRange
 from barnabas.records.header import HEADER_SIZE, Codec, TimestampType, read_header
@@ -28,6 +28,24 @@ def test_a_built_batch_is_what_kafka_writes_byte_for_byte() -> None:
         + " 10 00 00 00 02 6b 02 76 00"
     )
     assert check_produced(data[:7] + b"\0" + data[8:]).count == 1
+
+
+@pytest.mark.parametrize(
+    "records", [[(b"k", b"v")], [(b"", None), (b"key", b""), (b"k" * 200, b"v" * 70_000)]]
+)
+def test_a_plain_batch_has_the_same_bytes_as_any_other(records: list[tuple[bytes, bytes | None]]) -> None:
+    built = plain_batch(records, 1_700_000_000_000, base_offset=2**40, leader_epoch=7)
+
+    assert built == build_batch(
+        [(1_700_000_000_000, key, value, ()) for key, value in records], base_offset=2**40, leader_epoch=7
+    )
+
+
+def test_a_plain_batch_is_refused_as_any_other() -> None:
+    with pytest.raises(TimestampOutOfRange):
+        plain_batch([(b"k", b"v")], -7, base_offset=0, leader_epoch=0)
+    with pytest.raises(AssertionError, match="no records"):
+        plain_batch([], 0, base_offset=0, leader_epoch=0)
 
 
 @pytest.mark.parametrize("codec", Codec)

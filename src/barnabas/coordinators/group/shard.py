@@ -18,6 +18,7 @@ from barnabas.coordinators.decision.outcome import (
     StoredRecord,
 )
 from barnabas.coordinators.decision.timers import TimerKey
+from barnabas.coordinators.group.applying import Applying
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
@@ -25,7 +26,6 @@ from barnabas.coordinators.group.consumer.groups import ConsumerGroups
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC, CONSUMER, Ground, Group
 from barnabas.coordinators.group.offsets.offsets import Offsets
-from barnabas.coordinators.group.offsets.record import OffsetRecord
 from barnabas.coordinators.group.offsets.txn_commits import PendingOffset, TransactionEnd, decide_end
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
@@ -63,7 +63,10 @@ _DEAD: Final = "Dead"
 
 
 class GroupShard:
-    """One partition's groups. Every call but apply() and replay() returns an Outcome to be carried out."""
+    """One partition's groups. Every call but apply() and replay() returns an Outcome to be carried out.
+
+    Commits are asked of `offsets` itself.
+    """
 
     def __init__(self, ground: Ground) -> None:
         self.ground: Final = ground
@@ -71,8 +74,9 @@ class GroupShard:
         self.classic: Final = ClassicGroups(ground)
         self.consumer: Final = ConsumerGroups(ground, self.classic)
         self.offsets: Final = Offsets(ground, self.classic.new)
-        # (request, caller, to, now) -> Outcome: asked for so often that a call in between would be felt.
-        self.commit: Final = self.offsets.commit
+        self._others: Final = _OtherRecords(self.classic, self.consumer, self.offsets)
+        # (record) -> None: a record of an Outcome is in the log. Called so often that a call between is felt.
+        self.apply: Final = Applying(self.offsets, self._others.apply).apply
 
     def __len__(self) -> int:
         """How many groups there are."""
@@ -239,23 +243,6 @@ class GroupShard:
 
     # Records
 
-    def apply(self, record: Record) -> None:
-        if isinstance(record, OffsetRecord):
-            self.offsets.apply(record)
-        elif isinstance(record, PendingOffset):
-            self.offsets.pend(record.producer_id, (record.offset,))
-        elif isinstance(record, TransactionEnd):
-            self.offsets.end_transaction(record.producer_id, commit=record.commit)
-        else:
-            assert isinstance(record, StoredRecord), f"a record that nobody knows: {record!r}"
-            self._apply(record.key, record.value)
-
-    def _apply(self, key: object, value: object | None) -> None:
-        if isinstance(key, GroupMetadataKey):
-            self.classic.apply(key, value)  # type: ignore[arg-type]
-        else:
-            self.consumer.apply(key, value)
-
     def replay(self, batch: bytes) -> None:
         """Take a batch of the log, while loading. Malformed if it is not one of ours."""
         for key_bytes, value_bytes in self.offsets.replay(batch):
@@ -268,7 +255,7 @@ class GroupShard:
                 # A later release may have written it. It stays in the log for that release.
                 logger.warning("record skipped error=%s", unknown)
                 continue
-            self._apply(key, value)
+            self._others.apply_stored(key, value)
 
     def loaded(self, now: Now) -> Outcome:
         """All batches have been replayed: sessions begin."""
@@ -300,3 +287,27 @@ def groups_of(shards: Sequence[GroupShard], states: Iterable[str], kinds: Iterab
     wanted_states = frozenset(state.lower().strip() for state in states)
     wanted_kinds = frozenset(kind.lower() for kind in kinds)
     return [listed for shard in shards for listed in shard.list(wanted_states, wanted_kinds)]
+
+
+class _OtherRecords:
+    """What records tell that are no plain commits."""
+
+    def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups, offsets: Offsets) -> None:
+        self._classic = classic
+        self._consumer = consumer
+        self._offsets = offsets
+
+    def apply(self, record: Record) -> None:
+        if isinstance(record, PendingOffset):
+            self._offsets.pend(record.producer_id, (record.offset,))
+        elif isinstance(record, TransactionEnd):
+            self._offsets.end_transaction(record.producer_id, commit=record.commit)
+        else:
+            assert isinstance(record, StoredRecord), f"a record that nobody knows: {record!r}"
+            self.apply_stored(record.key, record.value)
+
+    def apply_stored(self, key: object, value: object | None) -> None:
+        if isinstance(key, GroupMetadataKey):
+            self._classic.apply(key, value)  # type: ignore[arg-type]
+        else:
+            self._consumer.apply(key, value)

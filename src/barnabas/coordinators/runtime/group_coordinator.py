@@ -35,7 +35,7 @@ class GroupCoordinator:
         load_bytes_at_once: int,
     ) -> None:
         self._settings = settings
-        self._image = image
+        self._see(image)
         self.shards: Final = Shards(
             OFFSETS_TOPIC,
             clock=clock,
@@ -64,8 +64,7 @@ class GroupCoordinator:
 
     def host_of(self, group_id: str) -> GroupHost:
         """The shard of a group, at work. Refused if it is not here, or not yet."""
-        topic = self._image.topics.get(OFFSETS_TOPIC)
-        return self.shards.host_of(group_id, 0 if topic is None else len(topic.partitions))
+        return self.shards.host_of(group_id, self._partitions)
 
     # What changes around them
 
@@ -75,10 +74,16 @@ class GroupCoordinator:
             host.shard.ground.settings = settings
 
     def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> None:
-        self._image = image
+        self._see(image)
         for host in list(self.shards.hosts.values()):
             if host.state is State.ACTIVE:
                 _show_image(host, image, changed, deleted)
+
+    def _see(self, image: MetadataImage) -> None:
+        """How many partitions there are is kept at hand: every commit asks."""
+        self._image = image
+        topic = image.topics.get(OFFSETS_TOPIC)
+        self._partitions = 0 if topic is None else len(topic.partitions)
 
 
 def _show_image(host: GroupHost, image: MetadataImage, changed: Set[str], deleted: Set[str]) -> None:

@@ -41,6 +41,11 @@ class State(Enum):
     LOST = "lost"
 
 
+_LOADING: Final = State.LOADING
+_ACTIVE: Final = State.ACTIVE
+_LOST: Final = State.LOST
+
+
 class ShardHost(Generic[AnyShard]):
     """`on_lost` is called once, when the shard cannot go on; not when it is given up by close()."""
 
@@ -56,7 +61,11 @@ class ShardHost(Generic[AnyShard]):
         self.partition: Final = partition
         self.shard: Final = shard
         self.state = State.LOADING
-        self._clock = clock
+        # Every request asks for these.
+        self._apply = shard.apply
+        self._timers = shard.timers
+        self._now_ms = clock.now_ms
+        self._tick_ms = clock.monotonic_ms
         self._commit_timeout_ms = commit_timeout_ms
         self._on_lost = on_lost
         self._gathers = False
@@ -71,7 +80,7 @@ class ShardHost(Generic[AnyShard]):
         self._alarm_ms = 0
 
     def now(self) -> Now:
-        return Now(self._clock.now_ms(), self._clock.monotonic_ms())
+        return Now(self._now_ms(), self._tick_ms())
 
     def activate(self) -> None:
         """Everything has been replayed."""
@@ -83,23 +92,35 @@ class ShardHost(Generic[AnyShard]):
 
     def check(self) -> None:
         """Refused if it cannot be asked now."""
-        if self.state is State.LOADING:
+        if self.state is _ACTIVE:
+            return
+        if self.state is _LOADING:
             raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.partition.name} is being loaded")
-        if self.state is State.LOST:
+        if self.state is _LOST:
             raise Refused(ErrorCode.NOT_COORDINATOR, f"{self.partition.name} is not here")
 
     def do(self, act: Callable[[Now], Outcome]) -> None:
         """Let the core decide, and carry it out. A mistake of ours costs the shard, and is seen."""
         now = self.now()
-        outcome: Outcome | None = None
         try:
             outcome = act(now)
+        except Exception:
+            self.stumbled()
+            raise
+        self.carry_out(outcome, now)
+
+    def carry_out(self, outcome: Outcome, now: Now) -> None:
+        """What do() does with what the core has decided. If it stumbled over that, it is not for here."""
+        try:
             self._carry_out(outcome, now)
         except Exception:
-            # What it was about to change in memory may be half done.
-            self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
+            self.stumbled(outcome)
             raise
         self._set_alarm()
+
+    def stumbled(self, outcome: Outcome | None = None) -> None:
+        """The core has failed. What it was about to change in memory may be half done."""
+        self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
 
     def do_for_nobody(self, act: Callable[[Now], Outcome]) -> None:
         """What no client asked for. A mistake of ours costs this shard, and not the broker that calls."""
@@ -139,8 +160,9 @@ class ShardHost(Generic[AnyShard]):
         except CannotWrite as error:
             self._not_written(error, outcome)
             return
+        apply = self._apply
         for record in outcome.records:
-            self.shard.apply(record)
+            apply(record)
         if end is not None:
             self._answer_when_committed(outcome.answers, end, now)
 
@@ -254,16 +276,16 @@ class ShardHost(Generic[AnyShard]):
 
     def _set_alarm(self) -> None:
         """One alarm for the earliest of everything that has a time."""
-        if self.state is not State.ACTIVE:
+        if self.state is not _ACTIVE:
             return
-        due_ms = self.shard.timers.next_ms()
+        due_ms = self._timers.next_ms()
         if self._pending and (due_ms is None or self._pending[0][1] < due_ms):
             due_ms = self._pending[0][1]
         if due_ms is None or (self._alarm is not None and self._alarm_ms <= due_ms):
             return
         if self._alarm is not None:
             self._alarm.cancel()
-        delay_s = max(0, due_ms - self._clock.monotonic_ms()) / 1000
+        delay_s = max(0, due_ms - self._tick_ms()) / 1000
         self._alarm_ms = due_ms
         self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
 

@@ -29,13 +29,12 @@ class Waiting(ReplyTo):
         """There is none, for this reason."""
 
 
-class Reply(Waiting):
+class Answered(Waiting):
     """Answered once, by the shell. Most are before the handler returns; the others tell `then`."""
 
-    __slots__ = ("_refuse", "_then", "answer")
+    __slots__ = ("_then", "answer")
 
-    def __init__(self, refuse: Callable[[ErrorCode], object]) -> None:
-        self._refuse = refuse
+    def __init__(self) -> None:
         self._then: Callable[[object], None] | None = None
         self.answer: object = _NOT_YET
 
@@ -50,8 +49,25 @@ class Reply(Waiting):
             self._then(answer)
 
     def refuse(self, code: ErrorCode) -> None:
-        self.give(self._refuse(code))
+        self.give(self.refusal(code))
+
+    @abstractmethod
+    def refusal(self, code: ErrorCode) -> object:
+        """The answer that says nothing but that code."""
 
     def then_call(self, then: Callable[[object], None]) -> None:
         assert not self.is_given, "it is here already"
         self._then = then
+
+
+class Reply(Answered):
+    """With a function that makes the refusal."""
+
+    __slots__ = ("_refusal",)
+
+    def __init__(self, refusal: Callable[[ErrorCode], object]) -> None:
+        super().__init__()
+        self._refusal = refusal
+
+    def refusal(self, code: ErrorCode) -> object:
+        return self._refusal(code)

@@ -6,12 +6,13 @@ from struct import Struct
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
-from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Record
+from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Record, encode_record
 from barnabas.coordinators.runtime.place import Place
-from barnabas.records.builder import BatchBuilder
+from barnabas.records.builder import BatchBuilder, plain_batch
 from barnabas.records.control import ControlType, build_control_batch
-from barnabas.records.header import NO_LEADER_EPOCH
+from barnabas.records.header import NO_LEADER_EPOCH, Codec
 
+_UNCOMPRESSED: Final = Codec.NONE
 # Of a producer's batch: coordinators do not count, and Kafka's builder takes none below 0.
 _SEQUENCE: Final = 0
 # Of the value of a marker.
@@ -42,7 +43,7 @@ class Gathered:
         TooLarge if they do not fit into a batch of their own.
         """
         builder = self._builder
-        encoded = [record.encoded() for record in records]
+        encoded = [encode_record(record) for record in records]
         if builder.count:
             size = builder.size
             for key, value in encoded:
@@ -62,9 +63,15 @@ class Gathered:
 
 def one_batch(records: Sequence[Record], place: Place, now_ms: int) -> bytes:
     """All of them in one batch. TooLarge if there is no way."""
-    batch = Gathered(place)
-    batch.add(records, now_ms)
-    return batch.build()
+    if place.codec is not _UNCOMPRESSED:
+        gathered = Gathered(place)
+        gathered.add(records, now_ms)
+        return gathered.build()
+    encoded = [encode_record(record) for record in records]
+    batch = plain_batch(encoded, now_ms, base_offset=place.base_offset, leader_epoch=place.leader_epoch)
+    if len(batch) > place.bytes_max:
+        raise TooLarge(f"records of {len(batch)} bytes belong together, and the log takes {place.bytes_max}")
+    return batch
 
 
 def stamped_batch(records: Sequence[Record], stamp: InTransaction, place: Place, now_ms: int) -> bytes:

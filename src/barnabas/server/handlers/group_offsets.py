@@ -9,8 +9,11 @@ v5 no retention_time_ms; v6 leader epoch; v7 group_instance_id; v8 flexible; v9 
 from collections.abc import Iterable
 from typing import Final
 
+from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.reply import Answered
 from barnabas.metadata.image import MetadataImage, TopicImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -29,6 +32,7 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.group_calls import ask_group, caller_of
+from barnabas.server.shard_calls import answer_of
 from barnabas.server.topic_answers import merged_by_topic
 
 TOPIC_IDS_FROM: Final = 10
@@ -39,26 +43,66 @@ TOPIC_IDS_FROM: Final = 10
 
 def commit(ctx: Context, request: Request) -> Answer:
     body: OffsetCommitRequest = request.body
-    known, failed = _known_topics(ctx.broker.image, body.topics, by_id=request.version >= TOPIC_IDS_FROM)
-    if not known:
-        return OffsetCommitResponse(topics=failed)
-    asked = body if known is body.topics else _only(body, known)
+    services = ctx.broker
+    by_id = request.version >= TOPIC_IDS_FROM
+    failed: list[OffsetCommitResponseTopic] | None = None
+    if not body.topics or not _are_known(services.image, body.topics, by_id):
+        known, failed = _known_topics(services.image, body.topics, by_id=by_id)
+        if not known:
+            return OffsetCommitResponse(topics=failed)
+        body = _only(body, known)
+    # What ask_group() does, without its functions within functions: there are very many commits.
+    reply = CommitReply(body.topics, failed)
+    try:
+        host = services.groups.host_of(body.group_id)
+    except Refused as error:
+        reply.refuse(error.code)
+        return reply.answer
+    now = host.now()
+    offsets: Offsets = host.shard.offsets
+    try:
+        outcome = offsets.commit(body, caller_of(ctx, request), reply, now)
+    except Exception:
+        host.stumbled()
+        raise
+    host.carry_out(outcome, now)
+    return answer_of(reply)
 
-    def refused(code: ErrorCode) -> OffsetCommitResponse:
-        return OffsetCommitResponse(topics=merged_by_topic(failed, _all_failed(known, code)))
 
-    caller = caller_of(ctx, request)
+class CommitReply(Answered):
+    """Who waits for a commit of `topics`; `failed` is what is not known and is answered along with it."""
 
-    def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
-        outcome = shard.commit(asked, caller, to, now)
-        if failed:
-            for whom, answer in outcome.answers:
-                if whom is to:
-                    assert isinstance(answer, OffsetCommitResponse)
-                    answer.topics = merged_by_topic(failed, answer.topics)
-        return outcome
+    __slots__ = ("_failed", "_topics")
 
-    return ask_group(ctx, body.group_id, refused, act)
+    def __init__(
+        self, topics: list[OffsetCommitRequestTopic], failed: list[OffsetCommitResponseTopic] | None
+    ) -> None:
+        super().__init__()
+        self._topics = topics
+        self._failed = failed
+
+    def give(self, answer: object) -> None:
+        if self._failed is not None:
+            assert isinstance(answer, OffsetCommitResponse)
+            answer.topics = merged_by_topic(self._failed, answer.topics)
+        super().give(answer)
+
+    def refusal(self, code: ErrorCode) -> OffsetCommitResponse:
+        return OffsetCommitResponse(topics=_all_failed(self._topics, code))
+
+
+def _are_known(image: MetadataImage, topics: list[OffsetCommitRequestTopic], by_id: bool) -> bool:
+    """Whether all of the partitions exist. If so, their topics have names and ids now."""
+    for topic in topics:
+        found = image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
+        if found is None:
+            return False
+        count = len(found.partitions)
+        for one in topic.partitions:
+            if not 0 <= one.partition_index < count:
+                return False
+        topic.name, topic.topic_id = found.name, found.id
+    return True
 
 
 def _known_topics(
@@ -86,7 +130,7 @@ def _known_topics(
                 if len(there) < len(topic.partitions)
                 else topic
             )
-    return (topics if not failed else known), failed
+    return known, failed
 
 
 def _only(body: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:

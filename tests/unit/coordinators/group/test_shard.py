@@ -40,7 +40,7 @@ class DoorStory(MixedStory):
         request = OffsetCommitRequest(
             group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=[one])]
         )
-        asked = self.stage.ask(lambda to, now: self.shard.commit(request, CALLER, to, now))
+        asked = self.stage.ask(lambda to, now: self.shard.offsets.commit(request, CALLER, to, now))
         return ErrorCode(asked.answer.topics[0].partitions[0].error_code)
 
     def deletes(self, *groups: str) -> list[ErrorCode]:

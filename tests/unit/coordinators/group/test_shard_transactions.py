@@ -63,7 +63,7 @@ class TxnStory(MixedStory):
 
     def commits(self, offset: int, *, partition: int = 0) -> ErrorCode:
         request = commit_request("g", {("orders", partition): offset})
-        asked = self.stage.ask(lambda to, now: self.shard.commit(request, caller(8), to, now))
+        asked = self.stage.ask(lambda to, now: self.shard.offsets.commit(request, caller(8), to, now))
         return ErrorCode(asked.answer.topics[0].partitions[0].error_code)
 
     def commits_in_transaction(self, offset: int, *, partition: int = 0, **facts: Any) -> ErrorCode:

@@ -81,7 +81,7 @@ class Place:
             group_id=GROUP, topics=[OffsetCommitRequestTopic(name=topic, partitions=[one])]
         )
         reply = Reply(lambda code: code)
-        host.do(lambda now: host.shard.commit(request, CALLER, reply, now))
+        host.do(lambda now: host.shard.offsets.commit(request, CALLER, reply, now))
         return reply.answer
 
     def offset(self, topic: str = "orders") -> int:

@@ -77,7 +77,7 @@ class Desk:
             ],
         )
         reply = Reply(lambda code: code)
-        self.host.do(lambda now: self.shard.commit(request, CALLER, reply, now))
+        self.host.do(lambda now: self.shard.offsets.commit(request, CALLER, reply, now))
         return reply
 
     def beats(self) -> Reply:

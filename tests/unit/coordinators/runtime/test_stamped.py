@@ -96,7 +96,7 @@ class Desk:
             group_id="g", topics=[OffsetCommitRequestTopic(name="orders", partitions=[one])]
         )
         reply = self.reply()
-        self.host.do(lambda now: self.shard.commit(request, CALLER, reply, now))
+        self.host.do(lambda now: self.shard.offsets.commit(request, CALLER, reply, now))
         return reply
 
     def commits_in_transaction(

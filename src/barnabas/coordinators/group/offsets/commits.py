@@ -7,9 +7,10 @@ are committed. Whether topics exist has been checked before a commit comes here.
 from typing import Final, Protocol, cast
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
+from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC, Ground, Group
-from barnabas.coordinators.group.offsets.record import NO_EXPIRY, OffsetRecord, offset_record, pack_fields
+from barnabas.coordinators.group.offsets.record import NO_EXPIRY, OffsetRecord, pack_fields
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -45,10 +46,11 @@ def decide_commit(
         partitions = []
         for partition in topic.partitions:
             code = _NONE
-            if metadata_length(partition.committed_metadata) > ground.settings.offset_metadata_bytes_max:
+            metadata = partition.committed_metadata
+            if metadata and metadata_length(metadata) > ground.settings.offset_metadata_bytes_max:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                if group is not None:
+                if group is not None and not isinstance(group, ClassicGroup):
                     group.check_commit_of(
                         topic.topic_id,
                         partition.partition_index,
@@ -95,15 +97,17 @@ def _check_group(ground: Ground, request: OffsetCommitRequest, caller: Caller, n
             else ErrorCode.ILLEGAL_GENERATION
         )
         raise GroupError(code, f"Group {request.group_id} not found.")
-    group.check_commit(
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        is_txn=False,
-        version=caller.version,
-    )
+    member_id, instance_id = request.member_id, request.group_instance_id
+    generation, version = request.generation_id_or_member_epoch, caller.version
+    if isinstance(group, ClassicGroup):
+        # The same as below, of the class that most groups have: compiled, it is asked without a search.
+        group.check_commit(member_id, instance_id, generation, is_txn=False, version=version)
+        if not group.is_empty:
+            group.heard_from(member_id, now)
+        return group
+    group.check_commit(member_id, instance_id, generation, is_txn=False, version=version)
     if group.kind == CLASSIC and not group.is_empty:
-        cast(HearsMembers, group).heard_from(request.member_id, now)
+        cast(HearsMembers, group).heard_from(member_id, now)
     return group
 
 
@@ -122,7 +126,7 @@ def _record(
         expire_ms,
         topic.topic_id,
     )
-    return offset_record(group_id, topic.name, partition.partition_index, value)
+    return OffsetRecord(group_id, topic.name, partition.partition_index, value)
 
 
 def _expire_ms(retention_ms: int, now: Now) -> int:

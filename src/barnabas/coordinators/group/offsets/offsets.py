@@ -140,20 +140,21 @@ class Offsets:
     def durable(self) -> object:
         """What the records tell of, as a value to compare."""
         committed = {group: self._table.of_group(group) for group in self._table.groups()}
-        return committed, sorted(self._pending.entries(), key=lambda entry: entry[1][:3])
+        return committed, sorted(self._pending.entries(), key=lambda entry: entry[1].fields()[:3])
 
     def _make_group(self, group_id: str) -> None:
         if group_id not in self._ground.groups:
             self._new_group(group_id)
 
     def _change(self, record: OffsetRecord) -> None:
-        group, topic, partition, value = record
+        group, topic, partition, value = record.group, record.topic, record.partition, record.value
         if value is None:
             self._table.remove(group, topic, partition)
             self._pending.remove(group, topic, partition)
         else:
             self._table.put(group, topic, partition, value)
-            self._pending.supersede(group, topic, partition)
+            if self._pending:
+                self._pending.supersede(group, topic, partition)
 
     def _hold(self, producer_id: int, record: OffsetRecord) -> None:
         if record.value is None:

@@ -4,12 +4,13 @@ The bytes are those of OffsetCommitKey and OffsetCommitValue in protocol/stored/
 """
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
-from mypy_extensions import i16, i32
+from mypy_extensions import i16, i32, mypyc_attr
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.coordinators.decision.outcome import PackedRecord
 from barnabas.protocol.stored.framing import decode_versioned
 from barnabas.protocol.stored.offsets import OffsetCommitValue
 from barnabas.protocol.wire import write_uvarint
@@ -37,16 +38,30 @@ _EXPIRY_HEAD: Final = Struct(">hqh")
 _EXPIRY_TAIL: Final = Struct(">qq")
 
 
-_new: Final = tuple.__new__
-
-
-class OffsetRecord(NamedTuple):
+@mypyc_attr(acyclic=True)
+@final
+class OffsetRecord(PackedRecord):
     """The offset of one partition for one group. `value` is what pack_offset() makes; None is a tombstone."""
 
-    group: str
-    topic: str
-    partition: int
-    value: bytes | None
+    __slots__ = ("group", "partition", "topic", "value")
+
+    def __init__(self, group: str, topic: str, partition: int, value: bytes | None) -> None:
+        self.group: Final = group
+        self.topic: Final = topic
+        self.partition: Final = partition
+        self.value: Final = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OffsetRecord) and self.fields() == other.fields()
+
+    def __hash__(self) -> int:
+        return hash(self.fields())
+
+    def __repr__(self) -> str:
+        return f"OffsetRecord{self.fields()}"
+
+    def fields(self) -> tuple[str, str, int, bytes | None]:
+        return self.group, self.topic, self.partition, self.value
 
     def encoded(self) -> tuple[bytes, bytes | None]:
         group = self.group.encode()
@@ -59,11 +74,6 @@ class OffsetRecord(NamedTuple):
         key.write(topic)
         write_i32_be(key, i32(self.partition))
         return key.getvalue(), self.value
-
-
-def offset_record(group: str, topic: str, partition: int, value: bytes | None) -> OffsetRecord:
-    """The same as OffsetRecord(), whose constructor is interpreted."""
-    return _new(OffsetRecord, (group, topic, partition, value))
 
 
 class CommittedOffset(NamedTuple):
