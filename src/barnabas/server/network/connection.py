@@ -174,7 +174,7 @@ class Connection:
             return
         if frames:
             self._take(frames)
-        if self._small_reads > SMALL_READS_MAX and not self._frames.is_large:
+        if self._small_reads > SMALL_READS_MAX:
             self._change_wire(False)
 
     def _change_wire(self, is_roomy: bool) -> None:

@@ -35,10 +35,21 @@ CALLER = Caller("client", HOST, 8)
 class DoorStory(MixedStory):
     """A shard with one group that may be of either kind, and an administrator."""
 
-    def commits(self, offset: int, *, group: str = "g", topic: str = "orders") -> ErrorCode:
+    def commits(
+        self,
+        offset: int,
+        *,
+        group: str = "g",
+        topic: str = "orders",
+        member_id: str = "",
+        generation: int = -1,
+    ) -> ErrorCode:
         one = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
         request = OffsetCommitRequest(
-            group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=[one])]
+            group_id=group,
+            member_id=member_id,
+            generation_id_or_member_epoch=generation,
+            topics=[OffsetCommitRequestTopic(name=topic, partitions=[one])],
         )
         asked = self.stage.ask(lambda to, now: self.shard.offsets.commit(request, CALLER, to, now))
         return ErrorCode(asked.answer.topics[0].partitions[0].error_code)
@@ -104,6 +115,29 @@ def test_offsets_stay_when_a_group_becomes_one_of_the_other_kind() -> None:
 
     assert story.offsets() == {"orders": 7}
     assert loaded(story).durable() == story.shard.durable()
+
+
+def test_a_classic_group_is_asked_about_a_commit_and_hears_of_its_member() -> None:
+    story = DoorStory()
+    member = Classic()
+    story.is_classic_with(member, parts=[{"orders": [0]}])
+    session = ("classic-session", "g", member.id)
+    before_ms = story.ground.timers.get(session)
+    story.stage.pass_time(1_000)
+
+    stale = story.commits(5, member_id=member.id, generation=member.generation - 1)
+    stranger = story.commits(6, member_id="nobody", generation=member.generation)
+    after_refusals_ms = story.ground.timers.get(session)
+    taken = story.commits(7, member_id=member.id, generation=member.generation)
+
+    assert [stale, stranger, taken] == [
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.NONE,
+    ]
+    assert story.offsets() == {"orders": 7}
+    assert before_ms is not None
+    assert (after_refusals_ms, story.ground.timers.get(session)) == (before_ms, before_ms + 1_000)
 
 
 # Deleting

@@ -163,6 +163,8 @@ def test_no_group_is_anywhere_before_there_is_a_topic_for_them() -> None:
     async def story(place: Place) -> None:
         place.coordinator.shards.lead(0, MemoryPartition())
         assert place.refusal() is ErrorCode.NOT_COORDINATOR
+        place.coordinator.take_image(IMAGE, changed=frozenset({OFFSETS_TOPIC}), deleted=frozenset())
+        assert place.refusal() is None
 
     told(story, image_of({"orders": 3}))
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.offsets.record import read_offset
 from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.runtime.host import State
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -19,6 +21,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from barnabas.records.decode import decode_batch
 from barnabas.server.handlers.group_offsets import COMMIT_API, DELETE_API
 from barnabas.server.handlers.offset_fetch import API as FETCH_API
 from support.hosted import Hosted, image_of, partition_image, topic_id
@@ -113,6 +116,46 @@ async def test_topics_are_known_by_their_ids() -> None:
         NOWHERE: {0: ErrorCode.UNKNOWN_TOPIC_ID},
     }
     assert await committed(broker) == {(ORDERS, 0): 5}
+
+
+@pytest.mark.parametrize("partition", [-1, 2])
+@on_a_loop
+async def test_a_commit_of_nothing_but_a_partition_that_does_not_exist_writes_nothing(partition: int) -> None:
+    log = MemoryPartition()
+
+    answer = await tell(hosted(log), commit(HERE, orders=(partition,)), 9)
+
+    assert codes(answer) == {"orders": {partition: UNKNOWN}}
+    assert log.batches == []
+
+
+@on_a_loop
+async def test_what_is_written_has_the_name_and_the_id_of_its_topic_whichever_was_said() -> None:
+    log = MemoryPartition()
+    broker = hosted(log)
+
+    by_name = await tell(broker, commit(HERE, orders=(0,)), 9)
+    by_id = await tell(broker, commit_by_id(HERE, {ORDERS: (0,)}), 10)
+
+    assert [codes(by_name), codes(by_id)] == [{"orders": {0: ErrorCode.NONE}}, {ORDERS: {0: ErrorCode.NONE}}]
+    [first], [second] = map(decode_batch, log.batches)
+    assert first.key is not None
+    assert b"orders" in first.key
+    assert first.key == second.key
+    assert [read_offset(one.value or b"").topic_id for one in (first, second)] == [ORDERS, ORDERS]
+
+
+@on_a_loop
+async def test_a_commit_that_stumbles_costs_the_shard_whose_memory_may_be_half_changed() -> None:
+    broker = hosted()
+    [host] = broker.services.groups.coordinator.shards.hosts.values()
+    nonsense: Any = object()
+    host.shard.ground.groups[HERE] = nonsense
+
+    with pytest.raises(AttributeError):
+        await tell(broker, commit(HERE, orders=(0,)), 9)
+
+    assert host.state is State.LOST
 
 
 @on_a_loop

@@ -12,13 +12,18 @@ import uvloop
 from barnabas.base.clock import SystemClock
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.exchange import Request
+from barnabas.protocol.exchange import Request, encode_request
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.offsets import ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
 from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context, Handle, Refuse
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.later import Later
-from barnabas.server.network.connection import PIPELINED_MAX, SMALL_READS_MAX, WAITING_BYTES_MAX
+from barnabas.server.network.connection import (
+    BEGUN_AT_ONCE_MAX,
+    PIPELINED_MAX,
+    SMALL_READS_MAX,
+    WAITING_BYTES_MAX,
+)
 from barnabas.server.network.listener import Listener
 from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
 from barnabas.server.network.wire import RoomyWire, Wire
@@ -146,7 +151,8 @@ def test_answers_come_in_the_order_of_requests_though_the_first_waits() -> None:
     story(do)
 
 
-def test_nothing_begins_while_a_request_is_at_work() -> None:
+@pytest.mark.parametrize("comes_later", [False, True])
+def test_nothing_begins_while_a_request_is_at_work(comes_later: bool) -> None:
     async def do(place: Place) -> None:
         done = asyncio.Event()
 
@@ -158,6 +164,8 @@ def test_nothing_begins_while_a_request_is_at_work() -> None:
         client = await place.connect()
 
         ask_first(client)
+        if comes_later:
+            await asyncio.sleep(1)
         ask_second(client)
         await asyncio.sleep(1)
         begun = list(place.desk.seen)
@@ -169,6 +177,27 @@ def test_nothing_begins_while_a_request_is_at_work() -> None:
         assert place.desk.seen == [0, 1]
 
     story(do)
+
+
+def test_what_comes_while_others_wait_for_the_next_turn_is_begun_after_them() -> None:
+    async def do(place: Place) -> None:
+        client = await place.connect()
+        ask_first(client)
+        await client.answer()
+        [connection] = place.listener.pool._connections
+        many = b"".join(_frame(number) for number in range(1, BEGUN_AT_ONCE_MAX + 9))
+
+        connection.data_received(many)
+        connection.data_received(_frame(BEGUN_AT_ONCE_MAX + 9))
+        await asyncio.sleep(1)
+
+        assert place.desk.seen == list(range(BEGUN_AT_ONCE_MAX + 10))
+
+    story(do)
+
+
+def _frame(number: int) -> bytes:
+    return encode_request(ApiVersionsRequest(), 0, key=FIRST, correlation_id=number, client_id="raw")
 
 
 def test_a_handler_that_raises_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -571,11 +600,13 @@ def test_large_requests_are_received_in_their_place_and_small_ones_as_bytes(
         assert await asked(1, large) is RoomyWire
         assert await asked(SMALL_READS_MAX // 2, ["between"]) is RoomyWire
         assert await asked(2, large) is RoomyWire
-        assert await asked(SMALL_READS_MAX + 1, ["small"]) is Wire
+        assert await asked(SMALL_READS_MAX // 2 + 5, ["between"]) is RoomyWire
+        assert await asked(SMALL_READS_MAX, ["small"]) is Wire
         assert await asked(1, large) is RoomyWire
 
-        between, after = ["between"] * (SMALL_READS_MAX // 2), ["small"] * (SMALL_READS_MAX + 1)
-        assert names == ["small", *large, *between, *large, *large, *after, *large]
+        half, all_ = SMALL_READS_MAX // 2, SMALL_READS_MAX
+        between, again, after = ["between"] * half, ["between"] * (half + 5), ["small"] * all_
+        assert names == ["small", *large, *between, *large, *large, *again, *after, *large]
         client.close()
         await listener.close(5)
 
