@@ -110,7 +110,7 @@ class ShardHost(Generic[AnyShard]):
         self.carry_out(outcome, now)
 
     def carry_out(self, outcome: Outcome, now: Now) -> None:
-        """What do() does with what the core has decided. If it stumbled over that, it is not for here."""
+        """What do() does with what the core has decided. A mistake in here costs the shard as well."""
         try:
             self._carry_out(outcome, now)
         except Exception:
