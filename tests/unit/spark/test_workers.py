@@ -28,7 +28,8 @@ thread.join()
 
 
 # The same while others are kept: together they need more room than a heap of a thread's own arena has.
-FAULTS_BESIDE = FAULTS.replace("before =", "kept = [bytearray(b'x') * (14 << 20) for _ in range(2)]; before =")
+KEPT = "kept = [bytearray(b'x') * (14 << 20) for _ in range(2)]\n    before ="
+FAULTS_BESIDE = FAULTS.replace("before =", KEPT)
 
 
 def printed(program: str) -> int:
