@@ -1,8 +1,11 @@
-"""format("barnabas"): options in, readers and writers out."""
+"""format("barnabas"): options in, readers and writers out.
+
+Spark starts a process of Python to find this, one to make it, and others that read or write: so what one of
+them has no use for is not imported.
+"""
 
 import logging
 import os
-from typing import Final
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -17,18 +20,8 @@ from barnabas.spark import columns
 from barnabas.spark.options.sink import Guarantee, Scope, SinkOptions, sink_options
 from barnabas.spark.options.source import batch_options, stream_options
 from barnabas.spark.options.values import Values
-from barnabas.spark.sink.plain import PlainBatchWriter, PlainStreamWriter
-from barnabas.spark.sink.rows import check_schema
-from barnabas.spark.sink.slots import SlotBatchWriter, SlotStreamWriter
-from barnabas.spark.sink.whole_batch import WholeBatchWriter, WholeStreamWriter
-from barnabas.spark.source.batch import BatchReader
-from barnabas.spark.source.filters import FilteredReader, are_pushed
-from barnabas.spark.source.stream import StreamReader
 
 logger = logging.getLogger(__name__)
-
-_EXACT_BATCH: Final = {Scope.TASK: SlotBatchWriter, Scope.BATCH: WholeBatchWriter}
-_EXACT_STREAM: Final = {Scope.TASK: SlotStreamWriter, Scope.BATCH: WholeStreamWriter}
 
 
 class BarnabasDataSource(DataSource):
@@ -45,6 +38,9 @@ class BarnabasDataSource(DataSource):
         return columns.schema(headers=self._values().flag("includeHeaders", False))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from barnabas.spark.source.batch import BatchReader
+        from barnabas.spark.source.filters import FilteredReader, are_pushed
+
         options = batch_options(self._values())
         if options.ignored:
             logger.warning("no effect in a batch query options=%s", ",".join(options.ignored))
@@ -52,23 +48,43 @@ class BarnabasDataSource(DataSource):
         return made(options, columns.asked_columns(schema, headers=options.includes_headers))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from barnabas.spark.source.stream import StreamReader
+
         options = stream_options(self._values())
         return StreamReader(options, columns.asked_columns(schema, headers=options.includes_headers))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         options = self._sink_options(schema, overwrite)
         if options.guarantee is Guarantee.AT_LEAST_ONCE:
+            from barnabas.spark.sink.plain import PlainBatchWriter
+
             return PlainBatchWriter(options)
-        return _EXACT_BATCH[options.scope](options)
+        if options.scope is Scope.BATCH:
+            from barnabas.spark.sink.whole_batch import WholeBatchWriter
+
+            return WholeBatchWriter(options)
+        from barnabas.spark.sink.slots import SlotBatchWriter
+
+        return SlotBatchWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         # Spark asks to overwrite with output mode complete: its own sink appends the whole result again, too.
         options = self._sink_options(schema, overwrite=False)
         if options.guarantee is Guarantee.AT_LEAST_ONCE:
+            from barnabas.spark.sink.plain import PlainStreamWriter
+
             return PlainStreamWriter(options)
-        return _EXACT_STREAM[options.scope](options)
+        if options.scope is Scope.BATCH:
+            from barnabas.spark.sink.whole_batch import WholeStreamWriter
+
+            return WholeStreamWriter(options)
+        from barnabas.spark.sink.slots import SlotStreamWriter
+
+        return SlotStreamWriter(options)
 
     def _sink_options(self, schema: StructType, overwrite: bool) -> SinkOptions:
+        from barnabas.spark.sink.rows import check_schema
+
         options = sink_options(self._values(), overwrite=overwrite, directory=os.getcwd())
         check_schema(schema, options.topic)
         return options

@@ -1,5 +1,8 @@
 """What the data source says of the options that it was given."""
 
+import subprocess
+import sys
+
 import pytest
 
 from barnabas.spark.columns import schema
@@ -22,3 +25,34 @@ def test_nothing_is_told_where_all_of_them_have_one(caplog: pytest.LogCaptureFix
     BarnabasDataSource({**GIVEN, "maxOffsetsPerTrigger": "1000"}).streamReader(schema(headers=False))
 
     assert caplog.records == []
+
+
+# In processes of their own: Spark starts several before a query begins, and its user waits for each.
+FINDS = "import pyspark_barnabas\n"
+READS = """
+from barnabas.spark.columns import schema
+pyspark_barnabas.DefaultSource({given}).{method}(schema(headers=False))
+"""
+TELLS = "import sys; print(*(name for name in sys.modules if name.startswith('barnabas.')))"
+
+
+def imported(program: str) -> set[str]:
+    ended = subprocess.run(
+        [sys.executable, "-c", program + TELLS], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(ended.stdout.split())
+
+
+def test_to_be_found_takes_neither_a_client_nor_readers_nor_writers() -> None:
+    found = imported(FINDS)
+
+    assert "barnabas.spark.data_source" in found
+    assert not {"barnabas.client.blocking", "barnabas.spark.source", "barnabas.spark.sink"} & found
+
+
+@pytest.mark.parametrize("method", ["reader", "streamReader"])
+def test_to_read_takes_nothing_that_writes(method: str) -> None:
+    found = imported(FINDS + READS.format(given=GIVEN, method=method))
+
+    assert "barnabas.spark.source" in found
+    assert not {"barnabas.client.blocking.producer", "barnabas.spark.sink"} & found
