@@ -14,6 +14,8 @@ from support.clients.remote import CannotBuild, Remote
 from support.clients.remote_process import RemoteProcess
 
 IMPATIENT_S = 0.2
+# Before a program answers Python has to start.
+PATIENT_S = 30.0
 # Answers every request from a table, and ends well at the end of its input.
 PROGRAM = """
 import json, sys
@@ -21,7 +23,7 @@ answers = {answers!r}
 for line in sys.stdin:
     print(json.dumps(answers[json.loads(line)["op"]]), flush=True)
 """
-Start = Callable[[str], RemoteProcess]
+Start = Callable[..., RemoteProcess]
 
 
 def python(code: str) -> Sequence[str]:
@@ -38,8 +40,8 @@ def answering(**answers: object) -> Remote:
 def start() -> Iterator[Start]:
     started: list[RemoteProcess] = []
 
-    def start(code: str) -> RemoteProcess:
-        started.append(RemoteProcess("program", python(code), answer_seconds_max=IMPATIENT_S))
+    def start(code: str, seconds_max: float = PATIENT_S) -> RemoteProcess:
+        started.append(RemoteProcess("program", python(code), answer_seconds_max=seconds_max))
         return started[-1]
 
     yield start
@@ -86,14 +88,15 @@ def test_a_program_that_dies_is_shown_with_its_last_words(start: Start) -> None:
 
 
 def test_a_program_that_hangs_is_given_up(start: Start) -> None:
-    process = start("import sys; sys.stdin.readline(); print('{', end='', flush=True); sys.stdin.read()")
+    code = "import sys; sys.stdin.readline(); print('{', end='', flush=True); sys.stdin.read()"
+    process = start(code, IMPATIENT_S)
 
     with pytest.raises(AssertionError, match=r"gave no answer within 0\.2 seconds; its process still runs"):
         process.ask({"op": "version"})
 
 
 def test_a_program_that_does_not_read_is_given_up(start: Start) -> None:
-    process = start("import time; time.sleep(60)")
+    process = start("import time; time.sleep(60)", IMPATIENT_S)
 
     with pytest.raises(AssertionError, match="does not read its input"):
         process.ask({"op": "send", "value": "x" * 10_000_000})
