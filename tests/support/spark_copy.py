@@ -3,6 +3,7 @@
 from itertools import count
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from barnabas.client.blocking import Admin, Consumer, Producer
@@ -10,6 +11,10 @@ from barnabas.client.consumer.message import EndOfPartition
 
 TASK = {"deliveryGuarantee": "exactly-once"}
 BATCH = {"deliveryGuarantee": "exactly-once", "transactionScope": "batch"}
+# How often a batch is there that came twice.
+each_promise = pytest.mark.parametrize(
+    ("options", "times"), [({}, 2), (TASK, 1), (BATCH, 1)], ids=["at-least-once", "task", "batch"]
+)
 _numbers = count()
 
 
@@ -78,3 +83,15 @@ class Copy:
                 else:
                     found.append(int(message.value or b""))
         return sorted(found)
+
+
+def check_a_batch_that_comes_again(clicks: Copy, times: int) -> None:
+    """It is there so often, and what came after it once."""
+    clicks.send(100)
+    clicks.run()
+    assert clicks.written() == list(range(100))
+    clicks.forget_last_batch()
+    clicks.send(20)
+    clicks.run()
+
+    assert clicks.written() == sorted([*range(100)] * times + [*range(100, 120)])

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from barnabas.spark import columns
-from barnabas.spark.options.sink import Guarantee, Scope, SinkOptions, sink_options
+from barnabas.spark.options.sink import SinkOptions, sink_options
 from barnabas.spark.options.source import batch_options, stream_options
 from barnabas.spark.options.values import Values
 
@@ -54,33 +54,15 @@ class BarnabasDataSource(DataSource):
         return StreamReader(options, columns.asked_columns(schema, headers=options.includes_headers))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        options = self._sink_options(schema, overwrite)
-        if options.guarantee is Guarantee.AT_LEAST_ONCE:
-            from barnabas.spark.sink.plain import PlainBatchWriter
+        from barnabas.spark.sink.promises import batch_writer
 
-            return PlainBatchWriter(options)
-        if options.scope is Scope.BATCH:
-            from barnabas.spark.sink.whole_batch import WholeBatchWriter
-
-            return WholeBatchWriter(options)
-        from barnabas.spark.sink.slots import SlotBatchWriter
-
-        return SlotBatchWriter(options)
+        return batch_writer(self._sink_options(schema, overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        from barnabas.spark.sink.promises import stream_writer
+
         # Spark asks to overwrite with output mode complete: its own sink appends the whole result again, too.
-        options = self._sink_options(schema, overwrite=False)
-        if options.guarantee is Guarantee.AT_LEAST_ONCE:
-            from barnabas.spark.sink.plain import PlainStreamWriter
-
-            return PlainStreamWriter(options)
-        if options.scope is Scope.BATCH:
-            from barnabas.spark.sink.whole_batch import WholeStreamWriter
-
-            return WholeStreamWriter(options)
-        from barnabas.spark.sink.slots import SlotStreamWriter
-
-        return SlotStreamWriter(options)
+        return stream_writer(self._sink_options(schema, overwrite=False))
 
     def _sink_options(self, schema: StructType, overwrite: bool) -> SinkOptions:
         from barnabas.spark.sink.rows import check_schema

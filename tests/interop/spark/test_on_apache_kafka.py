@@ -12,7 +12,7 @@ from barnabas.client.blocking import Admin, Producer
 from support.kafka_broker import KafkaBroker
 from support.kafka_tools import kafka_tools
 from support.spark_beside import OURS, THEIRS, batch_rows, options_of
-from support.spark_copy import BATCH, TASK, Copy
+from support.spark_copy import Copy, check_a_batch_that_comes_again, each_promise
 
 SETTINGS = {
     "transaction.state.log.num.partitions": 2,
@@ -56,21 +56,11 @@ def test_the_same_rows_are_read(spark: SparkSession, kafka: str, codec: str, giv
     assert ours == theirs
 
 
-@pytest.mark.parametrize(
-    ("options", "times"), [({}, 2), (TASK, 1), (BATCH, 1)], ids=["at-least-once", "task", "batch"]
-)
+@each_promise
 def test_a_batch_that_comes_again_is_there_as_often_as_promised(
     spark: SparkSession, kafka: str, tmp_path: Path, options: dict[str, str], times: int
 ) -> None:
-    clicks = Copy(spark, kafka, tmp_path, options)
-    clicks.send(100)
-    clicks.run()
-    assert clicks.written() == list(range(100))
-    clicks.forget_last_batch()
-    clicks.send(20)
-    clicks.run()
-
-    assert clicks.written() == sorted([*range(100)] * times + [*range(100, 120)])
+    check_a_batch_that_comes_again(Copy(spark, kafka, tmp_path, options), times)
 
 
 def test_progress_is_committed_to_a_group(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
@@ -82,7 +72,6 @@ def test_progress_is_committed_to_a_group(spark: SparkSession, kafka: str, tmp_p
 
     with Admin(bootstrap_servers=kafka) as admin:
         found = admin.list_group_offsets("copying")
-    # What the second run began with: nothing asked for the end of it any more.
     assert {tp: one.offset for tp, one in found.items()} == {
         TopicPartition(clicks.source, partition): 20 for partition in (0, 1)
     }

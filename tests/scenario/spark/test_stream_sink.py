@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from barnabas.spark.lag import LagListener, QueryLag
-from support.spark_copy import BATCH, TASK, Copy
+from support.spark_copy import BATCH, TASK, Copy, check_a_batch_that_comes_again, each_promise
 
 
 @pytest.fixture
@@ -21,21 +21,11 @@ def copy(spark: SparkSession, address: str, tmp_path: Path) -> Callable[[dict[st
 Make = Callable[[dict[str, str]], Copy]
 
 
-@pytest.mark.parametrize(
-    ("options", "times"), [({}, 2), (TASK, 1), (BATCH, 1)], ids=["at-least-once", "task", "batch"]
-)
+@each_promise
 def test_a_batch_that_comes_again_is_there_as_often_as_promised(
     copy: Make, options: dict[str, str], times: int
 ) -> None:
-    clicks = copy(options)
-    clicks.send(100)
-    clicks.run()
-    assert clicks.written() == list(range(100))
-    clicks.forget_last_batch()
-    clicks.send(20)
-    clicks.run()
-
-    assert clicks.written() == sorted([*range(100)] * times + [*range(100, 120)])
+    check_a_batch_that_comes_again(copy(options), times)
 
 
 @pytest.mark.parametrize("spelling", ["{}/", "file://{}", "{}-too"], ids=["slash", "scheme", "link"])
