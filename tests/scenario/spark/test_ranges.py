@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 from threading import Timer
 
+import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
@@ -88,13 +89,12 @@ def test_an_end_that_does_not_come_is_told_and_passed_over(
     ]
 
 
-def read_as_a_task(address: str, wanted: OffsetRange, **options: str) -> None:
+def read_as_a_task(address: str, wanted: OffsetRange, **options: str) -> list[pa.RecordBatch]:
     """As Spark has a worker do it, with a mark to commit for the driver, as a stream begins."""
     given = {"kafka.bootstrap.servers": address, "subscribe": wanted.tp.topic}
     given |= {name.replace("__", "."): text for name, text in options.items()}
     announcement = Announcement("somebody", "mark", {wanted.tp: wanted.start})
-    for _ in read_task(RangePartition(wanted, announcement), stream_options(Values(given)), ("offset",)):
-        pass
+    return list(read_task(RangePartition(wanted, announcement), stream_options(Values(given)), ("offset",)))
 
 
 @pytest.fixture
@@ -124,24 +124,65 @@ def test_a_task_waits_for_a_topic_no_longer_than_asked(address: str) -> None:
     wanted = OffsetRange(TopicPartition("not-there", 0), 7, 9)
     began = time.monotonic()
 
-    with pytest.raises(NotRead) as gone:
+    with pytest.raises(DataLoss) as gone:
         read_as_a_task(address, wanted, kafkaConsumer__pollTimeoutMs=str(SHORT_MS))
 
     assert time.monotonic() - began < ENOUGH_S
-    assert "not-there-0 is not read from offset 7 on, in the range 7 to 9: topic not-there" in str(gone.value)
+    assert "not-there-0 is gone, from offset 7 on, in the range 7 to 9: topic not-there" in str(gone.value)
+    assert str(gone.value).endswith("set failOnDataLoss to false)")
     assert isinstance(gone.value.__cause__, UnknownTopic)
 
 
-def test_an_error_in_the_middle_names_the_offset_that_comes_next(
-    address: str, visits: TopicPartition
-) -> None:
+def read_until_it_vanishes(
+    address: str, visits: TopicPartition, *, fails_on_loss: bool, comes_back: bool
+) -> Iterator[pa.RecordBatch]:
+    """What is left of a range whose topic is deleted when the first rows of it are read."""
     settings = {"bootstrap.servers": address, "default.api.timeout.ms": str(SHORT_MS)}
     batches = read_range(
-        OffsetRange(visits, 1, 5), settings, ("offset",), fails_on_loss=True, timeout_ms=LONG_MS
+        OffsetRange(visits, 1, 5), settings, ("offset",), fails_on_loss=fails_on_loss, timeout_ms=LONG_MS
     )
     assert next(batches)["offset"].to_pylist() == [1, 2]
     with Admin(bootstrap_servers=address) as admin:
         admin.delete_topic(visits.topic)
+        if comes_back:
+            admin.create_topic(visits.topic, partitions=1)
+    return batches
 
-    with pytest.raises(NotRead, match=f"{visits} is not read from offset 3 on, in the range 1 to 5: "):
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_topic_that_vanishes_in_the_middle_is_loss_from_the_offset_that_comes_next(
+    address: str, visits: TopicPartition, comes_back: bool
+) -> None:
+    batches = read_until_it_vanishes(address, visits, fails_on_loss=True, comes_back=comes_back)
+
+    with pytest.raises(DataLoss, match=f"{visits} is gone, from offset 3 on, in the range 1 to 5: "):
         next(batches)
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_topic_that_vanishes_in_the_middle_is_told_and_passed_over(
+    address: str, visits: TopicPartition, comes_back: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    batches = read_until_it_vanishes(address, visits, fails_on_loss=False, comes_back=comes_back)
+
+    with caplog.at_level(logging.WARNING, "barnabas.spark"):
+        assert list(batches) == []
+
+    [told] = [record.getMessage() for record in caplog.records if record.name.startswith("barnabas.spark")]
+    assert told.startswith(f"offsets lost tp={visits} from=3 to=5 because=")
+    assert ("UNKNOWN_TOPIC_OR_PARTITION" in told) is not comes_back
+
+
+def test_a_topic_that_is_gone_before_a_task_begins_is_told_and_passed_over(
+    address: str, visits: TopicPartition, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = OffsetRange(visits, 0, 3)
+    options = {"kafkaConsumer__pollTimeoutMs": str(SHORT_MS), "failOnDataLoss": "false"}
+    with Admin(bootstrap_servers=address) as admin:
+        admin.delete_topic(visits.topic)
+
+    with caplog.at_level(logging.WARNING, "barnabas.spark"):
+        assert read_as_a_task(address, wanted, **options) == []
+
+    told = [record.getMessage() for record in caplog.records]
+    assert any(one.startswith(f"offsets lost tp={visits} from=0 to=3 because=") for one in told)

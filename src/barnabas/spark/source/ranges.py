@@ -17,7 +17,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.consumer import Consumer
 from barnabas.client.consumer.errors import NoOffset, TopicRecreated
 from barnabas.client.consumer.message import EndOfPartition
-from barnabas.client.errors import ClientError, RequestTimedOut, is_retriable
+from barnabas.client.errors import ClientError, RequestTimedOut, UnknownTopic, is_retriable
 from barnabas.spark.columns import arrow_schema, rows_of
 from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.kept import consumer_with
@@ -60,7 +60,10 @@ def read_range(
     fails_on_loss: bool,
     timeout_ms: float,
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of the range, in order. NotRead if nothing comes for timeout_ms, or anything is wrong."""
+    """All rows of the range, in order; DataLoss if some of them are gone, or the topic is.
+
+    NotRead if nothing comes for timeout_ms, or anything else is wrong.
+    """
     found = arrow_schema(columns)
     start = wanted.start
     has_met = False
@@ -71,11 +74,6 @@ def read_range(
                     yield from rows_of(wanted.tp, batch, columns, found)
                 start = table["offset"][-1].as_py() + 1
             return
-        except TopicRecreated as error:
-            # A consumer that was kept knew the topic that was there before; the next one does not.
-            if has_met or start > wanted.start:
-                raise NotRead(wanted, start, timeout_ms, error) from error
-            has_met = True
         except NoOffset as gone:
             if fails_on_loss:
                 raise DataLoss(f"{gone}; the range was {wanted.start} to {wanted.end}") from gone
@@ -90,6 +88,17 @@ def read_range(
             if gone.start <= start:
                 return
             start = gone.start
+        except (UnknownTopic, TopicRecreated) as gone:
+            if isinstance(gone, TopicRecreated) and start == wanted.start and not has_met:
+                # A consumer that was kept knew the topic that was there before; the next one does not.
+                has_met = True
+                continue
+            # Deleted after this was planned. A broker that had yet to hear of the topic had time to.
+            if fails_on_loss:
+                where = f"in the range {wanted.start} to {wanted.end}"
+                raise DataLoss(f"{wanted.tp} is gone, from offset {start} on, {where}: {gone}") from gone
+            logger.warning("offsets lost tp=%s from=%d to=%d because=%s", wanted.tp, start, wanted.end, gone)
+            return
         except ClientError as error:
             raise NotRead(wanted, start, timeout_ms, error) from error
 
