@@ -93,14 +93,27 @@ def read_range(
                 # A consumer that was kept knew the topic that was there before; the next one does not.
                 has_met = True
                 continue
-            # Deleted after this was planned. A broker that had yet to hear of the topic had time to.
+            # Deleted after this was planned.
             if fails_on_loss:
                 where = f"in the range {wanted.start} to {wanted.end}"
                 raise DataLoss(f"{wanted.tp} is gone, from offset {start} on, {where}: {gone}") from gone
+            if isinstance(gone, UnknownTopic) and _has_topic(wanted.tp, settings):
+                # It may be the same one or another: this task must not guess.
+                raise NotRead(wanted, start, timeout_ms, gone) from gone
             logger.warning("offsets lost tp=%s from=%d to=%d because=%s", wanted.tp, start, wanted.end, gone)
             return
         except ClientError as error:
             raise NotRead(wanted, start, timeout_ms, error) from error
+
+
+def _has_topic(tp: TopicPartition, settings: Mapping[str, str]) -> bool:
+    """Asked for as long as a call may take: a broker that has just begun may have yet to hear of a topic."""
+    try:
+        with consumer_with({**settings, **_DECIDED_HERE}) as consumer:
+            consumer.assign([tp])
+    except UnknownTopic:
+        return False
+    return True
 
 
 def _tables(wanted: OffsetRange, settings: Mapping[str, str], *, timeout_ms: float) -> Iterator[pa.Table]:
