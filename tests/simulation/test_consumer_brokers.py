@@ -376,6 +376,21 @@ async def test_a_topic_with_another_id_is_told_as_such(world: World) -> None:
 
 
 @in_world
+async def test_another_topic_than_the_one_that_is_meant_is_not_assigned(world: World) -> None:
+    brokers = ReadableBrokers()
+    brokers.logs[ORDERS] = log_of(3)
+
+    async with brokers.running(), reading(world, ORDERS) as consumer:
+        await take(consumer, 1)
+        with pytest.raises(TopicRecreated) as error:
+            await consumer.assign([ORDERS], topic_ids={"orders": Uuid(b"p" * 16)})
+        assert (error.value.was, error.value.now) == (b"p" * 16, b"o" * 16)
+        # What was assigned is read on.
+        assert values(await take(consumer, 2)) == [b"1", b"2"]
+        await consumer.assign([ORDERS], topic_ids={"orders": Uuid(b"o" * 16), "visits": Uuid(b"p" * 16)})
+
+
+@in_world
 async def test_a_topic_that_is_missing_for_a_moment_is_not_gone(world: World) -> None:
     brokers = ReadableBrokers()
     brokers.logs[ORDERS] = log_of(3)

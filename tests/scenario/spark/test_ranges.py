@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.blocking import Admin, Producer
 from barnabas.client.errors import BrokerUnavailable, UnknownTopic
 from barnabas.spark.options.source import stream_options
@@ -91,12 +91,15 @@ def test_an_end_that_does_not_come_is_told_and_passed_over(
     ]
 
 
-def read_as_a_task(address: str, wanted: OffsetRange, **options: str) -> list[pa.RecordBatch]:
+def read_as_a_task(
+    address: str, wanted: OffsetRange, topic_id: Uuid | None = None, **options: str
+) -> list[pa.RecordBatch]:
     """As Spark has a worker do it, with a mark to commit for the driver, as a stream begins."""
     given = {"kafka.bootstrap.servers": address, "subscribe": wanted.tp.topic}
     given |= {name.replace("__", "."): text for name, text in options.items()}
     announcement = Announcement("somebody", "mark", {wanted.tp: wanted.start})
-    return list(read_task(RangePartition(wanted, announcement), stream_options(Values(given)), ("offset",)))
+    task = RangePartition(wanted, announcement, topic_id=topic_id)
+    return list(read_task(task, stream_options(Values(given)), ("offset",)))
 
 
 @pytest.fixture
@@ -199,3 +202,64 @@ def test_a_topic_that_is_gone_before_a_task_begins_is_told_and_passed_over(
 
     told = [record.getMessage() for record in caplog.records]
     assert any(one.startswith(f"offsets lost tp={visits} from=0 to=3 because=") for one in told)
+
+
+def id_of(address: str, tp: TopicPartition) -> Uuid:
+    with Admin(bootstrap_servers=address) as admin:
+        found = admin.describe_topics([tp.topic])[tp.topic].topic_id
+    assert found is not None
+    return found
+
+
+def make_anew(address: str, tp: TopicPartition) -> None:
+    """Another topic of that name, which has as many records."""
+    with Admin(bootstrap_servers=address) as admin:
+        admin.delete_topic(tp.topic)
+        admin.create_topic(tp.topic, partitions=1)
+    send(address, tp, 3)
+
+
+def test_the_topic_that_a_task_was_planned_with_is_read(address: str, visits: TopicPartition) -> None:
+    [batch] = read_as_a_task(address, OffsetRange(visits, 1, 3), id_of(address, visits))
+
+    assert batch["offset"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["new consumer", "kept consumer"])
+def test_another_topic_of_that_name_is_not_read(address: str, visits: TopicPartition, is_kept: bool) -> None:
+    wanted, planned = OffsetRange(visits, 0, 3), id_of(address, visits)
+    if is_kept:
+        assert len(read_as_a_task(address, wanted, planned)) == 1
+    make_anew(address, visits)
+
+    with pytest.raises(DataLoss, match=f"{visits} is gone, from offset 0 on, .* topic {visits.topic} was "):
+        read_as_a_task(address, wanted, planned)
+
+
+def test_another_topic_of_that_name_is_told_and_passed_over(
+    address: str, visits: TopicPartition, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted, planned = OffsetRange(visits, 0, 3), id_of(address, visits)
+    make_anew(address, visits)
+    options = {"kafkaConsumer__pollTimeoutMs": str(SHORT_MS), "failOnDataLoss": "false"}
+
+    began = time.monotonic()
+    with caplog.at_level(logging.WARNING, "barnabas.spark"):
+        assert read_as_a_task(address, wanted, planned, **options) == []
+
+    # Not at once: the broker might be behind, and know an older topic only.
+    assert time.monotonic() - began > SHORT_MS / 1000
+    told = [record.getMessage() for record in caplog.records]
+    assert any(one.startswith(f"offsets lost tp={visits} from=0 to=3 because=") for one in told)
+
+
+def test_a_kept_consumer_that_knows_the_topic_before_reads_the_one_planned_with(
+    address: str, visits: TopicPartition
+) -> None:
+    wanted = OffsetRange(visits, 0, 3)
+    assert len(read_as_a_task(address, wanted, id_of(address, visits))) == 1
+    make_anew(address, visits)
+
+    [batch] = read_as_a_task(address, wanted, id_of(address, visits))
+
+    assert batch["offset"].to_pylist() == [0, 1, 2]

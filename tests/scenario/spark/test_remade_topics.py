@@ -13,6 +13,7 @@ from barnabas.spark.options.source import stream_options
 from barnabas.spark.options.values import Values
 from barnabas.spark.source.ranges import DataLoss
 from barnabas.spark.source.stream import StreamReader
+from barnabas.spark.source.tasks import RangePartition
 
 _numbers = count()
 
@@ -139,3 +140,25 @@ def batches(reader: StreamReader, start: dict[str, Any]) -> Iterator[tuple[int, 
     while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
         yield from ranges(reader, start, end)
         start = end
+
+
+def test_tasks_know_with_which_topic_they_were_planned(address: str) -> None:
+    name = made(address, 10)
+    with Admin(bootstrap_servers=address) as admin:
+        planned = admin.describe_topics([name])[name].topic_id
+    with reading(address, name, startingOffsets="earliest", minPartitions="2") as reader:
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, ReadAllAvailable())
+        make_anew(address, name, 10)
+        tasks = reader.partitions(start, end)
+
+    assert [one.topic_id for one in tasks if isinstance(one, RangePartition)] == [planned, planned]
+
+
+def test_a_batch_that_another_process_planned_says_nothing_of_topics(address: str) -> None:
+    name = made(address, 10)
+    with reading(address, name, startingOffsets="earliest") as reader:
+        [task] = reader.partitions({name: {"0": 0}}, {name: {"0": 10}})
+
+    assert isinstance(task, RangePartition)
+    assert task.topic_id is None

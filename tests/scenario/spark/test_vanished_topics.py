@@ -1,4 +1,4 @@
-"""A topic that is deleted after a query was planned, before all of its tasks have begun: real Spark."""
+"""A topic that is deleted, or made anew, after a query was planned and before all of its tasks have begun."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -26,13 +26,17 @@ def topic(address: str) -> str:
     name = f"short-lived-{next(_numbers)}"
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(name, partitions=1)
-    with Producer(bootstrap_servers=address) as producer:
-        for number in range(ROWS):
-            producer.send(name, b"%d" % number)
+    fill(address, name)
     return name
 
 
-def deleting(address: str, topic: str, directory: Path) -> Rows:
+def fill(address: str, topic: str) -> None:
+    with Producer(bootstrap_servers=address) as producer:
+        for number in range(ROWS):
+            producer.send(topic, b"%d" % number)
+
+
+def deleting(address: str, topic: str, directory: Path, *, comes_back: bool) -> Rows:
     """Rows as they are; but when the first two tasks have read theirs the topic is deleted."""
 
     def wait_for(*names: str) -> None:
@@ -50,6 +54,9 @@ def deleting(address: str, topic: str, directory: Path) -> Rows:
                 wait_for("read-0", f"read-{ROWS // TASKS}")
                 with Admin(bootstrap_servers=address) as admin:
                     admin.delete_topic(topic)
+                    if comes_back:
+                        admin.create_topic(topic, partitions=1)
+                        fill(address, topic)
                 (directory / "deleted").touch()
             wait_for("deleted")
         yield from found
@@ -57,7 +64,9 @@ def deleting(address: str, topic: str, directory: Path) -> Rows:
     return rows
 
 
-def read(spark: SparkSession, address: str, topic: str, directory: Path, *, fails: bool) -> DataFrame:
+def read(
+    spark: SparkSession, address: str, topic: str, directory: Path, *, fails: bool, comes_back: bool
+) -> DataFrame:
     options = {
         "kafka.bootstrap.servers": address,
         "subscribe": topic,
@@ -66,13 +75,14 @@ def read(spark: SparkSession, address: str, topic: str, directory: Path, *, fail
         "failOnDataLoss": str(fails).lower(),
     }
     frame = spark.read.format("barnabas").schema("offset long").options(**options).load()
-    return frame.mapInArrow(deleting(address, topic, directory), "offset long")
+    return frame.mapInArrow(deleting(address, topic, directory, comes_back=comes_back), "offset long")
 
 
+@pytest.mark.parametrize("comes_back", [False, True])
 def test_the_query_fails_and_says_what_is_gone(
-    spark: SparkSession, address: str, topic: str, tmp_path: Path
+    spark: SparkSession, address: str, topic: str, tmp_path: Path, comes_back: bool
 ) -> None:
-    frame = read(spark, address, topic, tmp_path, fails=True)
+    frame = read(spark, address, topic, tmp_path, fails=True, comes_back=comes_back)
 
     with pytest.raises(
         PySparkException, match=f"{topic}-0 is gone, from offset 200 on, in the range 200 to 300"
@@ -80,9 +90,10 @@ def test_the_query_fails_and_says_what_is_gone(
         frame.collect()
 
 
+@pytest.mark.parametrize("comes_back", [False, True])
 def test_the_query_ends_with_what_was_there_if_it_is_asked_to(
-    spark: SparkSession, address: str, topic: str, tmp_path: Path
+    spark: SparkSession, address: str, topic: str, tmp_path: Path, comes_back: bool
 ) -> None:
-    frame = read(spark, address, topic, tmp_path, fails=False)
+    frame = read(spark, address, topic, tmp_path, fails=False, comes_back=comes_back)
 
     assert sorted(row["offset"] for row in frame.collect()) == list(range(200))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.blocking.grouped import Grouped
 from barnabas.client.blocking.mirror import mirrored
 from barnabas.client.consumer.consumer import Consumer as AsyncConsumer
@@ -12,13 +12,16 @@ from barnabas.client.errors import ClientError
 class Consumer(Grouped):
     """Ready when it is made, and used by one thread; close() may be called by any, and ends a wait."""
 
-    def assign(self, tps: Iterable[tuple[str, int]]) -> None:
-        """Read these partitions and no others. Those that were assigned before keep their positions."""
+    def assign(self, tps: Iterable[tuple[str, int]], *, topic_ids: Mapping[str, Uuid] | None = None) -> None:
+        """Read these partitions and no others. Those that were assigned before keep their positions.
+
+        TopicRecreated if a topic is another one than `topic_ids` says, where that names it.
+        """
         wanted = [TopicPartition(*each) for each in tps]
 
         async def assign() -> None:
             await self._take_back()
-            await self._client.assign(wanted)
+            await self._client.assign(wanted, topic_ids=topic_ids)
 
         self._thread.run(assign())
 

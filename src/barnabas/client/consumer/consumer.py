@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.base.tasks import Tasks
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.core import Core
+from barnabas.client.consumer.errors import TopicRecreated
 from barnabas.client.consumer.grouped import Grouped
 from barnabas.client.consumer.message import Message
 from barnabas.client.consumer.offsets import OffsetAt, list_offsets
@@ -141,10 +142,13 @@ class Consumer(Grouped):
 
     # Assignment
 
-    async def assign(self, tps: Iterable[tuple[str, int]]) -> None:
+    async def assign(
+        self, tps: Iterable[tuple[str, int]], *, topic_ids: Mapping[str, Uuid] | None = None
+    ) -> None:
         """Read these partitions and no others. Those that were assigned before keep their positions.
 
-        UnknownTopic if one of them is not there within default.api.timeout.ms.
+        UnknownTopic if one of them is not there within default.api.timeout.ms. TopicRecreated if a topic is
+        another one than `topic_ids` says, where that names it: then nothing is changed.
         """
         core = self._check_unsubscribed()
         wanted = [TopicPartition(*each) for each in tps]
@@ -158,6 +162,10 @@ class Consumer(Grouped):
             if tp.partition not in range(len(found[tp.topic].partitions)):
                 raise UnknownTopic(about=f"partition {tp}")
             ids[tp] = found[tp.topic].topic_id
+            meant = (topic_ids or {}).get(tp.topic, ids[tp])
+            # Brokers before Kafka 2.8 know no ids.
+            if meant != ids[tp] and ids[tp] != ZERO_UUID:
+                raise TopicRecreated(tp, meant, ids[tp])
         self._replace(self._check_unsubscribed(), ids)
         core.changed()
 

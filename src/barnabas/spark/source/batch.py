@@ -37,6 +37,7 @@ class BatchReader(DataSourceReader):
             start = cluster.resolve(options.start, tps, "starting")
             end = cluster.resolve(options.end, tps, "ending")
             since = cluster.first_since(self.wanted.since_ms, tps)
+            ids = cluster.topic_ids
         _check_forward(options, start, end)
         # Where nothing is read, nothing is lost.
         read = {tp: offset for tp, offset in start.items() if offset < end[tp]}
@@ -49,7 +50,7 @@ class BatchReader(DataSourceReader):
         begin = {tp: max(resumed.start.get(tp, offset), offset) for tp, offset in start.items()}
         ranges = self.wanted.pruned(ranges_between(begin, end), since)
         tasks = split(ranges, min_partitions=options.min_partitions, records_max=options.records_max)
-        return [RangePartition(one) for one in tasks]
+        return [RangePartition(one, topic_id=ids.get(one.tp.topic)) for one in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self._options, self._columns)

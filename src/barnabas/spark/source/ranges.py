@@ -5,6 +5,7 @@ position has come to its end, however many rows that gave.
 """
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Final
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.base.errors import BarnabasError
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.blocking.consumer import Consumer
 from barnabas.client.consumer.errors import NoOffset, TopicRecreated
 from barnabas.client.consumer.message import EndOfPartition
@@ -34,6 +35,9 @@ _DECIDED_HERE: Final = {
 # Better for ranges, which are read as fast as they come: an answer costs something, whatever its size. A user
 # may say otherwise.
 _FOR_RANGES: Final = {"max.partition.fetch.bytes": str(14 << 20), "fetch.max.wait.ms": "100"}
+# A broker that has yet to hear of a topic may know an older one of that name, but not for so long.
+_BEHIND_MS_MAX: Final = 10_000.0
+_LOOK_AGAIN_S: Final = 0.2
 
 
 class DataLoss(BarnabasError):
@@ -59,17 +63,20 @@ def read_range(
     *,
     fails_on_loss: bool,
     timeout_ms: float,
+    topic_id: Uuid | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All rows of the range, in order; DataLoss if some of them are gone, or the topic is.
 
-    NotRead if nothing comes for timeout_ms, or anything else is wrong.
+    With a topic_id another topic of the same name is not read. NotRead if nothing comes for timeout_ms, or
+    anything else is wrong.
     """
     found = arrow_schema(columns)
     start = wanted.start
     has_met = False
     while start < wanted.end:
         try:
-            for table in _tables(wanted._replace(start=start), settings, timeout_ms=timeout_ms):
+            left = wanted._replace(start=start)
+            for table in _tables(left, topic_id, settings, timeout_ms=timeout_ms):
                 for batch in table.to_batches():
                     yield from rows_of(wanted.tp, batch, columns, found)
                 start = table["offset"][-1].as_py() + 1
@@ -90,15 +97,16 @@ def read_range(
             start = gone.start
         except (UnknownTopic, TopicRecreated) as gone:
             if isinstance(gone, TopicRecreated) and start == wanted.start and not has_met:
-                # A consumer that was kept knew the topic that was there before; the next one does not.
+                # A consumer that was kept may know the topic that was there before; the next one does not.
                 has_met = True
                 continue
             # Deleted after this was planned.
             if fails_on_loss:
                 where = f"in the range {wanted.start} to {wanted.end}"
                 raise DataLoss(f"{wanted.tp} is gone, from offset {start} on, {where}: {gone}") from gone
-            if isinstance(gone, UnknownTopic) and _has_topic(wanted.tp, settings):
-                # It may be the same one or another: this task must not guess.
+            told_so = isinstance(gone, TopicRecreated) and topic_id is None
+            if not told_so and _is_there(wanted.tp, topic_id, settings, timeout_ms):
+                # If its id is not known it may be the same one or another: this task must not guess.
                 raise NotRead(wanted, start, timeout_ms, gone) from gone
             logger.warning("offsets lost tp=%s from=%d to=%d because=%s", wanted.tp, start, wanted.end, gone)
             return
@@ -106,20 +114,35 @@ def read_range(
             raise NotRead(wanted, start, timeout_ms, error) from error
 
 
-def _has_topic(tp: TopicPartition, settings: Mapping[str, str]) -> bool:
+def _is_there(
+    tp: TopicPartition, topic_id: Uuid | None, settings: Mapping[str, str], timeout_ms: float
+) -> bool:
     """Asked for as long as a call may take: a broker that has just begun may have yet to hear of a topic."""
-    try:
-        with consumer_with({**settings, **_DECIDED_HERE}) as consumer:
-            consumer.assign([tp])
-    except UnknownTopic:
-        return False
-    return True
+    until_s = time.monotonic() + min(timeout_ms, _BEHIND_MS_MAX) / 1000
+    while True:
+        try:
+            with consumer_with({**settings, **_DECIDED_HERE}) as consumer:
+                consumer.assign([tp], topic_ids=_ids(tp, topic_id))
+            return True
+        except UnknownTopic:
+            return False
+        except TopicRecreated:
+            if time.monotonic() > until_s:
+                return False
+        # The next consumer may ask another broker.
+        time.sleep(_LOOK_AGAIN_S)
 
 
-def _tables(wanted: OffsetRange, settings: Mapping[str, str], *, timeout_ms: float) -> Iterator[pa.Table]:
+def _ids(tp: TopicPartition, topic_id: Uuid | None) -> dict[str, Uuid]:
+    return {} if topic_id is None else {tp.topic: topic_id}
+
+
+def _tables(
+    wanted: OffsetRange, topic_id: Uuid | None, settings: Mapping[str, str], *, timeout_ms: float
+) -> Iterator[pa.Table]:
     """What the log has of the range. NoOffset if it begins after its start, or stays too short."""
     with consumer_with({**_FOR_RANGES, **settings, **_DECIDED_HERE}) as consumer:
-        consumer.assign([wanted.tp])
+        consumer.assign([wanted.tp], topic_ids=_ids(wanted.tp, topic_id))
         consumer.seek(wanted.tp, wanted.start, until=wanted.end)
         # One answer at a time.
         with closing(consumer.arrow(max_rows=1, views=True, timeout_ms=timeout_ms)) as tables:

@@ -8,7 +8,7 @@ latestOffset() as `start` has been done: that is when progress is committed, and
 import json
 import logging
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.spark.offsets import Offsets, from_json, to_json
 from barnabas.spark.options.positions import moves
 from barnabas.spark.options.source import SourceOptions
@@ -46,6 +46,7 @@ class _Planned(NamedTuple):
     at: Offsets
     end: Offsets
     begin: Offsets
+    topic_ids: Mapping[str, Uuid]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -101,7 +102,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self._limited(begin, ends, limit)
         if end is None:
             return start
-        self._planned = _Planned(at, apart(at, begin, end), begin)
+        self._planned = _Planned(at, apart(at, begin, end), begin, self._cluster().topic_ids)
         return _told(self._planned.end)
 
     def reportLatestOffset(self) -> Told | None:
@@ -145,18 +146,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # What tasks do
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
-        begin, to = self._planned_begin(_offsets(start), _offsets(end)), _offsets(end)
+        at, to = _offsets(start), _offsets(end)
+        begin = self._planned_begin(at, to)
         ranges = ranges_between(begin, to)
         tasks = split(
             ranges, min_partitions=self._options.min_partitions, records_max=self._options.records_max
         )
         told = self._progress.announcement(begin)
-        return [RangePartition(one, told if number == 0 else None) for number, one in enumerate(tasks)]
+        planned = self._plan_of(at, to)
+        # Of a batch that another process has planned nobody knows which topics it meant.
+        ids = {} if planned is None else planned.topic_ids
+        return [
+            RangePartition(one, told if number == 0 else None, topic_id=ids.get(one.tp.topic))
+            for number, one in enumerate(tasks)
+        ]
 
     def _planned_begin(self, at: Offsets, to: Offsets) -> Offsets:
         """Where a batch begins that Spark knows as from `at` to `to`."""
-        if self._planned is not None and (self._planned.at, self._planned.end) == (at, to):
-            return self._planned.begin
+        planned = self._plan_of(at, to)
+        if planned is not None:
+            return planned.begin
         # Else another process has planned it, before the query was started anew.
         if at == self._initial:
             # Its first batch: what has come to be or moved since then is behind us.
@@ -165,6 +174,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         unsure = [tp for tp in to if at.get(tp, to[tp] + 1) > to[tp]]
         earliest = {**at, **(self._cluster().earliest(unsure) if unsure else {})}
         return self._begin(at, earliest, to)
+
+    def _plan_of(self, at: Offsets, to: Offsets) -> _Planned | None:
+        found = self._planned
+        return found if found is not None and (found.at, found.end) == (at, to) else None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self._options, self._columns)

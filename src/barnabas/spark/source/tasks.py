@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from barnabas.base.ids import Uuid
 from barnabas.spark.options.client_settings import in_time
 from barnabas.spark.options.source import SourceOptions
 from barnabas.spark.planning.splits import OffsetRange
@@ -14,12 +15,18 @@ from barnabas.spark.workers import settle_in
 
 
 class RangePartition(InputPartition):
-    """One task: a range of offsets, and for one task of a stream, what it tells of the others."""
+    """One task: a range of offsets, and for one task of a stream, what it tells of the others.
 
-    def __init__(self, wanted: OffsetRange, announcement: Announcement | None = None) -> None:
+    The id is that of the topic with which it was planned, if that is known.
+    """
+
+    def __init__(
+        self, wanted: OffsetRange, announcement: Announcement | None = None, *, topic_id: Uuid | None = None
+    ) -> None:
         super().__init__(tuple(wanted))
         self.wanted = wanted
         self.announcement = announcement
+        self.topic_id = topic_id
 
 
 def read_task(
@@ -39,4 +46,5 @@ def read_task(
         columns,
         fails_on_loss=options.fails_on_loss,
         timeout_ms=options.poll_timeout_ms,
+        topic_id=partition.topic_id,
     )
