@@ -1,4 +1,4 @@
-"""Says, and checks, whether the kernels under test are compiled; and settles hypothesis.
+"""Says, and checks, whether the kernels under test are compiled; settles hypothesis, and Java.
 
 BARNABAS_KERNELS=compiled|interpreted is what the Makefile asks for: a run that silently tested the
 other kind would prove nothing.
@@ -17,6 +17,10 @@ settings.register_profile(
     "barnabas", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("barnabas")
+
+# What tests start of Java ends before its second compiler has earned what it costs: a third of all the time
+# of a Spark that lives for seconds. Benchmarks do not come by here.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_report_header() -> str:
