@@ -15,6 +15,8 @@ from support.spark_beside import OURS, THEIRS, Options, Refused, Seen, batch_row
 _numbers = count()
 COMMITTED = {"kafka.isolation.level": "read_committed"}
 LENIENT = {"failOnDataLoss": "false"}
+# A record or two an answer, by several consumers in turn.
+SEVERAL = {"fetchesInFlight": "3", "kafka.max.partition.fetch.bytes": "100"}
 
 
 def new_topic(address: str, name: str, **settings: str) -> str:
@@ -26,10 +28,12 @@ def new_topic(address: str, name: str, **settings: str) -> str:
 
 
 def both(spark: SparkSession, address: str, topic: str, given: Options) -> list[Seen] | Refused:
-    """What both agree on."""
+    """What both agree on, and ours also when it has several fetches under way."""
     options = options_of(address, topic, given)
     theirs = batch_rows(spark, THEIRS, options)
     ours = batch_rows(spark, OURS, options)
+    several = batch_rows(spark, OURS, {**options, **SEVERAL})
+    assert isinstance(several, Refused) if isinstance(ours, Refused) else several == ours
     if isinstance(theirs, Refused) or isinstance(ours, Refused):
         assert isinstance(theirs, Refused), f"theirs has {len(theirs)} rows, ours: {ours}"
         assert isinstance(ours, Refused), f"ours has {len(ours)} rows, theirs: {theirs}"

@@ -33,7 +33,15 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"minPartitions": "5"}, {"kafka.isolation.level": "read_committed"}], ids=str
+    "given",
+    [
+        {},
+        {"minPartitions": "5"},
+        {"kafka.isolation.level": "read_committed"},
+        # An option of ours, and answers so small that it matters.
+        {"fetchesInFlight": "3", "kafka.max.partition.fetch.bytes": "1000"},
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_the_same_rows_are_read(spark: SparkSession, kafka: str, codec: str, given: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from threading import Timer
 
 import pyarrow as pa
@@ -19,10 +20,13 @@ from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.progress import Announcement
 from barnabas.spark.source.ranges import DataLoss, NotRead, read_range
 from barnabas.spark.source.tasks import RangePartition, read_task
+from support.our_broker import OurBroker
 
 LONG_MS = 30_000
 SHORT_MS = 500
 LATER_S = 0.5
+# One consumer reads a range, or several do in turn.
+LANES = pytest.mark.parametrize("fetches", [1, 3])
 # A consumer asks a few times before it takes a topic for gone: a third of a second.
 GONE_S = 3.0
 # More than a few times the short one, and much less than the client would wait by itself: a minute.
@@ -41,16 +45,25 @@ def visits(address: str) -> TopicPartition:
 
 
 def send(address: str, tp: TopicPartition, records: int) -> None:
-    with Producer(bootstrap_servers=address) as producer:
+    """Each in a batch of its own."""
+    with Producer({"bootstrap.servers": address, "batch.size": "1"}) as producer:
         for _ in range(records):
             producer.send(tp.topic, b"x", partition=tp.partition)
 
 
-def test_an_end_that_a_broker_does_not_know_yet_is_waited_for(address: str, visits: TopicPartition) -> None:
+@LANES
+def test_an_end_that_a_broker_does_not_know_yet_is_waited_for(
+    address: str, visits: TopicPartition, fetches: int
+) -> None:
     """As behind a leader that is new, or at a follower: the end that it tells is behind the one planned."""
     settings = {"bootstrap.servers": address}
     batches = read_range(
-        OffsetRange(visits, 0, 5), settings, ("offset",), fails_on_loss=True, timeout_ms=LONG_MS
+        OffsetRange(visits, 0, 5),
+        settings,
+        ("offset",),
+        fails_on_loss=True,
+        timeout_ms=LONG_MS,
+        fetches=fetches,
     )
     known = next(batches)
     # Not before the task has met the end that is too early.
@@ -65,10 +78,16 @@ def test_an_end_that_a_broker_does_not_know_yet_is_waited_for(address: str, visi
     assert offsets == [0, 1, 2, 3, 4]
 
 
-def test_an_end_that_does_not_come_is_loss(address: str, visits: TopicPartition) -> None:
+@LANES
+def test_an_end_that_does_not_come_is_loss(address: str, visits: TopicPartition, fetches: int) -> None:
     settings = {"bootstrap.servers": address}
     batches = read_range(
-        OffsetRange(visits, 1, 5), settings, ("offset",), fails_on_loss=True, timeout_ms=SHORT_MS
+        OffsetRange(visits, 1, 5),
+        settings,
+        ("offset",),
+        fails_on_loss=True,
+        timeout_ms=SHORT_MS,
+        fetches=fetches,
     )
     assert next(batches)["offset"].to_pylist() == [1, 2]
 
@@ -76,13 +95,19 @@ def test_an_end_that_does_not_come_is_loss(address: str, visits: TopicPartition)
         next(batches)
 
 
+@LANES
 def test_an_end_that_does_not_come_is_told_and_passed_over(
-    address: str, visits: TopicPartition, caplog: pytest.LogCaptureFixture
+    address: str, visits: TopicPartition, fetches: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = {"bootstrap.servers": address}
     with caplog.at_level(logging.WARNING, "barnabas.spark"):
         [batch] = read_range(
-            OffsetRange(visits, 1, 5), settings, ("offset",), fails_on_loss=False, timeout_ms=SHORT_MS
+            OffsetRange(visits, 1, 5),
+            settings,
+            ("offset",),
+            fails_on_loss=False,
+            timeout_ms=SHORT_MS,
+            fetches=fetches,
         )
 
     assert batch["offset"].to_pylist() == [1, 2]
@@ -253,13 +278,40 @@ def test_another_topic_of_that_name_is_told_and_passed_over(
     assert any(one.startswith(f"offsets lost tp={visits} from=0 to=3 because=") for one in told)
 
 
-def test_a_kept_consumer_that_knows_the_topic_before_reads_the_one_planned_with(
-    address: str, visits: TopicPartition
+@LANES
+def test_kept_consumers_that_know_the_topic_before_read_the_one_planned_with(
+    address: str, visits: TopicPartition, fetches: int
 ) -> None:
     wanted = OffsetRange(visits, 0, 3)
-    assert len(read_as_a_task(address, wanted, id_of(address, visits))) == 1
+    # An answer a record, so that all of the consumers are needed.
+    options = {"fetchesInFlight": str(fetches), "kafka__max__partition__fetch__bytes": "1"}
+    before = read_as_a_task(address, wanted, id_of(address, visits), **options)
     make_anew(address, visits)
 
-    [batch] = read_as_a_task(address, wanted, id_of(address, visits))
+    after = read_as_a_task(address, wanted, id_of(address, visits), **options)
 
-    assert batch["offset"].to_pylist() == [0, 1, 2]
+    for batches in (before, after):
+        assert [batch["offset"].to_pylist() for batch in batches] == [[0], [1], [2]]
+
+
+def test_a_broker_that_goes_away_while_a_topic_is_looked_for_is_told(tmp_path: Path) -> None:
+    """Nothing says that the topic is gone then: the range is not passed over, and the error names it."""
+    broker = OurBroker(tmp_path)
+    tp = TopicPartition("visits", 0)
+    with broker.running() as address:
+        with Admin(bootstrap_servers=address) as admin:
+            admin.create_topic(tp.topic, partitions=1)
+        send(address, tp, 3)
+        planned = id_of(address, tp)
+        make_anew(address, tp)
+        # The task has found another topic of that name by then, and asks whether the broker is behind.
+        later = Timer(LATER_S, broker.kill)
+        later.start()
+        options = {"kafkaConsumer__pollTimeoutMs": "3000", "failOnDataLoss": "false"}
+
+        with pytest.raises(NotRead) as down:
+            read_as_a_task(address, OffsetRange(tp, 1, 3), planned, **options)
+
+        later.join()
+    assert str(down.value).startswith("visits-0 is not read from offset 1 on, in the range 1 to 3: ")
+    assert isinstance(down.value.__cause__, BrokerUnavailable)

@@ -15,6 +15,8 @@ _RETRIES: Final = 3
 _RETRY_AFTER_MS: Final = 1000
 # spark.network.timeout, which Spark's own source takes here.
 _POLL_TIMEOUT_MS: Final = 120_000
+# Each has a connection and what one answer brings.
+_FETCHES_MAX: Final = 16
 _GROUP_PREFIX: Final = "barnabas-spark-source"
 _CHOICES: Final = ("assign", "subscribe", "subscribePattern")
 # Of streams; a batch query passes over them, as Spark's does.
@@ -61,6 +63,8 @@ class SourceOptions(NamedTuple):
     retry_after_ms: int
     # How long a task waits for records that should be there.
     poll_timeout_ms: int
+    # How many fetches a task has under way; None if that is decided by how far away the brokers are.
+    fetches: int | None
     client: dict[str, str]
     # Options that have no effect here, for one line in the log.
     ignored: tuple[str, ...]
@@ -104,6 +108,7 @@ def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
         retries=_RETRIES if retries is None else retries,
         retry_after_ms=_RETRY_AFTER_MS if retry_after_ms is None else retry_after_ms,
         poll_timeout_ms=_POLL_TIMEOUT_MS if poll_timeout_ms is None else poll_timeout_ms,
+        fetches=given.number("fetchesInFlight", least=1, most=_FETCHES_MAX),
         client=client,
         ignored=(),
     )

@@ -6,7 +6,7 @@ from typing import Final
 
 from barnabas.spark.options.errors import BadOption
 
-_INT64: Final = 1 << 63
+_INT64_MAX: Final = (1 << 63) - 1
 _DURATION: Final = re.compile(r"(\d+)\s*([a-z]*)", re.ASCII)
 # As Spark writes times; a number alone is milliseconds.
 _UNIT_MS: Final = {
@@ -44,7 +44,7 @@ class Values:
             raise BadOption(name, f"{text!r} is neither true nor false")
         return text.lower() == "true"
 
-    def number(self, name: str, *, least: int = 0) -> int | None:
+    def number(self, name: str, *, least: int = 0, most: int = _INT64_MAX) -> int | None:
         text = self.text(name)
         if text is None:
             return None
@@ -52,8 +52,8 @@ class Values:
             number = int(text)
         except ValueError:
             raise BadOption(name, f"{text!r} is no whole number") from None
-        if not least <= number < _INT64:
-            raise BadOption(name, f"{number} is not between {least} and {_INT64 - 1}")
+        if not least <= number <= most:
+            raise BadOption(name, f"{number} is not between {least} and {most}")
         return number
 
     def duration_ms(self, name: str) -> int | None:

@@ -1,6 +1,7 @@
 """Consumers of a worker process: kept from one task to the next, because to connect takes long.
 
-A worker runs one task at a time. A consumer that had an error is not kept.
+A worker runs one task at a time, which may take several of the same settings: these have numbers. A consumer
+that had an error is not kept.
 """
 
 import atexit
@@ -12,14 +13,14 @@ from typing import Final
 from barnabas.client.blocking.consumer import Consumer
 
 # Queries on several clusters, or with several settings, may share a worker.
-_KEPT_MAX: Final = 4
-_kept: "OrderedDict[tuple[tuple[str, str], ...], Consumer]" = OrderedDict()
+_KEPT_MAX: Final = 16
+_kept: "OrderedDict[tuple[int, tuple[tuple[str, str], ...]], Consumer]" = OrderedDict()
 
 
 @contextmanager
-def consumer_with(settings: Mapping[str, str]) -> Iterator[Consumer]:
+def consumer_with(settings: Mapping[str, str], number: int = 0) -> Iterator[Consumer]:
     """One with these settings, which reads nothing yet."""
-    key = tuple(sorted(settings.items()))
+    key = (number, tuple(sorted(settings.items())))
     consumer = _kept.pop(key, None) or Consumer(settings)
     try:
         yield consumer
@@ -30,6 +31,13 @@ def consumer_with(settings: Mapping[str, str]) -> Iterator[Consumer]:
     _kept[key] = consumer
     if len(_kept) > _KEPT_MAX:
         _kept.popitem(last=False)[1].close()
+
+
+def forget(settings: Mapping[str, str]) -> None:
+    """Close those with these settings: what they remember of the cluster is old."""
+    wanted = tuple(sorted(settings.items()))
+    for key in [key for key in _kept if key[1] == wanted]:
+        _kept.pop(key).close()
 
 
 def _close_all() -> None:

@@ -7,21 +7,18 @@ position has come to its end, however many rows that gave.
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.client.blocking.consumer import Consumer
 from barnabas.client.consumer.errors import NoOffset, TopicRecreated
-from barnabas.client.consumer.message import EndOfPartition
-from barnabas.client.errors import ClientError, RequestTimedOut, UnknownTopic, is_retriable
+from barnabas.client.errors import ClientError, UnknownTopic, is_retriable
 from barnabas.spark.columns import arrow_schema, rows_of
 from barnabas.spark.planning.splits import OffsetRange
-from barnabas.spark.source.kept import consumer_with
+from barnabas.spark.source.kept import consumer_with, forget
+from barnabas.spark.source.lanes import tables_of
 
 logger = logging.getLogger(__name__)
 
@@ -64,19 +61,22 @@ def read_range(
     fails_on_loss: bool,
     timeout_ms: float,
     topic_id: Uuid | None = None,
+    fetches: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All rows of the range, in order; DataLoss if some of them are gone, or the topic is.
 
-    With a topic_id another topic of the same name is not read. NotRead if nothing comes for timeout_ms, or
+    With a topic_id another topic of the same name is not read. How many fetches are under way at a time is
+    decided by how far away the broker is, if it is not said. NotRead if nothing comes for timeout_ms, or
     anything else is wrong.
     """
     found = arrow_schema(columns)
+    reading = {**_FOR_RANGES, **settings, **_DECIDED_HERE}
     start = wanted.start
     has_met = False
     while start < wanted.end:
         try:
             left = wanted._replace(start=start)
-            for table in _tables(left, topic_id, settings, timeout_ms=timeout_ms):
+            for table in tables_of(left, topic_id, reading, timeout_ms=timeout_ms, fetches=fetches):
                 for batch in table.to_batches():
                     yield from rows_of(wanted.tp, batch, columns, found)
                 start = table["offset"][-1].as_py() + 1
@@ -97,7 +97,8 @@ def read_range(
             start = gone.start
         except (UnknownTopic, TopicRecreated) as gone:
             if isinstance(gone, TopicRecreated) and start == wanted.start and not has_met:
-                # A consumer that was kept may know the topic that was there before; the next one does not.
+                # Consumers that were kept may know the topic that was there before; new ones do not.
+                forget(reading)
                 has_met = True
                 continue
             # Deleted after this was planned.
@@ -105,9 +106,12 @@ def read_range(
                 where = f"in the range {wanted.start} to {wanted.end}"
                 raise DataLoss(f"{wanted.tp} is gone, from offset {start} on, {where}: {gone}") from gone
             told_so = isinstance(gone, TopicRecreated) and topic_id is None
-            if not told_so and _is_there(wanted.tp, topic_id, settings, timeout_ms):
-                # If its id is not known it may be the same one or another: this task must not guess.
-                raise NotRead(wanted, start, timeout_ms, gone) from gone
+            try:
+                if not told_so and _is_there(wanted.tp, topic_id, settings, timeout_ms):
+                    # If its id is not known it may be the same one or another: this task must not guess.
+                    raise NotRead(wanted, start, timeout_ms, gone) from gone
+            except ClientError as error:
+                raise NotRead(wanted, start, timeout_ms, error) from error
             logger.warning("offsets lost tp=%s from=%d to=%d because=%s", wanted.tp, start, wanted.end, gone)
             return
         except ClientError as error:
@@ -122,7 +126,7 @@ def _is_there(
     while True:
         try:
             with consumer_with({**settings, **_DECIDED_HERE}) as consumer:
-                consumer.assign([tp], topic_ids=_ids(tp, topic_id))
+                consumer.assign([tp], topic_ids={} if topic_id is None else {tp.topic: topic_id})
             return True
         except UnknownTopic:
             return False
@@ -131,59 +135,3 @@ def _is_there(
                 return False
         # The next consumer may ask another broker.
         time.sleep(_LOOK_AGAIN_S)
-
-
-def _ids(tp: TopicPartition, topic_id: Uuid | None) -> dict[str, Uuid]:
-    return {} if topic_id is None else {tp.topic: topic_id}
-
-
-def _tables(
-    wanted: OffsetRange, topic_id: Uuid | None, settings: Mapping[str, str], *, timeout_ms: float
-) -> Iterator[pa.Table]:
-    """What the log has of the range. NoOffset if it begins after its start, or stays too short."""
-    with consumer_with({**_FOR_RANGES, **settings, **_DECIDED_HERE}) as consumer:
-        consumer.assign([wanted.tp], topic_ids=_ids(wanted.tp, topic_id))
-        consumer.seek(wanted.tp, wanted.start, until=wanted.end)
-        # One answer at a time.
-        with closing(consumer.arrow(max_rows=1, views=True, timeout_ms=timeout_ms)) as tables:
-            for table in _until_it_ends(wanted, consumer, tables):
-                last = table["offset"][-1].as_py()
-                if last < wanted.end:
-                    yield table
-                    continue
-                # The last batch goes beyond the range.
-                rows = pc.index(pc.greater_equal(table["offset"], wanted.end), True).as_py()
-                if rows > 0:
-                    yield table.slice(0, rows)
-                return
-
-
-def _until_it_ends(
-    wanted: OffsetRange, consumer: Consumer, tables: "Iterator[pa.Table | EndOfPartition]"
-) -> Iterator[pa.Table]:
-    """An end before that of the range is not believed at once.
-
-    A leader that is new, or a follower, may tell an end that is behind the one that was planned with. So it
-    is asked again for as long as a task waits.
-    """
-    ended_at: int | None = None
-    while True:
-        try:
-            table = next(tables)
-        except RequestTimedOut:
-            if ended_at is not None:
-                _check_there(wanted.tp, ended_at, consumer)
-            raise
-        if not isinstance(table, EndOfPartition):
-            yield table
-        elif table.offset >= wanted.end:
-            return
-        else:
-            ended_at = table.offset
-
-
-def _check_there(tp: TopicPartition, offset: int, consumer: Consumer) -> None:
-    """NoOffset if the log ends there."""
-    [first], [last] = (ends([tp]).values() for ends in (consumer.beginning_offsets, consumer.end_offsets))
-    if last <= offset:
-        raise NoOffset(tp, offset, first, last)

@@ -47,4 +47,5 @@ def read_task(
         fails_on_loss=options.fails_on_loss,
         timeout_ms=options.poll_timeout_ms,
         topic_id=partition.topic_id,
+        fetches=options.fetches,
     )

@@ -59,6 +59,7 @@ def test_the_defaults_are_those_of_spark() -> None:
         retries=3,
         retry_after_ms=1000,
         poll_timeout_ms=120_000,
+        fetches=None,
         client={"bootstrap.servers": "localhost:9092"},
         ignored=(),
     )
@@ -253,6 +254,9 @@ def test_a_time_is_written_as_spark_writes_it(text: str, ms: int) -> None:
         {"maxTriggerDelay": "s"},
         {"failOnDataLoss": "maybe"},
         {"fetchOffset.numRetries": "0"},
+        {"fetchesInFlight": "0"},
+        {"fetchesInFlight": "17"},
+        {"fetchesInFlight": "auto"},
         {"minOffsetsPerTrigger": "10", "maxOffsetsPerTrigger": "9"},
     ],
     ids=str,
@@ -260,6 +264,11 @@ def test_a_time_is_written_as_spark_writes_it(text: str, ms: int) -> None:
 def test_a_limit_that_cannot_be_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(BadOption):
         stream_options(more(given))
+
+
+@BOTH
+def test_a_task_may_be_told_how_many_fetches_it_has_under_way(read: Read) -> None:
+    assert read(values(fetchesInFlight="4")).fetches == 4
 
 
 def test_a_batch_passes_over_the_limits_of_streams_and_says_so() -> None:
