@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from broker_rows import Answer, less_is_better, more_is_better
 from report import machine, parse_options, report
+from spark_far import far_rows
 from spark_scene import OURS, PEER, SETTINGS, THEIRS, Scene, make_spark, peer_named, timed
 from support.our_broker import OurBroker
 from support.spark_kafka_jars import find_jars
@@ -29,6 +30,8 @@ SIZES = [("100 B", 10_000_000, 100, 2.5), ("1 kB", 2_000_000, 1000, 2.0)]
 # Rows of a micro-batch that has next to nothing to do, and how many of them are looked at.
 SMALL_ROWS, SMALL_BATCHES = 10, 20
 MEMORY_BYTES = 10_000_000_000
+# What the guide advises: Java takes so much from Python at a time, instead of 64 kB.
+BUFFER_SETTING, BUFFER_BYTES = "spark.sql.execution.pandas.udf.buffer.size", "262144"
 
 
 def scan_rows(scene: Scene) -> Iterator[Answer]:
@@ -45,12 +48,23 @@ def scan_rows(scene: Scene) -> Iterator[Answer]:
             path = str(scene.directory / "parquet")
             return timed(lambda: frame.write.mode("overwrite").parquet(path))
 
+        yield scene.compare(f"scan to noop, {name}", rows, to_noop, aim)
+        yield scene.compare(f"scan to Parquet, {name}", rows, to_parquet, None)
+        scene.forget(topic)
+
+
+def stream_rows(scene: Scene) -> Iterator[Answer]:
+    for name, records, size, aim in SIZES:
+        rows = scene.sized(records)
+        topic = scene.filled("stream", rows, size)
+
         def streamed(kind: str, topic: str = topic) -> float:
             return scene.available_now(scene.stream(kind, topic).writeStream.format("noop"))
 
-        yield scene.compare(f"scan to noop, {name}", rows, to_noop, aim)
         yield scene.compare(f"AvailableNow to noop, {name}", rows, streamed, aim)
-        yield scene.compare(f"scan to Parquet, {name}", rows, to_parquet, None)
+        scene.spark.conf.set(BUFFER_SETTING, BUFFER_BYTES)
+        yield scene.compare(f"AvailableNow to noop, {name}, larger buffer", rows, streamed, None)
+        scene.spark.conf.unset(BUFFER_SETTING)
         scene.forget(topic)
 
 
@@ -116,9 +130,11 @@ def memory_rows(scene: Scene) -> Iterator[Answer]:
 
 QUESTIONS: dict[str, Callable[[Scene], Iterator[Answer]]] = {
     "scan": scan_rows,
+    "stream": stream_rows,
     "copy": copy_rows,
     "small": small_rows,
     "memory": memory_rows,
+    "far": far_rows,
 }
 
 
