@@ -537,6 +537,18 @@ async def test_offsets_are_committed_by_nobody_and_only_what_failed_is_tried_aga
 
 
 @in_world
+async def test_what_cannot_be_an_offset_is_not_sent(world: World) -> None:
+    one = broker({})
+
+    async with listening_all(one), new_admin(world) as admin:
+        for offset in (-1, 1 << 63):
+            with pytest.raises(ValueError, match=f"offset {offset} of orders-1"):
+                await admin.alter_group_offsets("g", {ORDERS_0: 7, ORDERS_1: offset})
+
+    assert one.asked_for(ApiKey.OFFSET_COMMIT) == []
+
+
+@in_world
 async def test_partitions_that_are_not_there_are_refused_by_name_and_at_once(world: World) -> None:
     unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     one = broker({ApiKey.OFFSET_COMMIT: in_turn(committed((0, NONE), (1, unknown)))})

@@ -94,6 +94,19 @@ def test_an_error_in_the_block_aborts_and_goes_on(version: int) -> None:
     assert brokers.offsets == {}
 
 
+@pytest.mark.parametrize("offset", [-1, 1 << 63])
+def test_what_cannot_be_an_offset_is_not_sent(offset: int) -> None:
+    async def story(world: World, brokers: TransactionalBrokers) -> None:
+        async with transacting(world) as producer:
+            await producer.begin_transaction()
+            with pytest.raises(ValueError, match=f"offset {offset} of orders-0"):
+                await producer.send_offsets_to_transaction({ORDERS: offset}, "billing")
+            await producer.send_offsets_to_transaction({ORDERS: 3}, "billing")
+            await producer.commit_transaction()
+
+    assert tell(story, 2).offsets == {("billing", ORDERS): 3}
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_block_may_end_its_transaction_itself(commit: bool) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:

@@ -105,11 +105,14 @@ class GroupCalls(AdminLifetime):
     ) -> None:
         """Let the group go on elsewhere. Only without members; a group that is not there is made."""
         from barnabas.client.admin import group_offsets
+        from barnabas.client.group.offsets import check_offset
 
         chosen = {
             TopicPartition(*tp): group_offsets.CommittedOffset(offset=each) if isinstance(each, int) else each
             for tp, each in offsets.items()
         }
+        for tp, each in chosen.items():
+            check_offset(tp, each.offset)
         _all_or_group(group, await group_offsets.commit(self._call(timeout_ms), group, chosen))
 
     async def delete_group_offsets(

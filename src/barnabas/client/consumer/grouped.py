@@ -10,7 +10,7 @@ from barnabas.client.consumer.seeking import Seeking
 from barnabas.client.group.callbacks import Callback, Callbacks
 from barnabas.client.group.errors import AssignedOtherwise, InCallback, NoGroup
 from barnabas.client.group.member import Member
-from barnabas.client.group.offsets import Committer, OffsetAndMetadata
+from barnabas.client.group.offsets import Committer, OffsetAndMetadata, offsets_given
 from barnabas.client.group.topics import Wanted
 
 # Kafka's: topic names are no longer than this, and a subscription is held by every member and the broker.
@@ -77,10 +77,7 @@ class Grouped(Seeking):
         for, and then the commit is tried again.
         """
         member = self._member("commit()", leaving=True)
-        if offsets is None:
-            wanted = self.delivered
-        else:
-            wanted = {TopicPartition(*tp): _offset_of(one) for tp, one in offsets.items()}
+        wanted = self.delivered if offsets is None else offsets_given(offsets)
         if wanted:
             await member.commit(wanted)
 
@@ -105,10 +102,3 @@ class Grouped(Seeking):
         member = self._member("committed()", leaving=True)
         wanted = [TopicPartition(*each) for each in tps]
         return await member.committed(wanted) if wanted else {}
-
-
-def _offset_of(one: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    found = OffsetAndMetadata(one) if isinstance(one, int) else one
-    if found.offset < 0:
-        raise ValueError(f"offset {found.offset} is negative")
-    return found

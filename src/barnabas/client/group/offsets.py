@@ -22,6 +22,7 @@ from barnabas.protocol.messages.group_offsets import (
 # From version 10 on topics are named by id, which members that know a topic by its name gain nothing from.
 _NAMES_UNTIL: Final = 9
 _GROUPS_FROM: Final = 8
+_OFFSET_MAX: Final = (1 << 63) - 1
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -30,6 +31,24 @@ class OffsetAndMetadata(NamedTuple):
     offset: int
     metadata: str = ""
     leader_epoch: int = -1
+
+
+def offsets_given(
+    offsets: Mapping[tuple[str, int], int | OffsetAndMetadata],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What a user wants to be committed; ValueError for what cannot be an offset."""
+    wanted = {
+        TopicPartition(*tp): OffsetAndMetadata(one) if isinstance(one, int) else one
+        for tp, one in offsets.items()
+    }
+    for tp, one in wanted.items():
+        check_offset(tp, one.offset)
+    return wanted
+
+
+def check_offset(tp: TopicPartition, offset: int) -> None:
+    if not 0 <= offset <= _OFFSET_MAX:
+        raise ValueError(f"offset {offset} of {tp} is not between 0 and {_OFFSET_MAX}")
 
 
 class Committer(NamedTuple):

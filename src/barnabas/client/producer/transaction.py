@@ -14,7 +14,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import ClientError, Closed
 from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.prepared import PreparedTransaction
@@ -128,20 +127,13 @@ class TransactionCalls:
 
     async def send_offsets_to_transaction(self, offsets: Offsets, group: Group) -> None:
         """Commit these offsets of a group with the transaction, or not at all."""
-        from barnabas.client.group.offsets import Committer, OffsetAndMetadata
+        from barnabas.client.group.offsets import Committer, offsets_given
 
         transactions = self._transactions()
         if isinstance(group, str):
             group = Committer(group, -1, "", None)
         committer = group if isinstance(group, Committer) else group.group_metadata()
-        wanted = {
-            TopicPartition(*tp): OffsetAndMetadata(one) if isinstance(one, int) else one
-            for tp, one in offsets.items()
-        }
-        for tp, one in wanted.items():
-            if one.offset < 0:
-                raise ValueError(f"offset {one.offset} of {tp} is negative")
-        await transactions.send_offsets(wanted, committer)
+        await transactions.send_offsets(offsets_given(offsets), committer)
 
     async def prepare_transaction(self) -> PreparedTransaction:
         """Experimental: wait for all that was sent, and promise that it can be committed or aborted.
