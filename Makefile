@@ -8,8 +8,8 @@ KERNELS := $(if $(shell command -v gcc || command -v cc),compiled,interpreted)
 export PYTHONHASHSEED := 0
 INSTALLED := BARNABAS_KERNELS=$(KERNELS) $(BIN)/python -m pytest
 INTERPRETED := BARNABAS_KERNELS=interpreted PYTHONPATH=src $(BIN)/python -m pytest
-# Some tests take minutes: a worker that has done its own takes of the other's.
-BOTH := -n 2 --dist worksteal
+# Three for two cores: many tests mostly wait. Some take minutes, so a worker that is done takes of the others'.
+BOTH := -n 3 --dist worksteal
 # All but those that need a network, or programs that pip does not bring.
 TESTS := --ignore=tests/interop tests
 

@@ -1,15 +1,18 @@
-"""Says, and checks, whether the kernels under test are compiled; settles hypothesis, and Java.
+"""Says, and checks, whether the kernels under test are compiled; settles hypothesis, Java and Spark.
 
 BARNABAS_KERNELS=compiled|interpreted is what the Makefile asks for: a run that silently tested the
 other kind would prove nothing.
 """
 
 import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from barnabas.base.kernels import compiled_kernels
+from support.spark_home import lay_out
 
 # How long one example takes says more about the machine than about the code. A failure prints the line that
 # replays it.
@@ -29,6 +32,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    home = TemporaryDirectory(prefix="barnabas-spark-home-")
+    config.add_cleanup(home.cleanup)
+    # Workers of this run find it in the environment.
+    lay_out(Path(home.name))
     wanted = os.environ.get("BARNABAS_KERNELS")
     if wanted is None:
         return
@@ -36,3 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     wrong = [name for name, compiled in kernels.items() if compiled != (wanted == "compiled")]
     if wrong:
         raise pytest.UsageError(f"kernels are to be {wanted}, but these are not: {', '.join(wrong)}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes minutes comes first, so that no worker has it left when the others are done."""
+    items.sort(key=lambda one: one.get_closest_marker("long") is None)

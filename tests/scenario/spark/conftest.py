@@ -10,9 +10,17 @@ from pyspark.sql import SparkSession
 
 from barnabas.client.admin.features import FeatureUpdate, UpgradeType
 from barnabas.client.blocking import Admin
+from barnabas.spark.source.kept import close_all
 from barnabas.testing import Broker
 from support.our_broker import OurBroker
 from support.spark_here import why_no_spark
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_kept() -> Iterator[None]:
+    """What tests do as a worker does leaves consumers behind, which would look for brokers that are gone."""
+    yield
+    close_all()
 
 
 @pytest.fixture(scope="package")

@@ -20,7 +20,10 @@ from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.consumer.message import EndOfPartition
 from support.spark_here import why_no_spark
 
-pytestmark = pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or "")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or ""),
+]
 
 TESTS = Path(__file__).parents[2]
 PYTHON_BIN = Path(sys.executable).parent

@@ -17,7 +17,10 @@ BLOWS_WITHOUT_MAX = 6
 TASK = {"deliveryGuarantee": "exactly-once"}
 BATCH = {"deliveryGuarantee": "exactly-once", "transactionScope": "batch"}
 
-pytestmark = pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or "")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or ""),
+]
 
 
 @pytest.mark.parametrize(("options", "share"), [(TASK, 0.6), (BATCH, 0.4)], ids=["task", "batch"])

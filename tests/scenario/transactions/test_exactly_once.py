@@ -23,6 +23,8 @@ from support.eos_runs.run import (
 )
 from support.our_broker import OurBroker
 
+pytestmark = pytest.mark.long
+
 SECONDS = float(os.environ.get("BARNABAS_EOS_SECONDS", "150"))
 SECONDS_FOR_ALL = 300.0
 CHOSEN = (*SHAPES, *MORE_SHAPES) if SECONDS >= SECONDS_FOR_ALL else SHAPES

@@ -5,7 +5,7 @@ record must have come back, and no round may have taken long.
 """
 
 import threading
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 from barnabas.protocol.error_codes import ErrorCode
@@ -76,7 +76,9 @@ class Neighbour:
 
     def _round(self, wire: WireClient, number: int) -> None:
         value = b"%d" % number
-        data = PartitionProduceData(index=0, records=build_batch([(1000, None, value, ())]))
+        # A record that is old would be deleted by retention, perhaps before it is read back.
+        now_ms = int(time() * 1000)
+        data = PartitionProduceData(index=0, records=build_batch([(now_ms, None, value, ())]))
         topic = TopicProduceData(name=self._topic, partition_data=[data])
         answer = wire.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic]), _PRODUCE_VERSION)
         written = _fine(answer.responses[0].partition_responses[0])

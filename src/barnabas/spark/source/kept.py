@@ -40,9 +40,9 @@ def forget(settings: Mapping[str, str]) -> None:
         _kept.pop(key).close()
 
 
-def _close_all() -> None:
+def close_all() -> None:
     while _kept:
         _kept.popitem()[1].close()
 
 
-atexit.register(_close_all)
+atexit.register(close_all)
