@@ -1,5 +1,6 @@
 """One transaction for a micro-batch, writer by writer: what Spark's scheduler does seldom, without Spark."""
 
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -12,13 +13,15 @@ from barnabas.client.blocking import Admin, Consumer
 from barnabas.client.consumer.message import EndOfPartition
 from barnabas.spark.options.sink import SinkOptions, sink_options
 from barnabas.spark.options.values import Values
-from barnabas.spark.sink.claims import NotOneWriter
+from barnabas.spark.sink.claims import NotOneWriter, claim_task
 from barnabas.spark.sink.markers import Mark, set_mark
 from barnabas.spark.sink.whole_batch import PartWritten, commit_parts, open_batch, write_part
 from barnabas.testing import Broker
 
 ROWS = 100
 WAIT_MAX_S = 30
+# A claim takes about ten milliseconds.
+ROUNDS, MOMENTS, MOMENT_S = 120, 40, 0.0005
 TRIED_AGAIN = "task 0 is tried again: the batch has to begin anew"
 _numbers = count()
 
@@ -115,6 +118,26 @@ def test_of_two_tries_of_a_task_that_run_at_once_one_writes(query: Query) -> Non
     assert len(written) == 1, ends
     query.commit(*written.values())
     assert query.seen() == dict.fromkeys(written, ROWS)
+
+
+def test_of_two_tries_one_has_the_task_whenever_the_other_comes(query: Query) -> None:
+    """Also when the first one's transaction is aborted by then, and nobody has the id yet."""
+    together = Barrier(2)
+
+    def claim(task: int, later_s: float) -> bool:
+        together.wait(WAIT_MAX_S)
+        time.sleep(later_s)
+        try:
+            claim_task(query.options, query.opened.transaction, task, query.topic)
+        except NotOneWriter:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as threads:
+        for task in range(ROUNDS):
+            later_s = task % MOMENTS * MOMENT_S
+            has_it = list(threads.map(claim, (task, task), (0.0, later_s)))
+            assert has_it.count(True) == 1, (task, has_it)
 
 
 def test_other_tasks_and_the_next_batch_are_let_in(query: Query) -> None:

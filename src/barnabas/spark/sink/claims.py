@@ -6,6 +6,9 @@ of its own transactional.id: whoever comes with it fences those who came before 
 sees the claim of one who has. Of several at once one has it.
 """
 
+import time
+from typing import Final
+
 from barnabas.base.errors import BarnabasError
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
@@ -13,9 +16,15 @@ from barnabas.client.errors import Refused
 from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.transaction_errors import MustAbort, ProducerFenced, TransactionError
 from barnabas.client.producer.transaction_verdicts import FENCED
+from barnabas.protocol.error_codes import ErrorCode
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.sink import SinkOptions
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
+from barnabas.spark.sink.timing import told_if_too_long
+
+# The last: who comes has the transaction aborted first, and gets the id when that is done. A commit just in
+# between is told that there is nothing left to commit.
+_TAKEN: Final = FENCED | {ErrorCode.INVALID_TXN_STATE}
 
 
 class NotOneWriter(BarnabasError):
@@ -35,18 +44,20 @@ def claim_task(options: SinkOptions, opened: OpenTransaction, task: int, topic: 
         # The mark is an offset, and that of a topic that brokers make by themselves needs it to be there.
         producer.partitions_for(topic)
         try:
-            producer.begin_transaction()
-            producer.send_offsets_to_transaction(mark_in_transaction(Mark(0, claim, topic)), name)
-            producer.commit_transaction()
+            with told_if_too_long(options, time.time()):
+                producer.begin_transaction()
+                producer.send_offsets_to_transaction(mark_in_transaction(Mark(0, claim, topic)), name)
+                producer.commit_transaction()
         except TransactionError as error:
-            if _is_fenced(error):
+            if _is_taken(error):
                 raise _tried_again(task) from error
             raise
 
 
-def _is_fenced(error: TransactionError) -> bool:
+def _is_taken(error: TransactionError) -> bool:
+    """Whether another one has come with the id, and had the transaction aborted."""
     if isinstance(error, MustAbort) and isinstance(error.because, Refused):
-        return error.because.code in FENCED
+        return error.because.code in _TAKEN
     return isinstance(error, ProducerFenced)
 
 
