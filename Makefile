@@ -8,8 +8,8 @@ KERNELS := $(if $(shell command -v gcc || command -v cc),compiled,interpreted)
 export PYTHONHASHSEED := 0
 INSTALLED := BARNABAS_KERNELS=$(KERNELS) $(BIN)/python -m pytest
 INTERPRETED := BARNABAS_KERNELS=interpreted PYTHONPATH=src $(BIN)/python -m pytest
-# Some tests take minutes: a worker that has done its own takes of the other's. (With three it would be 19 minutes
-# instead of some 24, but a test of processes that are stopped for a while has failed beside so many others.)
+# Some tests take minutes: a worker that has done its own takes of the other's. (With three all of it took 19
+# minutes, but a test of processes that are stopped for a while has failed beside so many others.)
 BOTH := -n 2 --dist worksteal
 # All but those that need a network, or programs that pip does not bring.
 TESTS := --ignore=tests/interop tests
