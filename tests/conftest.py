@@ -12,14 +12,18 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from barnabas.base.kernels import compiled_kernels
+from support.scale import is_soak
 from support.spark_home import lay_out
+
+PROPERTY_TESTS = Path(__file__).parent / "property"
 
 # How long one example takes says more about the machine than about the code. A failure prints the line that
 # replays it.
 settings.register_profile(
     "barnabas", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("barnabas")
+settings.register_profile("soak", settings.get_profile("barnabas"), max_examples=2000)
+settings.load_profile("soak" if is_soak() else "barnabas")
 
 # What tests start of Java ends before its second compiler has earned what it costs: a third of all the time
 # of a Spark that lives for seconds. Benchmarks do not come by here.
@@ -45,6 +49,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"kernels are to be {wanted}, but these are not: {', '.join(wrong)}")
 
 
+# Before pytest deselects by marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes minutes comes first, so that no worker has it left when the others are done."""
+    """Start the longest tests first, so that no worker has one left when the others are done."""
+    for item in items:
+        if PROPERTY_TESTS in item.path.parents:
+            item.add_marker(pytest.mark.scaled)
     items.sort(key=lambda one: one.get_closest_marker("long") is None)

@@ -39,8 +39,10 @@ from support.group_model_members import (
 )
 from support.group_model_offsets import TOO_LONG, Committed, Place, Written, commit_code
 from support.group_model_transactions import EPOCHS, PRODUCERS, speaker
+from support.scale import is_soak, scaled
 
-EXAMPLES = 150
+EXAMPLES = 80
+SOAK_EXAMPLES_FACTOR = 20
 STEPS = 40
 COMMITTER = Caller("committer", HOST, 9)
 ADMIN = Caller("admin", HOST, 5)
@@ -259,10 +261,10 @@ class Groups(Members):
 
 # The same stories every time, so that a change is judged by what it changed. BARNABAS_FUZZ=N tells N others.
 LENGTH = hypothesis_settings(
-    max_examples=int(os.environ.get("BARNABAS_FUZZ", EXAMPLES)),
+    max_examples=scaled("BARNABAS_FUZZ", EXAMPLES, EXAMPLES * SOAK_EXAMPLES_FACTOR),
     stateful_step_count=STEPS,
     deadline=None,
-    derandomize="BARNABAS_FUZZ" not in os.environ,
+    derandomize=not is_soak() and "BARNABAS_FUZZ" not in os.environ,
 )
 Members.TestCase.settings = LENGTH
 Groups.TestCase.settings = LENGTH

@@ -4,11 +4,10 @@ BARNABAS_SEED=17 pytest tests/property/test_log_model.py             replays one
 BARNABAS_SEEDS=1000 pytest -n 2 tests/property/test_log_model.py     tries more of them
 """
 
-import os
-
 import pytest
 
 from support.log_world import World
+from support.scale import seeds
 
 pytestmark = pytest.mark.kernel
 
@@ -17,20 +16,14 @@ HERE = "tests/property/test_log_model.py"
 
 
 # Of thousands of seeds, those that once failed for a reason of their own.
-ONCE_FAILED = [43, 67, 136, 149, 360, 662, 1047, 1052, 1127, 2061]
+ONCE_FAILED = (43, 67, 136, 149, 360, 662, 1047, 1052, 1127, 2061)
 
 
-def seeds() -> list[int]:
-    if "BARNABAS_SEED" in os.environ:
-        return [int(os.environ["BARNABAS_SEED"])]
-    return sorted({*range(int(os.environ.get("BARNABAS_SEEDS", "20"))), *ONCE_FAILED})
-
-
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(20, always=ONCE_FAILED))
 def test_a_log_agrees_with_a_dictionary_whatever_the_disk_does(seed: int) -> None:
     World(seed).run(STEPS, replay=f"BARNABAS_SEED={seed} pytest {HERE}")
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(20, always=ONCE_FAILED))
 def test_compaction_keeps_the_last_committed_value_of_every_key_and_invents_none(seed: int) -> None:
     World(seed, compacted=True).run(STEPS, replay=f"BARNABAS_SEED={seed} pytest {HERE}")

@@ -7,9 +7,9 @@ import pytest
 
 from barnabas.raft.errors import BrokenPromise
 from support.raft_world import HEALING_MS, World
+from support.scale import seeds
 
 ROUNDS = 80
-SEEDS = 60
 
 
 def replay(world: World) -> str:
@@ -19,7 +19,7 @@ def replay(world: World) -> str:
 
 
 @pytest.mark.parametrize(("voters", "observers"), [(1, 0), (3, 0), (3, 1), (5, 0)])
-@pytest.mark.parametrize("seed", range(SEEDS), ids=lambda seed: f"seed{seed}-")
+@pytest.mark.parametrize("seed", seeds(60), ids=lambda seed: f"seed{seed}-")
 def test_what_is_committed_stays_and_a_healed_quorum_goes_on(seed: int, voters: int, observers: int) -> None:
     world = World(seed, voters=voters, observers=observers)
 

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import PREPARED, TxnState
 from barnabas.protocol.error_codes import ErrorCode
+from support.scale import is_soak, scaled
 from support.txn_model import codes
 from support.txn_model_clients import NEW_ADD, NEW_END, Producer
 from support.txn_model_scene import IDS, TxnScene
@@ -23,6 +24,7 @@ from support.txn_model_scene import IDS, TxnScene
 pytestmark = pytest.mark.kernel
 
 EXAMPLES = 300
+SOAK_EXAMPLES_FACTOR = 20
 STEPS = 50
 EXPIRATION_MS = 300_000
 
@@ -272,9 +274,9 @@ class Transactions(RuleBasedStateMachine, TxnScene):
 
 # The same stories every time, so that a change is judged by what it changed. BARNABAS_FUZZ=N tells N others.
 Transactions.TestCase.settings = hypothesis_settings(
-    max_examples=int(os.environ.get("BARNABAS_FUZZ", EXAMPLES)),
+    max_examples=scaled("BARNABAS_FUZZ", EXAMPLES, EXAMPLES * SOAK_EXAMPLES_FACTOR),
     stateful_step_count=STEPS,
     deadline=None,
-    derandomize="BARNABAS_FUZZ" not in os.environ,
+    derandomize=not is_soak() and "BARNABAS_FUZZ" not in os.environ,
 )
 TestTransactions: Any = Transactions.TestCase

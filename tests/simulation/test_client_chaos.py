@@ -27,7 +27,8 @@ from support.client_chaos import (
     until_all_is_seen,
 )
 from support.client_peers import ADDRESS, PORT, ports_of
-from support.fault_world import replayable, seeds
+from support.fault_world import replayable
+from support.scale import seeds
 
 TROUBLE_S = 12.0
 # Nothing takes longer, once the network is whole: a delivery has so much time, and a call.

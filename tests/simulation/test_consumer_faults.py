@@ -15,7 +15,7 @@ from barnabas.client.consumer.message import Message
 from barnabas.sim.world import World
 from support.brokers import running
 from support.consumer_worlds import consumer_of, nothing_left
-from support.fault_world import seeds
+from support.scale import seeds
 from support.stories import client_of, say_goodbye
 
 PARTITIONS = 3

@@ -4,7 +4,6 @@ BARNABAS_SEEDS=100 pytest tests/simulation/test_group_members_chaos.py     tries
 """
 
 import asyncio
-import os
 from random import Random
 from typing import Any
 
@@ -16,11 +15,12 @@ from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import broker_settings, make_broker
 from support.group_worlds import PROTOCOLS, QUICKLY, member_of
+from support.scale import seeds
 from support.stories import client_of
 
 PARTITIONS = 4
 RECORDS = 120
-SEEDS = range(int(os.environ.get("BARNABAS_SEEDS", "4")))
+SEEDS = seeds(4)
 # The restart of a coordinator and a session that ends fit in.
 PATIENCE_S = 300.0
 

@@ -10,9 +10,10 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.fault_world import replayable, seeds
+from support.fault_world import replayable
 from support.lives import next_life, started
 from support.requests import Producer, produced
+from support.scale import seeds
 from support.stories import Client, client_of, connect, told
 
 IN_FLIGHT = 5

@@ -12,7 +12,7 @@ from barnabas.client.producer.producer import Producer
 from barnabas.sim.world import World
 from support.brokers import running
 from support.client_worlds import nothing_left, producer_of
-from support.fault_world import seeds
+from support.scale import seeds
 from support.stories import client_of
 
 # More than the longest of the stories has steps.

@@ -22,7 +22,8 @@ from support.client_worlds import (
     Wait,
     producing,
 )
-from support.fault_world import replayable, seeds
+from support.fault_world import replayable
+from support.scale import seeds
 
 RECORDS = 120
 # Each as a broker can say it: before it appended anything, so what is refused is not in the log.

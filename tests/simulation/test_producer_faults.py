@@ -9,7 +9,8 @@ from barnabas.client.producer.producer import Delivered, Delivery
 from barnabas.sim.world import World
 from support.brokers import running
 from support.client_worlds import producing
-from support.fault_world import replayable, seeds
+from support.fault_world import replayable
+from support.scale import seeds
 from support.stories import client_of
 
 RECORDS = 300

@@ -23,7 +23,8 @@ from barnabas.sim.world import World
 from support.brokers import broker_settings, make_broker
 from support.client_chaos import BrokerLife, disturb
 from support.client_worlds import ADDRESS, ports_of, producer_of
-from support.fault_world import replayable, seeds
+from support.fault_world import replayable
+from support.scale import seeds
 from support.transaction_worlds import (
     BOTH,
     OURS,

@@ -364,13 +364,6 @@ def topic_id(tp: TopicPartition) -> Uuid:
     return Uuid(tp.topic.encode() * 16)
 
 
-def seeds(default: int) -> list[int]:
-    """BARNABAS_SEED is the one to replay, BARNABAS_SEEDS how many to try."""
-    if "BARNABAS_SEED" in os.environ:
-        return [int(os.environ["BARNABAS_SEED"])]
-    return list(range(int(os.environ.get("BARNABAS_SEEDS", str(default)))))
-
-
 @contextmanager
 def replayable(seed: int, story: list[str]) -> Iterator[None]:
     """Have a failure say how to see it again, and what had happened."""

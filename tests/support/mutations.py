@@ -7,14 +7,15 @@ long one. Each attempt's own seed is in the failure message:
     attack(decode, samples, seed=1, repair=sign)       # make the checksum right again, to get behind it
 """
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from barnabas.base.errors import Malformed
+from support.scale import scaled
 
 DEFAULT_ATTEMPTS = 3000
+SOAK_ATTEMPTS_FACTOR = 50
 
 # Values that sit on an edge in some field: signs, lengths, counts, varints that do not end.
 EDGES = (
@@ -47,7 +48,7 @@ class Outcome:
 
 def attempts(default: int = DEFAULT_ATTEMPTS) -> int:
     """How many attempts a test makes: BARNABAS_FUZZ, or `default`."""
-    return int(os.environ.get("BARNABAS_FUZZ", default))
+    return scaled("BARNABAS_FUZZ", default, default * SOAK_ATTEMPTS_FACTOR)
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:

@@ -17,12 +17,13 @@ from typing import NamedTuple
 from barnabas.client.blocking import Admin, Consumer, Producer
 from scenario.delivery.programs import PROGRAMS, WAIT_S_MAX, Life
 from support.our_broker import OurBroker
+from support.scale import scaled
 
 PARTITIONS = 3
 # Records of one key are in one partition, there and in the output, and so keep their order.
 KEYS = 5
 # BARNABAS_KILLS=100 for a longer look.
-KILLS = int(os.environ.get("BARNABAS_KILLS", "8"))
+KILLS = scaled("BARNABAS_KILLS", short=8, soak=60)
 READ_WAIT_MS = 50
 FEED_AGAIN_AFTER_S = 0.2
 BROKER_SETTINGS = {

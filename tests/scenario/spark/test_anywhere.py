@@ -111,6 +111,7 @@ def test_spark_connect(address: str, tmp_path: Path) -> None:
     assert topics.copied() == [list(range(RECORDS))] * 3
 
 
+@pytest.mark.soak
 def test_a_cluster_with_executors_of_its_own(address: str, tmp_path: Path) -> None:
     topics = Topics(address, targets=3)
     env = environment(SPARK_LOCAL_IP="127.0.0.1")
@@ -164,6 +165,7 @@ def wait_for(log: Path, pattern: str) -> str:
     return found.group()
 
 
+@pytest.mark.soak
 def test_java_from_pip(address: str, tmp_path: Path) -> None:
     """Where there is no other Java: the path has all the programs of the machine but that."""
     programs = tmp_path / "programs"
@@ -202,6 +204,7 @@ def copied():
 """
 
 
+@pytest.mark.soak
 def test_a_declarative_pipeline(address: str, tmp_path: Path) -> None:
     topics = Topics(address, targets=1)
     spec = tmp_path / "spark-pipeline.yml"

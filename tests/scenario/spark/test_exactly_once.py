@@ -3,15 +3,15 @@
 BARNABAS_SPARK_EOS_SECONDS=600 makes it ten minutes, and BARNABAS_SEED=n repeats the order of the blows.
 """
 
-import os
 from pathlib import Path
 
 import pytest
 
+from support.scale import scaled
 from support.spark_here import why_no_spark
 from support.spark_runs.run import disturbed, killed_until_doubled
 
-SECONDS = float(os.environ.get("BARNABAS_SPARK_EOS_SECONDS", "120"))
+SECONDS = scaled("BARNABAS_SPARK_EOS_SECONDS", short=60.0, soak=600.0)
 # One is nearly always enough.
 BLOWS_WITHOUT_MAX = 6
 TASK = {"deliveryGuarantee": "exactly-once"}
@@ -19,6 +19,7 @@ BATCH = {"deliveryGuarantee": "exactly-once", "transactionScope": "batch"}
 
 pytestmark = [
     pytest.mark.long,
+    pytest.mark.scaled,
     pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or ""),
 ]
 

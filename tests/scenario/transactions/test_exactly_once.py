@@ -22,10 +22,11 @@ from support.eos_runs.run import (
     new_seed,
 )
 from support.our_broker import OurBroker
+from support.scale import scaled
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.scaled]
 
-SECONDS = float(os.environ.get("BARNABAS_EOS_SECONDS", "150"))
+SECONDS = scaled("BARNABAS_EOS_SECONDS", short=60.0, soak=600.0)
 SECONDS_FOR_ALL = 300.0
 CHOSEN = (*SHAPES, *MORE_SHAPES) if SECONDS >= SECONDS_FOR_ALL else SHAPES
 # About twenty blows, one of which is enough: nearly always somebody is killed who has something to lose.
