@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from report import Row
+from report import Row, refuse_unmeasured
 
 PEER = "Kafka 4.3.0"
 # A broker that needed nothing at all is better by a lot, not by infinity.
@@ -44,21 +44,28 @@ class Answer:
 def more_is_better(
     question: str, ours: Sequence[float], theirs: Sequence[float], unit: str, aim: float | None = None
 ) -> Answer:
-    """A row of speeds."""
-    spread = 100 * (median(ours) / max(min(ours), TINY) - 1)
-    return _answer(
-        question, ours, theirs, unit, aim, [_ratio(a, b) for a, b in _rounds(ours, theirs)], spread
-    )
+    """A row of speeds. NothingMeasured if a round has none."""
+    refuse_unmeasured(question, (*ours, *theirs), unit)
+    spread = 100 * (median(ours) / min(ours) - 1)
+    ratios = [_ratio(a, b) for a, b in _rounds(ours, theirs)]
+    return Answer(Row(question, median(ours), median(theirs), PEER, unit, median(ratios), spread), aim)
 
 
 def less_is_better(
-    question: str, ours: Sequence[float], theirs: Sequence[float], unit: str, aim: float | None = None
+    question: str,
+    ours: Sequence[float],
+    theirs: Sequence[float],
+    unit: str,
+    aim: float | None = None,
+    *,
+    may_be_zero: bool = False,
 ) -> Answer:
-    """A row of costs: seconds, megabytes."""
+    """A row of costs: seconds, megabytes. NothingMeasured if a round has none, unless it `may_be_zero`."""
+    refuse_unmeasured(question, (*ours, *theirs), unit, may_be_zero=may_be_zero)
     spread = 100 * (max(ours) / max(median(ours), TINY) - 1)
-    return _answer(
-        question, ours, theirs, unit, aim, [_ratio(b, a) for a, b in _rounds(ours, theirs)], spread
-    )
+    ratios = [_ratio(b, a) for a, b in _rounds(ours, theirs)]
+    row = Row(question, median(ours), median(theirs), PEER, unit, median(ratios), spread, may_be_zero)
+    return Answer(row, aim)
 
 
 def _rounds(ours: Sequence[float], theirs: Sequence[float]) -> list[tuple[float, float]]:
@@ -67,16 +74,3 @@ def _rounds(ours: Sequence[float], theirs: Sequence[float]) -> list[tuple[float,
 
 def _ratio(better: float, worse: float) -> float:
     return min(RATIO_MAX, max(better, TINY) / max(worse, TINY))
-
-
-def _answer(
-    question: str,
-    ours: Sequence[float],
-    theirs: Sequence[float],
-    unit: str,
-    aim: float | None,
-    ratios: Sequence[float],
-    spread: float,
-) -> Answer:
-    row = Row(question, median(ours), median(theirs), PEER, unit, median(ratios), spread)
-    return Answer(row, aim)

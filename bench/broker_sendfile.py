@@ -65,7 +65,7 @@ def sendfile_rows(scene: Scene) -> Iterator[Answer]:
         ("read through user space", "MB/GB", MB, Calls.read_copied),
     ):
         a, b = (value(one) / scale / (one.consumed / GB) for one in (mine, other))
-        yield less_is_better(question, [a], [b], unit)
+        yield less_is_better(question, [a], [b], unit, may_be_zero=True)
 
 
 def measure(scene: Scene, broker: Broker) -> Calls:

@@ -5,12 +5,15 @@ after the other, in turns. With two cores, client and broker have one each, but 
 Python's. What it should cost: a record that is sent is one call, one hash or none, and some hundred bytes
 copied twice; one that is read is one object. An Arrow table costs nothing for each record but the compiled
 loop over its bytes, so what remains is the socket: about a gigabyte a second on loopback.
+
+    python bench/client.py [--quick] [--json FILE] [--only TEXT]    # TEXT: questions that contain it
 """
 
 import compileall
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +31,9 @@ ROUNDS = 3
 QUICK_ROUNDS = 1
 # What a run may take before it is given up.
 RUN_S_MAX = 300
+ONLY = "--only"
+# Consumers read COUNT records after the first answer, which has up to 200,000 if they are compressed.
+SPARE_RECORDS = 300_000
 PEERS = {
     "aiokafka_produce": "aiokafka",
     "aiokafka_consume": "aiokafka",
@@ -95,7 +101,7 @@ QUESTIONS = [
     ),
     *(
         Question(
-            f"consume {name}{note}, Arrow, {partitions} partitions",
+            f"consume {name}{note}, Arrow, {partitions} partition{'s' if partitions > 1 else ''}",
             "ours_consume_arrow",
             peer,
             many,
@@ -110,6 +116,10 @@ QUESTIONS = [
         for peer in ("confluent_consume_lists", "confluent_consume_values")
     ),
 ]
+
+
+class RunFailed(Exception):
+    """A process of client_runs.py ended with an error."""
 
 
 def _same_topic(one: Question, other: Question) -> bool:
@@ -152,9 +162,8 @@ class Bench:
         if topic not in self._filled:
             self._filled.add(topic)
             self._create(topic, question.partitions, [])
-            # As much as the greediest of those who read it wants.
             most = max(one.records for one in QUESTIONS if one.consumes and _same_topic(one, question))
-            self._child("ours_produce_table", topic, most + 100_000, question.size, question.codec)
+            self._child("ours_produce_table", topic, most + SPARE_RECORDS, question.size, question.codec)
         return topic
 
     def _create(self, topic: str, partitions: int, more: Sequence[str]) -> None:
@@ -178,26 +187,56 @@ class Bench:
         command.append(self._memory)
         done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
         if done.returncode:
-            raise SystemExit(f"{name}: {done.stderr[-3000:]}")
+            raise RunFailed(f"{name} ended with code {done.returncode}: {done.stderr[-3000:]}")
         return done.stdout
 
 
+def asked_questions(arguments: list[str]) -> list[Question]:
+    """Take `--only TEXT` out of the arguments; what is left is what every benchmark has."""
+    if ONLY not in arguments[:-1]:
+        return QUESTIONS
+    at = arguments.index(ONLY)
+    text = arguments[at + 1]
+    del arguments[at : at + 2]
+    asked = [question for question in QUESTIONS if text in question.text]
+    if not asked:
+        raise SystemExit(f"{ONLY} {text}: no question contains this text; the questions are\n{_all_texts()}")
+    return asked
+
+
+def _all_texts() -> str:
+    return "\n".join(f"  {text}" for text in dict.fromkeys(question.text for question in QUESTIONS))
+
+
+def ask_all(bench: Bench, questions: Sequence[Question]) -> tuple[list[Answer], list[str]]:
+    """The answers, and the questions that failed: the others are asked all the same."""
+    answers: list[Answer] = []
+    failed: list[str] = []
+    for question in questions:
+        try:
+            answers.append(bench.answer(question))
+            print(answers[-1].line(), flush=True)
+        except Exception:
+            traceback.print_exc()
+            failed.append(question.text)
+    return answers, failed
+
+
 def main() -> int:
+    questions = asked_questions(sys.argv)
     options = parse_options(__doc__)
     machine(options)
     plain = [name for name, compiled in compiled_kernels().items() if not compiled]
     print(f"kernels: {'interpreted: ' + ', '.join(plain) if plain else 'all compiled'}")
     compileall.compile_dir(Path(barnabas.__file__).parent, quiet=1)
-    answers: list[Answer] = []
     with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as name:
         broker = OurBroker(Path(name), settings=BROKER)
         with broker.running() as address:
-            bench = Bench(address, options)
-            for question in QUESTIONS:
-                answers.append(bench.answer(question))
-                print(answers[-1].line(), flush=True)
+            answers, failed = ask_all(Bench(address, options), questions)
     report([answer.shown() for answer in answers], options)
-    return 0
+    if failed:
+        print(f"failed:  {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

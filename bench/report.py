@@ -6,12 +6,14 @@
     row = Row.of_times("decode 100 B", "ours", "aiokafka", timings, work=10_000, unit="M records/s")
     report([row], options)                              # the table, and the JSON file if asked for
 
-A ratio above 1 always means that Barnabas is better.
+A ratio above 1 always means that Barnabas is better. A Row of zero is refused with NothingMeasured: a run
+that moved nothing has not answered its question.
 """
 
 import argparse
 import gc
 import json
+import math
 import platform
 import subprocess
 import sys
@@ -91,9 +93,20 @@ def _p99(took: list[float]) -> float:
     return sorted(took)[min(len(took) - 1, round(len(took) * 0.99))]
 
 
+class NothingMeasured(Exception):
+    """A figure that no run can have had: nothing was done, or the clock did not run."""
+
+    def __init__(self, question: str, figures: Sequence[float], unit: str) -> None:
+        shown = ", ".join(f"{figure:g}" for figure in figures)
+        super().__init__(f"{question}: nothing was measured: figures {shown} {unit}; expected all above 0")
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question and its answer. `spread` is how far our p99 is above our median, in per cent."""
+    """One question and its answer. `spread` is how far our p99 is above our median, in per cent.
+
+    NothingMeasured if a figure is not above 0. Only counts, such as calls, `may_be_zero`.
+    """
 
     question: str
     ours: float
@@ -102,6 +115,10 @@ class Row:
     unit: str
     ratio: float
     spread: float = 0.0
+    may_be_zero: bool = False
+
+    def __post_init__(self) -> None:
+        refuse_unmeasured(self.question, (self.ours, self.theirs), self.unit, may_be_zero=self.may_be_zero)
 
     @classmethod
     def of_times(
@@ -116,6 +133,14 @@ class Row:
     def for_json(self) -> dict[str, object]:
         names = ("question", "ours", "theirs", "peer", "unit", "ratio")
         return {name: getattr(self, name) for name in names}
+
+
+def refuse_unmeasured(
+    question: str, figures: Sequence[float], unit: str, *, may_be_zero: bool = False
+) -> None:
+    """Raise NothingMeasured unless each figure is finite and above 0, or 0 where that is allowed."""
+    if not all(math.isfinite(one) and (one > 0 or (may_be_zero and one == 0)) for one in figures):
+        raise NothingMeasured(question, figures, unit)
 
 
 def machine(options: Options) -> None:
@@ -147,8 +172,8 @@ def _commit() -> str:
 
 def report(rows: Sequence[Row], options: Options) -> None:
     """Print the table, and write the JSON file if there is to be one."""
-    width = max(len(row.question) for row in rows)
-    peers = max(len(row.peer) for row in rows)
+    width = max((len(row.question) for row in rows), default=0)
+    peers = max((len(row.peer) for row in rows), default=0)
     print(f"{'question':{width}}  {'ours':>10}  {'theirs':>10}  {'unit':13}  {'ratio':>6}  {'p99':>6}  peer")
     for row in rows:
         print(

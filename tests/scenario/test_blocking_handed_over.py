@@ -72,7 +72,7 @@ def seen(address: str, topic: str, count: int) -> list[str]:
     ) as consumer:
         consumer.assign_topic(topic)
         while len(found) < count:
-            batch = consumer.batch(count, timeout_ms=10_000)
+            batch = consumer.batch(count, timeout_ms=30_000)
             assert batch, found
             found += [(message.value or b"").decode() for message in batch]
     return found

@@ -169,7 +169,8 @@ def test_records_for_a_partition_that_is_not_there_do_not_take_the_others_with_t
         for number, each in enumerate(bad, start=5):
             with pytest.raises(UnknownTopic, match=f"{topic}-{number}"):
                 each.result(WAIT_S)
-        assert time.monotonic() - began < 5
+        # All of them wait at the same time: one after the other, they took 10 s.
+        assert time.monotonic() - began < 9
 
 
 def test_records_of_a_topic_that_nobody_can_be_asked_about_wait_together(
@@ -183,7 +184,8 @@ def test_records_of_a_topic_that_nobody_can_be_asked_about_wait_together(
 
     producer.close()
 
-    assert time.monotonic() - began < 5
+    # One after the other, they took 20 s.
+    assert time.monotonic() - began < 15
     assert all(isinstance(each.exception(), ClientError) for each in sent)
 
 
@@ -241,7 +243,7 @@ if child == 0:
     sys.exit(0)
 _, status = os.waitpid(child, 0)
 assert status == 0, status
-assert producer.send(topic, b"after", partition=0).result(5).offset == 1
+assert producer.send(topic, b"after", partition=0).result(30).offset == 1
 assert [next(consumer).value for _ in range(2)] == [b"before", b"after"]
 admin.close(), consumer.close(), producer.close()
 print("parent")

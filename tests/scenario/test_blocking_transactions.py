@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 
+from barnabas.base.ids import TopicPartition
 from barnabas.client import EndOfPartition, UnknownTopic
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.producer.errors import RecordTooLarge
@@ -18,11 +19,12 @@ from barnabas.client.producer.transaction_errors import (
     NotTransactional,
     TransactionAborted,
 )
-from barnabas.testing import Broker
+from barnabas.testing import Broker, wait_until
 
 # Here, and with groups, all of a broker and its clients is tried on plain Python, too.
 pytestmark = pytest.mark.kernel
 
+WAIT_S = 30.0
 _names = iter(range(1_000_000))
 
 
@@ -42,13 +44,23 @@ def topic(address: str) -> str:
 
 @pytest.fixture
 def producer(address: str, topic: str) -> Iterator[Producer]:
-    with Producer(bootstrap_servers=address, transactional_id=topic, max_block_ms=2_000) as producer:
+    with Producer(bootstrap_servers=address, transactional_id=topic) as producer:
         yield producer
 
 
+def wait_for_markers(address: str, topic: str) -> None:
+    """They are written after the answer to an end, so a moment later."""
+
+    def ends(isolation_level: str) -> dict[TopicPartition, int]:
+        with Consumer(bootstrap_servers=address, isolation_level=isolation_level) as consumer:
+            return consumer.end_offsets(consumer.assign_topic(topic))
+
+    wait_until(lambda: ends("read_committed") == ends("read_uncommitted"), timeout_s=WAIT_S)
+
+
 def seen(address: str, topic: str) -> list[bytes]:
-    """What is committed, sorted. Markers are written after the answer, so a moment later."""
-    time.sleep(0.2)
+    """What is committed, sorted."""
+    wait_for_markers(address, topic)
     found: list[bytes] = []
     with Consumer(
         bootstrap_servers=address,
@@ -100,26 +112,25 @@ def test_an_error_in_the_block_aborts_and_goes_on(address: str, topic: str, prod
 
 def _send_and_raise(producer: Producer, topic: str, error: BaseException) -> None:
     with producer.transaction():
-        producer.send(topic, b"not this").result(timeout=10)
+        producer.send(topic, b"not this").result(WAIT_S)
         raise error
 
 
-def test_a_record_that_could_not_be_handed_on_is_not_left_out(
-    address: str, topic: str, producer: Producer
-) -> None:
-    for bad_topic, value, kind in (
-        (topic, b"x" * 2_000_000, RecordTooLarge),
-        ("nowhere", b"a", UnknownTopic),
-    ):
-        producer.begin_transaction()
-        producer.send(topic, b"good")
-        producer.send(bad_topic, value)
-        with pytest.raises(MustAbort) as trouble:
-            producer.commit_transaction()
-        assert isinstance(trouble.value.because, kind)
-        producer.abort_transaction()
-    with pytest.raises(TransactionAborted), producer.transaction():
-        producer.send(topic, b"x" * 2_000_000)
+def test_a_record_that_could_not_be_handed_on_is_not_left_out(address: str, topic: str) -> None:
+    with Producer(bootstrap_servers=address, transactional_id=topic, max_block_ms=2_000) as producer:
+        for bad_topic, value, kind in (
+            (topic, b"x" * 2_000_000, RecordTooLarge),
+            ("nowhere", b"a", UnknownTopic),
+        ):
+            producer.begin_transaction()
+            producer.send(topic, b"good")
+            producer.send(bad_topic, value)
+            with pytest.raises(MustAbort) as trouble:
+                producer.commit_transaction()
+            assert isinstance(trouble.value.because, kind)
+            producer.abort_transaction()
+        with pytest.raises(TransactionAborted), producer.transaction():
+            producer.send(topic, b"x" * 2_000_000)
 
     assert seen(address, topic) == []
 
@@ -127,7 +138,7 @@ def test_a_record_that_could_not_be_handed_on_is_not_left_out(
 def test_outside_of_a_transaction_the_delivery_says_so(topic: str, producer: Producer) -> None:
     delivery = producer.send(topic, b"a")
 
-    assert isinstance(delivery.exception(timeout=10), NoTransaction)
+    assert isinstance(delivery.exception(WAIT_S), NoTransaction)
 
 
 def test_a_producer_without_a_transactional_id_has_none(address: str) -> None:
@@ -148,7 +159,7 @@ def test_interrupted_in_the_block_it_is_aborted(address: str, topic: str, produc
     timer = threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
 
     with suppress(KeyboardInterrupt), producer.transaction():
-        producer.send(topic, b"not this").result(timeout=10)
+        producer.send(topic, b"not this").result(WAIT_S)
         timer.start()
         time.sleep(10)
     with producer.transaction():
@@ -170,7 +181,7 @@ def test_offsets_of_a_consumer_go_with_the_transaction(address: str, topic: str,
         isolation_level="read_committed",
     ) as consumer:
         consumer.subscribe([topic])
-        messages = consumer.batch(4, timeout_ms=10_000)
+        messages = consumer.batch(4, timeout_ms=WAIT_S * 1000)
         with producer.transaction() as transaction:
             producer.send(topic, b"done", partition=1)
             transaction.send_offsets(consumer.delivered, consumer)
@@ -182,6 +193,6 @@ def test_offsets_of_a_consumer_go_with_the_transaction(address: str, topic: str,
 def test_closing_aborts_what_is_open(address: str, topic: str) -> None:
     with Producer(bootstrap_servers=address, transactional_id=topic) as producer:
         producer.begin_transaction()
-        producer.send(topic, b"open").result(timeout=10)
+        producer.send(topic, b"open").result(WAIT_S)
 
     assert seen(address, topic) == []

@@ -163,10 +163,10 @@ class SlowImport:
     def find_spec(self, name, path=None, target=None):
         if name == "barnabas.server.broker":
             importing.set()
-            interrupted.wait(10)
+            interrupted.wait(60)
 
 def interrupt():
-    importing.wait(10)
+    importing.wait(60)
     time.sleep(0.05)
     _thread.interrupt_main()
     interrupted.set()

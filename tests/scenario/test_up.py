@@ -24,7 +24,7 @@ def data(tmp_path: Path) -> Path:
 
 def reach(address: str) -> None:
     host, _, port = address.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+    socket.create_connection((host.strip("[]"), int(port)), timeout=30).close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -101,9 +101,9 @@ def test_metrics_are_served_when_they_are_asked_for(data: Path, err: Path) -> No
         [served] = [line for line in lines if line["event"] == "metrics served"]
         root = f"http://127.0.0.1:{served['port']}"
 
-        with urllib.request.urlopen(f"{root}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"{root}/metrics", timeout=30) as answer:
             text = answer.read().decode()
-        with urllib.request.urlopen(f"{root}/ready", timeout=5) as answer:
+        with urllib.request.urlopen(f"{root}/ready", timeout=30) as answer:
             assert answer.status == 200
         assert up.stop().code == 0
 

@@ -17,7 +17,7 @@ HOST = "127.0.0.1"
 # What Linux lets a connection have under way, as it comes.
 WINDOW_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 18
-_END_S = 10
+_END_S = 30
 
 
 def settings_for(port: int) -> dict[str, object]:

@@ -30,8 +30,8 @@ MIB = 1 << 20
 # Who sends no whole request for so long is closed.
 IDLE_MS = 2000
 # Twice the idle time and some more for a busy machine.
-CLOSED_WITHIN_S = 10.0
-LOGGED_WITHIN_S = 2.0
+CLOSED_WITHIN_S = 30.0
+LOGGED_WITHIN_S = 30.0
 # What a round of the neighbour may take at worst: the machine has other things to do, the broker has not.
 NEIGHBOUR_SECONDS_MAX = 2.0
 # For a request of a hundred thousand partitions and its answer.

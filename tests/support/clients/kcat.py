@@ -56,7 +56,7 @@ class Kcat:
     }
 
     def version(self) -> str:
-        shown = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True, timeout=10).stdout
+        shown = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True, timeout=60).stdout
         found = _VERSION.search(shown)
         assert found, shown
         return f"{found[1]} (librdkafka {found[2]})"

@@ -15,7 +15,7 @@ def test_threads_leave_the_loop_free() -> None:
 
     async def story() -> None:
         may_end = threading.Event()
-        work = asyncio.create_task(executor.run(lambda: (may_end.wait(10), threading.get_ident())[1]))
+        work = asyncio.create_task(executor.run(lambda: (may_end.wait(60), threading.get_ident())[1]))
         await asyncio.sleep(0)
         seen.append("the loop goes on")
         may_end.set()

@@ -12,7 +12,7 @@ def test_more_threads_do_more_at_once_and_nothing_is_lost() -> None:
         both = threading.Barrier(2)
 
         def wait_for_the_other() -> int:
-            return both.wait(5)
+            return both.wait(60)
 
         first = asyncio.ensure_future(executor.run(wait_for_the_other))
         await asyncio.sleep(0)

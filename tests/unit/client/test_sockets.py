@@ -44,7 +44,7 @@ def test_a_large_answer_wakes_when_a_good_part_is_there(ends: tuple[socket.socke
     sender.sendall(bytes(PART // 2))
     assert not is_woken(receiver)
     sender.sendall(bytes(PART // 2))
-    assert is_woken(receiver, within_s=5)
+    assert is_woken(receiver, within_s=30)
 
 
 def test_the_last_part_wakes_when_it_is_whole(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -56,7 +56,7 @@ def test_the_last_part_wakes_when_it_is_whole(ends: tuple[socket.socket, socket.
     sender.sendall(bytes(99))
     assert not is_woken(receiver)
     sender.sendall(bytes(1))
-    assert is_woken(receiver, within_s=5)
+    assert is_woken(receiver, within_s=30)
 
 
 def test_between_answers_every_byte_wakes(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -66,7 +66,7 @@ def test_between_answers_every_byte_wakes(ends: tuple[socket.socket, socket.sock
     alarm.expect(0, PART, NOW_S)
 
     sender.sendall(bytes(1))
-    assert is_woken(receiver, within_s=5)
+    assert is_woken(receiver, within_s=30)
 
 
 def test_small_answers_are_not_worth_a_call(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -74,7 +74,7 @@ def test_small_answers_are_not_worth_a_call(ends: tuple[socket.socket, socket.so
     Alarm(Transport(receiver)).expect(PART - 1, 1, NOW_S)
 
     sender.sendall(bytes(1))
-    assert is_woken(receiver, within_s=5)
+    assert is_woken(receiver, within_s=30)
 
 
 def test_the_end_of_a_connection_is_told_at_once(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -83,7 +83,7 @@ def test_the_end_of_a_connection_is_told_at_once(ends: tuple[socket.socket, sock
 
     sender.sendall(bytes(10))
     sender.close()
-    assert is_woken(receiver, within_s=5)
+    assert is_woken(receiver, within_s=30)
 
 
 @pytest.mark.parametrize(

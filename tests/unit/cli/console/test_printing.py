@@ -35,7 +35,7 @@ class Output(io.BytesIO):
 
     def write(self, data: object) -> int:
         self.written_by.add(threading.get_ident())
-        assert self.gate.wait(10), "it was never opened"
+        assert self.gate.wait(60), "it was never opened"
         if self.broken:
             raise BrokenPipeError
         return super().write(data)  # type: ignore[arg-type]
