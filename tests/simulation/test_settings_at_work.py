@@ -229,6 +229,15 @@ async def test_how_long_a_producer_is_remembered_can_be_changed(
     assert (before, len(known)) == (1, 0)
 
 
+@told({"leader.imbalance.check.interval.seconds": 7, "unclean.leader.election.interval.ms": 1234})
+async def test_the_controller_looks_for_elections_as_often_as_the_settings_say(
+    world: World, broker: Broker, client: Client
+) -> None:
+    settings = broker.controller.shell.controller.settings
+
+    assert (settings.leader_imbalance_check_ms, settings.unclean_election_check_ms) == (7_000, 1_234)
+
+
 def test_settings_that_were_changed_before_a_restart_hold_after_it() -> None:
     static = {**QUIET, "producer.id.expiration.check.interval.ms": 1_000, "log.initial.task.delay.ms": 0}
 
