@@ -15,7 +15,7 @@ from barnabas.base.setting_rules import Value
 from barnabas.base.values import value
 from barnabas.server.settings.catalog import BROKER, find
 from barnabas.server.settings.endpoints import Endpoint, Voter, parse_overrides
-from barnabas.server.settings.together import Listeners, check_values, node_id, voters_of
+from barnabas.server.settings.together import Listeners, check_roles, check_values, node_id, voters_of
 from barnabas.storage.config import LogConfig
 from barnabas.storage.topic_settings import SETTINGS as TOPIC_SETTINGS
 from barnabas.storage.upkeep import UpkeepSettings
@@ -162,6 +162,7 @@ class BrokerSettings:
         values = {name: one.default for name, one in BROKER.items()}
         values |= {name: find(name).parse_supported(text) for name, text in properties.items()}
         values["node.id"] = node_id(properties, values)
+        check_roles(values)
         listeners = Listeners.of(properties, values)
         voters = voters_of(values, values["node.id"])
         check_values(properties, values)

@@ -49,6 +49,17 @@ def node_id(given: Mapping[str, str], values: Values) -> int:
     return number
 
 
+def check_roles(values: Values) -> None:
+    """Asked first: the file of a node with one role has other listeners, which would be refused as well."""
+    roles: tuple[str, ...] = values["process.roles"]
+    if set(roles) != {"broker", "controller"}:
+        raise InvalidSetting(
+            "process.roles",
+            ",".join(roles),
+            "must be broker,controller: a node with one role is not built yet",
+        )
+
+
 @value(kw_only=True)
 class Listeners:
     """Where the node listens, apart for brokers and controllers, and what it tells others."""
@@ -154,13 +165,6 @@ def _inter_broker(
 
 def voters_of(values: Values, node: Value) -> tuple[Voter, ...]:
     """The voters: those that are named, or whoever is at the address of the quorum, which is this node."""
-    roles: tuple[str, ...] = values["process.roles"]
-    if set(roles) != {"broker", "controller"}:
-        raise InvalidSetting(
-            "process.roles",
-            ",".join(roles),
-            "must be broker,controller: a node with one role is not built yet",
-        )
     servers = parse_servers(_SERVERS, values[_SERVERS])
     voters = parse_voters(_VOTERS, values[_VOTERS])
     shown = ",".join(values[_VOTERS])
