@@ -8,8 +8,9 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import Codec, TimestampType
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
+from support.brokers import running
 from support.requests import batch, headers_of
-from support.stories import Client, partition_of, told
+from support.stories import Client, client_of, partition_of, told
 
 HOUR_MS = 3_600_000
 LARGE = b"x" * 400_000
@@ -226,3 +227,37 @@ async def test_how_long_a_producer_is_remembered_can_be_changed(
     await asyncio.sleep(5)
 
     assert (before, len(known)) == (1, 0)
+
+
+@told({"leader.imbalance.check.interval.seconds": 7, "unclean.leader.election.interval.ms": 1234})
+async def test_the_controller_looks_for_elections_as_often_as_the_settings_say(
+    world: World, broker: Broker, client: Client
+) -> None:
+    settings = broker.controller.shell.controller.settings
+
+    assert (settings.leader_imbalance_check_ms, settings.unclean_election_check_ms) == (7_000, 1_234)
+
+
+def test_settings_that_were_changed_before_a_restart_hold_after_it() -> None:
+    static = {**QUIET, "producer.id.expiration.check.interval.ms": 1_000, "log.initial.task.delay.ms": 0}
+
+    async def story(world: World) -> None:
+        async with running(world, static) as broker, client_of(broker) as client:
+            await client.create("orders")
+            await client.configure_broker(
+                "", producer_id_expiration_ms=2_000, num_recovery_threads_per_data_dir=4, max_connections=1
+            )
+
+        async with running(world, static) as broker, client_of(broker) as client:
+            producer = await client.producer()
+            await client.produce("orders", b"v", producer=producer)
+            with pytest.raises((ConnectionError, EOFError)):
+                async with client_of(broker) as second:
+                    await second.create("payments")
+            await asyncio.sleep(5)
+
+            assert len(partition_of(broker, "orders").log.producers) == 0
+            assert broker.logs.at_once == 4
+
+    with World(1) as world:
+        world.run(story(world), until_ms=HOUR_MS)

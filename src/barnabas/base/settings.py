@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from barnabas.base.errors import Malformed
 from barnabas.base.setting_rules import Rule, Value
+from barnabas.base.setting_support import WORKS, Status, Support
 from barnabas.base.values import value
 
 # Longer than any number that fits; what is longer is refused before it is converted.
@@ -88,6 +89,7 @@ class Setting:
     rule: Rule | None
     synonyms: tuple[Synonym, ...]
     doc: str
+    status: Status = WORKS
 
     @property
     def attribute(self) -> str:
@@ -101,6 +103,16 @@ class Setting:
         value = parse_value(self.name, self.type, text)
         self._check(value, self.name, text)
         return value
+
+    def parse_supported(self, text: str) -> Value:
+        """The value of a setting that somebody asks for: an unsupported one can only have its default."""
+        value = self.parse(text)
+        if self.status.support is Support.UNSUPPORTED and value != self.default:
+            raise self.refusal(text, self.status.reason)
+        return value
+
+    def refusal(self, text: str, why: str) -> InvalidSetting:
+        return InvalidSetting(self.name, "(hidden)" if self.sensitive else text, why)
 
     def parse_synonym(self, given: Mapping[str, str]) -> Value:
         """The value of the first synonym that is given, None if there is none."""
@@ -125,10 +137,13 @@ def setting(
     *,
     rule: Rule | None = None,
     synonyms: tuple[Synonym, ...] = (),
+    status: Status = WORKS,
 ) -> Any:
     """Declare a field of a dataclass as a setting. The field is called as the setting, with `_` for `.`."""
     assert default is None or rule is None or rule.allows(default), f"{name}: its own default is refused"
-    declared = Setting(name=name, type=kind, default=default, rule=rule, synonyms=synonyms, doc=doc)
+    declared = Setting(
+        name=name, type=kind, default=default, rule=rule, synonyms=synonyms, doc=doc, status=status
+    )
     return field(default=default, metadata={_KEY: declared})
 
 

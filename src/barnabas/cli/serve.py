@@ -73,8 +73,6 @@ def log_as_asked(options: argparse.Namespace) -> None:
 
 def serve(settings: BrokerSettings, *, format_if_new: bool, metrics_port: int | None = None) -> int:
     """Start the node, say where it is, and stop it when a signal comes. The exit code."""
-    for warning in settings.warnings:
-        logger.warning("%s", warning)
     keep_freed_memory()
     fs = DiskFileSystem()
     identity = _identity(fs, settings)

@@ -1,6 +1,7 @@
 """Which settings may be given to topics and brokers, whoever asks for it."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from barnabas.base.settings import InvalidSetting
@@ -27,14 +28,23 @@ VALUE_LENGTH_MAX: Final = 32767
 
 
 def validate_topic_config(
-    image: MetadataImage, configs: Mapping[str, str], settings: ControllerSettings
+    image: MetadataImage,
+    configs: Mapping[str, str],
+    settings: ControllerSettings,
+    before: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """All settings that a topic would have. Refused with INVALID_CONFIG."""
+    """All settings that a topic would have, which has `before`. Refused with INVALID_CONFIG.
+
+    What is not supported is refused to those who ask for it. It may be there already, if Kafka wrote it.
+    """
     for name, value in configs.items():
         if name not in SETTINGS:
             raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
         check_length(value)
     try:
+        for name, value in configs.items():
+            if value != before.get(name):
+                SETTINGS[name].parse_supported(value)
         LogConfig.parse(configs, broker_config(image, settings))
     except InvalidSetting as wrong:
         raise Refused(ErrorCode.INVALID_CONFIG, message_of(wrong)) from None

@@ -119,7 +119,7 @@ def _change(
     check_resource(image, resource)
     if resource.type == TOPIC_RESOURCE:
         after = {name: value for name, value in {**current, **wanted}.items() if value is not None}
-        validate_topic_config(image, after, settings)
+        validate_topic_config(image, after, settings, before=current)
     else:
         given = {name: value for name, value in wanted.items() if value is not None}
         validate_other_config(resource, given, settings)

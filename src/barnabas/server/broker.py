@@ -119,7 +119,6 @@ class Broker:
         await starting
 
     async def _start(self) -> None:
-        settings = self.settings.now
         await self.logs.open_directories()
         self._run(self._follower.run())
         await self.controller.start(self._run)
@@ -128,6 +127,9 @@ class Broker:
         image = self._follower.latest
         check_served(image.metadata_version)
         self.settings.take(image)
+        # With what the metadata says: a setting that was changed before the restart must hold after it.
+        settings = self.settings.now
+        self.logs.at_once = settings.num_recovery_threads_per_data_dir
         report = await self.logs.load()
         logger.info("logs loaded count=%d broken=%d", report.loaded, len(report.broken))
         await self.replicas.start(image)

@@ -124,6 +124,7 @@ def _controller_settings(settings: BrokerSettings, cluster_id: str) -> Controlle
         max_idle_interval_ms=settings.metadata_max_idle_interval_ms,
         auto_leader_rebalance=settings.auto_leader_rebalance_enable,
         leader_imbalance_check_ms=settings.leader_imbalance_check_interval_seconds * 1000,
+        unclean_election_check_ms=settings.unclean_leader_election_interval_ms,
     )
 
 

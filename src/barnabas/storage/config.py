@@ -11,7 +11,14 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from barnabas.base.settings import InvalidSetting, format_value, parse_settings
-from barnabas.storage.topic_settings import COMPACT, DELETE, LOG_APPEND_TIME, SETTINGS, TopicSettings
+from barnabas.storage.topic_settings import (
+    COMPACT,
+    DELETE,
+    LOG_APPEND_TIME,
+    NO_REMOTE_STORAGE,
+    SETTINGS,
+    TopicSettings,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
@@ -63,4 +70,5 @@ def _check_together(config: LogConfig) -> None:
     if lag > most:
         raise InvalidSetting("min.compaction.lag.ms", str(lag), f"is above max.compaction.lag.ms={most}")
     if config.remote_storage_enable:
-        raise InvalidSetting("remote.storage.enable", "true", "this broker has no remote storage")
+        # Not only refused to those who ask for it: part of such a topic's log is where we cannot read it.
+        raise InvalidSetting("remote.storage.enable", "true", NO_REMOTE_STORAGE.reason)

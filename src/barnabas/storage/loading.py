@@ -61,7 +61,7 @@ class Loader:
         self._clock = clock
         self._executor = executor
         self._configs = configs
-        self._at_once = at_once
+        self.at_once = at_once
 
     async def load(
         self,
@@ -83,7 +83,7 @@ class Loader:
                 if on_progress is not None:
                     on_progress(Progress(directory.path, done, len(todo)))
 
-        threads = self._at_once if directory.clean is None else 1
+        threads = self.at_once if directory.clean is None else 1
         await together(*(load_some() for _ in range(threads)))
 
     def _open_logs(

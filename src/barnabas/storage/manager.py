@@ -174,6 +174,7 @@ class LogManager:
             ]
             report.findings += [str(problem) for problem in directory.checkpoints.problems]
             todo = self._to_load(directory, contents.partitions)
+            self._loader.at_once = self.at_once
             await self._loader.load(directory, todo, partial(self._loaded, directory, report), on_progress)
             # Only now: as long as nothing was changed, what a clean stop left is still clean.
             await self.executor.run(directory.mark_in_use)

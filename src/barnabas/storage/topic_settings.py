@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.base.setting_rules import Rule, Value, any_of, at_least, between, exactly, list_of, one_of
+from barnabas.base.setting_support import nothing_to_tune, unsupported
 from barnabas.base.settings import SettingType, Synonym, setting, settings_of
 
 BOOLEAN: Final = SettingType.BOOLEAN
@@ -44,6 +45,10 @@ def _are_replicas(value: Value) -> bool:
 
 
 _REPLICAS: Final = Rule("* or a list of partition:broker", _are_replicas)
+# LogConfig takes them, because a topic that Kafka made may have them. A request to set them is refused.
+_NO_THROTTLE: Final = unsupported("traffic between replicas cannot be throttled yet")
+NO_REMOTE_STORAGE: Final = unsupported("this broker has no remote storage")
+_REMOTE_KNOB: Final = nothing_to_tune("no topic can have remote storage: remote.storage.enable must be false")
 _FOREVER_OR_MORE: Final = any_of(exactly(UNLIMITED), at_least(1))
 
 
@@ -142,6 +147,7 @@ class TopicSettings:
         (),
         "Replicas whose fetching is throttled, as partition:broker, or * for all.",
         rule=_REPLICAS,
+        status=_NO_THROTTLE,
     )
     index_interval_bytes: int = setting(
         "index.interval.bytes",
@@ -157,6 +163,7 @@ class TopicSettings:
         (),
         "Replicas whose being fetched from is throttled, as partition:broker, or * for all.",
         rule=_REPLICAS,
+        status=_NO_THROTTLE,
     )
     local_retention_bytes: int = setting(
         "local.retention.bytes",
@@ -165,6 +172,7 @@ class TopicSettings:
         "retention.bytes for the local part of a log with remote storage; -2 is the same value.",
         rule=at_least(SAME_AS_RETENTION),
         synonyms=_same("log.local.retention.bytes", LONG),
+        status=_REMOTE_KNOB,
     )
     local_retention_ms: int = setting(
         "local.retention.ms",
@@ -173,6 +181,7 @@ class TopicSettings:
         "retention.ms for the local part of a log with remote storage; -2 is the same value.",
         rule=at_least(SAME_AS_RETENTION),
         synonyms=_same("log.local.retention.ms", LONG),
+        status=_REMOTE_KNOB,
     )
     max_compaction_lag_ms: int = setting(
         "max.compaction.lag.ms",
@@ -250,18 +259,21 @@ class TopicSettings:
         BOOLEAN,
         False,
         "Whether a topic with remote storage copies nothing more to it.",
+        status=_REMOTE_KNOB,
     )
     remote_log_delete_on_disable: bool = setting(
         "remote.log.delete.on.disable",
         BOOLEAN,
         False,
         "Whether the remote part of a log is deleted when remote storage is switched off.",
+        status=_REMOTE_KNOB,
     )
     remote_storage_enable: bool = setting(
         "remote.storage.enable",
         BOOLEAN,
         False,
-        "Whether old segments go to remote storage, which this broker does not have.",
+        "Whether old segments go to remote storage.",
+        status=NO_REMOTE_STORAGE,
     )
     retention_bytes: int = setting(
         "retention.bytes",

@@ -231,6 +231,34 @@ def test_resources_that_have_no_settings(resource: tuple[int, str], code: int, m
         assert message is None or said == message
 
 
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+def test_what_is_not_supported_is_refused_unless_the_topic_has_it_already() -> None:
+    fresh, of_kafka = with_orders(), with_orders()
+    of_kafka.write_record(
+        ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name="orders", name=THROTTLED, value="0:1")
+    )
+    retention = incremental(ORDERS, ("retention.ms", SET, "5"))
+
+    refused = (
+        f"Invalid value 0:1 for configuration {THROTTLED}: traffic between replicas cannot be throttled yet"
+    )
+    for results in (
+        alter(fresh, incremental(ORDERS, (THROTTLED, SET, "0:1"))),
+        replace_all(fresh, whole(ORDERS, leader_replication_throttled_replicas="0:1")),
+    ):
+        assert results == [(ErrorCode.INVALID_CONFIG, refused)]
+    assert alter(fresh, incremental(ORDERS, (THROTTLED, SET, ""))) == [(0, None)]
+
+    # The change of another setting, and a request that names all of them again.
+    assert alter(of_kafka, retention) == [(0, None)]
+    everything = whole(ORDERS, leader_replication_throttled_replicas="0:1", retention_ms="6")
+    assert replace_all(of_kafka, everything) == [(0, None)]
+    assert alter(of_kafka, incremental(ORDERS, (THROTTLED, DELETE, None))) == [(0, None)]
+    assert of_kafka.image.config(ORDERS) == {"retention.ms": "6"}
+
+
 def test_what_brokers_may_set_is_asked_of_whoever_knows() -> None:
     asked: list[tuple[dict[str, str], str]] = []
 

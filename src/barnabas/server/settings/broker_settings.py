@@ -14,9 +14,8 @@ from typing import Any, Final
 from barnabas.base.setting_rules import Value
 from barnabas.base.values import value
 from barnabas.server.settings.catalog import BROKER, find
-from barnabas.server.settings.declare import Support
 from barnabas.server.settings.endpoints import Endpoint, Voter, parse_overrides
-from barnabas.server.settings.together import Listeners, check_values, node_id, voters_of
+from barnabas.server.settings.together import Listeners, check_roles, check_values, node_id, voters_of
 from barnabas.storage.config import LogConfig
 from barnabas.storage.topic_settings import SETTINGS as TOPIC_SETTINGS
 from barnabas.storage.upkeep import UpkeepSettings
@@ -33,9 +32,9 @@ _FLUSH_CHECK_MAX_MS: Final = 1_000
 class BrokerSettings:
     """One value for every setting that works. Never changed: a change makes new ones (dynamic.py)."""
 
-    # What was given, by Kafka's names, and what has to be said about it once.
+    # By Kafka's names: what was given, and the value of every setting, for checks of those without a field.
     given: Mapping[str, str]
-    warnings: tuple[str, ...]
+    values: Mapping[str, Any]
     # For LogConfig.parse(topic's own settings, topic_defaults); and what it makes of no settings of a topic.
     topic_defaults: Mapping[str, str]
     log_config: LogConfig
@@ -96,6 +95,7 @@ class BrokerSettings:
     default_replication_factor: int
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
+    unclean_leader_election_interval_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
 
     # Groups
@@ -162,6 +162,7 @@ class BrokerSettings:
         values = {name: one.default for name, one in BROKER.items()}
         values |= {name: find(name).parse_supported(text) for name, text in properties.items()}
         values["node.id"] = node_id(properties, values)
+        check_roles(values)
         listeners = Listeners.of(properties, values)
         voters = voters_of(values, values["node.id"])
         check_values(properties, values)
@@ -171,7 +172,7 @@ class BrokerSettings:
         read: dict[str, Any] = {
             **_plain_values(values),
             "given": MappingProxyType(dict(properties)),
-            "warnings": _warnings(properties, values),
+            "values": MappingProxyType(values),
             "topic_defaults": MappingProxyType(topic_defaults),
             "log_config": LogConfig.parse({}, topic_defaults),
             "broker_listeners": listeners.brokers,
@@ -221,12 +222,3 @@ def _overrides(values: Mapping[str, Value]) -> dict[str, int]:
     text = values["max.connections.per.ip.overrides"]
     assert isinstance(text, str), "the declared type"
     return parse_overrides("max.connections.per.ip.overrides", text)
-
-
-def _warnings(properties: Mapping[str, str], values: Mapping[str, Value]) -> tuple[str, ...]:
-    """A line for each setting that has no effect before its room is built."""
-    return tuple(
-        f"{name}={properties[name]} has no effect yet: {BROKER[name].status.reason}"
-        for name in sorted(properties)
-        if BROKER[name].status.support is Support.LATER and values[name] != BROKER[name].default
-    )

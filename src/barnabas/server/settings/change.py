@@ -10,7 +10,7 @@ from typing import Final
 from barnabas.base.settings import InvalidSetting
 from barnabas.metadata.image import GROUP_RESOURCE, ConfigResource
 from barnabas.server.settings.catalog import CLIENT_METRICS, GROUP, find
-from barnabas.server.settings.declare import Change, ServerSetting, Support
+from barnabas.server.settings.declare import Change, ServerSetting
 
 # The name of the resource whose settings hold for all brokers.
 ALL_BROKERS_NAME: Final = ""
@@ -26,10 +26,7 @@ def validate_other_config(resource: ConfigResource, configs: Mapping[str, str]) 
     """InvalidSetting for the first of `configs` that this group, or subscription to metrics, cannot have."""
     declared = GROUP if resource.type == GROUP_RESOURCE else CLIENT_METRICS
     for name, text in configs.items():
-        setting = find(name, declared)
-        value = setting.parse_supported(text)
-        if setting.status.support is Support.LATER and value != setting.default:
-            raise setting.refusal(text, setting.status.reason)
+        find(name, declared).parse_supported(text)
 
 
 def _check(setting: ServerSetting, text: str, *, for_all: bool) -> None:
@@ -37,9 +34,7 @@ def _check(setting: ServerSetting, text: str, *, for_all: bool) -> None:
         raise setting.refusal(text, "cannot be changed while the broker runs; set it in its properties file")
     if for_all and setting.change is Change.PER_BROKER:
         raise setting.refusal(text, "must be set for one broker, not for all of them")
-    value = setting.parse_supported(text)
-    if setting.status.support is Support.LATER and value != setting.default:
-        raise setting.refusal(text, setting.status.reason)
+    setting.parse_supported(text)
     if setting.fixed:
         raise setting.refusal(
             text, f"cannot be changed while the broker runs: {setting.fixed}; set it in its properties file"

@@ -3,6 +3,7 @@
 from typing import Final
 
 from barnabas.base.setting_rules import at_least, between
+from barnabas.base.setting_support import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     LONG_MAX,
     Change,
@@ -12,7 +13,6 @@ from barnabas.server.settings.declare import (
     double,
     int32,
     int64,
-    unsupported,
 )
 
 _DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -65,17 +65,21 @@ SETTINGS: Final[tuple[ServerSetting, ...]] = (
         change=_DYNAMIC,
     ),
     *all_with(
-        unsupported(
-            "logs are compacted one after another, without a buffer of a set size and as fast as the disk"
+        nothing_to_tune("one thread compacts the logs, one after another, with buffers of their own sizes"),
+        int32(
+            "log.cleaner.threads", 1, "How many logs are compacted at once.", rule=_POSITIVE, change=_DYNAMIC
         ),
-        int32("log.cleaner.threads", 1, "How many logs are compacted at once.", change=_DYNAMIC),
         int32(
             "log.cleaner.io.buffer.size",
             524288,
             "How much memory is for reading and writing.",
+            rule=_FROM_0,
             change=_DYNAMIC,
         ),
         double("log.cleaner.io.buffer.load.factor", 0.9, "How full the map of keys may be.", change=_DYNAMIC),
+    ),
+    *all_with(
+        unsupported("compaction cannot be throttled yet"),
         double(
             "log.cleaner.io.max.bytes.per.second",
             1.7976931348623157e308,

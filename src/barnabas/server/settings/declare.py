@@ -1,9 +1,8 @@
 """How a setting of the broker is declared: its name, default and meaning in one line, and how far it works.
 
-To what base/settings.py says of a setting (name, type, default, rule) a broker adds two things: whether it
-can be changed while the broker runs, and whether Barnabas does what it promises. The files beside this one
-declare all settings of Kafka 4.3, by theme; catalog.py puts them together. A setting that we accept works;
-one that we know and do not support is refused with its reason, unless the value given is its default.
+To what base/settings.py says of a setting (name, type, default, rule, support) a broker adds whether it can
+be changed while the broker runs. The files beside this one declare all settings of Kafka 4.3, by theme;
+catalog.py puts them together. base/setting_support.py has the rule for what is accepted.
 """
 
 from dataclasses import dataclass, replace
@@ -11,8 +10,8 @@ from enum import Enum
 from typing import Final, TypedDict, Unpack
 
 from barnabas.base.setting_rules import Rule, Value
-from barnabas.base.settings import InvalidSetting, Setting, SettingType, parse_value
-from barnabas.base.values import value
+from barnabas.base.setting_support import Status, Support
+from barnabas.base.settings import Setting, SettingType, parse_value
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -26,32 +25,8 @@ class Change(Enum):
     CLUSTER_WIDE = "cluster-wide"
 
 
-class Support(Enum):
-    WORKS = "supported"
-    # Accepted with a warning: what it is for does not exist yet, so nothing can go wrong for want of it.
-    LATER = "later"
-    UNSUPPORTED = "not supported"
-
-
-@value
-class Status:
-    """`reason` says in a user's words why a setting does not work; it is empty for one that does."""
-
-    support: Support
-    reason: str = ""
-
-
-WORKS: Final = Status(Support.WORKS)
 # Of settings that Kafka can change on a running broker: why ours has to be restarted.
 UNTIL_RESTART: Final = "it is read once, at the start of the broker"
-
-
-def unsupported(reason: str) -> Status:
-    return Status(Support.UNSUPPORTED, reason)
-
-
-def later(reason: str) -> Status:
-    return Status(Support.LATER, reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +38,6 @@ class ServerSetting(Setting):
     """
 
     change: Change = Change.READ_ONLY
-    status: Status = WORKS
     internal: bool = False
     fixed: str = ""
     required: bool = False
@@ -82,16 +56,6 @@ class ServerSetting(Setting):
         value = tuple(dict.fromkeys(value)) if isinstance(value, tuple) else value
         self._check(value, self.name, text)
         return value
-
-    def parse_supported(self, text: str) -> Value:
-        """The value, if it can be had: an unsupported setting has nothing but its default."""
-        value = self.parse(text)
-        if self.status.support is Support.UNSUPPORTED and value != self.default:
-            raise self.refusal(text, self.status.reason)
-        return value
-
-    def refusal(self, text: str, why: str) -> InvalidSetting:
-        return InvalidSetting(self.name, "(hidden)" if self.sensitive else text, why)
 
 
 class Options(TypedDict, total=False):

@@ -25,7 +25,8 @@ Listener = Callable[[BrokerSettings, frozenset[str]], None]
 
 # What Kafka changes in steps, so that one mistake does not take all threads, or the machine.
 _THREADS: Final = ("num.io.threads", "background.threads", "num.recovery.threads.per.data.dir")
-_NOT_VALUES: Final = ("given", "warnings")
+# These hold all settings: that they differ says nothing of what changed.
+_BY_NAME: Final = ("given", "values")
 
 
 class Layers(NamedTuple):
@@ -110,5 +111,5 @@ def _difference(before: BrokerSettings, after: BrokerSettings) -> frozenset[str]
     return frozenset(
         one.name
         for one in fields(BrokerSettings)
-        if one.name not in _NOT_VALUES and getattr(before, one.name) != getattr(after, one.name)
+        if one.name not in _BY_NAME and getattr(before, one.name) != getattr(after, one.name)
     )

@@ -12,35 +12,47 @@ from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.metadata.image import GROUP_RESOURCE, MetadataImage
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.catalog import GROUP
-from barnabas.server.settings.group_times import HEARTBEAT, SESSION, TIMES, Time, check_within
+from barnabas.server.settings.group_bounds import (
+    BOUNDED,
+    KINDS,
+    STANDBYS,
+    TIMES,
+    Bounded,
+    check_standbys,
+    check_within,
+    heartbeat_and_session,
+)
 
 
 def check_group_config(settings: BrokerSettings, configs: Mapping[str, str]) -> None:
     """InvalidSetting if a group may not have just these set on this broker."""
-    for time in TIMES:
-        if time.name in configs:
-            check_within(
-                time.name,
-                _parsed(time, configs[time.name]),
-                time,
-                _of_broker(settings, time, "min_"),
-                _of_broker(settings, time, "max_"),
-            )
-    heartbeat, session = (
-        _parsed(time, configs[time.name]) if time.name in configs else _of_broker(settings, time)
-        for time in (HEARTBEAT, SESSION)
-    )
-    if heartbeat >= session and (HEARTBEAT.name in configs or SESSION.name in configs):
-        raise InvalidSetting(SESSION.name, str(session), f"must be more than {HEARTBEAT.name}={heartbeat}")
+    own = {
+        name: _parsed(name, configs[name])
+        for name in (*(one.name for one in BOUNDED), STANDBYS)
+        if name in configs
+    }
+    for one in BOUNDED:
+        if one.name in own:
+            check_within(one.name, own[one.name], one, settings.values)
+    if STANDBYS in own:
+        check_standbys(STANDBYS, own[STANDBYS], settings.values)
+    for kind in KINDS:
+        heartbeat, session = heartbeat_and_session(kind)
+        if heartbeat.name not in own and session.name not in own:
+            continue
+        most = own.get(session.name, settings.values[session.setting()])
+        least = own.get(heartbeat.name, settings.values[heartbeat.setting()])
+        if least >= most:
+            raise InvalidSetting(session.name, str(most), f"must be more than {heartbeat.name}={least}")
 
 
-def _of_broker(settings: BrokerSettings, time: Time, limit: str = "") -> int:
-    found: int = getattr(settings, f"group_consumer_{limit}{time.attribute}")
+def _of_broker(settings: BrokerSettings, time: Bounded, bound: str = "") -> int:
+    found: int = getattr(settings, f"group_consumer_{bound}{time.attribute}")
     return found
 
 
-def _parsed(time: Time, text: str) -> int:
-    value = GROUP[time.name].parse(text)
+def _parsed(name: str, text: str) -> int:
+    value = GROUP[name].parse(text)
     assert isinstance(value, int), "the declared type"
     return value
 
@@ -75,16 +87,11 @@ def group_settings(settings: BrokerSettings, image: MetadataImage) -> GroupSetti
 
 
 def _times_of_group(settings: BrokerSettings, configs: Mapping[str, str]) -> GroupTimes:
-    return GroupTimes(
-        **{
-            time.attribute: (
-                min(
-                    max(_parsed(time, configs[time.name]), _of_broker(settings, time, "min_")),
-                    _of_broker(settings, time, "max_"),
-                )
-                if time.name in configs
-                else _of_broker(settings, time)
-            )
-            for time in TIMES
-        }
-    )
+    return GroupTimes(**{time.attribute: _time_of_group(settings, configs, time) for time in TIMES})
+
+
+def _time_of_group(settings: BrokerSettings, configs: Mapping[str, str], time: Bounded) -> int:
+    if time.name not in configs:
+        return _of_broker(settings, time)
+    own = _parsed(time.name, configs[time.name])
+    return min(max(own, _of_broker(settings, time, "min_")), _of_broker(settings, time, "max_"))

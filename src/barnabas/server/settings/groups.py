@@ -3,6 +3,7 @@
 from typing import Final
 
 from barnabas.base.setting_rules import at_least
+from barnabas.base.setting_support import nothing_to_tune
 from barnabas.coordinators.group.assignors.by_name import ASSIGNOR_CLASSES, ASSIGNORS
 from barnabas.server.settings.declare import (
     INT_MAX,
@@ -12,15 +13,15 @@ from barnabas.server.settings.declare import (
     int16,
     int32,
     int64,
-    later,
     string,
     strings,
 )
-from barnabas.server.settings.rules import one_of_any_case, some_of
+from barnabas.server.settings.rules import CODEC_ID, one_of_any_case, some_of
 
-_STREAMS_NOT_BUILT: Final = later("streams groups are not built yet")
-# Settings of threads and buffers that a coordinator on one loop does not have.
-_NOT_NEEDED: Final = later("a coordinator here writes at once, on the loop of its broker")
+_NO_STREAMS: Final = nothing_to_tune("the broker refuses the requests of streams groups")
+_NO_SHELL: Final = nothing_to_tune(
+    "coordinators run on the broker's event loop and write at once: no threads, no linger, no buffer"
+)
 _POSITIVE: Final = at_least(1)
 _FROM_0: Final = at_least(0)
 _DYNAMIC: Final = Change.CLUSTER_WIDE
@@ -49,7 +50,8 @@ _COORDINATOR: Final = (
     strings(
         "group.coordinator.rebalance.protocols",
         ("classic", "consumer", "streams"),
-        "Which kinds of groups the coordinators serve; those of streams and share groups are not built yet.",
+        "Which kinds of groups the coordinators serve: classic always, consumer if it is listed. streams may "
+        "be listed, as by default; the broker refuses streams groups either way.",
         rule=some_of("consumer", "classic", "share", "streams"),
     ),
 )
@@ -206,7 +208,10 @@ _OFFSETS: Final = (
         rule=_POSITIVE,
     ),
     int32(
-        "offsets.topic.compression.codec", 0, "How __consumer_offsets is compressed: 0 to 4, 0 is not at all."
+        "offsets.topic.compression.codec",
+        0,
+        "How __consumer_offsets is compressed: 0 to 4, 0 is not at all.",
+        rule=CODEC_ID,
     ),
     int32("offsets.topic.num.partitions", 50, "How many partitions __consumer_offsets gets.", rule=_POSITIVE),
     int16(
@@ -216,10 +221,10 @@ _OFFSETS: Final = (
 )
 
 SETTINGS: Final[tuple[ServerSetting, ...]] = (
-    *all_with(_NOT_NEEDED, *_SHELL),
+    *all_with(_NO_SHELL, *_SHELL),
     *_COORDINATOR,
     *_CLASSIC,
     *_CONSUMER,
-    *all_with(_STREAMS_NOT_BUILT, *_STREAMS),
+    *all_with(_NO_STREAMS, *_STREAMS),
     *_OFFSETS,
 )

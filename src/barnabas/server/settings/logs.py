@@ -7,6 +7,7 @@ synonyms and says which is asked first. Their rules hold here as well.
 from typing import Final
 
 from barnabas.base.setting_rules import Rule, any_of, at_least, between, exactly, list_of, one_of
+from barnabas.base.setting_support import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     LONG_MAX,
     Change,
@@ -17,7 +18,6 @@ from barnabas.server.settings.declare import (
     int64,
     string,
     strings,
-    unsupported,
 )
 from barnabas.server.settings.rules import SOME_DISTINCT
 
@@ -38,8 +38,11 @@ _DIRECTORIES: Final = (
         change=_DYNAMIC,
     ),
     *all_with(
-        unsupported("partitions cannot be moved between directories yet"),
+        unsupported("log directories cannot be cordoned yet"),
         strings("cordoned.log.dirs", (), "Directories that get no new partitions.", change=Change.PER_BROKER),
+    ),
+    *all_with(
+        nothing_to_tune("the broker refuses requests to move partitions between directories"),
         int32(
             "num.replica.alter.log.dirs.threads",
             None,
@@ -47,8 +50,13 @@ _DIRECTORIES: Final = (
         ),
     ),
     *all_with(
-        unsupported("a failed directory is not reported to the controller yet"),
-        int64("log.dir.failure.timeout.ms", 30000, "How long a failed directory may stay unreported."),
+        nothing_to_tune("the controller is in the same process, so it can always be told"),
+        int64(
+            "log.dir.failure.timeout.ms",
+            30000,
+            "How long a failed directory may stay unreported.",
+            rule=_POSITIVE,
+        ),
     ),
 )
 
@@ -120,15 +128,20 @@ _RETENTION: Final = (
         rule=_POSITIVE,
     ),
     *all_with(
-        unsupported("this broker has no remote storage"),
+        nothing_to_tune("no topic can have remote storage"),
         int64(
             "log.local.retention.bytes",
             -2,
             "local.retention.bytes of topics that do not set it.",
+            rule=at_least(-2),
             change=_DYNAMIC,
         ),
         int64(
-            "log.local.retention.ms", -2, "local.retention.ms of topics that do not set it.", change=_DYNAMIC
+            "log.local.retention.ms",
+            -2,
+            "local.retention.ms of topics that do not set it.",
+            rule=at_least(-2),
+            change=_DYNAMIC,
         ),
     ),
 )

@@ -3,6 +3,7 @@
 from typing import Final
 
 from barnabas.base.setting_rules import at_least, one_of
+from barnabas.base.setting_support import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     INT_MAX,
     UNTIL_RESTART,
@@ -13,7 +14,6 @@ from barnabas.server.settings.declare import (
     int64,
     string,
     strings,
-    unsupported,
 )
 from barnabas.server.settings.rules import BUFFER_BYTES, SOME_DISTINCT
 
@@ -91,7 +91,7 @@ _SOCKETS: Final = (
         rule=at_least(1),
     ),
     *all_with(
-        unsupported("connections to other nodes have no setting for it yet"),
+        nothing_to_tune("a cluster has one broker, which connects to no other node"),
         int64(
             "socket.connection.setup.timeout.ms",
             10000,
@@ -137,6 +137,7 @@ _CONNECTIONS: Final = (
             "max.connection.creation.rate",
             INT_MAX,
             "How many connections are accepted in a second.",
+            rule=at_least(0),
             change=Change.CLUSTER_WIDE,
         ),
     ),
@@ -144,13 +145,16 @@ _CONNECTIONS: Final = (
 
 _REQUESTS: Final = (
     *all_with(
-        unsupported("requests are not queued: what one connection may have under way is bounded instead"),
+        nothing_to_tune("there is no queue; what each connection has in progress is bounded instead"),
         int32(
             "queued.max.requests",
             500,
             "How many requests may wait to be begun before no more are read.",
             rule=at_least(1),
         ),
+    ),
+    *all_with(
+        unsupported("the memory of requests is bounded for each connection, not for all of them together"),
         int64(
             "queued.max.request.bytes",
             -1,
@@ -170,11 +174,12 @@ _REQUESTS: Final = (
         rule=at_least(1),
     ),
     *all_with(
-        unsupported("a broker is one event loop; more of a machine is used by more brokers"),
+        nothing_to_tune("one event loop reads requests and writes answers"),
         int32(
             "num.network.threads",
             3,
             "How many threads of Kafka's read requests and write answers.",
+            rule=at_least(1),
             change=Change.CLUSTER_WIDE,
         ),
     ),

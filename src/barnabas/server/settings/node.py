@@ -3,6 +3,7 @@
 from typing import Final
 
 from barnabas.base.setting_rules import at_least
+from barnabas.base.setting_support import unsupported
 from barnabas.server.settings.declare import (
     LONG_MAX,
     Change,
@@ -14,7 +15,6 @@ from barnabas.server.settings.declare import (
     java_class,
     string,
     strings,
-    unsupported,
 )
 from barnabas.server.settings.rules import some_of
 
@@ -110,7 +110,13 @@ _INTERNAL: Final = (
     ),
     *all_with(
         unsupported("a start has no limit of its own"),
-        int64("server.max.startup.time.ms", LONG_MAX, "How long a start may take.", internal=True),
+        int64(
+            "server.max.startup.time.ms",
+            LONG_MAX,
+            "How long a start may take.",
+            rule=at_least(0),
+            internal=True,
+        ),
     ),
 )
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from barnabas.base.setting_rules import Rule, any_of, at_least, exactly
+from barnabas.base.setting_support import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     ServerSetting,
     all_with,
@@ -11,7 +12,6 @@ from barnabas.server.settings.declare import (
     int64,
     string,
     strings,
-    unsupported,
 )
 from barnabas.server.settings.rules import DISTINCT
 
@@ -59,7 +59,7 @@ _TIMES: Final = (
         rule=_FROM_0,
     ),
     *all_with(
-        unsupported("records that come while others are flushed share the next flush: nothing has to wait"),
+        nothing_to_tune("records that arrive during a flush share the next one, so nothing has to linger"),
         int32(
             "controller.quorum.append.linger.ms",
             25,
@@ -80,14 +80,18 @@ _TIMES: Final = (
         rule=_FROM_0,
     ),
     *all_with(
-        unsupported("a quorum of more than one controller is not built yet"),
+        nothing_to_tune("the quorum is one controller, in the same process as the broker"),
         int32(
-            "controller.quorum.fetch.max.bytes", 1048576, "How much of the metadata log one fetch asks for."
+            "controller.quorum.fetch.max.bytes",
+            1048576,
+            "How much of the metadata log one fetch asks for.",
+            rule=_POSITIVE,
         ),
         int32(
             "controller.quorum.fetch.snapshot.max.bytes",
             1048576,
             "How much of a metadata snapshot one fetch asks for.",
+            rule=_POSITIVE,
         ),
         int32("controller.socket.timeout.ms", 30000, "How long a request to a controller may take."),
     ),
@@ -143,7 +147,7 @@ _METADATA_LOG: Final = (
     ),
 )
 
-_INTERNAL: Final = all_with(
+_TEST_HOOKS: Final = all_with(
     unsupported("it is a test hook of Kafka's"),
     int64(
         "internal.metadata.delete.delay.millis",
@@ -157,18 +161,30 @@ _INTERNAL: Final = all_with(
     int32(
         "internal.metadata.max.batch.size.in.bytes", 8 << 20, "The largest batch of metadata.", internal=True
     ),
+)
+
+_PERFORMANCE_LOG: Final = all_with(
+    nothing_to_tune("the controller does not log how long its events take"),
     int64(
         "controller.performance.always.log.threshold.ms",
         2000,
         "From which duration on a controller's event is logged.",
+        rule=_FROM_0,
         internal=True,
     ),
     int64(
         "controller.performance.sample.period.ms",
         60000,
         "How often the controller logs how long its events take.",
+        rule=at_least(100),
         internal=True,
     ),
 )
 
-SETTINGS: Final[tuple[ServerSetting, ...]] = (*_MEMBERS, *_TIMES, *_METADATA_LOG, *_INTERNAL)
+SETTINGS: Final[tuple[ServerSetting, ...]] = (
+    *_MEMBERS,
+    *_TIMES,
+    *_METADATA_LOG,
+    *_TEST_HOOKS,
+    *_PERFORMANCE_LOG,
+)

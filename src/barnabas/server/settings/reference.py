@@ -6,9 +6,10 @@ docs/reference/settings.md is what settings_page() returns; a test compares them
 from collections.abc import Iterable
 from typing import Final
 
+from barnabas.base.setting_support import Support
 from barnabas.base.settings import Setting, format_value
 from barnabas.server.settings.catalog import CLIENT_METRICS, GROUP, THEMES
-from barnabas.server.settings.declare import Change, ServerSetting, Support
+from barnabas.server.settings.declare import Change, ServerSetting
 from barnabas.storage.topic_settings import SETTINGS as TOPIC
 
 _INTRODUCTION: Final = """\
@@ -22,27 +23,21 @@ client: **cluster-wide** ones for all brokers or for one, **per-broker** ones fo
 a setting is given, the nearest counts: what is set for this broker, then for all brokers, then the
 properties file, then the default.
 
-A setting that is accepted works. An unknown one is refused, with the nearest name as a hint. One that does
-not work is refused with the reason, unless its value is the default, which changes nothing. Settings that
-work *later* are accepted with a warning, so that a file made for Kafka can be used as it is: what they are
-for does not exist yet.
+A setting that is accepted can be relied on. The column *works* says how:
+
+- **yes**: the broker acts on it.
+- **nothing to tune**: it only tunes a mechanism of Kafka's that this broker does not have, such as a pool of
+  threads. Every valid value is accepted and shown, and no client can tell one from another.
+- **no**: a value other than the default asks for something that the broker does not do. It is refused, with
+  the reason that the column gives.
+
+The rule is the same for the properties file and for requests to change a setting. A value that Kafka refuses
+is refused here as well. So is an unknown name, with the nearest one as a hint.
 """
 _HEAD: Final = "| name | type | default | change | works | what it is for |\n|---|---|---|---|---|---|\n"
 _LONG: Final = 2**63 - 1
 _INT: Final = 2**31 - 1
 _DOUBLE_MAX: Final = "1.7976931348623157E308"
-_NO_REMOTE: Final = "no: this broker has no remote storage"
-_NO_THROTTLE: Final = "later: traffic between replicas cannot be throttled yet"
-# Of topics: storage declares these, because topics have them in Kafka's metadata, and does nothing with them.
-_TOPIC_WITHOUT_EFFECT: Final = {
-    "follower.replication.throttled.replicas": _NO_THROTTLE,
-    "leader.replication.throttled.replicas": _NO_THROTTLE,
-    "local.retention.bytes": _NO_REMOTE,
-    "local.retention.ms": _NO_REMOTE,
-    "remote.log.copy.disable": _NO_REMOTE,
-    "remote.log.delete.on.disable": _NO_REMOTE,
-    "remote.storage.enable": _NO_REMOTE,
-}
 
 
 def settings_page() -> str:
@@ -65,17 +60,17 @@ def _section(title: str, rows: Iterable[str]) -> str:
 
 
 def _broker_row(one: ServerSetting) -> str:
-    return _row(one, _default(one), _change(one), _support(one))
+    return _row(one, _default(one), _change(one))
 
 
 def _topic_row(one: Setting) -> str:
     names = ", ".join(f"`{synonym.name}`" for synonym in one.synonyms)
     default = _default(one) + (f", or the broker's {names}" if names else "")
-    return _row(one, default, "any time", _TOPIC_WITHOUT_EFFECT.get(one.name, "yes"))
+    return _row(one, default, "any time")
 
 
-def _row(one: Setting, default: str, change: str, works: str) -> str:
-    return f"| `{one.name}` | {one.type.label} | {default} | {change} | {works} | {one.doc} |\n"
+def _row(one: Setting, default: str, change: str) -> str:
+    return f"| `{one.name}` | {one.type.label} | {default} | {change} | {_support(one)} | {one.doc} |\n"
 
 
 def _change(one: ServerSetting) -> str:
@@ -85,12 +80,12 @@ def _change(one: ServerSetting) -> str:
     return mode
 
 
-def _support(one: ServerSetting) -> str:
+def _support(one: Setting) -> str:
     match one.status.support:
         case Support.WORKS:
             return "yes"
-        case Support.LATER:
-            return f"later: {one.status.reason}"
+        case Support.NOTHING_TO_TUNE:
+            return f"nothing to tune: {one.status.reason}"
         case Support.UNSUPPORTED:
             return f"no: {one.status.reason}"
 

@@ -1,26 +1,28 @@
 """Settings of single groups, and of subscriptions to the metrics of clients."""
 
+import re
 from typing import Final
 
 from barnabas.base.setting_rules import Rule, at_least, one_of
+from barnabas.base.setting_support import WORKS, Status, nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
-    WORKS,
     Change,
     ServerSetting,
-    Status,
     all_with,
     boolean,
     int32,
     string,
     strings,
-    unsupported,
 )
 
 _POSITIVE: Final = at_least(1)
 _FROM_0: Final = at_least(0)
 _DYNAMIC: Final = Change.CLUSTER_WIDE
-_SHARE_GROUPS: Final = unsupported("share groups are not built yet")
-_STREAMS_GROUPS: Final = unsupported("streams groups are not built yet")
+_SHARE_GROUPS: Final = nothing_to_tune("the broker refuses the requests of share groups")
+_STREAMS_GROUPS: Final = nothing_to_tune("the broker refuses the requests of streams groups")
+# A duration as Java writes it, that is not negative: PT1H30M.
+_DURATION: Final = r"P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?"
+_RESET: Final = re.compile(f"latest|earliest|by_duration:(?i:{_DURATION})")
 # The broker's setting that a group falls back on has the same name with this before it.
 GROUP_PREFIX: Final = "group."
 
@@ -50,6 +52,10 @@ GROUP: Final[tuple[ServerSetting, ...]] = (
             "share.auto.offset.reset",
             "latest",
             "Where a group begins: latest, earliest, or by_duration: and how long ago.",
+            rule=Rule(
+                "latest, earliest or by_duration:PnDTnHnMnS",
+                lambda value: isinstance(value, str) and _RESET.fullmatch(value) is not None,
+            ),
             change=_DYNAMIC,
         ),
         string(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from barnabas.base.setting_rules import Rule, Value, any_of, at_least, exactly
+from barnabas.base.setting_rules import Rule, Value, any_of, at_least, between, exactly
 
 
 def _is_list(value: Value, least: int) -> bool:
@@ -33,6 +33,9 @@ def one_of_any_case(*names: str) -> Rule:
         lambda value: isinstance(value, str) and value.lower() in lower,
     )
 
+
+# Compression by its number: none, gzip, snappy, lz4, zstd.
+CODEC_ID: Final = between(0, 4)
 
 # -1 leaves the size to the operating system.
 BUFFER_BYTES: Final = any_of(exactly(-1), at_least(1))

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from barnabas.base.setting_rules import at_least
+from barnabas.base.setting_support import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     Change,
     ServerSetting,
@@ -11,8 +13,9 @@ from barnabas.server.settings.declare import (
     java_class,
     password,
     string,
-    unsupported,
 )
+
+_POSITIVE: Final = at_least(1)
 
 SETTINGS: Final[tuple[ServerSetting, ...]] = (
     *all_with(
@@ -26,11 +29,12 @@ SETTINGS: Final[tuple[ServerSetting, ...]] = (
         ),
     ),
     *all_with(
-        unsupported("clients do not log in yet"),
+        nothing_to_tune("clients cannot log in, so no login can fail"),
         int32(
             "connection.failed.authentication.delay.ms",
             100,
             "How long a failed login waits for its answer, which slows down whoever guesses.",
+            rule=at_least(0),
         ),
     ),
     *all_with(
@@ -38,12 +42,28 @@ SETTINGS: Final[tuple[ServerSetting, ...]] = (
         string("security.providers", None, "Classes that add security providers to Java."),
     ),
     *all_with(
-        unsupported("delegation tokens are not built yet"),
+        nothing_to_tune("the broker refuses requests for delegation tokens"),
         int64(
-            "delegation.token.expiry.check.interval.ms", 3600000, "How often expired tokens are looked for."
+            "delegation.token.expiry.check.interval.ms",
+            3600000,
+            "How often expired tokens are looked for.",
+            rule=_POSITIVE,
         ),
-        int64("delegation.token.expiry.time.ms", 86400000, "How long a token holds if it is not renewed."),
-        int64("delegation.token.max.lifetime.ms", 604800000, "How long a token can be renewed."),
+        int64(
+            "delegation.token.expiry.time.ms",
+            86400000,
+            "How long a token holds if it is not renewed.",
+            rule=_POSITIVE,
+        ),
+        int64(
+            "delegation.token.max.lifetime.ms",
+            604800000,
+            "How long a token can be renewed.",
+            rule=_POSITIVE,
+        ),
+    ),
+    *all_with(
+        unsupported("delegation tokens are not built yet"),
         password("delegation.token.secret.key", "The key that signs tokens, the same on all nodes."),
     ),
 )

@@ -2,23 +2,28 @@
 
 from typing import Final
 
-from barnabas.base.setting_rules import at_least, between
+from barnabas.base.setting_rules import Rule, at_least, between
+from barnabas.base.setting_support import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     Change,
     ServerSetting,
     all_with,
     int16,
     int32,
-    later,
     string,
     strings,
 )
-from barnabas.server.settings.rules import SOME_DISTINCT
+from barnabas.server.settings.rules import CODEC_ID
 
-NOT_BUILT: Final = later("share groups are not built yet")
+_NO_SHARE_GROUPS: Final = nothing_to_tune("the broker refuses the requests of share groups")
 _POSITIVE: Final = at_least(1)
 _FROM_0: Final = at_least(0)
 _HOUR_MS: Final = 60 * 60 * 1000
+# Kafka takes exactly one; any other name is that of a Java class.
+_ASSIGNORS: Final = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
+_ASSIGNOR: Final = Rule(
+    f"one of {', '.join(_ASSIGNORS)}", lambda value: value in [(one,) for one in _ASSIGNORS]
+)
 
 _GROUPS: Final = (
     int32(
@@ -34,7 +39,7 @@ _GROUPS: Final = (
     int32(
         "group.share.max.assignment.interval.ms", 15000, "The most that a group may set for it.", rule=_FROM_0
     ),
-    strings("group.share.assignors", ("simple",), "How partitions are dealt out.", rule=SOME_DISTINCT),
+    strings("group.share.assignors", ("simple",), "How partitions are dealt out.", rule=_ASSIGNOR),
     int32("group.share.heartbeat.interval.ms", 5000, "How often members send heartbeats.", rule=_POSITIVE),
     int32(
         "group.share.min.heartbeat.interval.ms",
@@ -162,7 +167,10 @@ _STATE: Final = (
         internal=True,
     ),
     int32(
-        "share.coordinator.state.topic.compression.codec", 0, "How the state's topic is compressed: 0 to 4."
+        "share.coordinator.state.topic.compression.codec",
+        0,
+        "How the state's topic is compressed: 0 to 4.",
+        rule=CODEC_ID,
     ),
     int16("share.coordinator.state.topic.min.isr", 2, "Its min.insync.replicas.", rule=_POSITIVE),
     int32("share.coordinator.state.topic.num.partitions", 50, "How many partitions it gets.", rule=_POSITIVE),
@@ -184,6 +192,10 @@ _STATE: Final = (
     ),
     int32("share.coordinator.threads", 1, "How many threads coordinate share state.", rule=_POSITIVE),
     int32("share.coordinator.write.timeout.ms", 5000, "How long a write of state may wait.", rule=_POSITIVE),
+)
+
+_PERSISTER: Final = all_with(
+    unsupported("it names a Java class, which this broker cannot load"),
     string(
         "group.share.persister.class.name",
         "org.apache.kafka.server.share.persister.DefaultStatePersister",
@@ -192,4 +204,7 @@ _STATE: Final = (
     ),
 )
 
-SETTINGS: Final[tuple[ServerSetting, ...]] = all_with(NOT_BUILT, *_GROUPS, *_RECORDS, *_STATE)
+SETTINGS: Final[tuple[ServerSetting, ...]] = (
+    *all_with(_NO_SHARE_GROUPS, *_GROUPS, *_RECORDS, *_STATE),
+    *_PERSISTER,
+)

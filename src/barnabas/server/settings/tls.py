@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from barnabas.base.setting_support import unsupported
 from barnabas.server.settings.declare import (
     Change,
     ServerSetting,
@@ -11,7 +12,6 @@ from barnabas.server.settings.declare import (
     password,
     string,
     strings,
-    unsupported,
 )
 
 _PER_BROKER: Final = Change.PER_BROKER

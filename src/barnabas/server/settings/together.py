@@ -17,7 +17,7 @@ from barnabas.server.settings.endpoints import (
     parse_servers,
     parse_voters,
 )
-from barnabas.server.settings.group_times import check_broker_times
+from barnabas.server.settings.group_bounds import check_broker_bounds
 
 # Typed values of declared settings, by name. Any, because the type is that of the declaration.
 Values = Mapping[str, Any]
@@ -26,7 +26,14 @@ _PROTOCOL_MAP: Final = "listener.security.protocol.map"
 _CONTROLLERS: Final = "controller.listener.names"
 _VOTERS: Final = "controller.quorum.voters"
 _SERVERS: Final = "controller.quorum.bootstrap.servers"
+_PROTOCOLS_OF_GROUPS: Final = "group.coordinator.rebalance.protocols"
 _ANY_ADDRESS: Final = "0.0.0.0"
+_CLEANER_BYTES_PER_THREAD: Final = 1 << 20
+# Kafka does not start if the first of two is above the second.
+_NOT_ABOVE: Final = (
+    ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
+    ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
+)
 
 
 def node_id(given: Mapping[str, str], values: Values) -> int:
@@ -40,6 +47,17 @@ def node_id(given: Mapping[str, str], values: Values) -> int:
     if "broker.id" in given and values["broker.id"] != number:
         raise InvalidSetting("broker.id", given["broker.id"], f"must be the same as node.id={number}")
     return number
+
+
+def check_roles(values: Values) -> None:
+    """Asked first: the file of a node with one role has other listeners, which would be refused as well."""
+    roles: tuple[str, ...] = values["process.roles"]
+    if set(roles) != {"broker", "controller"}:
+        raise InvalidSetting(
+            "process.roles",
+            ",".join(roles),
+            "must be broker,controller: a node with one role is not built yet",
+        )
 
 
 @value(kw_only=True)
@@ -147,13 +165,6 @@ def _inter_broker(
 
 def voters_of(values: Values, node: Value) -> tuple[Voter, ...]:
     """The voters: those that are named, or whoever is at the address of the quorum, which is this node."""
-    roles: tuple[str, ...] = values["process.roles"]
-    if set(roles) != {"broker", "controller"}:
-        raise InvalidSetting(
-            "process.roles",
-            ",".join(roles),
-            "must be broker,controller: a node with one role is not built yet",
-        )
     servers = parse_servers(_SERVERS, values[_SERVERS])
     voters = parse_voters(_VOTERS, values[_VOTERS])
     shown = ",".join(values[_VOTERS])
@@ -178,7 +189,18 @@ def voters_of(values: Values, node: Value) -> tuple[Voter, ...]:
 
 def check_values(given: Mapping[str, str], values: Values) -> None:
     """Limits that depend on one another."""
-    check_broker_times(values)
+    check_broker_bounds(values)
+    _check_protocols(values)
+    for lower, upper in _NOT_ABOVE:
+        if values[lower] > values[upper]:
+            raise InvalidSetting(upper, str(values[upper]), f"must be at least {lower}={values[lower]}")
+    threads, memory = values["log.cleaner.threads"], values["log.cleaner.dedupe.buffer.size"]
+    if memory // threads <= _CLEANER_BYTES_PER_THREAD:
+        raise InvalidSetting(
+            "log.cleaner.dedupe.buffer.size",
+            str(memory),
+            f"must be more than {_CLEANER_BYTES_PER_THREAD} for each of log.cleaner.threads={threads}",
+        )
     if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
         raise InvalidSetting(
             "max.connections.per.ip",
@@ -191,4 +213,16 @@ def check_values(given: Mapping[str, str], values: Values) -> None:
             "connections.max.idle.ms",
             str(idle),
             f"must be negative or more than connection.failed.authentication.delay.ms={delay}",
+        )
+
+
+def _check_protocols(values: Values) -> None:
+    protocols: tuple[str, ...] = values[_PROTOCOLS_OF_GROUPS]
+    if "classic" not in protocols:
+        raise InvalidSetting(
+            _PROTOCOLS_OF_GROUPS, ",".join(protocols), "must have classic, which cannot be switched off"
+        )
+    if "share" in protocols:
+        raise InvalidSetting(
+            _PROTOCOLS_OF_GROUPS, ",".join(protocols), "must not have share: share groups are not built yet"
         )

@@ -3,6 +3,7 @@
 from typing import Final
 
 from barnabas.base.setting_rules import at_least
+from barnabas.base.setting_support import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     LONG_MAX,
     Change,
@@ -11,10 +12,9 @@ from barnabas.server.settings.declare import (
     boolean,
     int32,
     int64,
-    later,
     string,
-    unsupported,
 )
+from barnabas.server.settings.rules import BUFFER_BYTES
 
 _POSITIVE: Final = at_least(1)
 
@@ -55,14 +55,12 @@ _LEADERS: Final = (
         "How often the controller looks for partitions that their preferred replica does not lead.",
         rule=_POSITIVE,
     ),
-    *all_with(
-        unsupported("unclean elections have no interval of their own"),
-        int64(
-            "unclean.leader.election.interval.ms",
-            300000,
-            "How often the controller looks for partitions that need an unclean election.",
-            internal=True,
-        ),
+    int64(
+        "unclean.leader.election.interval.ms",
+        300000,
+        "How often the controller looks for partitions that need an unclean election.",
+        rule=_POSITIVE,
+        internal=True,
     ),
 )
 
@@ -80,9 +78,7 @@ _FETCH: Final = (
         rule=at_least(0),
     ),
     *all_with(
-        unsupported(
-            "requests that wait are forgotten at once when they are done, so nothing has to be purged"
-        ),
+        nothing_to_tune("a request that waits is forgotten as soon as it is done, so nothing is purged"),
         int32(
             "fetch.purgatory.purge.interval.requests",
             1000,
@@ -97,13 +93,47 @@ _FETCH: Final = (
 
 _REPLICAS: Final = (
     *all_with(
-        later("a cluster of more than one broker is not built yet"),
+        nothing_to_tune("a cluster has one broker, so replicas are not fetched from another"),
         int64(
             "replica.lag.time.max.ms",
             30000,
             "After how long behind the leader a follower leaves the in-sync replicas.",
             rule=at_least(500),
         ),
+        int32(
+            "num.replica.fetchers",
+            1,
+            "How many connections fetch from one broker.",
+            rule=_POSITIVE,
+            change=Change.CLUSTER_WIDE,
+        ),
+        int32(
+            "replica.fetch.backoff.ms",
+            1000,
+            "How long a follower waits after a failed fetch.",
+            rule=at_least(0),
+        ),
+        int32(
+            "replica.fetch.max.bytes",
+            1048576,
+            "How many bytes of one partition a follower fetches at once.",
+            rule=at_least(0),
+        ),
+        int32("replica.fetch.min.bytes", 1, "How many bytes a follower waits for."),
+        int32(
+            "replica.fetch.response.max.bytes",
+            10485760,
+            "How many bytes a follower fetches at once.",
+            rule=at_least(0),
+        ),
+        int32("replica.fetch.wait.max.ms", 500, "How long a follower's fetch waits for bytes."),
+        int32(
+            "replica.socket.receive.buffer.bytes",
+            65536,
+            "The receive buffer of a follower's connection.",
+            rule=BUFFER_BYTES,
+        ),
+        int32("replica.socket.timeout.ms", 30000, "How long a follower waits for an answer."),
     ),
     int64(
         "replica.high.watermark.checkpoint.interval.ms",
@@ -112,22 +142,7 @@ _REPLICAS: Final = (
         rule=_POSITIVE,
     ),
     *all_with(
-        unsupported("brokers do not fetch from each other yet"),
-        int32(
-            "num.replica.fetchers",
-            1,
-            "How many connections fetch from one broker.",
-            change=Change.CLUSTER_WIDE,
-        ),
-        int32("replica.fetch.backoff.ms", 1000, "How long a follower waits after a failed fetch."),
-        int32(
-            "replica.fetch.max.bytes", 1048576, "How many bytes of one partition a follower fetches at once."
-        ),
-        int32("replica.fetch.min.bytes", 1, "How many bytes a follower waits for."),
-        int32("replica.fetch.response.max.bytes", 10485760, "How many bytes a follower fetches at once."),
-        int32("replica.fetch.wait.max.ms", 500, "How long a follower's fetch waits for bytes."),
-        int32("replica.socket.receive.buffer.bytes", 65536, "The receive buffer of a follower's connection."),
-        int32("replica.socket.timeout.ms", 30000, "How long a follower waits for an answer."),
+        unsupported("it names a Java class, which this broker cannot load"),
         string("replica.selector.class", None, "A class that sends consumers to replicas near them."),
     ),
     *all_with(
@@ -136,6 +151,7 @@ _REPLICAS: Final = (
             "leader.replication.throttled.rate",
             LONG_MAX,
             "How many bytes in a second throttled leaders send.",
+            rule=at_least(0),
             change=Change.CLUSTER_WIDE,
             internal=True,
         ),
@@ -143,6 +159,7 @@ _REPLICAS: Final = (
             "follower.replication.throttled.rate",
             LONG_MAX,
             "How many bytes in a second throttled followers fetch.",
+            rule=at_least(0),
             change=Change.CLUSTER_WIDE,
             internal=True,
         ),
@@ -150,6 +167,7 @@ _REPLICAS: Final = (
             "replica.alter.log.dirs.io.max.bytes.per.second",
             LONG_MAX,
             "How many bytes in a second are moved between directories.",
+            rule=at_least(0),
             change=Change.CLUSTER_WIDE,
             internal=True,
         ),

@@ -133,6 +133,8 @@ def whole(kind: int, name: str, *rows: tuple[str, str | None]) -> AlterConfigsRe
         changes(BROKER_RESOURCE, "", ("foo.bar", DELETE, None)),
         changes(TOPIC_RESOURCE, "orders", ("retention.ms", SET, "5"), ("nobody.knows", SET, "x")),
         changes(GROUP_RESOURCE, "g", ("consumer.session.timeout.ms", DELETE, None)),
+        changes(GROUP_RESOURCE, "g", ("share.session.timeout.ms", SET, "50000")),
+        changes(GROUP_RESOURCE, "g", ("share.auto.offset.reset", SET, "by_duration:P1DT2H0.5S")),
     ],
 )
 def test_what_the_broker_can_live_with_is_left_to_the_controller(
@@ -183,7 +185,9 @@ def test_what_the_broker_can_live_with_is_left_to_the_controller(
         (changes(TOPIC_RESOURCE, "t", ("retention.ms", SET, None)), 42, "Null value not supported for : ret"),
         (changes(8, "1", ("kafka", SET, "DEBUG")), 42, "Unknown resource type 8"),
         (changes(99, "1", ("kafka", SET, "DEBUG")), 42, "Unknown resource type 99"),
-        (changes(GROUP_RESOURCE, "g", ("share.session.timeout.ms", SET, "50000")), 40, "not built yet"),
+        (changes(GROUP_RESOURCE, "g", ("share.session.timeout.ms", SET, "60001")), 40, "must be at most"),
+        (changes(GROUP_RESOURCE, "g", ("share.auto.offset.reset", SET, "PT1H")), 40, "must be latest, earl"),
+        (changes(GROUP_RESOURCE, "g", ("streams.num.standby.replicas", SET, "3")), 40, "must be at most"),
         (changes(GROUP_RESOURCE, "g", ("nope", SET, "1")), 40, "no such setting"),
         (changes(GROUP_RESOURCE, ""), 42, "must not be empty"),
         (changes(CLIENT_METRICS_RESOURCE, "", ("interval.ms", DELETE, None)), 42, "must not be empty"),
@@ -237,7 +241,7 @@ def test_a_change_is_judged_together_with_what_is_set_already() -> None:
 
 
 def test_what_kafka_left_in_the_metadata_does_not_keep_the_rest_from_being_changed() -> None:
-    node = Node({ALL_BROKERS: {"num.replica.fetchers": "4"}})
+    node = Node({ALL_BROKERS: {"max.connection.creation.rate": "4"}})
 
     assert (
         node.change(changes(BROKER_RESOURCE, "", ("max.connections", SET, "9")))[0].error_code

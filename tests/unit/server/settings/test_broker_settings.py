@@ -7,10 +7,11 @@ import pytest
 from barnabas.base import properties
 from barnabas.base.settings import InvalidSetting
 from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.settings.catalog import BROKER
 from barnabas.server.settings.endpoints import Endpoint, Voter
 from support.broker_properties import combined
 
-SHIPPED = Path(__file__).parent / "shipped.properties"
+SHIPPED = Path(__file__).parents[3] / "fixtures" / "properties" / "server.properties"
 
 
 def parse(**changes: str | None) -> BrokerSettings:
@@ -29,7 +30,6 @@ def test_a_node_gets_the_defaults_of_kafka() -> None:
     assert settings.metadata_log_dir == "/tmp/kafka-logs"
     assert settings.broker_rack is None
     assert settings.log_config.retention_ms == 7 * 24 * 60 * 60 * 1000
-    assert settings.warnings == ()
 
 
 def test_the_file_that_kafka_ships_is_taken_as_it_is() -> None:
@@ -45,20 +45,19 @@ def test_the_file_that_kafka_ships_is_taken_as_it_is() -> None:
     assert settings.advertised_controller_listeners[0].host == "localhost"
     assert settings.controller_quorum_voters == (Voter(id=1, host="localhost", port=9093),)
     assert settings.num_recovery_threads_per_data_dir == 1
-    assert settings.warnings == (
-        "share.coordinator.state.topic.min.isr=1 has no effect yet: share groups are not built yet",
-        "share.coordinator.state.topic.replication.factor=1 has no effect yet: "
-        "share groups are not built yet",
-    )
 
 
-def test_a_setting_for_later_is_checked_although_it_has_no_effect() -> None:
-    with pytest.raises(InvalidSetting, match=r"offsets\.topic\.num\.partitions=0: must be at least 1"):
-        parse(offsets__topic__num__partitions="0")
+def test_a_setting_without_anything_to_tune_is_checked_all_the_same() -> None:
+    with pytest.raises(InvalidSetting, match=r"share\.coordinator\.threads=0: must be at least 1"):
+        parse(share__coordinator__threads="0")
 
 
-def test_a_setting_for_later_with_its_default_needs_no_warning() -> None:
-    assert parse(offsets__topic__num__partitions="50").warnings == ()
+def test_every_setting_has_a_typed_value() -> None:
+    values = parse(num__network__threads="8").values
+
+    assert values.keys() == BROKER.keys()
+    assert values["num.network.threads"] == 8
+    assert values["replica.fetch.wait.max.ms"] == 500
 
 
 def test_what_topics_fall_back_on_goes_to_their_logs() -> None:
@@ -136,7 +135,9 @@ def test_limits_of_single_addresses_are_read() -> None:
         ("auto.create.topics.enable", "yes", "must be true or false"),
         ("ssl.keystore.location", "/x", "TLS is not built yet"),
         ("remote.log.storage.system.enable", "true", "this broker has no remote storage"),
-        ("log.cleaner.threads", "2", "logs are compacted one after another"),
+        ("log.cleaner.io.max.bytes.per.second", "1000000", "compaction cannot be throttled yet"),
+        ("log.cleaner.threads", "0", "must be at least 1"),
+        ("offsets.topic.compression.codec", "5", "must be between 0 and 4"),
         ("zookeeper.connect", "localhost:2181", "no such setting"),
         ("log.retention.ms", "0", "must be a negative number, which means for ever, or at least 1"),
         ("log.segment.bytes", "1000", "must be at least 1048576"),

@@ -76,14 +76,25 @@ def test_settings_that_cannot_be_used_are_left_out_and_named(caplog: pytest.LogC
     settings = started()
 
     with caplog.at_level(logging.ERROR):
-        settings.take(image({ALL_BROKERS: {"max.connections": "5", "foo": "1", "num.replica.fetchers": "4"}}))
+        settings.take(
+            image({ALL_BROKERS: {"max.connections": "5", "foo": "1", "max.connection.creation.rate": "4"}})
+        )
 
     assert settings.now.max_connections == 5
     assert "foo" in caplog.text
-    assert "brokers do not fetch from each other yet" in caplog.text
+    assert "limiting the rate of new connections is not built yet" in caplog.text
     shown = {row.name: row.value for row in settings.view().broker()}
     assert shown["max.connections"] == "5"
-    assert shown["num.replica.fetchers"] == "1"
+    assert shown["max.connection.creation.rate"] == "2147483647"
+
+
+def test_settings_without_anything_to_tune_are_shown_and_change_no_field() -> None:
+    settings = started()
+
+    assert settings.take(image({ALL_BROKERS: {"num.replica.fetchers": "4"}})) == frozenset()
+
+    shown = {row.name: row.value for row in settings.view().broker()}
+    assert shown["num.replica.fetchers"] == "4"
 
 
 def test_settings_that_are_wrong_together_leave_everything_as_it_was(

@@ -45,6 +45,10 @@ FOO = "PLAINTEXT://localhost:9092,FOO://localhost:9094,CONTROLLER://localhost:90
         {"connections.max.idle.ms": "101"},
         {"connections.max.idle.ms": "-1"},
         {"log.cleaner.dedupe.buffer.size": "1048577"},
+        {"log.cleaner.dedupe.buffer.size": "2097154", "log.cleaner.threads": "2"},
+        {"replica.fetch.wait.max.ms": "30000"},
+        {"group.share.session.timeout.ms": "60000", "group.share.heartbeat.interval.ms": "15000"},
+        {"group.coordinator.rebalance.protocols": "consumer,classic"},
         {"log.retention.ms": "-5"},
         {"group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.RangeAssignor,uniform"},
     ],
@@ -152,7 +156,7 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
             "security.inter.broker.protocol",
             "inter.broker.listener.name chooses one",
         ),
-        ({"queued.max.request.bytes": "100"}, "queued.max.request.bytes", "requests are not queued"),
+        ({"queued.max.request.bytes": "100"}, "queued.max.request.bytes", "the memory of requests"),
         (
             {"group.consumer.assignors": "uniform,foo"},
             "group.consumer.assignors",
@@ -181,6 +185,41 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
         ({"connections.max.idle.ms": "100"}, "connections.max.idle.ms", "must be negative or more than"),
         ({"connections.max.idle.ms": "0"}, "connections.max.idle.ms", "must be negative or more than"),
         ({"log.cleaner.dedupe.buffer.size": "1048576"}, "log.cleaner.dedupe.buffer.size", "at least 1048577"),
+        (
+            {"log.cleaner.dedupe.buffer.size": "2097152", "log.cleaner.threads": "2"},
+            "log.cleaner.dedupe.buffer.size",
+            "must be more than 1048576 for each of log.cleaner.threads=2",
+        ),
+        (
+            {"replica.socket.timeout.ms": "499"},
+            "replica.socket.timeout.ms",
+            "must be at least replica.fetch.wait.max.ms=500",
+        ),
+        (
+            {"replica.fetch.wait.max.ms": "30001", "replica.socket.timeout.ms": "40000"},
+            "replica.lag.time.max.ms",
+            "must be at least replica.fetch.wait.max.ms=30001",
+        ),
+        (
+            {"group.share.session.timeout.ms": "60001"},
+            "group.share.session.timeout.ms",
+            "must be at most group.share.max.session.timeout.ms=60000",
+        ),
+        (
+            {"group.share.record.lock.duration.ms": "14999"},
+            "group.share.record.lock.duration.ms",
+            "must be at least group.share.min.record.lock.duration.ms=15000",
+        ),
+        (
+            {"group.streams.num.standby.replicas": "3"},
+            "group.streams.num.standby.replicas",
+            "must be at most group.streams.max.standby.replicas=2",
+        ),
+        (
+            {"group.coordinator.rebalance.protocols": "consumer"},
+            "group.coordinator.rebalance.protocols",
+            "classic, which cannot be switched off",
+        ),
     ],
 )
 def test_what_kafka_refuses_is_refused_with_the_reason(
@@ -208,6 +247,7 @@ def test_what_kafka_refuses_is_refused_with_the_reason(
         ({"max.connections.per.ip.overrides": "127.0.0.1:-1"}, "with a number from 0 on"),
         ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "3"}, "is above"),
         ({"socket.send.buffer.bytes": "0"}, "must be -1 or at least 1"),
+        ({"group.coordinator.rebalance.protocols": "classic,share"}, "share groups are not built yet"),
     ],
 )
 def test_what_kafka_accepts_and_cannot_work_here_is_refused(
