@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"( *)```(.*)")
 HEADING = re.compile(r"#{1,6} +(.*)")
-LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+LINK = re.compile(r"\]\(([^()\s]+)\)")
 SPAN = re.compile(r"(`+)(.+?)\1(?!`)")
 # Blocks that are examples: other languages would be shown, and run by nobody.
 LANGUAGES = {"python", "sh", "text", "ini", "properties", "json"}
@@ -28,12 +28,12 @@ class Block:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
+        return f"{name_of(self.page)}:{self.line}"
 
 
 def name_of(page: Path) -> str:
     """How tests call a page: its path from the root of the project."""
-    return str(page.relative_to(ROOT))
+    return str(page.relative_to(ROOT) if page.is_relative_to(ROOT) else page)
 
 
 def example_pages() -> list[Path]:
@@ -110,10 +110,9 @@ def spans(page: Path) -> Iterator[tuple[int, str]]:
 def links(page: Path) -> Iterator[tuple[int, str]]:
     """The targets of links, with the number of their line."""
     for number, line in prose(page):
-        for match in LINK.finditer(SPAN.sub("", line)):
-            yield number, match[2]
-        # The text of a link may be in backticks.
-        for match in re.finditer(r"\]\(([^()\s]+)\)", line):
+        # The text of a link may be code; a link in code is none.
+        readable = SPAN.sub(lambda span: re.sub(r"[\[\]()]", "", span[0]), line)
+        for match in LINK.finditer(readable):
             yield number, match[1]
 
 

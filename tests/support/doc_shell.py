@@ -6,6 +6,7 @@ the page starts another one. Its port is a free one, and 127.0.0.1:9092 in later
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ SERVES = re.compile(r"barnabas (up|broker) ")
 RUN_ELSEWHERE = {"postgresql:": "test_postgresql_has_each_order_once"}
 # What the pages call a node's data directory and its settings file.
 FILES = ("data", "server.properties")
+# A new group waits three seconds for more members, and here there are none.
+FAST = ["--config", "group.initial.rebalance.delay.ms=0"]
 # A number in the output is an example: another run prints another one.
 NUMBER = re.compile(r"\d+")
 # How a program ends that was stopped with Ctrl-C: by itself, or by Python.
@@ -121,8 +124,8 @@ class PageShell:
     def _start_node(self, command: str) -> None:
         self._stop_node(check=True)
         words = command.split()[1:]
-        if words[0] == "up" and "--port" not in words:
-            words += ["--port", "0"]
+        if words[0] == "up":
+            words += FAST if "--port" in words else [*FAST, "--port", "0"]
         # The node runs where the tests run, so what it opens is named in full.
         words = [str(self.directory / word) if word in FILES else word for word in words]
         self._node = Running(self.directory / "node.err", *words)
@@ -165,6 +168,9 @@ class PageShell:
         ):
             assert process.stdout is not None
             try:
+                # Also readable when the command has ended without a line.
+                has_come, _, _ = select.select([process.stdout], [], [], COMMAND_S_MAX)
+                assert has_come, f"{command}: nothing was printed\n{errors.read_text()}"
                 line = process.stdout.readline()
                 process.send_signal(signal.SIGINT)
                 rest, _ = process.communicate(timeout=COMMAND_S_MAX)
