@@ -54,72 +54,84 @@ class ClientSettings:
     REFUSED: ClassVar[Mapping[str, str]] = {}
 
     bootstrap_servers: tuple[str, ...] = setting(
-        "bootstrap.servers", LIST, (), "HOST:PORT of brokers to begin with, with commas between them"
+        "bootstrap.servers", LIST, (), "bootstrap servers, HOST:PORT, separated by commas"
     )
-    client_id: str = setting("client.id", STRING, "", "a name for this client in the broker's logs")
+    client_id: str = setting("client.id", STRING, "", "name of this client in the broker's logs")
     client_dns_lookup: str = setting(
         "client.dns.lookup",
         STRING,
         "use_all_dns_ips",
-        "every address of a name is tried",
+        "try every address of a host name",
         rule=one_of("use_all_dns_ips"),
     )
     security_protocol: str = setting(
-        "security.protocol", STRING, "PLAINTEXT", "how to speak to brokers", rule=one_of("PLAINTEXT")
+        "security.protocol",
+        STRING,
+        "PLAINTEXT",
+        "protocol of connections to brokers",
+        rule=one_of("PLAINTEXT"),
     )
     request_timeout_ms: int = setting(
-        "request.timeout.ms", INT, 30_000, "how long to wait for one answer", rule=at_least(1)
+        "request.timeout.ms", INT, 30_000, "timeout of one request", rule=at_least(1)
     )
     default_api_timeout_ms: int = setting(
-        "default.api.timeout.ms", INT, 60_000, "how long a call may take, with its retries", rule=at_least(1)
+        "default.api.timeout.ms", INT, 60_000, "timeout of a call, including its retries", rule=at_least(1)
     )
     retry_backoff_ms: int = setting(
-        "retry.backoff.ms", LONG, 100, "how long to wait after the first failure", rule=at_least(0)
+        "retry.backoff.ms", LONG, 100, "wait after the first failure", rule=at_least(0)
     )
     retry_backoff_max_ms: int = setting(
-        "retry.backoff.max.ms", LONG, 1000, "how long to wait after many failures", rule=at_least(0)
+        "retry.backoff.max.ms", LONG, 1000, "longest wait after repeated failures", rule=at_least(0)
     )
     reconnect_backoff_ms: int = setting(
         "reconnect.backoff.ms",
         LONG,
         50,
-        "how long a broker is left alone that was not reached",
+        "wait before connecting again to a broker that could not be reached",
         rule=at_least(0),
     )
     reconnect_backoff_max_ms: int = setting(
-        "reconnect.backoff.max.ms", LONG, 1000, "the same, after many failures", rule=at_least(0)
+        "reconnect.backoff.max.ms",
+        LONG,
+        1000,
+        "longest wait before connecting again, after repeated failures",
+        rule=at_least(0),
     )
     socket_connection_setup_timeout_ms: int = setting(
         "socket.connection.setup.timeout.ms",
         LONG,
         10_000,
-        "how long to wait for a connection",
+        "timeout for setting up a connection",
         rule=at_least(1),
     )
     connections_max_idle_ms: int = setting(
-        "connections.max.idle.ms", LONG, 540_000, "an idle connection is closed after this", rule=at_least(1)
+        "connections.max.idle.ms",
+        LONG,
+        540_000,
+        "close a connection that is idle for this long",
+        rule=at_least(1),
     )
     metadata_max_age_ms: int = setting(
-        "metadata.max.age.ms", LONG, 300_000, "metadata is asked for again after this", rule=at_least(1)
+        "metadata.max.age.ms", LONG, 300_000, "refresh metadata after this time", rule=at_least(1)
     )
     metadata_max_idle_ms: int = setting(
         "metadata.max.idle.ms",
         LONG,
         300_000,
-        "a topic that nobody asked for in so long is no longer kept fresh",
+        "stop refreshing the metadata of a topic that is unused for this long",
         rule=at_least(5000),
     )
     send_buffer_bytes: int = setting(
-        "send.buffer.bytes", INT, 131_072, "SO_SNDBUF; -1: the system's default", rule=at_least(-1)
+        "send.buffer.bytes", INT, 131_072, "SO_SNDBUF (-1: the system's default)", rule=at_least(-1)
     )
     receive_buffer_bytes: int = setting(
-        "receive.buffer.bytes", INT, -1, "SO_RCVBUF; -1: the system's default", rule=at_least(-1)
+        "receive.buffer.bytes", INT, -1, "SO_RCVBUF (-1: the system's default)", rule=at_least(-1)
     )
     receive_message_max_bytes: int = setting(
         "receive.message.max.bytes",
         INT,
         100_000_000,
-        "librdkafka's: a longer answer is refused before it is read",
+        "largest response that is read (a setting of librdkafka)",
         rule=at_least(1000),
     )
 

@@ -141,7 +141,7 @@ TABLE: Final[tuple[Row, ...]] = (
         Metric(
             "barnabas_build_info",
             Kind.INFO,
-            "Which program this is, and which node of which cluster.",
+            "The version of the broker, its node id and its cluster id.",
             ("version", "node_id", "cluster_id"),
         ),
         _build,
@@ -151,49 +151,49 @@ TABLE: Final[tuple[Row, ...]] = (
         Metric(
             "barnabas_request_duration_seconds",
             Kind.HISTOGRAM,
-            "From the first look at a request to its answer being ready, waiting included.",
+            "Time from the start of a request to its response, including waits.",
             ("api",),
         ),
         _requests,
     ),
     _counter(
         "barnabas_network_received_bytes_total",
-        "Bytes that clients sent.",
+        "Bytes received from clients.",
         _per_listener(lambda pool: pool.bytes_in),
         _LISTENER,
     ),
     _counter(
         "barnabas_network_sent_bytes_total",
-        "Bytes of answers.",
+        "Bytes sent to clients.",
         _per_listener(lambda pool: pool.bytes_out),
         _LISTENER,
     ),
-    _gauge("barnabas_connections", "Connections that are open now.", _per_listener(len), _LISTENER),
+    _gauge("barnabas_connections", "Open connections.", _per_listener(len), _LISTENER),
     _counter(
         "barnabas_connections_accepted_total",
-        "Connections that were let in.",
+        "Connections accepted.",
         _per_listener(lambda pool: pool.accepted),
         _LISTENER,
     ),
     _counter(
         "barnabas_connections_refused_total",
-        "Connections that were turned away, because there were too many.",
+        "Connections refused because a connection limit was reached.",
         _per_listener(lambda pool: pool.refused),
         _LISTENER,
     ),
     _gauge(
         "barnabas_fetch_sessions",
-        "Fetch sessions that are open now.",
+        "Open fetch sessions.",
         _one(lambda scrape: len(scrape.sources.sessions)),
     ),
     _gauge(
         "barnabas_fetch_session_partitions",
-        "Partitions in all fetch sessions together.",
+        "Partitions in all fetch sessions.",
         _one(lambda scrape: scrape.sources.sessions.partitions()),
     ),
     _counter(
         "barnabas_fetch_session_evictions_total",
-        "Fetch sessions that had to make room for others.",
+        "Fetch sessions evicted to make room for others.",
         _one(lambda scrape: scrape.sources.sessions.evicted),
     ),
     # Partitions
@@ -203,7 +203,7 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _gauge(
         "barnabas_partitions_offline",
-        "Partitions that should be here and are out of service.",
+        "Partitions of this broker that are out of service.",
         _one(
             lambda scrape: (
                 len(scrape.sources.replicas.offline) + sum(one.log.closed for _, one in scrape.partitions)
@@ -212,12 +212,12 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _gauge(
         "barnabas_partitions_under_replicated",
-        "Partitions led here of which not all replicas are in sync.",
+        "Partitions led by this broker with replicas that are not in sync.",
         _count(_is_under_replicated),
     ),
     _gauge(
         "barnabas_partitions_under_min_isr",
-        "Partitions led here with fewer replicas in sync than min.insync.replicas.",
+        "Partitions led by this broker with fewer in-sync replicas than min.insync.replicas.",
         _count(_is_under_min_isr),
     ),
     _gauge(
@@ -259,19 +259,19 @@ TABLE: Final[tuple[Row, ...]] = (
     # Directories
     _gauge(
         "barnabas_log_directory_online",
-        "1 for a log directory in service, 0 for one that has failed.",
+        "1 if the log directory is in service, 0 if it has failed.",
         _directories_online,
         _PATH,
     ),
     _gauge(
         "barnabas_log_directory_free_bytes",
-        "Free room on the disk of a log directory. Missing while the disk does not answer.",
+        "Free space on the disk of a log directory. Missing while the disk does not answer.",
         _space(lambda space: space.free_bytes),
         _PATH,
     ),
     _gauge(
         "barnabas_log_directory_total_bytes",
-        "The size of the disk of a log directory. Missing while the disk does not answer.",
+        "Size of the disk of a log directory. Missing while the disk does not answer.",
         _space(lambda space: space.total_bytes),
         _PATH,
     ),
@@ -284,12 +284,12 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _gauge(
         "barnabas_committed_offsets",
-        "Offsets that these groups have committed, one for a partition.",
+        "Offsets that these groups have committed, counted by partition.",
         _one(lambda scrape: sum(host.shard.offsets.count for host in _hosts(scrape))),
     ),
     _gauge(
         "barnabas_group_partitions_loading",
-        "Partitions of __consumer_offsets that are being loaded: their groups have to wait.",
+        "Partitions of __consumer_offsets that are loading. Their groups wait.",
         _one(lambda scrape: sum(host.state is State.LOADING for host in _hosts(scrape))),
     ),
     # Transactions
@@ -301,18 +301,18 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _gauge(
         "barnabas_transaction_partitions_loading",
-        "Partitions of __transaction_state that are being loaded: their producers have to wait.",
+        "Partitions of __transaction_state that are loading. Their producers wait.",
         _one(lambda scrape: sum(host.state is State.LOADING for host in _txn_hosts(scrape))),
     ),
     # Metadata
     _gauge(
         "barnabas_metadata_offset",
-        "The last offset of the metadata log that this broker goes by.",
+        "The last offset of the metadata log that this broker has applied.",
         _one(lambda scrape: scrape.sources.image().offset),
     ),
     _gauge(
         "barnabas_metadata_lag_records",
-        "Committed records of the metadata log that this broker does not go by yet.",
+        "Committed records of the metadata log that this broker has not applied.",
         _one(_metadata_lag),
     ),
     # The process, by the names that all exporters use

@@ -213,12 +213,12 @@ def undeclared(mismatches: list[Mismatch]) -> list[Mismatch]:
 
 
 _PAGE = """\
-# Where we answer otherwise than Kafka
+# Differences from Kafka
 
-The same requests go to Apache Kafka 4.3.0 and to Barnabas, and the answers are compared field by field:
-{stories} stories, from [tests/differential/broker](../../tests/differential/broker). These are the
-differences that remain on purpose. The table is the one that the tests use, where every entry must occur; a
-test keeps this page current.
+The tests send the same requests to Apache Kafka 4.3.0 and to Barnabas, and compare every field of the
+responses: {stories} stories, from [tests/differential/broker](../../tests/differential/broker). This table
+lists the differences that remain on purpose. The tests use the same table, and fail for an entry that does
+not occur; a test keeps this page current.
 
 | where | what | why |
 | --- | --- | --- |

@@ -1,5 +1,6 @@
 """The programs of the guide to delivery keep what it promises, however often they are killed."""
 
+import re
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -39,6 +40,10 @@ def doubled(output: list[int]) -> list[int]:
 def test_every_block_of_python_is_a_short_program() -> None:
     assert GUIDE.read_text().count("```python") == len(PROGRAMS)
     assert max(len(program.splitlines()) for program in PROGRAMS.values()) <= PROGRAM_LINES_MAX
+
+
+def test_every_program_is_run_here() -> None:
+    assert set(re.findall(r'"(\w+\.py)", tmp_path', Path(__file__).read_text())) == set(PROGRAMS)
 
 
 def test_at_most_once_doubles_nothing_and_may_lose(tmp_path: Path) -> None:

@@ -21,14 +21,16 @@ _NOT_SELECTED = "The tests of this client were not part of the run that wrote th
 
 _INTRODUCTION = """# Clients
 
-Unmodified clients and one checklist. Every cell is a test: those of Python's clients and of kcat run in
-`make test`, and all of them in `make interop`, which tells the same stories to Apache Kafka 4.3 and writes
+Unmodified clients run one checklist against Barnabas. Every cell is a test. `make test` runs the Python
+clients and kcat; `make interop` runs all of them, repeats the checklist against Apache Kafka 4.3, and writes
 this page.
 
-Where a row does not speak of groups, consumers are assigned their partitions; kafkajs, which cannot be, is
-alone in a group. Groups are of the classic protocol or of the new one (KIP-848, `group.protocol=consumer`),
-as the row says. There are no transactions yet. A topic that a client made and cannot describe is looked at
-with confluent-kafka.
+Consumers are assigned their partitions unless the row is about groups; kafkajs cannot assign partitions and
+is alone in a group instead. Each row about groups names its protocol: the classic one, or the one of KIP-848
+(`group.protocol=consumer`). Where a client cannot describe the topic that it created, confluent-kafka does.
+Transactions have tests of their own: confluent-kafka and barnabas in
+[tests/scenario/transactions](../../tests/scenario/transactions), Kafka Streams in
+[tests/interop](../../tests/interop/test_streams_exactly_once.py).
 """
 
 

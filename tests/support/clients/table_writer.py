@@ -15,8 +15,8 @@ from support.kafka_script_rows import ToolRows
 _TOOLS = """
 ## Kafka's own command-line tools
 
-Apache Kafka 4.3.0's scripts, run against our broker and against Kafka with the same preparation: a run counts
-when both print the same and end with the same exit code.
+Apache Kafka 4.3.0's scripts run against Barnabas and against Kafka with the same preparation. A run counts if
+both print the same and end with the same exit code.
 
 | tool | as with Kafka | why not all |
 | --- | --- | --- |"""

@@ -15,10 +15,10 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "client-settings.md"
 OPENING = """# Settings of clients
 
 Made from the declarations in the code; a test keeps it current. Names and defaults are those of Kafka's own
-clients, but for the few that say that they are librdkafka's. Given as `{"linger.ms": 5}` or as `linger_ms=5`.
-An unknown name is refused with the nearest one.
+clients, except for a few that come from librdkafka and say so. Pass a setting as `{"linger.ms": 5}` or as
+`linger_ms=5`. An unknown name is rejected with the nearest one.
 """
-KINDS = {"A producer's": ProducerSettings, "A consumer's": ConsumerSettings, "An admin's": AdminSettings}
+KINDS = {"Producer": ProducerSettings, "Consumer": ConsumerSettings, "Admin": AdminSettings}
 
 
 def rows(cls: type[ClientSettings], without: type[ClientSettings] | None) -> list[str]:
@@ -36,13 +36,13 @@ def rows(cls: type[ClientSettings], without: type[ClientSettings] | None) -> lis
 
 
 def page() -> str:
-    lines = [OPENING, "## Every client's", "", *rows(ClientSettings, None), ""]
+    lines = [OPENING, "## Every client", "", *rows(ClientSettings, None), ""]
     for title, cls in KINDS.items():
         lines += [f"## {title}", "", *rows(cls, ClientSettings), ""]
     lines += [
         "## Refused",
         "",
-        "What Kafka's clients have and this one has not.",
+        "Settings that Kafka's clients have and this one does not, with the reason that the client gives.",
         "",
         "| name | why |",
         "|---|---|",

@@ -1,4 +1,4 @@
-"""The page of metrics is written from the table that they are served from.
+"""docs/reference/metrics.md is made from the table that the metrics are served from.
 
 python tests/unit/server/test_metrics_reference.py        # writes docs/reference/metrics.md again
 """
@@ -13,22 +13,23 @@ from barnabas.server.request_stats import BOUNDS_NS
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 
 OPENING = """\
-What a broker tells about itself over HTTP. The addresses answer GET and HEAD:
+What a broker reports over HTTP, with `--metrics-port` of [`barnabas up`](../guides/running.md) and
+`barnabas broker`. These paths answer GET and HEAD:
 
-| path | answer |
+| path | response |
 | --- | --- |
-| `/metrics` | the metrics below, in Prometheus' text format 0.0.4, or in OpenMetrics 1.0 for who accepts it |
-| `/health` | 200 as long as the broker need not be started again, otherwise 503 and why |
-| `/ready` | 200 when clients may come, otherwise 503 and why |
+| `/metrics` | the metrics below: Prometheus' text format 0.0.4, or OpenMetrics 1.0 if the client accepts it |
+| `/health` | 200 while the broker works, 503 with the reason if it has to be restarted |
+| `/ready` | 200 while the broker accepts clients, otherwise 503 with the reason |
 
-Anything else is answered 404 or 405. A connection serves one request of at most {request} bytes, which has to
-be there within {seconds:g} seconds; at most {connections} connections are served at once.
+Everything else is 404 or 405. A connection serves one request of at most {request} bytes, which has to arrive
+within {seconds:g} seconds; at most {connections} connections are served at once.
 
-The number of requests of an API is `barnabas_request_duration_seconds_count`. Its buckets end at (seconds):
-{bounds}.
+`barnabas_request_duration_seconds_count` is the number of requests of an API. The buckets of the histogram
+end at (seconds): {bounds}.
 
-In OpenMetrics the families of counters and of `barnabas_build_info` go without `_total` and `_info`;
-their samples have the same names in both formats.
+In OpenMetrics the family names of counters and of `barnabas_build_info` lack `_total` and `_info`; the names
+of samples are the same in both formats.
 """
 
 

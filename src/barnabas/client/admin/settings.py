@@ -22,13 +22,13 @@ class AdminSettings(ClientSettings):
         "retries",
         INT,
         _INT_MAX,
-        "how often a call is tried again, within its time",
+        "most retries of a call, within its timeout",
         rule=between(0, _INT_MAX),
     )
     connections_max_idle_ms: int = setting(
         "connections.max.idle.ms",
         LONG,
         300_000,
-        "an idle connection is closed after this",
+        "close a connection that is idle for this long",
         rule=between(1, 2**63 - 1),
     )

@@ -54,57 +54,67 @@ _RESET_RULE: Final = Rule("earliest, latest, none or by_duration:P1DT2H3M4S", _i
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings(GroupSettings):
     fetch_min_bytes: int = setting(
-        "fetch.min.bytes", INT, 1, "a broker answers a fetch when it has so much", rule=at_least(0)
+        "fetch.min.bytes", INT, 1, "bytes that a broker waits for before it answers a fetch", rule=at_least(0)
     )
     fetch_max_bytes: int = setting(
         "fetch.max.bytes",
         INT,
         52_428_800,
-        "what one answer may hold, if no batch is larger",
+        "most bytes of one fetch response, unless a single batch is larger",
         rule=at_least(0),
     )
     fetch_max_wait_ms: int = setting(
-        "fetch.max.wait.ms", INT, 500, "how long a broker waits for fetch.min.bytes", rule=at_least(0)
+        "fetch.max.wait.ms",
+        INT,
+        500,
+        "longest time that a broker waits for fetch.min.bytes",
+        rule=at_least(0),
     )
     max_partition_fetch_bytes: int = setting(
-        "max.partition.fetch.bytes", INT, 1_048_576, "the same for each partition", rule=at_least(0)
+        "max.partition.fetch.bytes",
+        INT,
+        1_048_576,
+        "most bytes of one partition in a fetch response, unless a single batch is larger",
+        rule=at_least(0),
     )
     max_poll_records: int = setting(
-        "max.poll.records", INT, 500, "the most messages of one batch()", rule=at_least(1)
+        "max.poll.records", INT, 500, "most messages of one batch()", rule=at_least(1)
     )
     isolation_level: str = setting(
         "isolation.level",
         STRING,
         "read_uncommitted",
-        "whether open and aborted transactions are read",
+        "read records of open and aborted transactions, or only committed ones",
         rule=one_of("read_committed", "read_uncommitted"),
     )
     auto_offset_reset: str = setting(
         "auto.offset.reset",
         STRING,
         "latest",
-        "where to begin, and where to go on when an offset is gone",
+        "where to start without a committed offset, or when an offset is out of range",
         rule=_RESET_RULE,
     )
-    check_crcs: bool = setting("check.crcs", BOOLEAN, True, "whether the CRC of each batch is checked")
-    client_rack: str = setting("client.rack", STRING, "", "where this client is: a replica near by is read")
+    check_crcs: bool = setting("check.crcs", BOOLEAN, True, "check the CRC of each batch")
+    client_rack: str = setting(
+        "client.rack", STRING, "", "rack of this client, for fetching from a replica nearby"
+    )
     allow_auto_create_topics: bool = setting(
         "allow.auto.create.topics",
         BOOLEAN,
         True,
-        "whether asking for a topic that is not there creates it",
+        "let a request for a missing topic create it",
     )
     enable_partition_eof: bool = setting(
         "enable.partition.eof",
         BOOLEAN,
         False,
-        "librdkafka's: an EndOfPartition comes where a partition has no more for now",
+        "yield an EndOfPartition at the end of a partition (a setting of librdkafka)",
     )
     queued_max_messages_kbytes: int = setting(
         "queued.max.messages.kbytes",
         SettingType.INT,
         65_536,
-        "librdkafka's: how much is fetched ahead of the reader",
+        "how much to fetch ahead of the reader, in KiB (a setting of librdkafka)",
         rule=between(1, _KIBIBYTES_MAX),
     )
 

@@ -46,68 +46,68 @@ class GroupSettings(ClientSettings):
         "group.id",
         STRING,
         None,
-        "the group whose offsets are used, and whose work is shared",
+        "consumer group of this consumer",
         rule=_NOT_EMPTY,
     )
     group_instance_id: str | None = setting(
         "group.instance.id",
         STRING,
         None,
-        "a lasting name of this member: a restart within session.timeout.ms moves nothing",
+        "lasting name of this member; a restart within session.timeout.ms moves no partitions",
         rule=_NOT_EMPTY,
     )
     group_protocol: str = setting(
         "group.protocol",
         STRING,
         CLASSIC,
-        "how work is shared out: by a member, or with consumer by the broker (KIP-848)",
+        "who assigns partitions: a member (classic), or the broker (consumer, KIP-848)",
         rule=one_of(CLASSIC, CONSUMER),
     )
     group_remote_assignor: str | None = setting(
         "group.remote.assignor",
         STRING,
         None,
-        "the broker's assignor of a group of the consumer protocol; none: the broker chooses",
+        "assignor of the broker, for the consumer protocol (none: the broker chooses)",
         rule=_NOT_EMPTY,
     )
     session_timeout_ms: int = setting(
         "session.timeout.ms",
         INT,
         45_000,
-        "a member that is not heard of for so long is taken for dead",
+        "remove a member that sends no heartbeat for this long",
         rule=at_least(1),
     )
     heartbeat_interval_ms: int = setting(
-        "heartbeat.interval.ms", INT, 3_000, "how often a member is heard of", rule=at_least(1)
+        "heartbeat.interval.ms", INT, 3_000, "interval of heartbeats", rule=at_least(1)
     )
     max_poll_interval_ms: int = setting(
         "max.poll.interval.ms",
         INT,
         300_000,
-        "a reader that does not come back for so long leaves the group until it does",
+        "leave the group if the reader does not come back for this long, until it does",
         rule=at_least(1),
     )
     partition_assignment_strategy: tuple[str, ...] = setting(
         "partition.assignment.strategy",
         LIST,
         ("range", "cooperative-sticky"),
-        "how the leader of a classic group may share out partitions, the preferred one first",
+        "assignors that the leader of a classic group may use, in order of preference",
         rule=_STRATEGIES,
     )
     enable_auto_commit: bool = setting(
         "enable.auto.commit",
         BOOLEAN,
         True,
-        "whether what was read is committed by itself; only with a group.id",
+        "commit offsets automatically; only with a group.id",
     )
     auto_commit_interval_ms: int = setting(
-        "auto.commit.interval.ms", INT, 5_000, "how often that is done", rule=at_least(0)
+        "auto.commit.interval.ms", INT, 5_000, "interval of automatic commits", rule=at_least(0)
     )
     exclude_internal_topics: bool = setting(
         "exclude.internal.topics",
         BOOLEAN,
         True,
-        "whether a pattern leaves out the topics that are Kafka's own",
+        "exclude Kafka's internal topics from a pattern",
     )
 
     @property

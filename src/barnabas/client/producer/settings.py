@@ -42,88 +42,102 @@ class ProducerSettings(ClientSettings):
     }
 
     acks: str = setting(
-        "acks", STRING, "all", "who has it before it is acknowledged", rule=one_of("all", "-1", "0", "1")
+        "acks",
+        STRING,
+        "all",
+        "replicas that must have a record before it is acknowledged",
+        rule=one_of("all", "-1", "0", "1"),
     )
-    batch_size: int = setting("batch.size", INT, 16_384, "bytes of a batch", rule=at_least(0))
+    batch_size: int = setting("batch.size", INT, 16_384, "largest batch, in bytes", rule=at_least(0))
     linger_ms: int = setting(
-        "linger.ms", LONG, 5, "how long a batch waits for more records", rule=at_least(0)
+        "linger.ms", LONG, 5, "time that a batch waits for more records", rule=at_least(0)
     )
     buffer_memory: int = setting(
-        "buffer.memory", LONG, 33_554_432, "bytes of records that are not acknowledged", rule=at_least(0)
+        "buffer.memory", LONG, 33_554_432, "memory for unacknowledged records, in bytes", rule=at_least(0)
     )
     max_block_ms: int = setting(
-        "max.block.ms", LONG, 60_000, "how long send() waits for metadata and room", rule=at_least(0)
+        "max.block.ms",
+        LONG,
+        60_000,
+        "longest time that send() waits for metadata and buffer memory",
+        rule=at_least(0),
     )
     max_request_size: int = setting(
-        "max.request.size", INT, 1_048_576, "bytes of a request, and of a record", rule=at_least(0)
+        "max.request.size", INT, 1_048_576, "largest request and largest record, in bytes", rule=at_least(0)
     )
     compression_type: str = setting(
         "compression.type",
         STRING,
         "none",
-        "how batches are compressed",
+        "compression codec of batches",
         rule=one_of("none", "gzip", "snappy", "lz4", "zstd"),
     )
     compression_gzip_level: int = setting(
-        "compression.gzip.level", INT, -1, "-1: zlib's default", rule=any_of(between(1, 9), exactly(-1))
+        "compression.gzip.level",
+        INT,
+        -1,
+        "gzip level (-1: zlib's default)",
+        rule=any_of(between(1, 9), exactly(-1)),
     )
     compression_lz4_level: int = setting(
         "compression.lz4.level",
         INT,
         9,
-        "9, the default, is lz4's fast mode as in Kafka; the others are those of its slow one",
+        "lz4 level: 9 is the fast mode, as in Kafka; other levels are of the high-compression mode",
         rule=between(1, 17),
     )
     compression_zstd_level: int = setting(
-        "compression.zstd.level", INT, 3, "zstd's scale", rule=between(-131_072, 22)
+        "compression.zstd.level", INT, 3, "zstd level", rule=between(-131_072, 22)
     )
     enable_idempotence: bool = setting(
-        "enable.idempotence", BOOLEAN, True, "each record once and in order, however often it is sent"
+        "enable.idempotence", BOOLEAN, True, "write each record once and in order, even if it is sent again"
     )
     max_in_flight_requests_per_connection: int = setting(
-        "max.in.flight.requests.per.connection", INT, 5, "requests under way to a broker", rule=at_least(1)
+        "max.in.flight.requests.per.connection", INT, 5, "requests in flight per connection", rule=at_least(1)
     )
     delivery_timeout_ms: int = setting(
-        "delivery.timeout.ms", INT, 120_000, "how long a record is tried to be delivered", rule=at_least(0)
+        "delivery.timeout.ms",
+        INT,
+        120_000,
+        "longest time from send() to acknowledgement or failure",
+        rule=at_least(0),
     )
     transactional_id: str | None = setting(
         "transactional.id",
         STRING,
         None,
-        "a lasting name for this producer: it has transactions, and an older one of that name is fenced",
+        "lasting name of a transactional producer; an older producer with the same name is fenced",
         rule=_NOT_EMPTY,
     )
     transaction_timeout_ms: int = setting(
         "transaction.timeout.ms",
         INT,
         60_000,
-        "a transaction that is open for longer is aborted by the coordinator",
+        "the coordinator aborts a transaction that is open for longer",
         rule=at_least(0),
     )
     transaction_two_phase_commit_enable: bool = setting(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
-        "experimental: transactions can be prepared, and no time ends them; the broker has to allow it",
+        "experimental: prepare transactions, without a timeout; the broker has to allow it",
     )
-    retries: int = setting(
-        "retries", INT, INT32_MAX, "how often a batch is sent again", rule=between(0, INT32_MAX)
-    )
+    retries: int = setting("retries", INT, INT32_MAX, "most retries of a batch", rule=between(0, INT32_MAX))
     partitioner: str = setting(
         "partitioner",
         STRING,
         "murmur2_random",
-        "which partition a record goes to; a name, or a function of topic, key and number of partitions",
+        "partitioner: a name, or a function of topic, key and number of partitions",
         rule=one_of(*PARTITIONERS, CUSTOM),
     )
     partitioner_ignore_keys: bool = setting(
-        "partitioner.ignore.keys", BOOLEAN, False, "records with a key go where those without would"
+        "partitioner.ignore.keys", BOOLEAN, False, "ignore keys when choosing a partition"
     )
     partitioner_adaptive_partitioning_enable: bool = setting(
         "partitioner.adaptive.partitioning.enable",
         BOOLEAN,
         True,
-        "partitions with shorter queues get more of the records that have no key",
+        "send more records without a key to partitions with shorter queues",
     )
 
     @property

@@ -77,11 +77,11 @@ NOT_YET: Final = {
 _OPENING: Final = """\
 # APIs and versions
 
-What a Barnabas broker answers, beside what Apache Kafka 4.3 has under the same key. A broker advertises what
-it speaks, and nothing else: a client that needs more finds out from ApiVersions, not from an error in the
+The APIs and versions that a Barnabas broker supports, beside those of Apache Kafka 4.3. A broker advertises
+exactly what it supports, so a client that needs more finds out from ApiVersions and not from an error in the
 middle of its work. Made from the rows in the code; a test keeps it current.
 
-{spoken} of {all} APIs are spoken.
+Barnabas supports {spoken} of {all} APIs.
 
 | key | API | Barnabas | Kafka 4.3 | |
 | ---: | --- | --- | --- | --- |

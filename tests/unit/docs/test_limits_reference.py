@@ -1,0 +1,362 @@
+"""docs/reference/limits.md is made from the constants and settings in the code.
+
+PYTHONPATH=src:tests python tests/unit/docs/test_limits_reference.py        # writes the page again
+
+A limit that is renamed or goes away breaks this module; one that is added to a module with limits on the page
+must be put on the page, or among those that no user meets.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import NamedTuple
+
+from barnabas.base.settings import Setting, settings_of
+from barnabas.client.admin.settings import AdminSettings
+from barnabas.client.consumer.settings import ConsumerSettings
+from barnabas.client.producer.settings import ProducerSettings
+from barnabas.server.settings.catalog import BROKER
+from barnabas.server.settings.declare import Support
+from support.doc_pages import DOCS
+
+PAGE = DOCS / "reference" / "limits.md"
+OPENING = """# Limits
+
+Sizes, counts and times that are bounded: first those that settings change, then those that are fixed in the
+code. Made from the settings and constants; a test keeps it current.
+"""
+
+
+class Limit(NamedTuple):
+    """A constant, by module and name; what it bounds, and what happens at the bound."""
+
+    module: str
+    name: str
+    unit: str
+    text: str
+
+
+FIXED = {
+    "Requests to a broker": [
+        Limit(
+            "server.network.connection",
+            "OTHER_REQUEST_BYTES_MAX",
+            "bytes",
+            "Size of a request other than Produce. The broker closes the connection that sends a larger one.",
+        ),
+        Limit(
+            "server.network.connection",
+            "PIPELINED_MAX",
+            "",
+            "Requests of one connection without a response. At more, the broker stops reading.",
+        ),
+        Limit(
+            "server.network.connection",
+            "WAITING_BYTES_MAX",
+            "bytes",
+            "Responses of one connection that the client has not taken. At more, the broker stops reading; "
+            "one Fetch response may be larger.",
+        ),
+        Limit(
+            "protocol.wire",
+            "STRING_BYTES_MAX",
+            "bytes",
+            "Length of a string in a request, such as a group id. A longer one is malformed.",
+        ),
+        Limit(
+            "server.fetch_wait",
+            "_COLD_READS_MAX",
+            "",
+            "Disk reads that one Fetch waits for. Then it is answered with the partitions that are read.",
+        ),
+        Limit(
+            "server.fetch_sessions",
+            "EVICTION_MS",
+            "ms",
+            "Time that a fetch session is kept before another client may take its place in a full cache.",
+        ),
+    ],
+    "Topics and settings": [
+        Limit(
+            "controller.names",
+            "NAME_LENGTH_MAX",
+            "characters",
+            "Length of a topic's name. A longer one is refused.",
+        ),
+        Limit(
+            "controller.config_rules",
+            "VALUE_LENGTH_MAX",
+            "characters",
+            "Length of the value of a setting. A longer one is refused.",
+        ),
+        Limit(
+            "controller.decision",
+            "PARTITIONS_PER_REQUEST_MAX",
+            "",
+            "Partitions that one request can create. A request for more is refused.",
+        ),
+        Limit(
+            "controller.decision",
+            "RECORDS_PER_REQUEST_MAX",
+            "",
+            "Metadata records that one request can write. A request that needs more is refused.",
+        ),
+        Limit(
+            "controller.shell",
+            "REQUESTS_WAITING_MAX",
+            "",
+            "Requests that wait for the controller's commit. A client that sends one more has to retry.",
+        ),
+        Limit(
+            "controller.shell",
+            "REQUEST_TIMEOUT_MS",
+            "ms",
+            "Time for a controller request that names no timeout of its own.",
+        ),
+        Limit(
+            "server.auto_topics",
+            "IN_FLIGHT_MAX",
+            "",
+            "Topics being created automatically at once. Clients that ask for others retry.",
+        ),
+    ],
+    "Records": [
+        Limit(
+            "records.codecs",
+            "MAX_DECOMPRESSED",
+            "bytes",
+            "Size of one batch when decompressed. Larger ones are neither built nor read.",
+        ),
+        Limit("records.codecs", "MAX_GZIP_MEMBERS", "", "Members of a gzip stream in one batch."),
+        Limit(
+            "records.columns_read",
+            "MAX_UNPACKED",
+            "bytes",
+            "Size of all batches that one call decompresses into Arrow columns.",
+        ),
+        Limit(
+            "records.columns_read", "MAX_COLUMN_BYTES", "bytes", "Bytes that one Arrow result can point to."
+        ),
+        Limit(
+            "storage.log",
+            "OFFSET_SPAN_MAX",
+            "offsets",
+            "Range of offsets in one segment. The log rolls to a new segment before it.",
+        ),
+    ],
+    "Metrics over HTTP": [
+        Limit("server.metrics_http", "REQUEST_BYTES_MAX", "bytes", "Size of a request."),
+        Limit("server.metrics_http", "CONNECTIONS_MAX", "", "Connections served at once. More get 503."),
+        Limit("server.metrics_http", "REQUEST_TIMEOUT_S", "s", "Time for a request to arrive."),
+        Limit("server.metrics_http", "EXCHANGE_TIMEOUT_S", "s", "Time for a request and its response."),
+    ],
+    "Clients": [
+        Limit(
+            "client.producer.settings",
+            "IDEMPOTENT_IN_FLIGHT_MAX",
+            "",
+            "Largest `max.in.flight.requests.per.connection` of an idempotent producer.",
+        ),
+        Limit("client.consumer.streams", "STREAMS_MAX", "", "Streams of one consumer."),
+        Limit(
+            "client.admin.call",
+            "UNKNOWN_MS_MAX",
+            "ms",
+            "Time that an admin call retries for a topic, partition or broker that is unknown.",
+        ),
+        Limit(
+            "client.handshake",
+            "HELLO_BYTES_MAX",
+            "bytes",
+            "Size of the first response on a connection. A larger one is not from a Kafka broker.",
+        ),
+    ],
+    "Spark": [
+        Limit("spark.options.source", "_FETCHES_MAX", "", "Largest value of `fetchesInFlight`."),
+        Limit(
+            "spark.source.lanes",
+            "_FETCHES_MAX",
+            "",
+            "Fetches in flight that a task chooses itself, without `fetchesInFlight`.",
+        ),
+    ],
+    "The test kit": [
+        Limit("testing.broker", "WAIT_TIMEOUT_S", "s", "Default timeout of the `wait_for_...` helpers."),
+        Limit("testing.node_thread", "START_TIMEOUT_S", "s", "Time for a broker to start."),
+        Limit("testing.node_thread", "STOP_TIMEOUT_S", "s", "Time for a broker to stop."),
+        Limit("testing.node_thread", "CALL_TIMEOUT_S", "s", "Time for a call such as `create_topic()`."),
+        Limit("testing.log_tail", "LINES_MAX", "lines", "Log lines that an error of the broker carries."),
+    ],
+    "Logs": [
+        Limit(
+            "base.structured_log",
+            "VALUE_CHARS_MAX",
+            "characters",
+            "Length of one value in a log line. The rest is cut.",
+        ),
+        Limit("base.structured_log", "TRACEBACK_LINES_MAX", "lines", "Length of a traceback in the log."),
+    ],
+}
+# Limits of the same modules that only pace or protect the program itself.
+OF_THE_PROGRAM = {
+    "BEGUN_AT_ONCE_MAX",
+    "SMALL_READS_MAX",
+    "RECORDS_PER_BATCH_MAX",
+    "DUE_AT_ONCE_MAX",
+    "REFUSALS_MAX",
+    "SNAPPY_MAX_RATIO",
+    "INT32_MAX",
+}
+OF_BROKERS = (
+    "socket.request.max.bytes",
+    "message.max.bytes",
+    "fetch.max.bytes",
+    "max.connections",
+    "max.connections.per.ip",
+    "connections.max.idle.ms",
+    "max.incremental.fetch.session.cache.slots",
+    "group.max.size",
+    "group.consumer.max.size",
+    "group.min.session.timeout.ms",
+    "group.max.session.timeout.ms",
+    "offset.metadata.max.bytes",
+    "transaction.max.timeout.ms",
+    "transactional.id.expiration.ms",
+    "producer.id.expiration.ms",
+)
+OF_CLIENTS = {
+    "Producer": (
+        ProducerSettings,
+        (
+            "batch.size",
+            "max.request.size",
+            "buffer.memory",
+            "max.in.flight.requests.per.connection",
+            "max.block.ms",
+            "request.timeout.ms",
+            "delivery.timeout.ms",
+            "transaction.timeout.ms",
+        ),
+    ),
+    "Consumer": (
+        ConsumerSettings,
+        (
+            "fetch.max.bytes",
+            "max.partition.fetch.bytes",
+            "queued.max.messages.kbytes",
+            "max.poll.records",
+            "max.poll.interval.ms",
+            "receive.message.max.bytes",
+        ),
+    ),
+    "Admin": (AdminSettings, ("default.api.timeout.ms", "request.timeout.ms")),
+}
+
+
+def page() -> str:
+    return "\n".join([*lines(), ""])
+
+
+def lines() -> Iterator[str]:
+    yield OPENING
+    yield "## Settings of brokers"
+    yield ""
+    yield "[All settings](settings.md) say which of them can be changed while a broker runs."
+    yield ""
+    yield from table_of_settings(BROKER, OF_BROKERS)
+    yield "## Settings of clients"
+    yield ""
+    yield "[All settings of clients](client-settings.md) have the range of each as well."
+    yield ""
+    for title, (cls, names) in OF_CLIENTS.items():
+        yield f"### {title}"
+        yield ""
+        yield from table_of_settings(settings_of(cls), names)
+    yield "## Fixed limits"
+    yield ""
+    yield "No setting changes these. Headers have no limit of their own; the size of their record is limited."
+    yield ""
+    for title, limits in FIXED.items():
+        yield f"### {title}"
+        yield ""
+        yield "| limit | constant | |"
+        yield "| ---: | --- | --- |"
+        for one in limits:
+            yield f"| {shown(value_of(one), one.unit)} | `{one.module}.{one.name}` | {one.text} |"
+        yield ""
+
+
+def table_of_settings(known: Mapping[str, Setting], names: tuple[str, ...]) -> Iterator[str]:
+    yield "| setting | default | |"
+    yield "| --- | ---: | --- |"
+    for name in names:
+        one = known[name]
+        assert isinstance(one.default, int), name
+        yield f"| `{name}` | {shown(one.default, unit_of(name))} | {one.doc} |"
+    yield ""
+
+
+def unit_of(name: str) -> str:
+    """As the last word of Kafka's names says it."""
+    last = name.rpartition(".")[2]
+    if last == "kbytes":
+        return "KiB"
+    return (
+        last
+        if last in ("ms", "bytes")
+        else "bytes"
+        if last in ("size", "memory") and "group" not in name
+        else ""
+    )
+
+
+def value_of(limit: Limit) -> float:
+    value = getattr(import_module(f"barnabas.{limit.module}"), limit.name)
+    assert isinstance(value, int | float), limit
+    return value
+
+
+def shown(value: float, unit: str) -> str:
+    if value == 2**31 - 1 and unit != "bytes":
+        return "no limit" if not unit else f"{value:,} {unit}"
+    if unit == "bytes" and value >= 1024 and value % 1024 == 0:
+        for name, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+            if value % size == 0:
+                return f"{value // size:,} {name}"
+    if unit == "ms" and value >= 1000 and value % 1000 == 0:
+        for name, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+            if value % size == 0:
+                return f"{value // size:,} {name}".replace("1 days", "1 day")
+    text = f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+    return f"{text} {unit}".strip()
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text() == page(), f"write it again: PYTHONPATH=src:tests python {__file__}"
+
+
+def test_every_limit_of_these_modules_is_on_the_page_or_no_users() -> None:
+    shown_names = {(one.module, one.name) for limits in FIXED.values() for one in limits}
+    missing = [
+        f"{module}.{name}"
+        for module in sorted({module for module, _ in shown_names})
+        for name in vars(import_module(f"barnabas.{module}"))
+        if name.endswith("_MAX") and not name.startswith("_") and is_declared_in(module, name)
+        if (module, name) not in shown_names and name not in OF_THE_PROGRAM
+    ]
+
+    assert missing == []
+
+
+def is_declared_in(module: str, name: str) -> bool:
+    """And not imported from another one."""
+    path = DOCS.parent / "src" / "barnabas" / (module.replace(".", "/") + ".py")
+    starts = (f"{name}:", f"{name} =")
+    return any(line.startswith(starts) for line in path.read_text().splitlines())
+
+
+def test_only_settings_that_work_are_called_limits() -> None:
+    assert [name for name in OF_BROKERS if BROKER[name].status.support is not Support.WORKS] == []
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
