@@ -143,11 +143,16 @@ def segments(broker: Broker, name: str) -> list[Path]:
     return sorted(broker.logs.glob(f"{name}-*/*.log"))
 
 
+# Linux names the CPU clock of a process by its inverted pid and, in the last three bits, the kind of clock.
+_PROCESS_CPU_CLOCK = 2
+
+
 def cpu_seconds(pid: int) -> float:
-    """What all threads of a process used so far, those that ended included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    user, system = int(fields[11]), int(fields[12])
-    return (user + system) / os.sysconf("SC_CLK_TCK")
+    """Return the CPU time of all threads of a process, including those that ended.
+
+    /proc/PID/stat counts in hundredths of a second, more than our broker takes to send 100 MB.
+    """
+    return time.clock_gettime((~pid << 3) | _PROCESS_CPU_CLOCK)
 
 
 def memory_mb(pid: int) -> dict[str, float]:
