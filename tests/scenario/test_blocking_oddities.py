@@ -212,9 +212,11 @@ def test_a_script_that_forgets_to_close_ends_all_the_same(address: str, topic: s
 
 
 FORKED = """
-import os, sys, time
+import os, sys, time, warnings
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client import ClientError
+# Python 3.12 and later warn of a fork where there are threads.
+warnings.simplefilter("ignore", DeprecationWarning)
 address, topic = sys.argv[1:]
 producer = Producer(bootstrap_servers=address)
 consumer = Consumer(bootstrap_servers=address, auto_offset_reset="earliest")

@@ -91,8 +91,10 @@ def test_a_fork_is_told_that_the_broker_is_not_there_and_takes_nothing_with_it(
         tmp_path,
         scratch,
         """
-import os, sys
+import os, sys, warnings
 from barnabas.testing import Broker, StartedElsewhere
+# Python 3.12 and later warn of a fork where there are threads.
+warnings.simplefilter("ignore", DeprecationWarning)
 broker = Broker(storage="disk").start()
 child = os.fork()
 if child == 0:
@@ -218,7 +220,8 @@ from barnabas.testing import Broker
 def refused(*_, **__):
     raise RuntimeError("can't start new thread")
 
-threading._start_new_thread = refused
+# The first is what Python before 3.13 calls.
+threading._start_new_thread = threading._start_joinable_thread = refused
 for start in (Broker(storage="disk").start, lambda: asyncio.run(Broker(storage="disk").__aenter__())):
     try:
         start()

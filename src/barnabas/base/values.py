@@ -94,6 +94,9 @@ class _FirstInit:
     """
 
     def __get__(self, one: object | None, cls: Any) -> Any:
+        if isinstance(one, type):
+            # From Python 3.13 on inspect.signature() asks as if the class were an instance.
+            cls = one
         init = _compile_init(cls)
         cls.__init__ = init
         return init if one is None else init.__get__(one)

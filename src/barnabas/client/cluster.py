@@ -20,7 +20,7 @@ from barnabas.client.interest import Interest
 from barnabas.client.metadata import Metadata, TopicMetadata
 from barnabas.client.nodes import MAIN_LANE, Nodes
 from barnabas.client.ports import ClientPorts, system_ports
-from barnabas.client.settings import ClientSettings, split_address
+from barnabas.client.settings import ClientSettings, join_address, split_address
 from barnabas.client.shared import SharedWork
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
@@ -106,7 +106,7 @@ class Cluster:
                 return await self._nodes.connect(*place)
             except ClientError as error:
                 failures[place] = error
-        addresses = [f"{host}:{port}" for host, port in failures]
+        addresses = [join_address(host, port) for host, port in failures]
         if all(isinstance(error, NotKafka) for error in failures.values()):
             raise NotKafka(", ".join(addresses), "; ".join(str(error) for error in failures.values()))
         reasons = (getattr(error, "why", str(error)) for error in failures.values())

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 from barnabas.base.errors import Malformed
 from barnabas.client.errors import BrokerUnavailable, Closed, ConnectionLost, NotKafka, RequestTimedOut
 from barnabas.client.handshake import HELLO_BYTES_MAX, Offer, offer_of, say_hello, sounds_like
-from barnabas.client.settings import ClientSettings
+from barnabas.client.settings import ClientSettings, join_address
 from barnabas.client.sockets import Alarm, tune_socket
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.exchange import decode_response, encode_request
@@ -297,7 +297,7 @@ async def open_connection(host: str, port: int, settings: ClientSettings) -> Con
     BrokerUnavailable if nobody is there, NotKafka if somebody else is, ConnectionLost or RequestTimedOut if
     it goes away or stays silent while being asked.
     """
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = join_address(host, port)
     loop = asyncio.get_running_loop()
     timeout_ms = settings.socket_connection_setup_timeout_ms
     connection = Connection(address, settings)

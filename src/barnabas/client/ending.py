@@ -2,7 +2,17 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
+
+# How long a producer delivers when its block is left by Ctrl-C or a cancellation. With a broker that answers
+# it takes far less; without one it would take delivery.timeout.ms, two minutes.
+INTERRUPTED_CLOSE_MS: Final = 5_000.0
+
+
+def close_timeout_ms(left_by: type[BaseException] | None) -> float | None:
+    """Return how long a producer may deliver at the end of its `with` block, None for as long as it takes."""
+    is_interrupted = left_by is not None and not issubclass(left_by, Exception)
+    return INTERRUPTED_CLOSE_MS if is_interrupted else None
 
 
 async def to_its_end(work: Coroutine[Any, Any, None]) -> None:

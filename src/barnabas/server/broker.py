@@ -270,6 +270,7 @@ class Broker:
             *((endpoint, clients, of_clients) for endpoint in settings.broker_listeners),
             *((endpoint, controllers, of_controllers) for endpoint in settings.controller_listeners),
         ]
+        ports = [endpoint.port for endpoint, _, _ in doors if endpoint.port != 0]
         for endpoint, dispatcher, admitted in doors:
             pool = ConnectionPool(
                 clock=self._ports.clock,
@@ -280,7 +281,13 @@ class Broker:
                 admitted=admitted,
                 awake_ns=self._ports.awake_ns,
             )
-            listener = Listener(endpoint, pool, dispatcher, settings.socket_listen_backlog_size)
+            listener = Listener(
+                endpoint,
+                pool,
+                dispatcher,
+                settings.socket_listen_backlog_size,
+                shares_port=ports.count(endpoint.port) > 1,
+            )
             await listener.bind()
             self.listeners.append(listener)
 

@@ -209,7 +209,9 @@ async def _send(writer: asyncio.StreamWriter, request: HttpRequest | None, respo
     if request is None or request.method != "HEAD":
         for piece in response.pieces:
             if piece:
-                writer.writelines([b"%x\r\n" % len(piece), piece, b"\r\n"] if in_chunks else [piece])
+                # Not writelines(): after it drain() waits for nobody in Python 3.12.0 to 3.12.8, 3.13.0 and
+                # 3.13.1, so that a client that does not read would fill our memory. (CVE-2024-12254)
+                writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if in_chunks else piece)
             await writer.drain()
             # drain() returns at once while there is room, and others want their turn.
             await asyncio.sleep(0)

@@ -331,6 +331,7 @@ assert not compiled, compiled
 Declared(x=1)
 assert compiled == ["compile", "exec"], compiled
 replace(Declared(x=1), x=2)
-assert compiled == ["compile", "exec"], compiled
+# From 3.13 on dataclasses compiles a class without methods, too.
+assert sys.version_info >= (3, 13) or compiled == ["compile", "exec"], compiled
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -48,7 +48,8 @@ def test_the_memory_of_an_answer_is_used_again(program: str) -> None:
 def test_what_was_imported_is_left_out_when_garbage_is_looked_for() -> None:
     frozen = "import gc; print(gc.get_freeze_count())"
 
-    assert printed("import pyarrow\n" + frozen) == 0
+    # Python 3.12 begins with some hundreds.
+    assert printed("import pyarrow\n" + frozen) < 1_000
     assert printed("import pyarrow\n" + SETTLED + frozen) > 10_000
 
 

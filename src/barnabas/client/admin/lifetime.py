@@ -30,6 +30,9 @@ class AdminLifetime:
 
     async def close(self) -> None:
         """Calls that are under way end with Closed."""
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
         await self.cluster.close()
 
     async def __aenter__(self) -> Self:

@@ -50,7 +50,10 @@ class Handover:
         self._news = asyncio.Event()
         self._progress = asyncio.Event()
         self._tasks = Tasks(self._crashed)
-        self._tasks.start(self._carry())
+        carrying = self._tasks.start(self._carry())
+        # A producer that is dropped without close() takes this task along, and LoopThread warns of that.
+        # asyncio would log an error besides: "Task was destroyed but it is pending!"
+        carrying._log_destroy_pending = False  # type: ignore[attr-defined]
 
     # In threads
 

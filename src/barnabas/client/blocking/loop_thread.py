@@ -2,8 +2,8 @@
 
 run() waits for a coroutine there. A wait that is interrupted (Ctrl-C) cancels the coroutine and sees it end,
 so nothing of it goes on behind the user's back. The thread is a daemon: a script that forgets to close its
-client ends all the same, and what was not flushed is lost. A process that is forked has no such thread, so
-whoever uses the client there is told.
+client ends all the same, and what was not flushed is lost; as for an unclosed file, Python has a
+ResourceWarning for it. A process that is forked has no such thread, so whoever uses the client there is told.
 """
 
 import asyncio
@@ -11,14 +11,16 @@ import atexit
 import concurrent.futures
 import os
 import threading
+import warnings
 import weakref
-from collections.abc import Coroutine
-from contextlib import suppress
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import ExitStack, suppress
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from barnabas.client.errors import ClientError, Closed
 
 T = TypeVar("T")
+Disconnect: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 # How long a coroutine that is cancelled may take for its own end, and a loop for its last turn.
 ENDING_S_MAX: Final = 10.0
@@ -42,12 +44,15 @@ class LoopThread:
         # In a child of the process that has the thread.
         self.forked = False
         self.loop = _new_loop()
+        # Close the connections of a client that its user did not close.
+        self.disconnects: list[Disconnect] = []
+        self._name = name
         self._closed = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=_serve, args=(self.loop,), name=name, daemon=True)
         self._thread.start()
         # When nobody holds the client any more, nothing need go on.
-        self._finalizer = weakref.finalize(self, _abandon, self.loop)
+        self._finalizer = weakref.finalize(self, _abandon, self.loop, self.disconnects, name)
         self._finalizer.atexit = False
         _threads.add(self)
 
@@ -108,9 +113,11 @@ class LoopThread:
             return
         self._closed = True
         with suppress(TimeoutError, concurrent.futures.CancelledError, RuntimeError):
-            asyncio.run_coroutine_threadsafe(_cancel_tasks(), self.loop).result(LEAVING_S_MAX)
+            ending = _cancel_tasks(self.disconnects)
+            asyncio.run_coroutine_threadsafe(ending, self.loop).result(LEAVING_S_MAX)
         _stop(self.loop)
         self._thread.join(LEAVING_S_MAX)
+        _warn_unclosed(self._name)
 
     def stay_behind(self) -> None:
         """This is a child of the process where the thread runs. What others held is held here for ever."""
@@ -124,8 +131,10 @@ _threads: "weakref.WeakSet[LoopThread]" = weakref.WeakSet()
 
 
 def _leave_all() -> None:
-    for thread in list(_threads):
-        thread.leave()
+    with ExitStack() as all_of_them:
+        # With `-W error` a warning is an exception, and the others are to leave all the same.
+        for thread in list(_threads):
+            all_of_them.callback(thread.leave)
 
 
 def _stay_behind() -> None:
@@ -188,15 +197,21 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _abandon(loop: asyncio.AbstractEventLoop) -> None:
+def _abandon(loop: asyncio.AbstractEventLoop, disconnects: list[Disconnect], name: str) -> None:
     """Nobody has the client any more, and nobody waits for its end."""
     if not loop.is_closed():
-        loop.call_soon_threadsafe(lambda: loop.create_task(_end(loop)))
+        loop.call_soon_threadsafe(lambda: loop.create_task(_end(loop, disconnects)))
+        _warn_unclosed(name)
 
 
-async def _end(loop: asyncio.AbstractEventLoop) -> None:
+def _warn_unclosed(name: str) -> None:
+    # There is no line of the user's to point at: this runs in the garbage collector, or at the end.
+    warnings.warn(f"unclosed {name}: use it in a `with` block, or close() it", ResourceWarning, stacklevel=2)
+
+
+async def _end(loop: asyncio.AbstractEventLoop, disconnects: list[Disconnect]) -> None:
     try:
-        await _cancel_all()
+        await _cancel_all(disconnects)
     finally:
         loop.stop()
 
@@ -206,15 +221,17 @@ def _stop(loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon_threadsafe(loop.stop)
 
 
-async def _cancel_tasks() -> None:
+async def _cancel_tasks(disconnects: Iterable[Disconnect] = ()) -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    for disconnect in disconnects:
+        await disconnect()
 
 
-async def _cancel_all() -> None:
-    await _cancel_tasks()
+async def _cancel_all(disconnects: Iterable[Disconnect] = ()) -> None:
+    await _cancel_tasks(disconnects)
     loop = asyncio.get_running_loop()
     await loop.shutdown_asyncgens()
     # Names of hosts are looked up in its threads.

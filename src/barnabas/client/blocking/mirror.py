@@ -18,6 +18,8 @@ class AsyncClient(Protocol):
 
     async def close(self) -> None: ...
 
+    async def _disconnect(self) -> None: ...
+
 
 C = TypeVar("C", bound=AsyncClient)
 # A blocking form of a client is also one of that client's base classes, where some methods are declared.
@@ -36,6 +38,7 @@ class Blocking(Generic[C_co]):
         except BaseException:
             self._thread.close()
             raise
+        self._thread.disconnects.append(self._client._disconnect)
 
     def close(self) -> None:
         """End what is under way, all connections and the thread. Later calls raise Closed."""

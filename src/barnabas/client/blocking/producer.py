@@ -9,6 +9,7 @@ from barnabas.client.blocking.delivery import Delivery, Handed
 from barnabas.client.blocking.handover import Handover
 from barnabas.client.blocking.mirror import Blocking, mirrored
 from barnabas.client.deadline import Deadline
+from barnabas.client.ending import close_timeout_ms
 from barnabas.client.errors import Closed
 from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.handed_over import OpenTransaction
@@ -199,3 +200,8 @@ class Producer(Blocking[AsyncProducer]):
             return
         finally:
             self._thread.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(close_timeout_ms(kind))

@@ -93,8 +93,11 @@ class Consumer(Grouped):
                 await self._end_fetching(core)
         finally:
             # Also if this is cancelled: what is left takes no time.
-            if self._cluster is not None:
-                await to_its_end(self._cluster.close())
+            await to_its_end(self._disconnect())
+
+    async def _disconnect(self) -> None:
+        if self._cluster is not None:
+            await self._cluster.close()
 
     async def _leave(self, member: Member, *, finished: bool) -> None:
         self._leaving = True

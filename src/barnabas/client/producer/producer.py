@@ -21,7 +21,7 @@ from types import TracebackType
 from barnabas.base.ids import TopicPartition
 from barnabas.client.cluster import Cluster
 from barnabas.client.deadline import Backoff, Deadline
-from barnabas.client.ending import to_its_end
+from barnabas.client.ending import close_timeout_ms, to_its_end
 from barnabas.client.errors import ClientError, Closed, UnknownTopic
 from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.accumulator import BREATH
@@ -101,9 +101,12 @@ class Producer(TransactionCalls, TableCalls):
     async def _end(self) -> None:
         if self._sender is not None:
             await self._sender.close()
+        await self._disconnect()
+        self._give_up(lambda: Closed("the producer"))
+
+    async def _disconnect(self) -> None:
         if self._cluster is not None:
             await self._cluster.close()
-        self._give_up(lambda: Closed("the producer"))
 
     async def __aenter__(self) -> "Producer":
         await self.start()
@@ -112,7 +115,7 @@ class Producer(TransactionCalls, TableCalls):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await self.close(close_timeout_ms(kind))
 
     def _crashed(self, error: BaseException) -> None:
         """A task of ours failed, which is a bug: nobody waits for what will not come."""

@@ -83,6 +83,23 @@ class Accepting:
         await self._tasks.finish()
 
 
+def socket_of_both_families(port: int) -> socket.socket:
+    """Bind the IPv6 wildcard so that IPv4 clients are served too, as Java does for a Kafka broker.
+
+    An event loop given the host "::" would bind IPv6 alone.
+    """
+    sock = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.setblocking(False)
+        sock.bind(("::", port))
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
 def _second(listening: HasDescriptor) -> socket.socket:
     """A descriptor of our own for it: the loop does not share its sockets."""
     return socket.socket(fileno=os.dup(listening.fileno()))

@@ -39,6 +39,7 @@ WAITING_BYTES_MAX: Final = 1 << 20
 # After so many reads in which no large request was under way we do not expect the next one any more.
 SMALL_READS_MAX: Final = 32
 
+_MAPPED_IPV4: Final = "::ffff:"
 _PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
@@ -103,8 +104,12 @@ class Connection:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         name = transport.get_extra_info("peername")
-        self.host = str(name[0]) if name else "unknown"
-        self.peer = f"{self.host}:{name[1]}" if name else "unknown"
+        if name:
+            # A socket of both families shows IPv4 clients as ::ffff:a.b.c.d. Kafka calls them a.b.c.d.
+            self.host = str(name[0]).removeprefix(_MAPPED_IPV4)
+            self.peer = f"[{self.host}]:{name[1]}" if ":" in self.host else f"{self.host}:{name[1]}"
+        else:
+            self.host = self.peer = "unknown"
         if not self._pool.admit(self):
             self._lost = True
             self._transport.abort()

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from barnabas.server.dispatch import Dispatcher
-from barnabas.server.network.accepting import Accepting
+from barnabas.server.network.accepting import Accepting, socket_of_both_families
 from barnabas.server.network.connection import Connection
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.wire import RoomyWire, Wire
@@ -18,12 +19,20 @@ class Listener:
     """An endpoint, the connections that come in through it, and the APIs that are spoken there."""
 
     def __init__(
-        self, endpoint: Endpoint, pool: ConnectionPool, dispatcher: Dispatcher, backlog: int
+        self,
+        endpoint: Endpoint,
+        pool: ConnectionPool,
+        dispatcher: Dispatcher,
+        backlog: int,
+        *,
+        shares_port: bool = False,
     ) -> None:
+        """With `shares_port` another listener has the same port for the other IP version."""
         self.endpoint: Final = endpoint
         self.pool: Final = pool
         self._dispatcher = dispatcher
         self._backlog = backlog
+        self._shares_port = shares_port
         self._server: asyncio.AbstractServer | None = None
         self._accepting: Accepting | None = None
         self.port = endpoint.port
@@ -40,17 +49,24 @@ class Listener:
                 self._accepting.one_came()
             return make()
 
-        server = await loop.create_server(
-            accepted,
-            self.endpoint.host or None,
-            self.endpoint.port,
-            backlog=self._backlog,
-            reuse_address=True,
-            start_serving=False,
-        )
-        self._server = server
+        self._server = server = await self._bound(loop, accepted)
         self._accepting = Accepting(loop, server.sockets, make, _report)
         self.port = server.sockets[0].getsockname()[1]
+
+    async def _bound(self, loop: asyncio.AbstractEventLoop, accepted: Callable[[], Wire]) -> asyncio.Server:
+        host, port = self.endpoint.host, self.endpoint.port
+        if host == "::" and not self._shares_port:
+            sock = socket_of_both_families(port)
+            try:
+                return await loop.create_server(
+                    accepted, sock=sock, backlog=self._backlog, start_serving=False
+                )
+            except BaseException:
+                sock.close()
+                raise
+        return await loop.create_server(
+            accepted, host or None, port, backlog=self._backlog, reuse_address=True, start_serving=False
+        )
 
     async def serve(self) -> None:
         assert self._server is not None, "bind() comes first"
