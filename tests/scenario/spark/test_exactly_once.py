@@ -36,6 +36,8 @@ def test_the_output_is_the_input_exactly_once_whoever_is_killed(
     assert run.batches > 0
 
 
+# The control of the tests above. The one of transactions without Spark is part of every run.
+@pytest.mark.soak
 def test_at_least_once_doubles_records_when_the_driver_is_killed(tmp_path: Path) -> None:
     run = killed_until_doubled(tmp_path, {}, BLOWS_WITHOUT_MAX)
 

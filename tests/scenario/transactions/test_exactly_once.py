@@ -29,9 +29,9 @@ pytestmark = [pytest.mark.long, pytest.mark.scaled]
 SECONDS = scaled("BARNABAS_EOS_SECONDS", short=60.0, soak=600.0)
 SECONDS_FOR_ALL = 300.0
 CHOSEN = (*SHAPES, *MORE_SHAPES) if SECONDS >= SECONDS_FOR_ALL else SHAPES
-# About twenty blows, one of which is enough: nearly always somebody is killed who has something to lose.
-SECONDS_WITHOUT = 25.0
-RUNS_WITHOUT_MAX = 4
+# About eight kills, one of which is enough: most runs kill a process that has something to lose.
+SECONDS_WITHOUT = 10.0
+RUNS_WITHOUT_MAX = 10
 
 
 def seed() -> int:
