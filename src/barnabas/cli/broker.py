@@ -1,25 +1,24 @@
 """`barnabas broker CONFIG`: one node from a server.properties file, as kafka-server-start.sh takes it.
 
-The log directories must have been formatted (`barnabas storage format`, or Kafka's own tool). When it serves,
-`ready: HOST:PORT,...` is printed to stdout, with every listener. SIGTERM and Ctrl-C are a clean stop.
+The log directories must have been formatted, by `barnabas storage format` or Kafka's own tool. When the
+broker serves, it prints `ready: HOST:PORT,...` with every listener to stdout. SIGTERM and Ctrl-C stop it
+cleanly.
 """
 
 import argparse
 
-from barnabas.base.settings import InvalidSetting
 from barnabas.cli.misuse import Misuse, split_setting
-from barnabas.cli.serve import add_serving_options, check_port, log_as_asked, serve
-from barnabas.cli.settings_file import BadFile, read_settings
+from barnabas.cli.serving_options import add_serving_options, check_port, log_as_asked
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="CONFIG", help="the node's server.properties")
+    parser.add_argument("file", metavar="CONFIG", help="server.properties of the node")
     parser.add_argument(
         "--override",
         action="append",
         default=[],
         metavar="K=V",
-        help="a setting in the place of the file's, as often as needed",
+        help="override a setting of the file; repeatable",
     )
     add_serving_options(parser)
 
@@ -27,6 +26,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     check_port("--metrics-port", options.metrics_port)
     overrides = dict(split_setting("--override", one) for one in options.override)
+    # Importing the server takes 0.2 s, which --help and invalid options need not wait for.
+    from barnabas.base.settings import InvalidSetting
+    from barnabas.cli.serve import serve
+    from barnabas.cli.settings_file import BadFile, read_settings
+
     try:
         settings = read_settings(options.file, overrides)
     except InvalidSetting as wrong:

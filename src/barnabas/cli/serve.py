@@ -4,7 +4,6 @@ From settings to the exit code: look at the directories and ports before anythin
 broker, say `ready:`, wait for a signal, stop it. Every failure that can be foreseen is one line.
 """
 
-import argparse
 import asyncio
 import logging
 import os
@@ -21,9 +20,7 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.executor import ThreadExecutor
 from barnabas.base.garbage import leave_out_what_is_there
 from barnabas.base.processors import processors
-from barnabas.base.structured_log import LogFormat, log_to
 from barnabas.cli.addresses import check_address, check_free, own_name
-from barnabas.cli.misuse import Misuse
 from barnabas.raft.dynamic_voters import check_voters_are_fixed
 from barnabas.server.broker import Broker
 from barnabas.server.formatting import (
@@ -43,32 +40,10 @@ from barnabas.storage.files import FileSystem
 
 logger = logging.getLogger("barnabas")
 
-LEVELS: Final = ("debug", "info", "warning", "error")
-PORT_MAX: Final = 65_535
 # A terminal's Ctrl-C reaches a wrapper and us, and the wrapper passes it on: two signals this close are one.
 ONE_PRESS_S: Final = 0.5
 # From so many on a thread of its own for checksums is worth it.
 CORES_TO_SPARE: Final = 4
-
-
-def add_serving_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--metrics-port", type=int, metavar="PORT", help="serve Prometheus metrics over HTTP there, 0 for any"
-    )
-    parser.add_argument("--log-level", default="info", choices=LEVELS, help="what is logged (info)")
-    parser.add_argument(
-        "--log-format", default="text", choices=[str(one) for one in LogFormat], help="how it is (text)"
-    )
-
-
-def check_port(option: str, port: int | None) -> None:
-    if port is not None and not 0 <= port <= PORT_MAX:
-        raise Misuse(f"{option} {port}: must be from 0 to {PORT_MAX}")
-
-
-def log_as_asked(options: argparse.Namespace) -> None:
-    level = logging.getLevelNamesMapping()[options.log_level.upper()]
-    log_to(kind=LogFormat(options.log_format), level=level)
 
 
 def serve(settings: BrokerSettings, *, format_if_new: bool, metrics_port: int | None = None) -> int:

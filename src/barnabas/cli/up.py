@@ -1,7 +1,7 @@
 """`barnabas up`: a local cluster in the foreground, until Ctrl-C.
 
-The directory is made and formatted by the first start; a directory of Kafka's is taken as it is. When every
-broker serves, `ready: HOST:PORT,...` is printed to stdout. Ctrl-C and SIGTERM are a clean stop.
+The first start creates and formats the directory; a directory of Kafka's is used as it is. When every broker
+serves, `up` prints `ready: HOST:PORT,...` to stdout. Ctrl-C and SIGTERM stop it cleanly.
 """
 
 import argparse
@@ -9,27 +9,21 @@ import logging
 import os
 from typing import Final
 
-from barnabas.base.settings import InvalidSetting
-from barnabas.cli.addresses import ALL_IPV4, ALL_IPV6, own_name
 from barnabas.cli.misuse import Misuse, split_setting
-from barnabas.cli.serve import add_serving_options, check_port, log_as_asked, serve
-from barnabas.server.formatting import read_identity
-from barnabas.server.settings.broker_settings import BrokerSettings
-from barnabas.storage.disk import DiskFileSystem
+from barnabas.cli.serving_options import add_serving_options, check_port, log_as_asked
 
 logger = logging.getLogger("barnabas")
 
 PORT: Final = 9092
 HOST: Final = "127.0.0.1"
-NODE_ID: Final = 1
 
-# What `up` decides by itself, and how to have it otherwise.
+# Settings that `up` chooses itself, and how to choose them.
 _BROKER: Final = "`barnabas broker` takes a whole server.properties"
 DECIDED: Final = {
-    "listeners": f"--host and --port say where to listen; for more than one listener {_BROKER}",
-    "log.dirs": f"--dir says where data is kept; for several directories {_BROKER}",
-    "log.dir": "--dir says where data is kept",
-    "metadata.log.dir": f"--dir says where data is kept; for several directories {_BROKER}",
+    "listeners": f"use --host and --port; for more than one listener {_BROKER}",
+    "log.dirs": f"use --dir; for several directories {_BROKER}",
+    "log.dir": "use --dir",
+    "metadata.log.dir": f"use --dir; for several directories {_BROKER}",
     "process.roles": f"every node is broker and controller; {_BROKER}",
     "controller.listener.names": f"`up` chooses the controllers' listener; {_BROKER}",
     "controller.quorum.voters": f"`up` chooses the voters; {_BROKER}",
@@ -39,16 +33,20 @@ DECIDED: Final = {
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--dir", metavar="DIR", help="where data is kept (a temporary directory, removed at the end)"
+        "--dir", metavar="DIR", help="data directory (default: a temporary one, removed on exit)"
     )
-    parser.add_argument("--port", type=int, default=PORT, help=f"the broker's port, 0 for any ({PORT})")
     parser.add_argument(
-        "--host", default=HOST, help=f"the address or name to listen on, {ALL_IPV4} for all ({HOST})"
+        "--port", type=int, default=PORT, help=f"port of the broker; 0: any free port (default: {PORT})"
     )
-    parser.add_argument("--brokers", type=int, default=1, metavar="N", help="how many brokers (1)")
-    parser.add_argument("--controllers", type=int, default=1, metavar="N", help="how many controllers (1)")
     parser.add_argument(
-        "--config", action="append", default=[], metavar="K=V", help="a broker setting, as often as needed"
+        "--host", default=HOST, help=f"address or name to listen on; 0.0.0.0: all (default: {HOST})"
+    )
+    parser.add_argument("--brokers", type=int, default=1, metavar="N", help="number of brokers (default: 1)")
+    parser.add_argument(
+        "--controllers", type=int, default=1, metavar="N", help="number of controllers (default: 1)"
+    )
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="K=V", help="broker setting; repeatable"
     )
     add_serving_options(parser)
 
@@ -64,7 +62,6 @@ def run(options: argparse.Namespace) -> int:
             raise Misuse(f"--config {name}: {DECIDED[name]}")
     if options.dir is not None:
         return _up(options, given, _directory(options.dir), is_temporary=False)
-    # Only who needs it waits for its import.
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="barnabas-") as temporary:
@@ -76,7 +73,7 @@ def _check_count(name: str, count: int) -> None:
         raise Misuse(f"--{name} {count}: must be at least 1")
     if count > 1:
         raise Misuse(
-            f"--{name} {count}: only one can be started so far, clusters of several are not built yet"
+            f"--{name} {count}: only one can be started, clusters of several nodes are not built yet"
         )
 
 
@@ -89,42 +86,17 @@ def _directory(text: str) -> str:
 
 
 def _up(options: argparse.Namespace, given: dict[str, str], directory: str, *, is_temporary: bool) -> int:
+    # Importing the server takes 0.2 s, which --help and invalid options need not wait for.
+    from barnabas.base.settings import InvalidSetting
+    from barnabas.cli.serve import serve
+    from barnabas.cli.up_settings import make_settings
+    from barnabas.server.settings.broker_settings import BrokerSettings
+
     try:
         settings = BrokerSettings.parse(make_settings(options, given, directory))
     except InvalidSetting as wrong:
         raise Misuse(f"--config {wrong}" if wrong.name in given else str(wrong)) from None
     log_as_asked(options)
     if is_temporary:
-        logger.info("data is temporary, removed at the end dir=%s", directory)
+        logger.info("data directory is temporary dir=%s", directory)
     return serve(settings, format_if_new=True, metrics_port=options.metrics_port)
-
-
-def make_settings(options: argparse.Namespace, given: dict[str, str], directory: str) -> dict[str, str]:
-    node_id = given.get("node.id") or given.get("broker.id") or str(_node_id(directory))
-    host = options.host.strip("[]")
-    settings = {
-        "process.roles": "broker,controller",
-        "node.id": node_id,
-        "listeners": f"PLAINTEXT://{_address(host, options.port)},CONTROLLER://{HOST}:0",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": f"{node_id}@{HOST}:0",
-        "log.dirs": directory,
-        # Kafka's defaults are three and two, and there is one broker to have them.
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-    }
-    if host in (ALL_IPV4, ALL_IPV6):
-        # Nobody can connect to that. Kafka would have it set by hand.
-        settings["advertised.listeners"] = f"PLAINTEXT://{_address(own_name(), options.port)}"
-    return settings | given
-
-
-def _node_id(directory: str) -> int:
-    """That of the directory, if it has one."""
-    identity = read_identity(DiskFileSystem(), [directory])
-    return NODE_ID if identity is None else identity.node_id
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,5 +1,6 @@
 """`barnabas up`: what its options become, and which are refused before anything is done."""
 
+import argparse
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from barnabas.base.ids import Uuid
 from barnabas.cli import up
 from barnabas.cli.main import main
+from barnabas.cli.misuse import split_setting
+from barnabas.cli.up_settings import make_settings
 from barnabas.storage.directory.meta_properties import MetaProperties, write_meta_properties
 from barnabas.storage.disk import DiskFileSystem
 
@@ -14,11 +17,11 @@ NEW = "/nowhere/at all"
 
 
 def settings(*words: str, directory: str = NEW) -> dict[str, str]:
-    parser = up.argparse.ArgumentParser()
+    parser = argparse.ArgumentParser()
     up.arguments(parser)
     options = parser.parse_args(words)
-    given = dict(up.split_setting("--config", one) for one in options.config)
-    return up.make_settings(options, given, directory)
+    given = dict(split_setting("--config", one) for one in options.config)
+    return make_settings(options, given, directory)
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -1,0 +1,37 @@
+"""Options that `up` and `broker` share. It imports no part of the server, so that --help is quick."""
+
+import argparse
+import logging
+from typing import Final
+
+from barnabas.base.structured_log import LogFormat, log_to
+from barnabas.cli.misuse import Misuse
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+PORT_MAX: Final = 65_535
+
+
+def add_serving_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve Prometheus metrics over HTTP on this port (0: any free port)",
+    )
+    parser.add_argument("--log-level", default="info", choices=LEVELS, help="log level (default: info)")
+    parser.add_argument(
+        "--log-format",
+        default="text",
+        choices=[str(one) for one in LogFormat],
+        help="log format: text or json (default: text)",
+    )
+
+
+def check_port(option: str, port: int | None) -> None:
+    if port is not None and not 0 <= port <= PORT_MAX:
+        raise Misuse(f"{option} {port}: must be from 0 to {PORT_MAX}")
+
+
+def log_as_asked(options: argparse.Namespace) -> None:
+    level = logging.getLevelNamesMapping()[options.log_level.upper()]
+    log_to(kind=LogFormat(options.log_format), level=level)
