@@ -115,7 +115,7 @@ def test_metrics_are_served_when_they_are_asked_for(data: Path, err: Path) -> No
 def test_without_a_directory_nothing_is_left_behind(err: Path) -> None:
     with started(err, "up", "--port", "0") as up:
         up.ready()
-        [line] = [line for line in up.err.splitlines() if "data is temporary" in line]
+        [line] = [line for line in up.err.splitlines() if "data directory is temporary" in line]
         directory = Path(line.rpartition("dir=")[2])
         assert (directory / "meta.properties").exists()
 
