@@ -15,6 +15,12 @@ LAST_SHIFT: Final = 28
 STRING_BYTES_MAX: Final = 32767
 
 
+# Items of all arrays of one request together. As objects, so many take about 100 MB.
+ITEMS_MAX: Final = 250_000
+# Tagged fields of one struct that its declaration does not know. Newer peers send a few.
+UNKNOWN_TAGS_MAX: Final = 1_000
+
+
 class BadWire(Exception):
     """Says that generated code gave up; codec.py turns it into Malformed with what and where."""
 

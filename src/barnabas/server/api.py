@@ -10,6 +10,10 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.server.later import Later
 from barnabas.server.services import Services
+from barnabas.server.slices import Slices, weight
+
+# Items of a response that are encoded at once, which takes two or three milliseconds.
+ENCODED_AT_ONCE_MAX: Final = 1_000
 
 
 class NoAnswer:
@@ -22,6 +26,13 @@ class NoAnswer:
 # A produce with acks=0 has no answer; one that failed is told by a closed connection.
 NO_ANSWER: Final = NoAnswer(closes=False)
 CLOSE: Final = NoAnswer(closes=True)
+
+
+class EncodedBody:
+    """A response that is encoded already, but for its header."""
+
+    def __init__(self, parts: list[Any]) -> None:
+        self.parts: Final = parts
 
 
 @final
@@ -58,6 +69,8 @@ class Api:
         refuse: Refuse,
         advertised: range | None = None,
         with_unstable: range | None = None,
+        slices: tuple[Slices, ...] = (),
+        long_lists: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         self.key: Final = key
         self.versions: Final = versions
@@ -67,12 +80,31 @@ class Api:
         self.advertised: Final = advertised
         # With those that Kafka calls unstable: spoken if unstable.api.versions.enable says so.
         self.with_unstable: Final = with_unstable
+        # How a request with many items is split (slicing.py): a row for each list that may be long.
+        self.slices: Final = slices
+        # The paths to lists of the response that may be long although the request is short.
+        self.long_lists: Final = long_lists
         self._first: i64 = versions.start
         self._last: i64 = versions.stop - 1
 
     def speaks(self, version: i64) -> bool:
         """The same as asking `versions`; every request does."""
         return self._first <= version <= self._last
+
+    def slices_of(self, body: object, *, is_large: bool) -> Slices | None:
+        """Return how to split a request, if it has so many items that it takes long."""
+        for slices in self.slices:
+            if (is_large or not slices.is_hot) and slices.is_long(body):
+                return slices
+        return None
+
+    def long_list(self, answer: object) -> str | None:
+        """Return the list of a response that is so long that it is encoded in steps."""
+        if not isinstance(answer, EncodedBody):
+            for path in self.long_lists:
+                if weight(getattr(answer, path[0]) or (), path[1:]) > ENCODED_AT_ONCE_MAX:
+                    return path[0]
+        return None
 
     def unstable(self) -> "Api":
         """The row of a broker that speaks unstable versions."""
@@ -84,4 +116,6 @@ class Api:
             handle=self.handle,
             refuse=self.refuse,
             advertised=self.advertised,
+            slices=self.slices,
+            long_lists=self.long_lists,
         )

@@ -280,6 +280,7 @@ class Broker:
                 context=partial(_context, self.services, endpoint.name),
                 admitted=admitted,
                 awake_ns=self._ports.awake_ns,
+                long_requests=self.services.long_requests,
             )
             listener = Listener(
                 endpoint,

@@ -18,13 +18,11 @@ class Dispatcher:
     def __init__(self, apis: Iterable[Api]) -> None:
         self._rows: Final = {row.key: row for row in apis}
 
-    def find(self, request: Request) -> Api:
+    def find(self, key: ApiKey, version: int, correlation_id: int) -> Api:
         """The row of a request; UnsupportedRequest if there is none for its key or its version."""
-        row = self._rows.get(request.api.key)
-        if row is None or not row.speaks(request.version):
-            raise UnsupportedRequest(
-                key=request.api.key, version=request.version, correlation_id=request.correlation_id
-            )
+        row = self._rows.get(key)
+        if row is None or not row.speaks(version):
+            raise UnsupportedRequest(key=key, version=version, correlation_id=correlation_id)
         return row
 
     def refuse_unsupported(self, refused: UnsupportedRequest) -> list[bytes] | None:

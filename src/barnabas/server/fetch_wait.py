@@ -3,6 +3,8 @@
 There is no polling. A fetch that waits sits in the waiters of its partitions and has one timer. What changes
 a partition pokes it; it looks again on the next turn of the loop, so that several appends in one turn are
 one look, and their producers are answered first. Disk reads are waited for in the executor.
+
+A fetch of very many partitions reads them in slices, in a task of its own, so that other clients are served.
 """
 
 import asyncio
@@ -32,6 +34,8 @@ logger = logging.getLogger(__name__)
 READ_COMMITTED: Final = 1
 # A fetch of many cold partitions waits for the disk this often; then it answers with what it has.
 _COLD_READS_MAX: Final = 64
+# Partitions that are read at once, which takes two or three milliseconds.
+PARTITIONS_AT_ONCE: Final = 1_000
 
 Finish = Callable[[list[tuple[Wanted, PartitionData]]], object]
 
@@ -59,9 +63,14 @@ class FetchWait:
         self._look_again: asyncio.Handle | None = None
         self._later: Later | None = None
         self._loop = asyncio.get_running_loop()
+        # Of a fetch in slices: set when a partition changed, and when it has to answer.
+        self._changed: asyncio.Event | None = None
+        self._is_over = False
 
     def start(self) -> object:
         """The response, or a Later for it."""
+        if len(self._wanted) > PARTITIONS_AT_ONCE:
+            return self._begin_in_slices()
         self._read_all()
         if self._cold is not None:
             return self._begin_waiting(cold=True)
@@ -73,16 +82,19 @@ class FetchWait:
 
     def _read_all(self) -> None:
         """Read every partition, as far as memory has it."""
+        self._begin_reading()
+        self._read_some(self._wanted)
+
+    def _begin_reading(self) -> None:
         self._read = []
         self._size = 0
         self._must_answer = False
         self._cold = None
-        left = self._bytes_max
-        for wanted in self._wanted:
-            data = self._read_one(wanted, left)
-            size = len(data.records or b"")
-            self._size += size
-            left -= size
+
+    def _read_some(self, some: list[Wanted]) -> None:
+        for wanted in some:
+            data = self._read_one(wanted, self._bytes_max - self._size)
+            self._size += len(data.records or b"")
             if data.error_code != 0 or data.diverging_epoch is not None:
                 self._must_answer = True
             self._read.append((wanted, data))
@@ -152,11 +164,67 @@ class FetchWait:
         if cold:
             self._broker.tasks.start(self._warm_up())
         else:
-            self._watch()
+            self._watch(self._wanted)
         return later
 
-    def _watch(self) -> None:
-        for wanted in self._wanted:
+    # In slices
+
+    def _begin_in_slices(self) -> Later:
+        self._later = later = Later()
+        later.on_cancel = self._stop
+        later.on_hurry = self._end_in_slices
+        self._changed = asyncio.Event()
+        if self._wait_ms > 0:
+            self._timer = self._loop.call_later(self._wait_ms / 1000, self._end_in_slices)
+        else:
+            self._is_over = True
+        self._broker.tasks.start(self._serve_in_slices(self._changed))
+        return later
+
+    def _end_in_slices(self) -> None:
+        """The time is over, or the broker stops: answer with what there is."""
+        self._is_over = True
+        if self._changed is not None:
+            self._changed.set()
+
+    async def _serve_in_slices(self, changed: asyncio.Event) -> None:
+        cold_reads = 0
+        try:
+            if not self._is_over:
+                # Before anything is read: a partition may change while others are being read.
+                await self._watch_in_slices()
+            while self._later is not None:
+                changed.clear()
+                await self._read_in_slices()
+                if self._later is None:
+                    break
+                if self._cold is not None and cold_reads < _COLD_READS_MAX:
+                    cold_reads += 1
+                    await self._wait_for_disk(*self._cold)
+                elif self._is_over or self._is_enough():
+                    self._reply()
+                else:
+                    await changed.wait()
+        except Exception:
+            self._crashed()
+
+    async def _read_in_slices(self) -> None:
+        self._begin_reading()
+        for at in range(0, len(self._wanted), PARTITIONS_AT_ONCE):
+            self._read_some(self._wanted[at : at + PARTITIONS_AT_ONCE])
+            await self._broker.long_requests.pause()
+            if self._later is None:
+                return
+
+    async def _watch_in_slices(self) -> None:
+        for at in range(0, len(self._wanted), PARTITIONS_AT_ONCE):
+            self._watch(self._wanted[at : at + PARTITIONS_AT_ONCE])
+            await self._broker.long_requests.pause()
+            if self._later is None:
+                return
+
+    def _watch(self, some: list[Wanted]) -> None:
+        for wanted in some:
             try:
                 partition = self._find(wanted)
             except BarnabasError:
@@ -167,7 +235,9 @@ class FetchWait:
             self._partitions.append(partition)
 
     def poke(self, _partition: Partition | None) -> None:
-        if self._look_again is None:
+        if self._changed is not None:
+            self._changed.set()
+        elif self._look_again is None:
             self._look_again = self._loop.call_soon(self._look)
 
     def _look(self) -> None:
@@ -205,7 +275,7 @@ class FetchWait:
             if self._later is None:
                 return
             if self._cold is None and not self._is_enough() and self._timer is not None:
-                self._watch()
+                self._watch(self._wanted)
             else:
                 self._reply()
         except Exception:
@@ -256,3 +326,5 @@ class FetchWait:
             if handle is not None:
                 handle.cancel()
         self._timer = self._look_again = None
+        if self._changed is not None:
+            self._changed.set()

@@ -14,6 +14,7 @@ from barnabas.coordinators.runtime.host import State
 from barnabas.coordinators.txn.state import TxnState
 from barnabas.replication.partition import Partition
 from barnabas.server.exposition import Dialect, Kind, Metric, Sample, end, histogram, labelled, render
+from barnabas.server.long_requests import LongRequests
 from barnabas.server.metrics_sources import Scrape, Space
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.request_stats import BOUNDS_NS
@@ -47,6 +48,13 @@ def _one(read: Callable[[Scrape], float]) -> Read:
 def _per_listener(read: Callable[[ConnectionPool], int]) -> Read:
     return lambda scrape: [
         Sample(labelled(listener=name), read(pool)) for name, pool in scrape.sources.pools().items()
+    ]
+
+
+def _long_requests(read: Callable[[LongRequests], int]) -> Read:
+    """Read from what all listeners of a broker share."""
+    return lambda scrape: [
+        Sample("", read(pool.long_requests)) for pool in list(scrape.sources.pools().values())[:1]
     ]
 
 
@@ -167,6 +175,16 @@ TABLE: Final[tuple[Row, ...]] = (
         "Bytes sent to clients.",
         _per_listener(lambda pool: pool.bytes_out),
         _LISTENER,
+    ),
+    _counter(
+        "barnabas_long_requests_total",
+        "Requests that were handled in slices because they have many items.",
+        _long_requests(lambda long: long.begun),
+    ),
+    _gauge(
+        "barnabas_long_requests_waiting",
+        "Requests that wait until fewer long requests are worked on.",
+        _long_requests(lambda long: long.waiting),
     ),
     _gauge("barnabas_connections", "Open connections.", _per_listener(len), _LISTENER),
     _counter(

@@ -15,6 +15,7 @@ from barnabas.server.auto_topics import AutoTopics
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.groups import Groups
 from barnabas.server.internal_topic import InternalTopic
+from barnabas.server.long_requests import LongRequests
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.topic_rows import TopicRows
@@ -55,3 +56,4 @@ class Services:
     # What Metadata remembers from one request to the next.
     topic_rows: TopicRows = field(default_factory=TopicRows)
     auto_topics: AutoTopics = field(default_factory=AutoTopics)
+    long_requests: LongRequests = field(default_factory=LongRequests)

@@ -63,6 +63,63 @@ FIXED = {
             "Length of a string in a request, such as a group id. A longer one is malformed.",
         ),
         Limit(
+            "protocol.wire",
+            "ITEMS_MAX",
+            "",
+            "Items of all arrays of one request together. The broker closes the connection that sends more.",
+        ),
+        Limit(
+            "protocol.wire",
+            "UNKNOWN_TAGS_MAX",
+            "",
+            "Unknown tagged fields of one structure. A request with more is malformed.",
+        ),
+        Limit(
+            "protocol.schema.pieces",
+            "RESPONSE_BYTES_MAX",
+            "bytes",
+            "Size of a response that is encoded in steps. The broker closes the connection instead of "
+            "sending a larger one.",
+        ),
+        Limit(
+            "server.network.connection",
+            "DECODED_AT_ONCE_BYTES_MAX",
+            "bytes",
+            "Size of a request that is decoded at once. A larger one is decoded in steps, with other clients "
+            "served in between.",
+        ),
+        Limit(
+            "server.network.connection",
+            "COMPILED_AT_ONCE_BYTES_MAX",
+            "bytes",
+            "The same for requests with a compiled decoder, such as Fetch.",
+        ),
+        Limit(
+            "server.slices",
+            "AT_ONCE",
+            "",
+            "Items of a request that are handled at once; fewer where an item takes long. The rest follows "
+            "in slices, with other clients served in between.",
+        ),
+        Limit(
+            "server.fetch_wait",
+            "PARTITIONS_AT_ONCE",
+            "",
+            "Partitions that a Fetch reads at once. The rest follows in slices.",
+        ),
+        Limit(
+            "server.api",
+            "ENCODED_AT_ONCE_MAX",
+            "",
+            "Items of a response that are encoded at once. A longer response is encoded in steps.",
+        ),
+        Limit(
+            "server.long_requests",
+            "AT_ONCE_MAX",
+            "",
+            "Long requests that a broker works on at once. Others wait, as the bytes that they came as.",
+        ),
+        Limit(
             "server.fetch_wait",
             "_COLD_READS_MAX",
             "",

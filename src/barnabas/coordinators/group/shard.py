@@ -5,7 +5,7 @@ shell calls nothing else of this room.
 """
 
 import logging
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import (
@@ -146,18 +146,19 @@ class GroupShard:
 
     # Administration
 
-    def list(self, states: Set[str], kinds: Set[str]) -> list[ListedGroup]:
-        """Groups in one of the states and of one of the kinds, all in lower case; empty sets are any."""
-        return [
-            ListedGroup(
-                group_id=group.id,
-                protocol_type=group.protocol_type,
-                group_state=group.state,
-                group_type=group.kind,
-            )
-            for group in self.ground.groups.values()
-            if (not states or group.state.lower() in states) and (not kinds or group.kind in kinds)
-        ]
+    def list(self, states: Set[str], kinds: Set[str]) -> Iterator[ListedGroup]:
+        """Groups in one of the states and of one of the kinds, all in lower case; empty sets are any.
+
+        Of groups that come or go meanwhile some are listed.
+        """
+        for group in list(self.ground.groups.values()):
+            if (not states or group.state.lower() in states) and (not kinds or group.kind in kinds):
+                yield ListedGroup(
+                    group_id=group.id,
+                    protocol_type=group.protocol_type,
+                    group_state=group.state,
+                    group_type=group.kind,
+                )
 
     def describe_classic(self, group_id: str, version: int) -> DescribedGroup:
         group = self.ground.groups.get(group_id)
@@ -282,11 +283,14 @@ def _not_of_kind(group_id: str, group: Group | None, kind: str) -> str:
     return f"Group {group_id} is not a {kind} group."
 
 
-def groups_of(shards: Sequence[GroupShard], states: Iterable[str], kinds: Iterable[str]) -> list[ListedGroup]:
-    """What ListGroups answers. Kinds that nobody knows match nothing, as in Kafka."""
+def groups_of(
+    shards: Sequence[GroupShard], states: Iterable[str], kinds: Iterable[str]
+) -> Iterator[ListedGroup]:
+    """Yield the rows of ListGroups. Unknown kinds match nothing, as in Kafka."""
     wanted_states = frozenset(state.lower().strip() for state in states)
     wanted_kinds = frozenset(kind.lower() for kind in kinds)
-    return [listed for shard in shards for listed in shard.list(wanted_states, wanted_kinds)]
+    for shard in shards:
+        yield from shard.list(wanted_states, wanted_kinds)
 
 
 class _OtherRecords:

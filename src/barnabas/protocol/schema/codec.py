@@ -10,7 +10,12 @@ from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from barnabas.base.errors import BarnabasError
-from barnabas.protocol.schema.decoder import Decode, compile_decoder
+from barnabas.protocol.schema.decoder import (
+    Decode,
+    SteppedDecode,
+    compile_decoder,
+    compile_stepped_decoder,
+)
 from barnabas.protocol.schema.encoder import ENCODE_FAILURES, Encode, compile_encoder
 from barnabas.protocol.schema.explain import explain_message
 from barnabas.protocol.schema.struct import schema_of
@@ -18,6 +23,7 @@ from barnabas.protocol.schema.struct import schema_of
 T = TypeVar("T")
 
 _decoders: Final[dict[tuple[type, int], Decode]] = {}
+_stepped_decoders: Final[dict[tuple[type, int], SteppedDecode]] = {}
 _encoders: Final[dict[tuple[type, int], Encode]] = {}
 # For messages that an encoder written by hand leaves alone.
 _generated_encoders: Final[dict[tuple[type, int], Encode]] = {}
@@ -61,6 +67,15 @@ def decoder(cls: type, version: int) -> Decode:
         else:
             function = compile_decoder(cls, version)
         _decoders[cls, version] = function
+    return function
+
+
+def stepped_decoder(cls: type, version: int) -> SteppedDecode:
+    """Return a decoder that pauses now and then, for a frame that is large."""
+    function = _stepped_decoders.get((cls, version))
+    if function is None:
+        _check(cls, version)
+        function = _stepped_decoders[cls, version] = compile_stepped_decoder(cls, version)
     return function
 
 

@@ -5,13 +5,17 @@ fields are one unpack, nested structs are inlined, arrays are loops. The fast pa
 must to stay inside the frame and to end: a length that runs past the end of the frame leaves the
 position behind the end, where the next read, or the last line, fails. Whatever fails, explain.py
 walks the frame again, slowly, and says what was wrong and where.
+
+There are two forms. A decoder reads a message at once. A stepped decoder is a generator for frames that would
+hold the event loop for too long: it pauses after every STEP_ITEMS items, and refuses more than ITEMS_MAX.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from struct import unpack_from
-from typing import Any, cast
+from typing import Any, Final, cast
 
+from barnabas.base.errors import Malformed
 from barnabas.protocol.schema.explain import DECODE_FAILURES, explain_bytes
 from barnabas.protocol.schema.fields import Field, Kind
 from barnabas.protocol.schema.layout import (
@@ -24,10 +28,23 @@ from barnabas.protocol.schema.layout import (
 )
 from barnabas.protocol.schema.source import Source
 from barnabas.protocol.schema.struct import default_source
-from barnabas.protocol.wire import STRING_BYTES_MAX, BadWire, read_uvarint, rest_of_uvarint
+from barnabas.protocol.wire import (
+    ITEMS_MAX,
+    STRING_BYTES_MAX,
+    UNKNOWN_TAGS_MAX,
+    BadWire,
+    read_uvarint,
+    rest_of_uvarint,
+)
 
 # (frame, position) -> (message, position after it); raises Malformed and nothing else.
 Decode = Callable[[bytes, int], tuple[Any, int]]
+# The same in steps: the generator returns what Decode does.
+Steps = Generator[None, None, tuple[Any, int]]
+SteppedDecode = Callable[[bytes, int], Steps]
+
+# A stepped decoder takes about a millisecond for so many items.
+STEP_ITEMS: Final = 256
 
 
 def compile_decoder(cls: type, version: int) -> Decode:
@@ -41,10 +58,36 @@ def compile_decoder(cls: type, version: int) -> Decode:
     return cast(Decode, source.namespace["decode"])
 
 
+def compile_stepped_decoder(cls: type, version: int) -> SteppedDecode:
+    layout = message_layout(cls, version)
+    source = _DecoderSource(is_stepped=True)
+    source.namespace.update(BadWire=BadWire, keep_tags=_keep_tags)
+    source.namespace.update(read=read_uvarint, rest=rest_of_uvarint)
+    source.namespace.update(TooManyItems=_TooManyItems)
+    source.namespace.update(FAILURES=DECODE_FAILURES, explain=partial(_refuse_stepped, cls, version))
+    source.write_function(layout)
+    exec(compile(source.text(), f"<decode {cls.__name__} v{version} in steps>", "exec"), source.namespace)
+    return cast(SteppedDecode, source.namespace["decode"])
+
+
+class _TooManyItems(BadWire):
+    pass
+
+
+def _refuse_stepped(cls: type, version: int, failure: Exception, at: int) -> Malformed:
+    """Return the error for a large frame. To walk it again, as explain_bytes() does, would take seconds."""
+    where = f"{cls.__name__} v{version}, after byte {at}"
+    if isinstance(failure, _TooManyItems):
+        return Malformed(f"more than {ITEMS_MAX} items in one message", where=where)
+    return Malformed("does not decode", where=where)
+
+
 def _keep_tags(message: Any, buf: bytes, p: int, end: int) -> int:
     """Read the tagged fields of a struct that declares none: a newer peer sent them, all are kept."""
     unknown = []
     count, p = read_uvarint(buf, p)
+    if count > UNKNOWN_TAGS_MAX:
+        raise BadWire
     for _ in range(count):
         tag, p = read_uvarint(buf, p)
         size, p = read_uvarint(buf, p)
@@ -59,8 +102,9 @@ def _keep_tags(message: Any, buf: bytes, p: int, end: int) -> int:
 class _DecoderSource(Source):
     """Keeps a run of fixed-size reads open so that they become one unpack."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_stepped: bool = False) -> None:
         super().__init__()
+        self._is_stepped = is_stepped
         self._codes = ""
         self._targets: list[str] = []
         self._later: list[tuple[str, Layout]] = []
@@ -70,15 +114,24 @@ class _DecoderSource(Source):
         self.indent += 1
         self.add("p = start")
         self.add("end = len(buf)")
+        if self._is_stepped:
+            self.add(f"left, step = {ITEMS_MAX}, {STEP_ITEMS}")
         self.add("try:")
         self.indent += 1
         self._struct(layout, "m")
         self._flush()
         self.add("if p > end: raise BadWire")
         self.indent -= 1
-        self.add("except FAILURES: raise explain(buf, start) from None")
+        if self._is_stepped:
+            self.add("except FAILURES as failure: raise explain(failure, p) from None")
+            # Never true. It makes a generator of a message without arrays, too.
+            self.add("if step < 0: yield")
+        else:
+            self.add("except FAILURES: raise explain(buf, start) from None")
         self.add("return m, p")
         self.indent -= 1
+        # A function of its own is no generator, so what it reads is one step.
+        self._is_stepped = False
         while self._later:
             self._tags_function(*self._later.pop())
 
@@ -127,6 +180,8 @@ class _DecoderSource(Source):
         self._flush()
         function = self.fresh("tags_") if layout.tagged else "keep_tags"
         self.add(f"if {count}: p = {function}({var}, buf, p - 1, end)")
+        if self._is_stepped:
+            self.add(f"left -= len({var}.unknown_tags)")
         if layout.tagged:
             self._later.append((function, layout))
 
@@ -135,6 +190,7 @@ class _DecoderSource(Source):
         self.indent += 1
         self.add("unknown = []")
         self.add("count, p = read(buf, p)")
+        self.add(f"if count > {UNKNOWN_TAGS_MAX}: raise BadWire")
         self.add("for _ in range(count):")
         self.indent += 1
         self.add("tag, p = read(buf, p)")
@@ -230,6 +286,9 @@ class _DecoderSource(Source):
         least = smallest_field(layout, item)
         assert least > 0, f"{layout.cls.__name__}.{field.name}: nothing bounds the number of items"
         self.add(f"if {length} * {least} > end - p: raise BadWire")
+        if self._is_stepped:
+            self.add(f"left -= {length}")
+            self.add("if left < 0: raise TooManyItems")
         if item.kind is Kind.UUID:
             self.add(f"{target} = [buf[i:i + 16] for i in range(p, p + {length} * 16, 16)]")
             self.add(f"p += {length} * 16")
@@ -251,4 +310,11 @@ class _DecoderSource(Source):
             self._field(layout, item, var)
         self._flush()
         self.add(f"{items}.append({var})")
+        if self._is_stepped:
+            self.add("step -= 1")
+            self.add("if step == 0:")
+            self.indent += 1
+            self.add(f"step = {STEP_ITEMS}")
+            self.add("yield")
+            self.indent -= 1
         self.indent -= 1

@@ -5,10 +5,10 @@ of their own, so that records can be views or file ranges and are never copied. 
 lacks must be at their defaults unless they are ignorable, as in Kafka's own codec.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import error as StructError
 from struct import pack
-from typing import cast
+from typing import Any, Final, cast
 
 from barnabas.protocol.schema.fields import Field, Kind
 from barnabas.protocol.schema.layout import (
@@ -24,6 +24,10 @@ from barnabas.protocol.wire import STRING_BYTES_MAX, write_uvarint
 Encode = Callable[[object, list[bytes]], object]
 
 
+# A list encoder takes about a millisecond for so many items.
+STEP_ITEMS: Final = 256
+
+
 class Unwritable(Exception):
     """Says that generated code gave up; codec.py turns it into NotEncodable with what and where."""
 
@@ -33,13 +37,29 @@ ENCODE_FAILURES = (Unwritable, StructError, TypeError, AttributeError, ValueErro
 
 
 def compile_encoder(cls: type, version: int) -> Encode:
-    layout = message_layout(cls, version)
     source = _EncoderSource()
-    source.namespace.update(Unwritable=Unwritable, uvarint=write_uvarint, pack=pack, tag_section=tag_section)
-    source.namespace["V"] = tuple(write_uvarint(value) for value in range(128))
-    source.write_function(layout)
-    exec(compile(source.text(), f"<encode {cls.__name__} v{version}>", "exec"), source.namespace)
-    return cast(Encode, source.namespace["encode"])
+    source.write_function(message_layout(cls, version))
+    return cast(Encode, source.compiled(f"<encode {cls.__name__} v{version}>")["encode"])
+
+
+def compile_list_encoders(cls: type, version: int, name: str) -> tuple[Any, Any, Any, bool]:
+    """Return functions for what stands before the list `name`, behind it, and for its items (pieces.py)."""
+    layout = message_layout(cls, version)
+    place = next((at for at, field in enumerate(layout.plain) if field.name == name), None)
+    assert place is not None, f"{cls.__name__} v{version} has no {name}"
+    field = layout.plain[place]
+    before, after = _EncoderSource(), _EncoderSource()
+    items = _EncoderSource(is_stepped=True)
+    before.write_fields(layout, layout.plain[:place], is_end=False)
+    after.write_fields(layout, layout.plain[place + 1 :], is_end=True)
+    items.write_items(layout, field)
+    text = f"{cls.__name__} v{version}"
+    return (
+        before.compiled(f"<encode what is before {name} of {text}>")["encode"],
+        after.compiled(f"<encode what is behind {name} of {text}>")["encode"],
+        items.compiled(f"<encode {name} of {text}>")["encode"],
+        is_compact(layout, field),
+    )
 
 
 def tag_section(known: list[tuple[int, bytes]], unknown: tuple[tuple[int, bytes], ...]) -> bytes:
@@ -54,19 +74,57 @@ def tag_section(known: list[tuple[int, bytes]], unknown: tuple[tuple[int, bytes]
 class _EncoderSource(Source):
     """Keeps a run of fixed-size writes open so that they become one pack."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_stepped: bool = False) -> None:
         super().__init__()
+        self.namespace.update(
+            Unwritable=Unwritable, uvarint=write_uvarint, pack=pack, tag_section=tag_section
+        )
+        self.namespace["V"] = tuple(write_uvarint(value) for value in range(128))
+        self._is_stepped = is_stepped
         self._codes = ""
         self._values: list[str] = []
         self._later: list[tuple[str, Layout]] = []
 
+    def compiled(self, title: str) -> dict[str, object]:
+        exec(compile(self.text(), title, "exec"), self.namespace)
+        return self.namespace
+
     def write_function(self, layout: Layout) -> None:
-        self.add("def encode(m, parts):")
+        self._begin("m")
+        self._struct(layout, "m")
+        self._end()
+
+    def write_fields(self, layout: Layout, fields: Iterable[Field], *, is_end: bool) -> None:
+        """Write a function for some fields of a message; the last ones come with its tagged fields."""
+        self._begin("m")
+        if is_end:
+            self._absent(layout, "m")
+        for field in fields:
+            self._field(layout, field, f"m.{field.name}")
+        if is_end:
+            self._struct_end(layout, "m")
+        self._end()
+
+    def write_items(self, layout: Layout, field: Field) -> None:
+        """Write a generator for the items of a list, without the length of the list."""
+        assert field.item is not None, field
+        self._begin("items")
+        self.add(f"step = {STEP_ITEMS}")
+        self._items(layout, field.item, "items")
+        # Never true. It makes a generator of a function without loops, too.
+        self.add("if step < 0: yield")
+        self._end()
+
+    def _begin(self, argument: str) -> None:
+        self.add(f"def encode({argument}, parts):")
         self.indent += 1
         self.add("w = parts.append")
-        self._struct(layout, "m")
+
+    def _end(self) -> None:
         self._flush()
         self.indent -= 1
+        # A function of its own is no generator, so what it writes is one step.
+        self._is_stepped = False
         while self._later:
             self._tags_function(*self._later.pop())
 
@@ -92,11 +150,17 @@ class _EncoderSource(Source):
     # Structs
 
     def _struct(self, layout: Layout, var: str) -> None:
+        self._absent(layout, var)
+        for field in layout.plain:
+            self._field(layout, field, f"{var}.{field.name}")
+        self._struct_end(layout, var)
+
+    def _absent(self, layout: Layout, var: str) -> None:
         for field in layout.absent:
             if not field.ignorable:
                 self.add(f"if not ({self._is_default(field, f'{var}.{field.name}')}): raise Unwritable")
-        for field in layout.plain:
-            self._field(layout, field, f"{var}.{field.name}")
+
+    def _struct_end(self, layout: Layout, var: str) -> None:
         if layout.flexible:
             self._tags(layout, var)
         else:
@@ -223,15 +287,25 @@ class _EncoderSource(Source):
         elif item.kind.is_fixed:
             self.add(f"w(pack(f'>{{{length}}}{item.kind.value}', *{var}))")
         else:
-            element = self.fresh("m")
-            self.add(f"for {element} in {var}:")
+            self._items(layout, item, var)
+
+    def _items(self, layout: Layout, item: Field, var: str) -> None:
+        element = self.fresh("m")
+        self.add(f"for {element} in {var}:")
+        self.indent += 1
+        if item.kind is Kind.STRUCT:
+            self._struct(nested_layout(layout, item), element)
+        else:
+            self._field(layout, item, element)
+        self._flush()
+        if self._is_stepped:
+            self.add("step -= 1")
+            self.add("if step == 0:")
             self.indent += 1
-            if item.kind is Kind.STRUCT:
-                self._struct(nested_layout(layout, item), element)
-            else:
-                self._field(layout, item, element)
-            self._flush()
+            self.add(f"step = {STEP_ITEMS}")
+            self.add("yield")
             self.indent -= 1
+        self.indent -= 1
 
 
 def _is_nullable(field: Field) -> bool:

@@ -6,6 +6,7 @@ It runs only after generated code failed, so every good message pays nothing for
 
 from struct import error as StructError
 from struct import pack, unpack_from
+from typing import Final
 
 from barnabas.base.errors import Malformed
 from barnabas.protocol.schema.fields import Field, Kind
@@ -17,7 +18,16 @@ from barnabas.protocol.schema.layout import (
     nested_layout,
     smallest_field,
 )
-from barnabas.protocol.wire import STRING_BYTES_MAX, BadWire, read_uvarint
+from barnabas.protocol.wire import (
+    ITEMS_MAX,
+    STRING_BYTES_MAX,
+    UNKNOWN_TAGS_MAX,
+    BadWire,
+    read_uvarint,
+)
+
+# Fields that are walked, which takes a few milliseconds. What is wrong behind them stays unexplained.
+FIELDS_MAX: Final = 5_000
 
 # What a fast decoder runs into on bad bytes; BadWire is its own word for it.
 DECODE_FAILURES = (BadWire, StructError, IndexError, UnicodeDecodeError)
@@ -38,6 +48,7 @@ class _Walk:
         self.buf = buf
         self.at = at
         self.message = message
+        self.fields_left = FIELDS_MAX
 
     def where(self, path: str) -> str:
         field = f", {path.lstrip('.')}" if path else ""
@@ -54,7 +65,10 @@ class _Walk:
 
     def tags(self, layout: Layout, path: str) -> None:
         known = {field.tag: field for field in layout.tagged}
-        for _ in range(self.uvarint(f"{path}.tagged fields")):
+        count = self.uvarint(f"{path}.tagged fields")
+        if count > UNKNOWN_TAGS_MAX:
+            raise self.bad(f"{count} tagged fields, the most is {UNKNOWN_TAGS_MAX}", path)
+        for _ in range(count):
             tag = self.uvarint(f"{path}.tag")
             field = known.get(tag)
             name = f"{path}.{field.name}" if field else f"{path}.tag {tag}"
@@ -71,6 +85,9 @@ class _Walk:
                 raise self.bad(f"tagged field of {size} bytes ends at byte {self.at}, not {stop}", name)
 
     def field(self, layout: Layout, field: Field, path: str) -> None:
+        self.fields_left -= 1
+        if self.fields_left < 0:
+            raise self.bad(f"does not decode; the first {FIELDS_MAX} fields do", path)
         if field.kind.is_fixed:
             self.need(FIXED_SIZES[field.kind], path)
             self.at += FIXED_SIZES[field.kind]
@@ -94,6 +111,8 @@ class _Walk:
         if field.kind is Kind.ARRAY:
             assert field.item is not None, field
             self.need(length * smallest_field(layout, field.item), path, f"{length} items take at least")
+            if length > ITEMS_MAX:
+                raise self.bad(f"{length} items, the most in one message is {ITEMS_MAX}", path)
             for index in range(length):
                 self.field(layout, field.item, f"{path}[{index}]")
             return

@@ -10,7 +10,13 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.wire import STRING_BYTES_MAX, BadWire, rest_of_uvarint
+from barnabas.protocol.wire import (
+    ITEMS_MAX,
+    STRING_BYTES_MAX,
+    UNKNOWN_TAGS_MAX,
+    BadWire,
+    rest_of_uvarint,
+)
 
 ZERO_UUID: Final = Uuid(bytes(16))
 NO_TAGS: Final[tuple[tuple[int, bytes], ...]] = ()
@@ -26,6 +32,7 @@ class Reader:
         self.buf = buf
         self.at = at
         self.end: i64 = len(buf)
+        self.items: i64 = 0
 
 
 def read_tags(r: Reader) -> tuple[tuple[int, bytes], ...]:
@@ -33,6 +40,8 @@ def read_tags(r: Reader) -> tuple[tuple[int, bytes], ...]:
     count = read_length(r)
     if count <= 0:
         return NO_TAGS
+    if count > UNKNOWN_TAGS_MAX:
+        raise BadWire
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
         tag, stop = read_tag(r)
@@ -58,7 +67,8 @@ def read_count(r: Reader, least: i64) -> i64:
         count = read_length(r) - 1
     else:
         count = i64(read_int32(r))
-    if count < 0 or count * least > r.end - r.at:
+    r.items += count
+    if count < 0 or count * least > r.end - r.at or r.items > ITEMS_MAX:
         raise BadWire
     return count
 

@@ -35,6 +35,7 @@ from barnabas.protocol.messages.configs import (
 )
 from barnabas.server.api import Api, Context
 from barnabas.server.settings.view import SettingsView, Shown
+from barnabas.server.slices import Slices
 
 _BROKER_LOGGER_RESOURCE: Final = 8
 # In the order in which Kafka lists them.
@@ -207,6 +208,19 @@ def refuse_list(
 
 
 APIS = (
-    Api(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5), handle=describe, refuse=refuse_describe),
-    Api(ApiKey.LIST_CONFIG_RESOURCES, versions=range(2), handle=list_resources, refuse=refuse_list),
+    Api(
+        ApiKey.DESCRIBE_CONFIGS,
+        versions=range(1, 5),
+        handle=describe,
+        refuse=refuse_describe,
+        # A broker has hundreds of settings, each with several synonyms.
+        slices=(Slices("resources", "results", at_once=1),),
+    ),
+    Api(
+        ApiKey.LIST_CONFIG_RESOURCES,
+        versions=range(2),
+        handle=list_resources,
+        refuse=refuse_list,
+        long_lists=(("config_resources",),),
+    ),
 )

@@ -39,6 +39,7 @@ from barnabas.server.settings.catalog import CLIENT_METRICS, GROUP, find
 from barnabas.server.settings.change import usable, validate_broker_config
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.settings.group_limits import check_group_config
+from barnabas.server.slices import Slices
 
 # What is neither a broker's nor a topic's, and Kafka's code for a mistake in it.
 _OTHER_SETTINGS: Final = {
@@ -246,7 +247,16 @@ def refuse(
     return refusal(body, code)
 
 
+_SLICES: Final = Slices(
+    "resources", "responses", at_once=50, together=("resource_type", "resource_name"), is_change=True
+)
 APIS = (
-    Api(ApiKey.ALTER_CONFIGS, versions=range(3), handle=alter, refuse=refuse),
-    Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=range(2), handle=alter_incrementally, refuse=refuse),
+    Api(ApiKey.ALTER_CONFIGS, versions=range(3), handle=alter, refuse=refuse, slices=(_SLICES,)),
+    Api(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        versions=range(2),
+        handle=alter_incrementally,
+        refuse=refuse,
+        slices=(_SLICES,),
+    ),
 )

@@ -19,6 +19,7 @@ from barnabas.protocol.messages.classic_groups import (
     FindCoordinatorResponse,
 )
 from barnabas.server.api import Answer, Api, Context
+from barnabas.server.slices import Slices
 from barnabas.server.transactions import TRANSACTION_TOPIC
 
 _SEVERAL_FROM: Final = 4
@@ -100,4 +101,10 @@ def refuse(body: FindCoordinatorRequest, version: int, code: ErrorCode) -> FindC
     return FindCoordinatorResponse(coordinators=[_nobody(key, code) for key in body.coordinator_keys])
 
 
-API = Api(ApiKey.FIND_COORDINATOR, versions=range(7), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.FIND_COORDINATOR,
+    versions=range(7),
+    handle=handle,
+    refuse=refuse,
+    slices=(Slices("coordinator_keys", "coordinators"),),
+)

@@ -27,6 +27,7 @@ from barnabas.server.api import Answer, Api, Context
 from barnabas.server.errors import code_of
 from barnabas.server.hosting import hosted
 from barnabas.server.services import Services
+from barnabas.server.slices import Slices
 from barnabas.server.topic_rows import INTERNAL_TOPICS
 from barnabas.storage.errors import OffsetOutOfRange
 
@@ -99,4 +100,10 @@ def refuse(body: DeleteRecordsRequest, version: int, code: ErrorCode) -> object:
     )
 
 
-API = Api(ApiKey.DELETE_RECORDS, versions=range(3), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.DELETE_RECORDS,
+    versions=range(3),
+    handle=handle,
+    refuse=refuse,
+    slices=(Slices(("topics", "partitions"), is_change=True),),
+)

@@ -10,6 +10,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.replicas import ElectLeadersRequest, ElectLeadersResponse
 from barnabas.server.api import Answer, Api, Context
+from barnabas.server.slices import Slices
 
 
 def handle(ctx: Context, request: Request) -> Answer:
@@ -37,4 +38,17 @@ def refuse(body: ElectLeadersRequest, version: int, code: ErrorCode) -> object:
     return _spoken(refusal(body, code), version)
 
 
-API = Api(ApiKey.ELECT_LEADERS, versions=range(3), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.ELECT_LEADERS,
+    versions=range(3),
+    handle=handle,
+    refuse=refuse,
+    slices=(
+        Slices(
+            ("topic_partitions", "partitions"),
+            ("replica_election_results", "partition_result"),
+            same=("topic",),
+            is_change=True,
+        ),
+    ),
+)

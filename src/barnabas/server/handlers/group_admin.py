@@ -7,7 +7,9 @@ DescribeGroups v3 authorized_operations; v4 group_instance_id; v6 GROUP_ID_NOT_F
 types. ConsumerGroupDescribe v1 member_type.
 """
 
+from collections.abc import Iterable
 from functools import partial
+from typing import Final
 
 from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
@@ -27,6 +29,7 @@ from barnabas.protocol.messages.group_admin import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    ListedGroup,
     ListGroupsRequest,
     ListGroupsResponse,
 )
@@ -34,6 +37,10 @@ from barnabas.server.api import Answer, Api, Context
 from barnabas.server.gathering import gathered
 from barnabas.server.group_calls import ask_group, has_consumer_protocol
 from barnabas.server.operations import OF_GROUP
+from barnabas.server.slices import AT_ONCE, Slices
+
+# Groups may have many members.
+_DESCRIBED_AT_ONCE: Final = 50
 
 
 def describe(ctx: Context, request: Request) -> Answer:
@@ -102,7 +109,14 @@ def list_groups(ctx: Context, request: Request) -> Answer:
     except Refused as error:
         return refuse_list(body, request.version, error.code)
     shards = [host.shard for host in hosts]
-    return ListGroupsResponse(groups=groups_of(shards, body.states_filter, body.types_filter))
+    listed = groups_of(shards, body.states_filter, body.types_filter)
+    if sum(map(len, shards)) <= AT_ONCE:
+        return ListGroupsResponse(groups=list(listed))
+    return _list_many(ctx, listed)
+
+
+async def _list_many(ctx: Context, listed: Iterable[ListedGroup]) -> ListGroupsResponse:
+    return ListGroupsResponse(groups=await ctx.broker.long_requests.collect(listed))
 
 
 def delete(ctx: Context, request: Request) -> Answer:
@@ -146,13 +160,34 @@ def refuse_describe_consumer(body: ConsumerGroupDescribeRequest, version: int, c
 
 
 APIS = (
-    Api(ApiKey.DESCRIBE_GROUPS, versions=range(7), handle=describe, refuse=refuse_describe),
-    Api(ApiKey.LIST_GROUPS, versions=range(6), handle=list_groups, refuse=refuse_list),
+    Api(
+        ApiKey.DESCRIBE_GROUPS,
+        versions=range(7),
+        handle=describe,
+        refuse=refuse_describe,
+        slices=(Slices("groups", at_once=_DESCRIBED_AT_ONCE),),
+        long_lists=(("groups", "members"),),
+    ),
+    Api(
+        ApiKey.LIST_GROUPS,
+        versions=range(6),
+        handle=list_groups,
+        refuse=refuse_list,
+        long_lists=(("groups",),),
+    ),
 )
-DELETE_API = Api(ApiKey.DELETE_GROUPS, versions=range(3), handle=delete, refuse=refuse_delete)
+DELETE_API = Api(
+    ApiKey.DELETE_GROUPS,
+    versions=range(3),
+    handle=delete,
+    refuse=refuse_delete,
+    slices=(Slices("groups_names", "results", is_set=True, is_change=True),),
+)
 CONSUMER_API = Api(
     ApiKey.CONSUMER_GROUP_DESCRIBE,
     versions=range(2),
     handle=describe_consumer,
     refuse=refuse_describe_consumer,
+    slices=(Slices("group_ids", "groups", at_once=_DESCRIBED_AT_ONCE),),
+    long_lists=(("groups", "members"),),
 )

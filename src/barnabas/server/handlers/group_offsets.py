@@ -33,6 +33,7 @@ from barnabas.protocol.messages.group_offsets import (
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.group_calls import ask_group, caller_of
 from barnabas.server.shard_calls import answer_of
+from barnabas.server.slices import Slices
 from barnabas.server.topic_answers import merged_by_topic
 
 TOPIC_IDS_FROM: Final = 10
@@ -219,5 +220,25 @@ def refuse_delete(body: OffsetDeleteRequest, version: int, code: ErrorCode) -> o
     return OffsetDeleteResponse(error_code=code, topics=[])
 
 
-COMMIT_API = Api(ApiKey.OFFSET_COMMIT, versions=range(2, 11), handle=commit, refuse=refuse_commit)
-DELETE_API = Api(ApiKey.OFFSET_DELETE, versions=range(1), handle=delete, refuse=refuse_delete)
+COMMIT_API = Api(
+    ApiKey.OFFSET_COMMIT,
+    versions=range(2, 11),
+    handle=commit,
+    refuse=refuse_commit,
+    slices=(
+        Slices(
+            ("topics", "partitions"),
+            ("topics", "partitions"),
+            same=("name", "topic_id"),
+            is_hot=True,
+            is_change=True,
+        ),
+    ),
+)
+DELETE_API = Api(
+    ApiKey.OFFSET_DELETE,
+    versions=range(1),
+    handle=delete,
+    refuse=refuse_delete,
+    slices=(Slices(("topics", "partitions"), is_change=True),),
+)

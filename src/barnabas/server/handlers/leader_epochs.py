@@ -21,6 +21,7 @@ from barnabas.server.api import Answer, Api, Context
 from barnabas.server.errors import code_of
 from barnabas.server.hosting import hosted
 from barnabas.server.services import Services
+from barnabas.server.slices import Slices
 
 
 def handle(ctx: Context, request: Request) -> Answer:
@@ -64,4 +65,10 @@ def refuse(body: OffsetForLeaderEpochRequest, version: int, code: ErrorCode) -> 
     )
 
 
-API = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    versions=range(2, 5),
+    handle=handle,
+    refuse=refuse,
+    slices=(Slices(("topics", "partitions"), same=("topic",)),),
+)

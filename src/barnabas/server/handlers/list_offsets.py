@@ -29,6 +29,7 @@ from barnabas.server.api import Answer, Api, Context
 from barnabas.server.errors import code_of
 from barnabas.server.hosting import hosted
 from barnabas.server.services import Services
+from barnabas.server.slices import Slices
 from barnabas.storage.lookup import TimedOffset, latest_record, offset_for_time
 from barnabas.storage.warming import warmed
 
@@ -213,4 +214,10 @@ def refuse(body: ListOffsetsRequest, version: int, code: ErrorCode) -> object:
     )
 
 
-API = Api(ApiKey.LIST_OFFSETS, versions=range(1, 12), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.LIST_OFFSETS,
+    versions=range(1, 12),
+    handle=handle,
+    refuse=refuse,
+    slices=(Slices(("topics", "partitions")),),
+)

@@ -8,7 +8,7 @@ v2 flexible; v3 error_code; v4 total_bytes, usable_bytes; v5 is_cordoned.
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -16,6 +16,7 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -24,6 +25,7 @@ from barnabas.protocol.messages.log_dirs import (
 )
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.services import Services
+from barnabas.server.slices import AT_ONCE
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.files import FileSystem
 
@@ -32,21 +34,25 @@ logger = logging.getLogger(__name__)
 # The one thing that is known of the size of a disk that has lost it.
 _UNKNOWN: Final = -1
 
+Asked: TypeAlias = list[DescribableLogDirTopic] | None
 Wanted: TypeAlias = Collection[tuple[str, int]] | None
 
 
 def handle(ctx: Context, request: Request) -> Answer:
     body: DescribeLogDirsRequest = request.body
-    return _describe_all(ctx.broker, _wanted(body))
+    return _describe_all(ctx.broker, body.topics)
 
 
-def _wanted(body: DescribeLogDirsRequest) -> Wanted:
-    if body.topics is None:
-        return None
-    return {(topic.topic, index) for topic in body.topics for index in topic.partitions}
+def _partitions(asked: Iterable[DescribableLogDirTopic]) -> Iterator[tuple[str, int]]:
+    for topic in asked:
+        for index in topic.partitions:
+            yield topic.topic, index
 
 
-async def _describe_all(broker: Services, wanted: Wanted) -> DescribeLogDirsResponse:
+async def _describe_all(broker: Services, asked: Asked) -> DescribeLogDirsResponse:
+    wanted: Wanted = None
+    if asked is not None:
+        wanted = set(await broker.long_requests.collect(_partitions(asked)))
     directories = {directory.path: directory for directory in broker.logs.directories}
     return DescribeLogDirsResponse(
         results=[await _describe(broker, path, directories.get(path), wanted) for path in broker.logs.paths]
@@ -65,7 +71,7 @@ async def _describe(
         return _failed(path)
     return DescribeLogDirsResult(
         log_dir=path,
-        topics=_topics(broker, directory, wanted),
+        topics=await _topics(broker, directory, wanted),
         total_bytes=total,
         usable_bytes=usable,
     )
@@ -76,9 +82,11 @@ def _room(fs: FileSystem, path: str) -> tuple[int, int]:
     return fs.total_bytes(path), fs.free_bytes(path)
 
 
-def _topics(broker: Services, directory: LogDirectory, wanted: Wanted) -> list[DescribeLogDirsTopic]:
+async def _topics(broker: Services, directory: LogDirectory, wanted: Wanted) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for log in broker.logs.logs_in(directory):
+    for number, log in enumerate(list(broker.logs.logs_in(directory)), 1):
+        if number % AT_ONCE == 0:
+            await broker.long_requests.pause()
         if wanted is not None and log.tp not in wanted:
             continue
         topic = topics.get(log.tp.topic)
@@ -105,4 +113,10 @@ def refuse(body: DescribeLogDirsRequest, version: int, code: ErrorCode) -> objec
     return DescribeLogDirsResponse(error_code=code)
 
 
-API = Api(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.DESCRIBE_LOG_DIRS,
+    versions=range(1, 6),
+    handle=handle,
+    refuse=refuse,
+    long_lists=(("results", "topics", "partitions"),),
+)

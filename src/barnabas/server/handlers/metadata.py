@@ -12,9 +12,10 @@ The controller that is named is some broker that is alive: brokers pass on what 
 """
 
 from collections.abc import Iterable
-from typing import Final
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
-from barnabas.base.ids import ZERO_UUID
+from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.controller.names import what_is_wrong
 from barnabas.protocol.acl_operations import NOT_ASKED
 from barnabas.protocol.api_keys import ApiKey
@@ -32,9 +33,13 @@ from barnabas.server.endpoints import endpoints_of
 from barnabas.server.operations import OF_CLUSTER, OF_TOPIC
 from barnabas.server.reach import alive_brokers, some_controller
 from barnabas.server.services import Services
+from barnabas.server.slices import AT_ONCE
 from barnabas.server.topic_rows import INTERNAL_TOPICS, View
 
 _TOPIC_IDS_FROM: Final = 12
+
+# Those of topics that exist, and those of topics that do not.
+_Rows: TypeAlias = tuple[list[MetadataResponseTopic], list[MetadataResponseTopic]]
 
 
 def handle(ctx: Context, request: Request) -> Answer:
@@ -49,13 +54,59 @@ def handle(ctx: Context, request: Request) -> Answer:
     broker = ctx.broker
     image = broker.image
     view = broker.topic_rows.view(image, ctx.listener, request.version)
+    if (view.missing if asked is None else len(asked)) > AT_ONCE:
+        return _answer_long(ctx, request, asked)
     topics = view.all() if asked is None else _chosen(broker, view, body, asked)
+    if body.include_topic_authorized_operations:
+        topics = list(map(_with_operations, topics))
+    return _answer(ctx, body, topics)
+
+
+async def _answer_long(
+    ctx: Context, request: Request, asked: list[MetadataRequestTopic] | None
+) -> MetadataResponse:
+    """The same in slices. The rows are those of the last slice's image, or older."""
+    broker, body = ctx.broker, request.body
+    turns = broker.long_requests
+
+    def view() -> View:
+        return broker.topic_rows.view(broker.image, ctx.listener, request.version)
+
+    async def answer(topics: list[MetadataResponseTopic]) -> MetadataResponse:
+        if body.include_topic_authorized_operations:
+            topics = await turns.collect(map(_with_operations, topics))
+        return _answer(ctx, body, topics)
+
+    if asked is None:
+        await turns.run(view().fill())
+        return await answer(view().all())
+    by_id = any(topic.topic_id != ZERO_UUID for topic in asked)
+    # Each is answered once, also if it is in two slices.
+    wanted: dict[Any, None] = dict.fromkeys(
+        topic.topic_id if by_id else topic.name
+        for topic in asked
+        if (topic.topic_id != ZERO_UUID if by_id else topic.name is not None)
+    )
+    known: list[MetadataResponseTopic] = []
+    unknown: list[MetadataResponseTopic] = []
+    keys = iter(wanted)
+    while piece := list(islice(keys, AT_ONCE)):
+        rows = _of_ids(view(), piece) if by_id else _of_names(broker, view(), body, piece)
+        known += rows[0]
+        unknown += rows[1]
+        await turns.pause()
+    return await answer([*unknown, *known] if by_id else [*known, *unknown])
+
+
+def _answer(ctx: Context, body: MetadataRequest, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+    broker = ctx.broker
+    image = broker.image
     alive = alive_brokers(image)
     return MetadataResponse(
         brokers=endpoints_of(image, ctx.listener, alive, MetadataResponseBroker),
         cluster_id=broker.cluster_id,
         controller_id=some_controller(alive, broker.rng),
-        topics=_with_operations(topics) if body.include_topic_authorized_operations else topics,
+        topics=topics,
         cluster_authorized_operations=OF_CLUSTER if body.include_cluster_authorized_operations else NOT_ASKED,
     )
 
@@ -75,21 +126,37 @@ def _chosen(
 ) -> list[MetadataResponseTopic]:
     """The topics asked for, each once. One that is asked for by id makes the names be overlooked."""
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
-    image = broker.image
     if ids:
-        return [
-            MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-            for topic_id in ids
-            if topic_id not in image.topics_by_id
-        ] + [view.row(image.topics_by_id[topic_id]) for topic_id in ids if topic_id in image.topics_by_id]
+        known, unknown = _of_ids(view, ids)
+        return unknown + known
     names = dict.fromkeys(topic.name for topic in asked if topic.name is not None)
-    known = [view.row(image.topics[name]) for name in names if name in image.topics]
-    if len(known) == len(names):
-        return known
-    unknown = [_unknown(name) for name in names if name not in image.topics]
-    if body.allow_auto_topic_creation and broker.settings.now.auto_create_topics_enable:
-        _create(broker, unknown)
+    known, unknown = _of_names(broker, view, body, names)
     return known + unknown
+
+
+def _of_ids(view: View, ids: Iterable[Uuid]) -> _Rows:
+    known, unknown = [], []
+    for topic_id in ids:
+        topic = view.image.topics_by_id.get(topic_id)
+        if topic is not None:
+            known.append(view.row(topic))
+        else:
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+            unknown.append(MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id))
+    return known, unknown
+
+
+def _of_names(broker: Services, view: View, body: MetadataRequest, names: Iterable[str]) -> _Rows:
+    known, unknown = [], []
+    for name in names:
+        topic = view.image.topics.get(name)
+        if topic is not None:
+            known.append(view.row(topic))
+        else:
+            unknown.append(_unknown(name))
+    if unknown and body.allow_auto_topic_creation and broker.settings.now.auto_create_topics_enable:
+        _create(broker, unknown)
+    return known, unknown
 
 
 def _unknown(name: str) -> MetadataResponseTopic:
@@ -112,20 +179,17 @@ def _create(broker: Services, unknown: list[MetadataResponseTopic]) -> None:
     )
 
 
-def _with_operations(topics: Iterable[MetadataResponseTopic]) -> list[MetadataResponseTopic]:
-    """The same, with what the client may do. Rows are shared, so these are others."""
-    return [
-        MetadataResponseTopic(
-            error_code=row.error_code,
-            name=row.name,
-            topic_id=row.topic_id,
-            is_internal=row.is_internal,
-            partitions=row.partitions,
-            # Nothing is said about a topic that nobody can name.
-            topic_authorized_operations=NOT_ASKED if row.name is None else OF_TOPIC,
-        )
-        for row in topics
-    ]
+def _with_operations(row: MetadataResponseTopic) -> MetadataResponseTopic:
+    """Return a copy with the operations that the client may do. Rows are shared by responses."""
+    return MetadataResponseTopic(
+        error_code=row.error_code,
+        name=row.name,
+        topic_id=row.topic_id,
+        is_internal=row.is_internal,
+        partitions=row.partitions,
+        # A topic without a name is unknown.
+        topic_authorized_operations=NOT_ASKED if row.name is None else OF_TOPIC,
+    )
 
 
 def refuse(body: MetadataRequest, version: int, code: ErrorCode) -> object:
@@ -138,4 +202,10 @@ def refuse(body: MetadataRequest, version: int, code: ErrorCode) -> object:
     )
 
 
-API = Api(ApiKey.METADATA, versions=range(14), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.METADATA,
+    versions=range(14),
+    handle=handle,
+    refuse=refuse,
+    long_lists=(("topics", "partitions"),),
+)

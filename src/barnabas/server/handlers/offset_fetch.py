@@ -30,6 +30,7 @@ from barnabas.protocol.messages.group_offsets import (
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.gathering import gathered
 from barnabas.server.group_calls import ask_group
+from barnabas.server.slices import Slices
 
 _GROUP_ERROR_FROM: Final = 2
 _SEVERAL_FROM: Final = 8
@@ -164,4 +165,16 @@ def refuse(body: OffsetFetchRequest, version: int, code: ErrorCode) -> object:
     return _as_one(_group_failed(_as_group(body), version, code), version)
 
 
-API = Api(ApiKey.OFFSET_FETCH, versions=range(1, 11), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.OFFSET_FETCH,
+    versions=range(1, 11),
+    handle=handle,
+    refuse=refuse,
+    slices=(
+        Slices(
+            ("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"), same=("group_id",)
+        ),
+        Slices(("topics", "partition_indexes"), ("topics", "partitions")),
+    ),
+    long_lists=(("groups", "topics", "partitions"), ("topics", "partitions")),
+)

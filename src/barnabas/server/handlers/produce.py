@@ -34,6 +34,7 @@ from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context
 from barnabas.server.endpoints import endpoints_of
 from barnabas.server.errors import code_of
 from barnabas.server.produce_target import ALL_IN_SYNC, NotVerified, ProduceTarget
+from barnabas.server.slices import Slices
 from barnabas.server.topic_rows import INTERNAL_TOPICS
 from barnabas.server.verification import Codes, Speech, for_produce, verify
 from barnabas.storage.append_errors import InvalidTimestamp, MissingKey
@@ -288,4 +289,20 @@ def refuse(body: ProduceRequest, version: int, code: ErrorCode, why: str | None 
     )
 
 
-API = Api(ApiKey.PRODUCE, versions=range(3, 14), handle=handle, refuse=refuse, advertised=range(14))
+API = Api(
+    ApiKey.PRODUCE,
+    versions=range(3, 14),
+    handle=handle,
+    refuse=refuse,
+    advertised=range(14),
+    slices=(
+        Slices(
+            ("topic_data", "partition_data"),
+            ("responses", "partition_responses"),
+            same=("name", "topic_id"),
+            merged=("node_endpoints",),
+            is_hot=True,
+            is_change=True,
+        ),
+    ),
+)

@@ -23,6 +23,7 @@ from barnabas.server.api import Answer, Api, Context
 from barnabas.server.errors import code_of
 from barnabas.server.hosting import hosted
 from barnabas.server.services import Services
+from barnabas.server.slices import Slices
 from barnabas.storage.producers.state import ProducerEntry
 
 _UNKNOWN_TOPIC: Final = "This server does not host this topic-partition."
@@ -84,4 +85,10 @@ def refuse(body: DescribeProducersRequest, version: int, code: ErrorCode) -> obj
     return DescribeProducersResponse(topics=[_failed(topic, code, None) for topic in body.topics])
 
 
-API = Api(ApiKey.DESCRIBE_PRODUCERS, versions=range(1), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.DESCRIBE_PRODUCERS,
+    versions=range(1),
+    handle=handle,
+    refuse=refuse,
+    slices=(Slices(("topics", "partition_indexes"), ("topics", "partitions"), at_once=50),),
+)

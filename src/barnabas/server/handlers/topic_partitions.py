@@ -5,6 +5,8 @@ where the next page starts (KIP-966). All topics, if none is named. Replicas tha
 """
 
 from collections.abc import Iterable
+from heapq import merge
+from itertools import islice
 from typing import Final
 
 from barnabas.controller.names import what_is_wrong
@@ -22,6 +24,7 @@ from barnabas.protocol.messages.cluster import (
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.operations import OF_TOPIC
 from barnabas.server.reach import Reach
+from barnabas.server.slices import AT_ONCE
 from barnabas.server.topic_rows import INTERNAL_TOPICS
 
 _START: Final = Cursor(topic_name="", partition_index=0)
@@ -35,14 +38,32 @@ def handle(ctx: Context, request: Request) -> Answer:
     if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
         return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
     start = cursor or _START
-    names = sorted(name for name in asked or image.topics if name >= start.topic_name)
-    if "" in names:
-        # Kafka finds no words for a topic without a name, and so for nothing else in the request.
+    if "" in asked and start.topic_name == "":
+        # Kafka answers a topic without a name, and all others in the request, like this.
         return refuse(body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)
     most = ctx.broker.settings.now.max_request_partition_size_limit
     page = _Page(image, Reach(image, ctx.listener), limit=max(1, min(most, body.response_partition_limit)))
-    page.fill(names, start)
-    return DescribeTopicPartitionsResponse(topics=page.topics, next_cursor=page.next_cursor)
+    names = [name for name in asked or image.topics if name >= start.topic_name]
+    if len(asked) > AT_ONCE:
+        return _fill_long(ctx, page, names, start)
+    page.fill(sorted(names), start)
+    return page.response()
+
+
+async def _fill_long(
+    ctx: Context, page: "_Page", names: list[str], start: Cursor
+) -> DescribeTopicPartitionsResponse:
+    """Fill the page in slices: unknown topics are many, and do not count for the limit of partitions."""
+    turns = ctx.broker.long_requests
+    pieces = []
+    for at in range(0, len(names), AT_ONCE):
+        pieces.append(sorted(names[at : at + AT_ONCE]))
+        await turns.pause()
+    in_order = merge(*pieces)
+    while page.next_cursor is None and (piece := list(islice(in_order, AT_ONCE))):
+        page.fill(piece, start)
+        await turns.pause()
+    return page.response()
 
 
 class _Page:
@@ -54,6 +75,9 @@ class _Page:
         self._image = image
         self._reach = reach
         self._left = limit
+
+    def response(self) -> DescribeTopicPartitionsResponse:
+        return DescribeTopicPartitionsResponse(topics=self.topics, next_cursor=self.next_cursor)
 
     def fill(self, names: Iterable[str], start: Cursor) -> None:
         for name in names:
@@ -118,4 +142,10 @@ def refuse(body: DescribeTopicPartitionsRequest, version: int, code: ErrorCode) 
     )
 
 
-API = Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    versions=range(1),
+    handle=handle,
+    refuse=refuse,
+    long_lists=(("topics", "partitions"),),
+)

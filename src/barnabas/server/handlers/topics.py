@@ -16,6 +16,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.topics import DeleteTopicsRequest
 from barnabas.server.api import Answer, Api, Context
+from barnabas.server.slices import Slices
 
 _DELETION_DISABLED_FROM: Final = 3
 
@@ -41,7 +42,28 @@ def refuse(body: Any, version: int, code: ErrorCode) -> object:
 
 
 APIS = (
-    Api(ApiKey.CREATE_TOPICS, versions=range(2, 8), handle=pass_on, refuse=refuse),
-    Api(ApiKey.DELETE_TOPICS, versions=range(1, 7), handle=delete_topics, refuse=refuse),
-    Api(ApiKey.CREATE_PARTITIONS, versions=range(4), handle=pass_on, refuse=refuse),
+    Api(
+        ApiKey.CREATE_TOPICS,
+        versions=range(2, 8),
+        handle=pass_on,
+        refuse=refuse,
+        slices=(Slices("topics", together=("name",), is_change=True),),
+    ),
+    Api(
+        ApiKey.DELETE_TOPICS,
+        versions=range(1, 7),
+        handle=delete_topics,
+        refuse=refuse,
+        slices=(
+            Slices("topics", "responses", together=("name", "topic_id"), is_change=True),
+            Slices("topic_names", "responses", is_change=True),
+        ),
+    ),
+    Api(
+        ApiKey.CREATE_PARTITIONS,
+        versions=range(4),
+        handle=pass_on,
+        refuse=refuse,
+        slices=(Slices("topics", "results", together=("name",), is_change=True),),
+    ),
 )

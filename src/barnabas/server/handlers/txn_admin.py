@@ -18,6 +18,7 @@ from barnabas.protocol.messages.transaction_admin import (
     ListTransactionsResponse,
 )
 from barnabas.server.api import Answer, Api, Context
+from barnabas.server.slices import Slices
 
 
 def describe(ctx: Context, request: Request) -> Answer:
@@ -72,6 +73,13 @@ APIS = (
         versions=range(1),
         handle=describe,
         refuse=refuse_describe,
+        slices=(Slices("transactional_ids", "transaction_states"),),
     ),
-    Api(ApiKey.LIST_TRANSACTIONS, versions=range(3), handle=list_all, refuse=refuse_list),
+    Api(
+        ApiKey.LIST_TRANSACTIONS,
+        versions=range(3),
+        handle=list_all,
+        refuse=refuse_list,
+        long_lists=(("transaction_states",),),
+    ),
 )

@@ -25,6 +25,7 @@ from barnabas.protocol.messages.transactions import (
 from barnabas.replication.replicas import Replicas
 from barnabas.server.api import Answer, Api, Context
 from barnabas.server.marker_writing import NO_EPOCH, NO_ID, MarkerAppends
+from barnabas.server.slices import Slices
 
 # How each partition took its marker, by producer. Who has several markers in a request has one answer.
 _Results: TypeAlias = dict[int, dict[TopicPartition, ErrorCode]]
@@ -97,4 +98,17 @@ def refuse(body: WriteTxnMarkersRequest, version: int, code: ErrorCode) -> Write
     return WriteTxnMarkersResponse(markers=[_result(*row) for row in results.items()])
 
 
-API = Api(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.WRITE_TXN_MARKERS,
+    versions=range(1, 3),
+    handle=handle,
+    refuse=refuse,
+    slices=(
+        Slices(
+            ("markers", "topics", "partition_indexes"),
+            ("markers", "topics", "partitions"),
+            same=("producer_id",),
+            is_change=True,
+        ),
+    ),
+)

@@ -32,6 +32,7 @@ from barnabas.server.api import Answer, Api, Context
 from barnabas.server.errors import code_of
 from barnabas.server.group_calls import caller_of
 from barnabas.server.shard_calls import ask_shard
+from barnabas.server.slices import Slices
 from barnabas.server.topic_answers import merged_by_topic
 from barnabas.server.txn_calls import when_given
 from barnabas.server.verification import Codes, Speech, verify
@@ -196,4 +197,10 @@ def refuse(body: TxnOffsetCommitRequest, version: int, code: ErrorCode) -> TxnOf
     return TxnOffsetCommitResponse(topics=_all_failed(body.topics, code))
 
 
-API = Api(ApiKey.TXN_OFFSET_COMMIT, versions=range(6), handle=handle, refuse=refuse)
+API = Api(
+    ApiKey.TXN_OFFSET_COMMIT,
+    versions=range(6),
+    handle=handle,
+    refuse=refuse,
+    slices=(Slices(("topics", "partitions"), is_change=True),),
+)

@@ -15,14 +15,25 @@ from mypy_extensions import i64
 
 from barnabas.base.errors import Malformed
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.exchange import Request, UnsupportedRequest, decode_request, response_parts
+from barnabas.protocol.exchange import (
+    DecodeInSteps,
+    Request,
+    UnsupportedRequest,
+    decode_in_steps,
+    decode_request,
+    encoded_response_parts,
+    response_parts,
+)
 from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.schema.codec import NotEncodable
-from barnabas.server.api import Api, Context, NoAnswer
+from barnabas.server.api import Api, Context, EncodedBody, NoAnswer
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.later import Later
+from barnabas.server.long_requests import ClientGone
 from barnabas.server.network.outlet import Outlet, Part, SocketOutlet, TransportOutlet
 from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.slices import Slices
+from barnabas.server.slicing import answer_in_slices, encode_in_steps
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +45,10 @@ PIPELINED_MAX: Final = 100
 BEGUN_AT_ONCE_MAX: Final = 64
 # Only records need more. An array of the smallest items takes sixty times its size as objects.
 OTHER_REQUEST_BYTES_MAX: Final = 10 << 20
+# A larger one is decoded in steps. To decode one of this size takes a few milliseconds.
+DECODED_AT_ONCE_BYTES_MAX: Final = 32 << 10
+# The same where a compiled decoder reads it, which is ten times as fast.
+COMPILED_AT_ONCE_BYTES_MAX: Final = 256 << 10
 # Answers that the client has not taken; a fetch may be larger than this in itself.
 WAITING_BYTES_MAX: Final = 1 << 20
 # After so many reads in which no large request was under way we do not expect the next one any more.
@@ -48,8 +63,9 @@ class _Slot:
 
     __slots__ = ("api", "later", "parts", "ready", "request", "started_ns")
 
-    def __init__(self, api: Api, request: Request, started_ns: int) -> None:
+    def __init__(self, api: Api, request: Request | None, started_ns: int) -> None:
         self.api = api
+        # None while it is being decoded.
         self.request = request
         self.started_ns = started_ns
         self.later: Later | None = None
@@ -251,12 +267,12 @@ class Connection:
     def _begin(self, frame: bytes) -> None:
         self.last_active_ns = started_ns = self._ticks_ns()
         dispatcher = self._dispatcher
-        if len(frame) > OTHER_REQUEST_BYTES_MAX and frame[:2] != _PRODUCE:
-            self.close_for(f"a request of {len(frame)} bytes without records")
-            return
+        is_large = len(frame) > DECODED_AT_ONCE_BYTES_MAX
         try:
+            if is_large and self._begin_large(frame, started_ns):
+                return
             request = decode_request(frame)
-            api = dispatcher.find(request)
+            api = dispatcher.find(request.api.key, request.version, request.correlation_id)
         except UnsupportedRequest as refused:
             parts = dispatcher.refuse_unsupported(refused)
             if parts is None:
@@ -268,6 +284,12 @@ class Connection:
             self.close_for(f"bad request: {error}")
             return
         assert self._ctx is not None
+        if api.slices:
+            slices = api.slices_of(request.body, is_large=is_large)
+            if slices is not None:
+                slot = _Slot(api, request, started_ns)
+                self._start_work(slot, self._work_in_slices(slot, slices, request))
+                return
         answer = dispatcher.call(api, self._ctx, request)
         if isinstance(answer, Later):
             slot = _Slot(api, request, started_ns)
@@ -276,27 +298,108 @@ class Connection:
             answer.then_call(lambda response: self._answered(slot, response))
         elif _is_work(answer):
             slot = _Slot(api, request, started_ns)
-            self._slots.append(slot)
-            self._working = True
-            self._pool.tasks.start(self._work(slot, answer))
-        elif not self._slots:
+            self._start_work(slot, self._work(slot, request, answer))
+        elif not self._slots and not api.long_lists:
             self._out += self._encode(api, request, answer, started_ns)
         else:
             slot = _Slot(api, request, started_ns)
             self._slots.append(slot)
             self._answered(slot, answer)
 
-    async def _work(self, slot: _Slot, work: Any) -> None:
-        assert self._ctx is not None
-        answer = await self._dispatcher.finish(slot.api, slot.request, work)
+    def _start_work(self, slot: _Slot, work: Coroutine[Any, Any, None]) -> None:
+        """Begin nothing else until this request is done."""
+        self._slots.append(slot)
+        self._working = True
+        self._pool.tasks.start(work)
+
+    async def _work(self, slot: _Slot, request: Request, work: Any) -> None:
+        self._worked(slot, await self._dispatcher.finish(slot.api, request, work))
+
+    def _worked(self, slot: _Slot, answer: object) -> None:
+        self._working = False
         if isinstance(answer, Later):
             slot.later = answer
-            self._working = False
             answer.then_call(lambda response: self._answered(slot, response))
         else:
-            self._working = False
             self._answered(slot, answer)
         self._serve()
+
+    # Long requests
+
+    def _begin_large(self, frame: bytes, started_ns: int) -> bool:
+        """Begin to decode a frame in steps; False if it is decoded at once after all."""
+        if frame[:2] == _PRODUCE:
+            # Most of it is records, and its decoder is compiled.
+            return False
+        if len(frame) > OTHER_REQUEST_BYTES_MAX:
+            self.close_for(
+                f"request of {len(frame)} bytes, the most without records is {OTHER_REQUEST_BYTES_MAX}"
+            )
+            return True
+        reading = decode_in_steps(frame)
+        if reading.is_compiled and len(frame) <= COMPILED_AT_ONCE_BYTES_MAX:
+            return False
+        api = self._dispatcher.find(reading.api.key, reading.version, reading.correlation_id)
+        slot = _Slot(api, None, started_ns)
+        self._start_work(slot, self._work_large(slot, reading))
+        return True
+
+    async def _work_large(self, slot: _Slot, reading: DecodeInSteps) -> None:
+        assert self._ctx is not None
+        api, turns = slot.api, self._pool.long_requests
+        try:
+            async with turns:
+                request = slot.request = reading.request(await turns.run(reading.steps, self._is_gone))
+                slices = api.slices_of(request.body, is_large=True)
+                if slices is not None:
+                    answer = await answer_in_slices(api, slices, self._ctx, request, turns, self._is_gone)
+                else:
+                    answer = self._dispatcher.call(api, self._ctx, request)
+                    if _is_work(answer):
+                        answer = await self._dispatcher.finish(api, request, answer)
+        except Exception as error:
+            self._long_failed(slot, error)
+        else:
+            self._worked(slot, answer)
+
+    async def _work_in_slices(self, slot: _Slot, slices: Slices, request: Request) -> None:
+        assert self._ctx is not None
+        turns = self._pool.long_requests
+        try:
+            async with turns:
+                answer = await answer_in_slices(slot.api, slices, self._ctx, request, turns, self._is_gone)
+        except Exception as error:
+            self._long_failed(slot, error)
+        else:
+            self._worked(slot, answer)
+
+    def _long_failed(self, slot: _Slot, error: Exception) -> None:
+        """Close the connection: to refuse every item of a long request would take long again."""
+        self._working = False
+        if slot in self._slots:
+            self._slots.remove(slot)
+        if isinstance(error, Malformed):
+            self.close_for(f"bad request: {error}")
+        elif isinstance(error, NotEncodable):
+            self.close_for(f"response too long: {error}")
+        elif not isinstance(error, ClientGone):
+            logger.error("request failed api=%s", slot.api.key.name, exc_info=error)
+            self.close_for(f"{slot.api.key.name} failed")
+
+    def _is_gone(self) -> bool:
+        return self._lost
+
+    async def _encode_long(self, slot: _Slot, request: Request, answer: object) -> None:
+        assert self._ctx is not None
+        turns = self._pool.long_requests
+        try:
+            async with turns:
+                encoded = await encode_in_steps(slot.api, request, answer, turns, self._is_gone)
+        except Exception as error:
+            self._long_failed(slot, error)
+        else:
+            self._answered(slot, encoded)
+            self._serve()
 
     # Answers
 
@@ -305,15 +408,20 @@ class Connection:
         if not self._slots:
             self._out += parts
             return
-        slot = _Slot(self._slots[0].api, self._slots[0].request, self._ticks_ns())
+        slot = _Slot(self._slots[0].api, None, self._ticks_ns())
         slot.parts = list(parts)
         slot.ready = True
         self._slots.append(slot)
 
     def _answered(self, slot: _Slot, answer: object) -> None:
+        request = slot.request
+        assert request is not None, "decoded before it was handled"
         slot.later = None
+        if slot.api.long_lists and slot.api.long_list(answer) is not None:
+            self._pool.tasks.start(self._encode_long(slot, request, answer))
+            return
         slot.ready = True
-        slot.parts = self._encode(slot.api, slot.request, answer, slot.started_ns)
+        slot.parts = self._encode(slot.api, request, answer, slot.started_ns)
         if not self._serving:
             # Something set an answer free from outside; requests may have waited for the room.
             self._serve()
@@ -326,9 +434,14 @@ class Connection:
                 self.close_for(f"{api.key.name} failed, and its sender did not ask for answers")
             return []
         try:
-            parts: list[Any] = response_parts(
-                answer, request.version, key=api.key, correlation_id=request.correlation_id
-            )
+            if isinstance(answer, EncodedBody):
+                parts: list[Any] = encoded_response_parts(
+                    answer.parts, request.version, key=api.key, correlation_id=request.correlation_id
+                )
+            else:
+                parts = response_parts(
+                    answer, request.version, key=api.key, correlation_id=request.correlation_id
+                )
         except NotEncodable:
             # A mistake of ours. The answers behind this one must not wait for it for ever.
             logger.exception("answer not encoded api=%s version=%d", api.key.name, request.version)

@@ -11,6 +11,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.tasks import Tasks
 from barnabas.base.values import value
 from barnabas.server.api import Context
+from barnabas.server.long_requests import LongRequests
 from barnabas.server.network.turn import Turn
 from barnabas.server.network.vigil import Vigil
 from barnabas.server.request_stats import RequestStats
@@ -74,12 +75,15 @@ class ConnectionPool:
         context: Callable[[str], Context],
         admitted: Admitted | None = None,
         awake_ns: int = 0,
+        long_requests: LongRequests | None = None,
     ) -> None:
         self.clock: Final = clock
         self.limits = limits
         self.request_bytes_max: Final = request_bytes_max
         self.stats: Final = stats
         self.context: Final = context
+        # Shared by all listeners of a broker.
+        self.long_requests: Final = long_requests or LongRequests()
         # What all connections read into, one after another: between get_buffer() and buffer_updated() of one
         # no other has a turn.
         self.scratch: Final = memoryview(bytearray(SCRATCH_BYTES))

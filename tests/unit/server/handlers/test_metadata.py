@@ -1,5 +1,7 @@
 """What Metadata says of brokers and topics. Topics that are made by asking have tests of their own."""
 
+import asyncio
+
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, Uuid
@@ -14,6 +16,8 @@ from barnabas.protocol.messages.cluster import (
     MetadataResponseTopic,
 )
 from barnabas.server.handlers.metadata import API
+from barnabas.server.operations import OF_TOPIC
+from barnabas.server.slices import AT_ONCE
 from support.decided import CLUSTER_ID, Decided, directory_of, one_broker
 
 NOBODY = Uuid(b"there is no such")
@@ -135,12 +139,40 @@ def test_internal_topics_are_marked_also_when_nobody_made_them() -> None:
     assert [topic.is_internal for topic in answer.topics] == [True, True, False]
 
 
-def test_many_names_that_nobody_made_are_answered_in_one_go() -> None:
-    asked = [f"none-{number}" for number in range(20_000)]
+def test_many_names_are_answered_in_slices() -> None:
+    broker = one_broker()
+    broker.create("orders")
+    broker.create("visits")
+    asked = ["visits", *(f"none-{number}" for number in range(20_000)), "orders", "none-7", "visits"]
 
-    answer = one_broker().ask(API, by_name(*asked), 12)
+    answer = asyncio.run(broker.ask_and_wait(API, by_name(*asked), 12))
 
-    assert names(answer) == asked
+    assert names(answer) == ["visits", "orders", *asked[1:20_001]]
+
+
+def test_many_ids_are_answered_in_slices() -> None:
+    broker = one_broker()
+    topic_id = broker.create("orders")
+    unknown = [Uuid(number.to_bytes(16, "big")) for number in range(10, 3_000)]
+
+    answer = asyncio.run(broker.ask_and_wait(API, by_id(topic_id, *unknown, topic_id), 12))
+
+    assert [topic.topic_id for topic in answer.topics] == [*unknown, topic_id]
+
+
+def test_all_of_many_topics_are_answered_in_slices() -> None:
+    broker = one_broker()
+    created = [f"t{number}" for number in range(AT_ONCE + 1)]
+    for name in created:
+        broker.create(name)
+    everything = MetadataRequest(topics=None, include_topic_authorized_operations=True)
+
+    answer = asyncio.run(broker.ask_and_wait(API, everything, 10))
+
+    assert sorted(names(answer)) == sorted(created)
+    assert {topic.topic_authorized_operations for topic in answer.topics} == {OF_TOPIC}
+    # The rows are made once. From then on the request is answered at once.
+    assert sorted(names(broker.ask(API, MetadataRequest(topics=None), 12))) == sorted(created)
 
 
 # By id
