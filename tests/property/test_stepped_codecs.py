@@ -51,7 +51,7 @@ def test_a_stepped_decoder_reads_what_a_decoder_reads() -> None:
 
         read, _ = run(stepped_decoder(cls, version)(b"header" + data, 6))
 
-        assert read == (message, 6 + len(data)), (cls, version)
+        assert read[:2] == (message, 6 + len(data)), (cls, version)
 
 
 def test_a_stepped_decoder_refuses_what_a_decoder_refuses() -> None:
@@ -86,9 +86,10 @@ def test_a_long_list_takes_a_step_for_every_so_many_items() -> None:
     names = [f"group-{number}" for number in range(10 * STEP_ITEMS)]
     data = encode(DescribeGroupsRequest(groups=names), 6)
 
-    (request, _), taken = run(stepped_decoder(DescribeGroupsRequest, 6)(data, 0))
+    (request, _, items), taken = run(stepped_decoder(DescribeGroupsRequest, 6)(data, 0))
 
     assert request.groups == names
+    assert items == len(names)
     assert taken == 10
 
     encoder = ResponsePieces(ListGroupsResponse, 5, "groups")

@@ -125,7 +125,7 @@ class DecodeInSteps:
         # Whether decode_request() would take a tenth of the time.
         self.is_compiled: Final = is_compiled
 
-    def request(self, read: tuple[Any, int]) -> Request:
+    def request(self, read: tuple[Any, int, int]) -> Request:
         return Request(self.api, self.version, self.correlation_id, self.client_id, read[0])
 
 

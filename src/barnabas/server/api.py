@@ -5,6 +5,7 @@ from typing import Any, Final, TypeAlias, final
 
 from mypy_extensions import i64
 
+from barnabas.base.errors import Malformed
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -14,6 +15,9 @@ from barnabas.server.slices import Slices, weight
 
 # Items of a response that are encoded at once, which takes two or three milliseconds.
 ENCODED_AT_ONCE_MAX: Final = 1_000
+# Items of a request that belong together, such as the settings of one resource or the partitions that one
+# request adds to a transaction. To handle them takes tens of milliseconds.
+WHOLE_ITEMS_MAX: Final = 10_000
 
 
 class NoAnswer:
@@ -71,6 +75,7 @@ class Api:
         with_unstable: range | None = None,
         slices: tuple[Slices, ...] = (),
         long_lists: tuple[tuple[str, ...], ...] = (),
+        pauses: bool = False,
     ) -> None:
         self.key: Final = key
         self.versions: Final = versions
@@ -84,6 +89,10 @@ class Api:
         self.slices: Final = slices
         # The paths to lists of the response that may be long although the request is short.
         self.long_lists: Final = long_lists
+        # The handler itself pauses where a request has many items.
+        self.pauses: Final = pauses
+        # Whether a request with many items is no trouble once it is decoded.
+        self.takes_many: Final = pauses or bool(slices)
         self._first: i64 = versions.start
         self._last: i64 = versions.stop - 1
 
@@ -97,6 +106,15 @@ class Api:
             if (is_large or not slices.is_hot) and slices.is_long(body):
                 return slices
         return None
+
+    def check_whole(self, body: object, slices: Slices | None, items: int) -> None:
+        """Refuse a request of so many items if more of them than the limit are handled at once."""
+        at_once = items - (0 if slices is None else slices.weight(body))
+        if at_once > WHOLE_ITEMS_MAX and not self.pauses:
+            raise Malformed(
+                f"{at_once} items have to be handled at once, the most is {WHOLE_ITEMS_MAX}",
+                where=type(body).__name__,
+            )
 
     def long_list(self, answer: object) -> str | None:
         """Return the list of a response that is so long that it is encoded in steps."""
@@ -118,4 +136,5 @@ class Api:
             advertised=self.advertised,
             slices=self.slices,
             long_lists=self.long_lists,
+            pauses=self.pauses,
         )

@@ -47,10 +47,14 @@ class Slices:
         self._same: Final = attrgetter(*same)
         self._together: Final = attrgetter(*together) if together else None
 
+    def weight(self, body: object) -> int:
+        """Count the items of a request that can be split."""
+        items = getattr(body, self.items[0], None)
+        return 0 if items is None else weight(items, self.items[1:])
+
     def is_long(self, body: object) -> bool:
         """Whether a request has more items than one slice takes."""
-        items = getattr(body, self.items[0], None)
-        return items is not None and weight(items, self.items[1:]) > self.at_once
+        return self.weight(body) > self.at_once
 
     def split(self, body: object) -> Iterator[object]:
         """Yield requests like this one, with a slice of its list each."""

@@ -114,6 +114,13 @@ FIXED = {
             "Items of a response that are encoded at once. A longer response is encoded in steps.",
         ),
         Limit(
+            "server.api",
+            "WHOLE_ITEMS_MAX",
+            "",
+            "Items of a request that cannot be handled in slices. The broker closes the connection that sends "
+            "more.",
+        ),
+        Limit(
             "server.long_requests",
             "AT_ONCE_MAX",
             "",

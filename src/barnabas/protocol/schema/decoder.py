@@ -39,8 +39,8 @@ from barnabas.protocol.wire import (
 
 # (frame, position) -> (message, position after it); raises Malformed and nothing else.
 Decode = Callable[[bytes, int], tuple[Any, int]]
-# The same in steps: the generator returns what Decode does.
-Steps = Generator[None, None, tuple[Any, int]]
+# The same in steps: the generator returns what Decode does, and how many items all arrays have together.
+Steps = Generator[None, None, tuple[Any, int, int]]
 SteppedDecode = Callable[[bytes, int], Steps]
 
 # A stepped decoder takes about a millisecond for so many items.
@@ -126,9 +126,10 @@ class _DecoderSource(Source):
             self.add("except FAILURES as failure: raise explain(failure, p) from None")
             # Never true. It makes a generator of a message without arrays, too.
             self.add("if step < 0: yield")
+            self.add(f"return m, p, {ITEMS_MAX} - left")
         else:
             self.add("except FAILURES: raise explain(buf, start) from None")
-        self.add("return m, p")
+            self.add("return m, p")
         self.indent -= 1
         # A function of its own is no generator, so what it reads is one step.
         self._is_stepped = False

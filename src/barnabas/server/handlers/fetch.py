@@ -116,4 +116,4 @@ def refuse(body: FetchRequest, version: int, code: ErrorCode) -> object:
     )
 
 
-API = Api(ApiKey.FETCH, versions=range(4, 19), handle=handle, refuse=refuse)
+API = Api(ApiKey.FETCH, versions=range(4, 19), handle=handle, refuse=refuse, pauses=True)

@@ -118,5 +118,6 @@ API = Api(
     versions=range(1, 6),
     handle=handle,
     refuse=refuse,
+    pauses=True,
     long_lists=(("results", "topics", "partitions"),),
 )

@@ -207,5 +207,6 @@ API = Api(
     versions=range(14),
     handle=handle,
     refuse=refuse,
+    pauses=True,
     long_lists=(("topics", "partitions"),),
 )

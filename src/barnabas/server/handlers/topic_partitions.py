@@ -147,5 +147,6 @@ API = Api(
     versions=range(1),
     handle=handle,
     refuse=refuse,
+    pauses=True,
     long_lists=(("topics", "partitions"),),
 )

@@ -337,9 +337,9 @@ class Connection:
             )
             return True
         reading = decode_in_steps(frame)
-        if reading.is_compiled and len(frame) <= COMPILED_AT_ONCE_BYTES_MAX:
-            return False
         api = self._dispatcher.find(reading.api.key, reading.version, reading.correlation_id)
+        if reading.is_compiled and api.takes_many and len(frame) <= COMPILED_AT_ONCE_BYTES_MAX:
+            return False
         slot = _Slot(api, None, started_ns)
         self._start_work(slot, self._work_large(slot, reading))
         return True
@@ -349,8 +349,10 @@ class Connection:
         api, turns = slot.api, self._pool.long_requests
         try:
             async with turns:
-                request = slot.request = reading.request(await turns.run(reading.steps, self._is_gone))
+                read = await turns.run(reading.steps, self._is_gone)
+                request = slot.request = reading.request(read)
                 slices = api.slices_of(request.body, is_large=True)
+                api.check_whole(request.body, slices, read[2])
                 if slices is not None:
                     answer = await answer_in_slices(api, slices, self._ctx, request, turns, self._is_gone)
                 else:
