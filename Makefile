@@ -18,6 +18,15 @@ WORKERS := -n 3 --dist worksteal
 TESTS := --ignore=tests/interop tests
 BENCHES := codec columns log broker client embedded groups transactions spark
 
+# Spark is half a gigabyte. It is downloaded and installed while the kernels compile.
+SPARK := $(shell sed -n 's/.*"\(pyspark>=[0-9.]*\)".*/\1/p' pyproject.toml)
+define install
+rm -rf build/lib* build/wheel
+$(PIP) install '$(SPARK)' & spark=$$!; $(PIP) wheel --no-deps -w build/wheel . && wait $$spark
+$(PIP) uninstall -q -y barnabas
+$(PIP) install "$$(echo build/wheel/*.whl)[$(1)]"
+endef
+
 .PHONY: demo test check soak interop lint build wheel bench fuzz docs vectors assignors answers clients clean
 
 demo: .venv/.demo ; $(BIN)/barnabas demo
@@ -37,6 +46,10 @@ build: .venv/.built
 clean: ; rm -rf .venv build dist src/*.egg-info
 
 # The demo's packages are among those of the tests, so that a build satisfies both.
-.venv/.demo: $(SOURCES) | .venv ; rm -rf build/lib* && $(PIP) install '.[$(DEMO_EXTRA)]' && touch $@
-.venv/.built: $(SOURCES) | .venv ; rm -rf build/lib* && $(PIP) install '.[dev]' && touch .venv/.demo $@
+.venv/.demo: $(SOURCES) | .venv
+	$(call install,$(DEMO_EXTRA))
+	touch $@
+.venv/.built: $(SOURCES) | .venv
+	$(call install,dev)
+	touch .venv/.demo $@
 .venv: ; $(PYTHON) -m venv .venv
