@@ -117,8 +117,8 @@ FIXED = {
             "server.api",
             "WHOLE_ITEMS_MAX",
             "",
-            "Items of a request that cannot be handled in slices. The broker closes the connection that sends "
-            "more.",
+            "Items of a request that cannot be handled in slices. The broker closes the connection that "
+            "sends more.",
         ),
         Limit(
             "server.long_requests",
