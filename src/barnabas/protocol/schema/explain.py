@@ -67,7 +67,7 @@ class _Walk:
         known = {field.tag: field for field in layout.tagged}
         count = self.uvarint(f"{path}.tagged fields")
         if count > UNKNOWN_TAGS_MAX:
-            raise self.bad(f"{count} tagged fields, the most is {UNKNOWN_TAGS_MAX}", path)
+            raise self.bad(f"{count} fields, the most is {UNKNOWN_TAGS_MAX}", f"{path}.tagged fields")
         for _ in range(count):
             tag = self.uvarint(f"{path}.tag")
             field = known.get(tag)

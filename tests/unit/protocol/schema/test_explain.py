@@ -57,6 +57,7 @@ MANY = "2147483647 items take at least 4294967294 bytes, but the frame has 0 lef
         (1, REST + "01 09 05", "5 bytes, but the frame has 0 left", "tag 9, byte 27"),
         (1, REST + "02 09 00", "the frame ends inside a varint", "tag, byte 27"),
         (1, ID + "01 00 01 0000 0000", "the frame ends inside a varint", "first.tagged fields, byte 23"),
+        (1, REST + "e907", "1001 fields, the most is 1000", "tagged fields, byte 26"),
     ],
 )
 def test_malformed_bytes_are_explained(version: int, hexadecimal: str, what: str, where: str) -> None:
