@@ -25,7 +25,7 @@ SHELL = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 COMMANDS = [line for block in SHELL if "barnabas " in block for line in block.splitlines()]
 ADDRESS = "127.0.0.1:9092"
 # What installs the package is tested by what sets up the environment of this test.
-NOT_RUN = ("pip install ",)
+NOT_RUN = ("pip install ", "python3 -m venv ")
 COMMAND_S_MAX = 60.0
 
 
