@@ -108,7 +108,7 @@ def test_large_requests_that_are_never_completed_leave_nothing(tmp_path: Path) -
 
 @pytest.mark.scaled
 def test_a_length_alone_costs_nothing(tmp_path: Path) -> None:
-    count = scaled("BARNABAS_CONNECTIONS", 300, 3_000)
+    count = scaled("BARNABAS_CONNECTIONS", 200, 3_000)
     allow_descriptors(2 * count)
     with Victim(tmp_path) as victim, ExitStack() as clients:
         with attacked(victim):
@@ -254,7 +254,7 @@ def test_a_client_with_very_many_waiting_fetches_is_not_read_any_more(tmp_path: 
         topics=[FetchTopic(topic="t", partitions=partitions)],
     )
     # A connection that is not read does not tell that its client has gone: it is closed when it is idle.
-    settings = {"connections.max.idle.ms": 4_000}
+    settings = {"connections.max.idle.ms": 2_000}
     with Victim(tmp_path, settings=settings) as victim, WireClient(victim.address) as client:
         client.ask(CreateTopicsRequest(topics=[new_topic("t", 900, {})], timeout_ms=TIMEOUT_MS), 5)
         # Python keeps a block of 1 MB for small objects as long as one of them is in use, so the first attack
@@ -277,7 +277,7 @@ def ask_very_often(victim: Victim, asked: bytes) -> None:
 
 @pytest.mark.scaled
 def test_half_sent_requests_of_many_clients_stay_within_the_limit(tmp_path: Path) -> None:
-    count = scaled("BARNABAS_CONNECTIONS", 30, 200)
+    count = scaled("BARNABAS_CONNECTIONS", 12, 200)
     limit_mb = 100
     settings = {"queued.max.request.bytes": REQUEST_MAX}
     with Victim(tmp_path, settings=settings) as victim, ExitStack() as clients:
