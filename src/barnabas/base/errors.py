@@ -4,6 +4,10 @@ A room derives its own from these and gives each the facts that a reader needs. 
 from BarnabasError is a bug.
 """
 
+from typing import TypeVar
+
+E = TypeVar("E", bound=BaseException)
+
 
 class BarnabasError(Exception):
     """Something that can go wrong and has a name."""
@@ -20,3 +24,11 @@ class Malformed(BarnabasError):
         super().__init__(f"{where}: {what}")
         self.what = what
         self.where = where
+
+
+def kept(error: E) -> E:
+    """An error to keep in an object, without its traceback.
+
+    A traceback refers to the frames that the error passed, and so to the object: a cycle.
+    """
+    return error.with_traceback(None)

@@ -133,6 +133,7 @@ KERNELS = (
     "barnabas.server.network.turn",
     "barnabas.server.network.vigil",
     "barnabas.server.network.outlet",
+    "barnabas.server.network.request_bytes",
     "barnabas.server.network.pool",
     "barnabas.server.network.connection",
 )

@@ -12,11 +12,12 @@ _UNIFIED: Final = "0::/"
 
 def processors(root: Path = _ROOT) -> float:
     """At least a part of one. A limit of 1.5 is taken as it is: who wants two has not got them."""
-    return min([float(len(os.sched_getaffinity(0))), *_limits(root)])
+    limits = [limit for group in control_groups(root) if (limit := _limit_of(group / "cpu.max")) is not None]
+    return min([float(len(os.sched_getaffinity(0))), *limits])
 
 
-def _limits(root: Path) -> list[float]:
-    """Of the control groups of Linux, version 2, that we are in: ours and those around it."""
+def control_groups(root: Path = _ROOT) -> list[Path]:
+    """The control groups of Linux, version 2, that this process is in: its own and those around it."""
     try:
         lines = (root / _MEMBERSHIP).read_text().splitlines()
     except OSError:
@@ -28,9 +29,7 @@ def _limits(root: Path) -> list[float]:
         groups = root / _GROUPS
         group = groups / line.removeprefix(_UNIFIED)
         for each in (group, *group.parents):
-            limit = _limit_of(each / "cpu.max")
-            if limit is not None:
-                found.append(limit)
+            found.append(each)
             if each == groups:
                 break
     return found

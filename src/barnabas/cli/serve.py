@@ -17,9 +17,11 @@ from typing import Any, Final
 from barnabas.base.allocator import keep_freed_memory
 from barnabas.base.checksum import InlineChecksums, ThreadChecksums
 from barnabas.base.clock import SystemClock
-from barnabas.base.executor import ThreadExecutor
+from barnabas.base.executor import Executor, ThreadExecutor
 from barnabas.base.garbage import leave_out_what_is_there
+from barnabas.base.memory import memory_bytes
 from barnabas.base.processors import processors
+from barnabas.base.trimming import Trimming
 from barnabas.cli.addresses import check_address, check_free, own_name
 from barnabas.raft.dynamic_voters import check_voters_are_fixed
 from barnabas.server.broker import Broker
@@ -103,6 +105,7 @@ async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metr
         rng=random.SystemRandom(),
         hostname=own_name() if _needs_hostname(settings) else "localhost",
         awake_ns=awake_ns_with(processors()),
+        memory_bytes=memory_bytes(),
     )
     broker = Broker(settings, ports, cluster_id=cluster_id)
     broker.settings.subscribe(partial(_resize, executor))
@@ -115,7 +118,7 @@ async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metr
             metrics = await serve_metrics(broker, _hosts(settings), metrics_port)
         if not await _started(broker, stop):
             return 1 if broker.failed.done() else 0
-        return await _serve_until(stop, broker)
+        return await _serve_until(stop, broker, executor)
     finally:
         if metrics is not None:
             await metrics.close()
@@ -145,15 +148,18 @@ async def _started(broker: Broker, stop: "asyncio.Future[None]") -> bool:
     return False
 
 
-async def _serve_until(stop: "asyncio.Future[None]", broker: Broker) -> int:
+async def _serve_until(stop: "asyncio.Future[None]", broker: Broker, executor: Executor) -> int:
     clean = True
+    leave_out_what_is_there()
+    trimming = asyncio.create_task(Trimming().run(executor))
     try:
-        leave_out_what_is_there()
         print(f"ready: {','.join(broker.addresses)}", flush=True)
         await asyncio.wait([stop, broker.failed], return_when=asyncio.FIRST_COMPLETED)
         clean = not broker.failed.done()
         return 0 if clean else 1
     finally:
+        trimming.cancel()
+        await asyncio.wait([trimming])
         await broker.stop(clean=clean)
 
 

@@ -33,7 +33,8 @@ class FrameDecoder:
     """
 
     def __init__(self, limit: int = FRAME_BYTES_MAX) -> None:
-        self.broken: Malformed | None = None
+        # A length that no frame can have.
+        self._refused: int | None = None
         self._limit = limit
         self._pieces: list[bytes | bytearray] = []
         self._held = 0
@@ -58,10 +59,15 @@ class FrameDecoder:
         """Whether the frame that is under way is one that room() is for."""
         return self._needed >= ROOM_FROM_BYTES
 
+    @property
+    def broken(self) -> Malformed | None:
+        """Why nothing can follow. Made anew each time: a raised error refers to the frames that it passed."""
+        return None if self._refused is None else _refusal(self._refused, self._limit)
+
     def feed(self, data: bytes) -> list[bytes]:
         """Return every frame that `data` completes; keep the rest."""
-        if self.broken is not None:
-            raise self.broken
+        if self._refused is not None:
+            raise _refusal(self._refused, self._limit)
         if self._room is not None:
             taken = min(len(data), len(self._room_left))
             self._room_left[:taken] = data[:taken]
@@ -105,6 +111,14 @@ class FrameDecoder:
         self._needed = 4
         return [room]
 
+    def drop(self) -> None:
+        """Forget the unfinished frame. Nothing can be fed any more, because the rest of it would follow."""
+        self._pieces = []
+        self._room = None
+        self._room_left = memoryview(b"")
+        self._held = 0
+        self._needed = 4
+
     def _keep(self, data: bytes) -> None:
         self._held += len(data)
         if len(data) >= SMALL_PIECE_BYTES:
@@ -122,9 +136,9 @@ class FrameDecoder:
         while end - at >= 4:
             size = i64(read_i32_be(buf, at))
             if not 0 <= size <= self._limit:
-                self.broken = _refusal(size, self._limit)
+                self._refused = size
                 if not frames:
-                    raise self.broken
+                    raise _refusal(size, self._limit)
                 return frames
             if end - at < 4 + size:
                 self._needed = 4 + size

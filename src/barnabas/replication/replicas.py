@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
 
+from barnabas.base.errors import kept
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import together
 from barnabas.metadata.changes import Changes
@@ -133,7 +134,7 @@ class Replicas:
                 await self._logs.adopt(log, topic.id)
         except StorageError as error:
             logger.error("partition out of service tp=%s error=%s", tp, error)
-            self.offline[tp] = error
+            self.offline[tp] = kept(error)
             return
         self.offline.pop(tp, None)
         self.partitions[tp] = Partition(self.node_id, tp, topic.id, log, partition)

@@ -32,6 +32,7 @@ from barnabas.server.internal_topic import InternalTopic, offsets_topic, transac
 from barnabas.server.lifecycle import Lifecycle
 from barnabas.server.network.listener import Listener
 from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
+from barnabas.server.network.request_bytes import RequestBytes, limit_of
 from barnabas.server.ports import Ports
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.releases import check_served
@@ -266,6 +267,11 @@ class Broker:
         controllers = Dispatcher(CONTROLLER_APIS)
         # The limits count for all listeners of clients together.
         of_clients, of_controllers = Admitted(), Admitted()
+        request_bytes = RequestBytes(
+            limit_of(
+                settings.queued_max_request_bytes, settings.socket_request_max_bytes, self._ports.memory_bytes
+            )
+        )
         doors = [
             *((endpoint, clients, of_clients) for endpoint in settings.broker_listeners),
             *((endpoint, controllers, of_controllers) for endpoint in settings.controller_listeners),
@@ -281,6 +287,7 @@ class Broker:
                 admitted=admitted,
                 awake_ns=self._ports.awake_ns,
                 long_requests=self.services.long_requests,
+                request_bytes=request_bytes,
             )
             listener = Listener(
                 endpoint,

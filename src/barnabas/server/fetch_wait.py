@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from barnabas.base.errors import BarnabasError
+from barnabas.base.errors import BarnabasError, kept
 from barnabas.base.ids import TopicPartition
 from barnabas.base.places import topic_partition
 from barnabas.protocol.error_codes import ErrorCode
@@ -292,7 +292,7 @@ class FetchWait:
             # The next look at the partition finds its directory offline, and says so.
             self._broker.logs.failed(partition.log, error)
         except StorageError as error:
-            self._broken[partition] = error
+            self._broken[partition] = kept(error)
 
     def _reply(self) -> None:
         later = self._later

@@ -17,6 +17,7 @@ from barnabas.server.exposition import Dialect, Kind, Metric, Sample, end, histo
 from barnabas.server.long_requests import LongRequests
 from barnabas.server.metrics_sources import Scrape, Space
 from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.network.request_bytes import RequestBytes
 from barnabas.server.request_stats import BOUNDS_NS
 from barnabas.server.transactions import TxnHost
 
@@ -55,6 +56,13 @@ def _long_requests(read: Callable[[LongRequests], int]) -> Read:
     """Read from what all listeners of a broker share."""
     return lambda scrape: [
         Sample("", read(pool.long_requests)) for pool in list(scrape.sources.pools().values())[:1]
+    ]
+
+
+def _request_bytes(read: Callable[[RequestBytes], int]) -> Read:
+    """Read from what all listeners of a broker share."""
+    return lambda scrape: [
+        Sample("", read(pool.request_bytes)) for pool in list(scrape.sources.pools().values())[:1]
     ]
 
 
@@ -185,6 +193,26 @@ TABLE: Final[tuple[Row, ...]] = (
         "barnabas_long_requests_waiting",
         "Requests that wait until fewer long requests are worked on.",
         _long_requests(lambda long: long.waiting),
+    ),
+    _gauge(
+        "barnabas_request_bytes",
+        "Bytes of requests that are incomplete or wait, large ones among them.",
+        _request_bytes(lambda held: held.used),
+    ),
+    _gauge(
+        "barnabas_request_bytes_limit",
+        "Bytes of requests at which no more of large ones is read.",
+        _request_bytes(lambda held: held.bytes_max),
+    ),
+    _gauge(
+        "barnabas_request_bytes_paused_connections",
+        "Connections that are not read because the limit of request bytes is reached.",
+        _request_bytes(lambda held: held.paused),
+    ),
+    _counter(
+        "barnabas_request_bytes_evictions_total",
+        "Connections closed because they held request bytes for too long while others waited for room.",
+        _request_bytes(lambda held: held.evicted),
     ),
     _gauge("barnabas_connections", "Open connections.", _per_listener(len), _LISTENER),
     _counter(

@@ -5,6 +5,7 @@ from random import Random
 from barnabas.base.checksum import Checksums
 from barnabas.base.clock import Clock
 from barnabas.base.executor import Executor
+from barnabas.base.memory import UNKNOWN_BYTES
 from barnabas.base.values import value
 from barnabas.storage.files import FileSystem
 
@@ -22,3 +23,5 @@ class Ports:
     hostname: str
     # How long the loop may stay awake when answers have gone out: nothing where somebody else needs it.
     awake_ns: int = 0
+    # The memory that the process may use.
+    memory_bytes: int = UNKNOWN_BYTES

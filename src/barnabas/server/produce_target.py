@@ -3,7 +3,7 @@
 from struct import Struct
 from typing import Final
 
-from barnabas.base.errors import BarnabasError
+from barnabas.base.errors import BarnabasError, kept
 from barnabas.base.ids import TopicPartition
 from barnabas.base.places import topic_partition
 from barnabas.protocol.error_codes import ErrorCode
@@ -89,7 +89,7 @@ class ProduceTarget:
                 self.producer_id, self.producer_epoch = _PRODUCER.unpack_from(self.batch, PRODUCER_ID_AT)
                 self.is_transactional = True
         except BarnabasError as error:
-            self.wrong = error
+            self.wrong = kept(error)
 
     @property
     def tp(self) -> TopicPartition:
@@ -110,7 +110,7 @@ class ProduceTarget:
             )
         except BarnabasError as error:
             code = code_of(error)
-            self.wrong = error if code is None else NotVerified(code, str(error))
+            self.wrong = kept(error) if code is None else NotVerified(code, str(error))
         return self.verification is not None
 
     def check_leader(self) -> None:
@@ -119,7 +119,7 @@ class ProduceTarget:
             if self.wrong is None and self.partition is not None:
                 self.partition.need_leader()
         except BarnabasError as error:
-            self.wrong = error
+            self.wrong = kept(error)
 
     def must_wait(self) -> bool:
         return (
@@ -137,7 +137,7 @@ class ProduceTarget:
             # The partition may have moved or gone while the batch was worked on.
             self.partition.need_leader()
         except BarnabasError as error:
-            self.wrong = error
+            self.wrong = kept(error)
 
 
 def _find(broker: Services, topic: TopicProduceData, index: int, version: int) -> Partition:

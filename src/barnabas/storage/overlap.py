@@ -42,21 +42,14 @@ def append_produced(
         )
     log.check_open()
     attempt = _Attempt()
-    refused: BaseException | None = None
     checksums.begin(covered(data, len(data)))
     try:
         attempt.write(log, data, leader_epoch, now_ms, verification, must_verify)
-    except BaseException as error:
-        # Raised below: a begin() must have its end(), and damage must be told before what it may have caused.
-        refused = error
-    crc = checksums.end()
-    batch = attempt.batch
-    if batch is not None and crc != batch.crc:
-        if attempt.segment is not None:
-            attempt.segment.leave()
-        explain(data)
-    if refused is not None:
-        raise refused
+    except BaseException:
+        # A begin() must have its end(), and damage must be told before what it may have caused.
+        attempt.check(checksums.end(), data)
+        raise
+    attempt.check(checksums.end(), data)
     return attempt.count(log, leader_epoch, now_ms)
 
 
@@ -67,6 +60,13 @@ class _Attempt:
         self.batch: Batch | None = None
         self.segment: Segment | None = None
         self.duplicate: Duplicate | None = None
+
+    def check(self, crc: int, data: Buffer) -> None:
+        """Raise what is wrong with a batch that has another CRC than it says."""
+        if self.batch is not None and crc != self.batch.crc:
+            if self.segment is not None:
+                self.segment.leave()
+            explain(data)
 
     def write(
         self,

@@ -21,6 +21,37 @@ assert ring() is None, "a cycle that came later is found"
 """
 
 
+STAYING = """
+import gc, weakref
+from barnabas.base.garbage import YOUNG_MAX, YOUNG_TIMES, collect_all, leave_out_what_is_there
+
+class Ring:
+    def __init__(self):
+        self.me = self
+
+leave_out_what_is_there()
+rings = [Ring() for _ in range(50)]
+watched = [weakref.ref(ring) for ring in rings]
+kept, most = [], 0
+for _ in range(20):
+    kept += [[] for _ in range(YOUNG_MAX)]
+    most = max(most, len(gc.get_objects()))
+assert len(gc.get_objects()) <= most <= (YOUNG_TIMES + 2) * YOUNG_MAX, most
+del rings
+assert all(ring() for ring in watched)
+collect_all()
+assert not any(ring() for ring in watched)
+"""
+
+
+def test_what_stays_is_not_looked_at_for_ever() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STAYING], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_comes_later_is_still_collected() -> None:
     done = subprocess.run(
         [sys.executable, "-c", STORY], capture_output=True, text=True, timeout=60, check=False

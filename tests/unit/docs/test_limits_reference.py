@@ -57,6 +57,40 @@ FIXED = {
             "one Fetch response may be larger.",
         ),
         Limit(
+            "server.network.connection",
+            "UNANSWERED_BYTES_MAX",
+            "bytes",
+            "Requests of one connection without a response, in bytes. A decoded request other than Produce "
+            "counts 16 times its size. At more, the broker stops reading; one request may be larger.",
+        ),
+        Limit(
+            "server.network.request_bytes",
+            "MEMORY_SHARE",
+            "",
+            "`queued.max.request.bytes` is by default the memory divided by this: the machine's, or its "
+            "control group's if that is limited. At the limit the broker stops reading large requests.",
+        ),
+        Limit(
+            "server.network.request_bytes",
+            "FRAME_BYTES_PER_S_MIN",
+            "bytes",
+            "Bytes a second that a large request has to come with while others wait for room under that "
+            "limit. The broker closes slower connections.",
+        ),
+        Limit(
+            "server.network.request_bytes",
+            "FRAME_GRACE_MS",
+            "ms",
+            "Time by which such a request may be late.",
+        ),
+        Limit(
+            "server.network.request_bytes",
+            "WAITING_MS_MAX",
+            "ms",
+            "Time that a request may wait for its response while others wait for the room that it takes. "
+            "Then the broker closes the connections that hold the most bytes.",
+        ),
+        Limit(
             "protocol.wire",
             "STRING_BYTES_MAX",
             "bytes",
@@ -272,6 +306,7 @@ OF_THE_PROGRAM = {
 }
 OF_BROKERS = (
     "socket.request.max.bytes",
+    "queued.max.request.bytes",
     "message.max.bytes",
     "fetch.max.bytes",
     "max.connections",
@@ -390,6 +425,9 @@ def shown(value: float, unit: str) -> str:
         for name, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
             if value % size == 0:
                 return f"{value // size:,} {name}".replace("1 days", "1 day")
+    if value == -1:
+        # The text says what it stands for.
+        return "-1"
     text = f"{value:,g}" if isinstance(value, float) else f"{value:,}"
     return f"{text} {unit}".strip()
 

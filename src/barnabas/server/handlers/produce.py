@@ -201,30 +201,31 @@ class _Produce:
         return endpoints_of(self._broker.image, self._listener, self._moved, NodeEndpoint)
 
     def _append(self, topic: TopicProduceData, target: ProduceTarget) -> PartitionProduceResponse:
-        partition, wrong = target.partition, target.wrong
-        if wrong is None:
-            assert partition is not None
-            try:
-                if partition.tp.topic in INTERNAL_TOPICS and not self._is_administrator:
-                    raise NotForClients(f"{partition.tp.topic} is written to by brokers alone")
-                appended = partition.append(
-                    target.batch,
-                    self._broker.checksums,
-                    self._now_ms,
-                    target.verification,
-                    self._must_verify,
-                )
-                return PartitionProduceResponse(
-                    index=target.index,
-                    base_offset=appended.base_offset,
-                    log_append_time_ms=appended.log_append_time_ms,
-                    log_start_offset=partition.log.start_offset,
-                )
-            except BarnabasError as error:
-                wrong = error
-            except OSError as error:
-                wrong = self._broker.logs.failed(partition.log, error)
-        return self._refused(topic, target, wrong)
+        partition = target.partition
+        if target.wrong is not None:
+            return self._refused(topic, target, target.wrong)
+        assert partition is not None
+        # An error is not kept in a variable: its traceback refers to this call, and so to the request.
+        try:
+            if partition.tp.topic in INTERNAL_TOPICS and not self._is_administrator:
+                raise NotForClients(f"{partition.tp.topic} is written to by brokers alone")
+            appended = partition.append(
+                target.batch,
+                self._broker.checksums,
+                self._now_ms,
+                target.verification,
+                self._must_verify,
+            )
+        except BarnabasError as error:
+            return self._refused(topic, target, error)
+        except OSError as error:
+            return self._refused(topic, target, self._broker.logs.failed(partition.log, error))
+        return PartitionProduceResponse(
+            index=target.index,
+            base_offset=appended.base_offset,
+            log_append_time_ms=appended.log_append_time_ms,
+            log_start_offset=partition.log.start_offset,
+        )
 
     def _refused(
         self, topic: TopicProduceData, target: ProduceTarget, wrong: BarnabasError

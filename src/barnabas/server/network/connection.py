@@ -32,6 +32,11 @@ from barnabas.server.later import Later
 from barnabas.server.long_requests import ClientGone
 from barnabas.server.network.outlet import Outlet, Part, SocketOutlet, TransportOutlet
 from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.network.request_bytes import (
+    DECODED_TIMES,
+    FRAME_BYTES_PER_S_MIN,
+    FRAME_GRACE_MS,
+)
 from barnabas.server.slices import Slices
 from barnabas.server.slicing import answer_in_slices, encode_in_steps
 
@@ -51,23 +56,29 @@ DECODED_AT_ONCE_BYTES_MAX: Final = 32 << 10
 COMPILED_AT_ONCE_BYTES_MAX: Final = 256 << 10
 # Answers that the client has not taken; a fetch may be larger than this in itself.
 WAITING_BYTES_MAX: Final = 1 << 20
+# Requests that have no response yet, counted as RequestBytes does. One may be larger in itself.
+UNANSWERED_BYTES_MAX: Final = 32 << 20
 # After so many reads in which no large request was under way we do not expect the next one any more.
 SMALL_READS_MAX: Final = 32
 
+_NS_PER_MS: Final = 1_000_000
 _MAPPED_IPV4: Final = "::ffff:"
+_PRODUCE_KEY: Final = ApiKey.PRODUCE
 _PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
 class _Slot:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("api", "later", "parts", "ready", "request", "started_ns")
+    __slots__ = ("api", "later", "parts", "ready", "request", "size", "started_ns")
 
-    def __init__(self, api: Api, request: Request | None, started_ns: int) -> None:
+    def __init__(self, api: Api, request: Request | None, started_ns: int, size: i64) -> None:
         self.api = api
         # None while it is being decoded.
         self.request = request
         self.started_ns = started_ns
+        # What the request counts for among the request bytes, until it is answered.
+        self.size: i64 = size
         self.later: Later | None = None
         self.parts: list[Part] = []
         self.ready = False
@@ -97,6 +108,17 @@ class Connection:
         self._room: memoryview | None = None
         self._backlog: deque[bytes] = deque()
         self._slots: deque[_Slot] = deque()
+        # What this connection holds of the broker's request bytes: of an incomplete large frame, of requests
+        # without a response, of the backlog.
+        self._request_bytes = pool.request_bytes
+        self._unfinished: i64 = 0
+        self._unanswered: i64 = 0
+        self._backlog_bytes: i64 = 0
+        # Until when the unfinished frame came fast enough, and how much of it was there by then.
+        self._read_since_ns = 0
+        self._read_before: i64 = 0
+        # Not read until others have freed some bytes.
+        self._waits_for_room = False
         self._out: list[Part] = []
         # Of answers that are ready, and not sent because one before them is not.
         self._ready_bytes = 0
@@ -129,6 +151,7 @@ class Connection:
         if not self._pool.admit(self):
             self._lost = True
             self._transport.abort()
+            self._transport = None
             return
         sock = transport.get_extra_info("socket")
         if sock is not None and transport.get_extra_info("sslcontext") is None:
@@ -143,9 +166,14 @@ class Connection:
             return
         self._lost = True
         self._give_up()
+        self._drop_frame()
         if self._outlet is not None:
             self._outlet.close()
         self._pool.forget(self)
+        # The transport and the outlet know this connection. In a cycle with it they would stay, with all that
+        # the client has sent, until the garbage collector comes.
+        self._outlet = None
+        self._transport = None
 
     def pause_writing(self) -> None:
         if isinstance(self._outlet, TransportOutlet):
@@ -169,8 +197,11 @@ class Connection:
             self.close_for(f"bad frame: {error}")
             return
         if frames:
+            if self._unfinished:
+                self._frame_is_complete()
             self._take(frames)
         if self._frames.is_large:
+            self._count_frame()
             self._change_wire(True)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -194,8 +225,12 @@ class Connection:
             self.close_for(f"bad frame: {error}")
             return
         if frames:
+            if self._unfinished:
+                self._frame_is_complete()
             self._take(frames)
-        if self._small_reads > SMALL_READS_MAX:
+        if self._frames.is_large:
+            self._count_frame()
+        elif self._small_reads > SMALL_READS_MAX:
             self._change_wire(False)
 
     def _change_wire(self, is_roomy: bool) -> None:
@@ -212,6 +247,86 @@ class Connection:
         if not self._paused:
             transport.resume_reading()
 
+    # Request bytes
+
+    def _count_frame(self) -> None:
+        """Count what has come of a large frame, and read on if the broker may hold so much."""
+        if self._closing or self._lost:
+            return
+        if self._unfinished == 0:
+            self._read_since_ns = self._ticks_ns()
+            self._read_before = 0
+        held: i64 = self._frames.held
+        self._request_bytes.unfinished += held - self._unfinished
+        self._unfinished = held
+        if not self._waits_for_room and not self._request_bytes.may_read(self):
+            self._waits_for_room = True
+            self._regulate()
+
+    def read_on(self) -> None:
+        """There is room for more of the large frame."""
+        self._waits_for_room = False
+        self._read_since_ns = self._ticks_ns()
+        self._read_before = self._unfinished
+        self._regulate()
+
+    def _frame_is_complete(self) -> None:
+        self._request_bytes.unfinished -= self._unfinished
+        self._unfinished = 0
+        self._waits_for_room = False
+        self._request_bytes.finished(self)
+
+    def _drop_frame(self) -> None:
+        """The rest of the frame is not wanted any more, and nor is what there is of it."""
+        self._frames.drop()
+        if self._unfinished:
+            self._frame_is_complete()
+
+    def _count_backlog(self) -> None:
+        """Count what is left of the last reads."""
+        held: i64 = 0
+        for frame in self._backlog:
+            held += len(frame)
+        self._request_bytes.release(self._backlog_bytes)
+        self._request_bytes.hold(held)
+        self._backlog_bytes = held
+
+    def _put(self, slot: _Slot) -> None:
+        """A request waits for its response."""
+        self._slots.append(slot)
+        self._unanswered += slot.size
+        self._request_bytes.hold(slot.size)
+
+    def _release(self, slot: _Slot) -> None:
+        """The request of a slot is answered or given up."""
+        if slot.size:
+            self._unanswered -= slot.size
+            self._request_bytes.release(slot.size)
+            slot.size = 0
+
+    def is_too_slow(self) -> bool:
+        """Whether the client sends a large frame more slowly than it may while others wait for room."""
+        if self._unfinished == 0 or self._waits_for_room:
+            return False
+        now_ns = self._ticks_ns()
+        passed_ms = (now_ns - self._read_since_ns) // _NS_PER_MS
+        if int(self._unfinished - self._read_before) * 1000 < passed_ms * FRAME_BYTES_PER_S_MIN:
+            return passed_ms > FRAME_GRACE_MS
+        self._read_since_ns = now_ns
+        self._read_before = self._unfinished
+        return False
+
+    def bytes_held_since(self, age_ns: int) -> int:
+        """Count the bytes of requests, if the first has waited for its response for so long."""
+        if not self._slots or self._working or self._ticks_ns() - self._slots[0].started_ns < age_ns:
+            return 0
+        return int(self._unanswered + self._backlog_bytes)
+
+    def evict(self, why: str) -> None:
+        """Close it at once, because others need what it holds."""
+        logger.info("connection closed peer=%s reason=%s", self.peer, why)
+        self.abort()
+
     # Requests
 
     def _take(self, frames: list[bytes]) -> None:
@@ -226,6 +341,8 @@ class Connection:
         else:
             self._backlog.extend(frames)
             self._serve()
+            if self._backlog:
+                self._count_backlog()
         if self._frames.broken is not None:
             self.close_for(f"bad frame: {self._frames.broken}")
 
@@ -245,6 +362,8 @@ class Connection:
             if not backlog or budget == 0 or self._is_full():
                 break
         self._serving = False
+        if self._backlog_bytes and not backlog:
+            self._count_backlog()
         if budget == 0 and backlog and self._next_turn is None:
             self._next_turn = self._loop.call_soon(self._serve_on)
         self._regulate()
@@ -255,13 +374,16 @@ class Connection:
             self._serve()
 
     def _is_full(self) -> bool:
-        assert self._outlet is not None
+        outlet = self._outlet
         return (
-            self._working
+            outlet is None
+            or self._working
             or self._closing
             or self._lost
             or len(self._slots) >= PIPELINED_MAX
-            or self._ready_bytes + self._outlet.waiting > WAITING_BYTES_MAX
+            or self._unanswered > UNANSWERED_BYTES_MAX
+            or (self._request_bytes.is_full and len(self._slots) > 0)
+            or self._ready_bytes + outlet.waiting > WAITING_BYTES_MAX
         )
 
     def _begin(self, frame: bytes) -> None:
@@ -287,28 +409,28 @@ class Connection:
         if api.slices:
             slices = api.slices_of(request.body, is_large=is_large)
             if slices is not None:
-                slot = _Slot(api, request, started_ns)
+                slot = _Slot(api, request, started_ns, len(frame))
                 self._start_work(slot, self._work_in_slices(slot, slices, request))
                 return
         answer = dispatcher.call(api, self._ctx, request)
         if isinstance(answer, Later):
-            slot = _Slot(api, request, started_ns)
+            slot = _Slot(api, request, started_ns, _counts_for(api, len(frame)))
             slot.later = answer
-            self._slots.append(slot)
+            self._put(slot)
             answer.then_call(lambda response: self._answered(slot, response))
         elif _is_work(answer):
-            slot = _Slot(api, request, started_ns)
+            slot = _Slot(api, request, started_ns, _counts_for(api, len(frame)))
             self._start_work(slot, self._work(slot, request, answer))
         elif not self._slots and not api.long_lists:
             self._out += self._encode(api, request, answer, started_ns)
         else:
-            slot = _Slot(api, request, started_ns)
+            slot = _Slot(api, request, started_ns, 0)
             self._slots.append(slot)
             self._answered(slot, answer)
 
     def _start_work(self, slot: _Slot, work: Coroutine[Any, Any, None]) -> None:
         """Begin nothing else until this request is done."""
-        self._slots.append(slot)
+        self._put(slot)
         self._working = True
         self._pool.tasks.start(work)
 
@@ -318,6 +440,10 @@ class Connection:
     def _worked(self, slot: _Slot, answer: object) -> None:
         self._working = False
         if isinstance(answer, Later):
+            if self._lost:
+                self._release(slot)
+                answer.cancel()
+                return
             slot.later = answer
             answer.then_call(lambda response: self._answered(slot, response))
         else:
@@ -340,7 +466,7 @@ class Connection:
         api = self._dispatcher.find(reading.api.key, reading.version, reading.correlation_id)
         if reading.is_compiled and api.takes_many and len(frame) <= COMPILED_AT_ONCE_BYTES_MAX:
             return False
-        slot = _Slot(api, None, started_ns)
+        slot = _Slot(api, None, started_ns, len(frame))
         self._start_work(slot, self._work_large(slot, reading))
         return True
 
@@ -378,6 +504,7 @@ class Connection:
     def _long_failed(self, slot: _Slot, error: Exception) -> None:
         """Close the connection: to refuse every item of a long request would take long again."""
         self._working = False
+        self._release(slot)
         if slot in self._slots:
             self._slots.remove(slot)
         if isinstance(error, Malformed):
@@ -410,7 +537,7 @@ class Connection:
         if not self._slots:
             self._out += parts
             return
-        slot = _Slot(self._slots[0].api, None, self._ticks_ns())
+        slot = _Slot(self._slots[0].api, None, self._ticks_ns(), 0)
         slot.parts = list(parts)
         slot.ready = True
         self._slots.append(slot)
@@ -419,6 +546,7 @@ class Connection:
         request = slot.request
         assert request is not None, "decoded before it was handled"
         slot.later = None
+        self._release(slot)
         if slot.api.long_lists and slot.api.long_list(answer) is not None:
             self._pool.tasks.start(self._encode_long(slot, request, answer))
             return
@@ -474,7 +602,7 @@ class Connection:
         """Read on or not, and close when that is due."""
         if self._lost:
             return
-        full = bool(self._backlog) or self._is_full()
+        full = bool(self._backlog) or self._waits_for_room or self._is_full()
         if full and not self._paused:
             self._paused = True
             self._transport.pause_reading()
@@ -502,6 +630,10 @@ class Connection:
             return
         if self.is_idle:
             self.close_for("idle for too long")
+        elif not self._working and not outlet.waiting:
+            # Kafka closes it as well. The client may have gone: a connection that is not read does not tell.
+            logger.info("connection closed peer=%s reason=its request waits for too long", self.peer)
+            self.abort()
         elif outlet.waiting:
             # It does not read. What waits would wait for ever.
             logger.info(
@@ -520,7 +652,8 @@ class Connection:
     def finish(self) -> None:
         """Take no more requests; close when those that were begun are answered."""
         self._closing = True
-        self._backlog.clear()
+        self._clear_backlog()
+        self._drop_frame()
         if not self._serving:
             self._regulate()
 
@@ -543,14 +676,25 @@ class Connection:
         logger.debug("connection broken peer=%s error=%s", self.peer, error)
         self.abort()
 
-    def _give_up(self) -> None:
+    def _clear_backlog(self) -> None:
         self._backlog.clear()
+        if self._backlog_bytes:
+            self._count_backlog()
+
+    def _give_up(self) -> None:
+        self._clear_backlog()
         for slot in self._slots:
             if slot.later is not None:
                 slot.later.cancel()
+                self._release(slot)
             # Work that has begun goes on to its end: half of it may be written.
         self._slots.clear()
         self._out = []
+
+
+def _counts_for(api: Api, size: i64) -> i64:
+    """What a decoded request counts for: the records of a Produce stay as they came."""
+    return size if api.key is _PRODUCE_KEY else size * DECODED_TIMES
 
 
 def _is_work(answer: Any) -> bool:

@@ -12,6 +12,7 @@ from barnabas.base.tasks import Tasks
 from barnabas.base.values import value
 from barnabas.server.api import Context
 from barnabas.server.long_requests import LongRequests
+from barnabas.server.network.request_bytes import RequestBytes
 from barnabas.server.network.turn import Turn
 from barnabas.server.network.vigil import Vigil
 from barnabas.server.request_stats import RequestStats
@@ -76,6 +77,7 @@ class ConnectionPool:
         admitted: Admitted | None = None,
         awake_ns: int = 0,
         long_requests: LongRequests | None = None,
+        request_bytes: RequestBytes | None = None,
     ) -> None:
         self.clock: Final = clock
         self.limits = limits
@@ -84,6 +86,7 @@ class ConnectionPool:
         self.context: Final = context
         # Shared by all listeners of a broker.
         self.long_requests: Final = long_requests or LongRequests()
+        self.request_bytes: Final = request_bytes or RequestBytes(request_bytes_max)
         # What all connections read into, one after another: between get_buffer() and buffer_updated() of one
         # no other has a turn.
         self.scratch: Final = memoryview(bytearray(SCRATCH_BYTES))
@@ -93,6 +96,7 @@ class ConnectionPool:
         self.accepted = 0
         self.refused = 0
         self._connections: set[Connection] = set()
+        self.request_bytes.watch(self._connections)
         self._admitted = admitted or Admitted()
         self.tasks: Final = Tasks(_report)
         self._all_gone: asyncio.Event | None = None

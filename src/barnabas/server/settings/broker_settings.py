@@ -67,6 +67,7 @@ class BrokerSettings:
     max_connections_per_ip: int
     max_connections_per_ip_overrides: Mapping[str, int]
     connections_max_idle_ms: int
+    queued_max_request_bytes: int
     request_timeout_ms: int
     max_request_partition_size_limit: int
     fetch_max_bytes: int

@@ -153,13 +153,11 @@ _REQUESTS: Final = (
             rule=at_least(1),
         ),
     ),
-    *all_with(
-        unsupported("the memory of requests is bounded for each connection, not for all of them together"),
-        int64(
-            "queued.max.request.bytes",
-            -1,
-            "How many bytes of requests may wait to be begun before no more are read; -1 is no limit.",
-        ),
+    int64(
+        "queued.max.request.bytes",
+        -1,
+        "How many bytes of requests the broker holds for all clients together before it stops reading large "
+        "ones; -1 is an eighth of the memory.",
     ),
     int32(
         "request.timeout.ms",

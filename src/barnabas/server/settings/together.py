@@ -201,6 +201,13 @@ def check_values(given: Mapping[str, str], values: Values) -> None:
             str(memory),
             f"must be more than {_CLEANER_BYTES_PER_THREAD} for each of log.cleaner.threads={threads}",
         )
+    queued, largest = values["queued.max.request.bytes"], values["socket.request.max.bytes"]
+    if 0 < queued < largest:
+        raise InvalidSetting(
+            "queued.max.request.bytes",
+            str(queued),
+            f"must be at least socket.request.max.bytes={largest}, or -1",
+        )
     if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
         raise InvalidSetting(
             "max.connections.per.ip",

@@ -156,7 +156,11 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
             "security.inter.broker.protocol",
             "inter.broker.listener.name chooses one",
         ),
-        ({"queued.max.request.bytes": "100"}, "queued.max.request.bytes", "the memory of requests"),
+        (
+            {"queued.max.request.bytes": "100"},
+            "queued.max.request.bytes",
+            "must be at least socket.request.max",
+        ),
         (
             {"group.consumer.assignors": "uniform,foo"},
             "group.consumer.assignors",
