@@ -20,9 +20,11 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.executor import ThreadExecutor
 from barnabas.base.garbage import leave_out_what_is_there
 from barnabas.base.processors import processors
+from barnabas.cli import descriptor_limit
 from barnabas.cli.addresses import check_address, check_free, own_name
 from barnabas.raft.dynamic_voters import check_voters_are_fixed
 from barnabas.server.broker import Broker
+from barnabas.server.descriptors import DescriptorBudget
 from barnabas.server.formatting import (
     NotFormatted,
     check_unused,
@@ -49,7 +51,8 @@ CORES_TO_SPARE: Final = 4
 def serve(settings: BrokerSettings, *, format_if_new: bool, metrics_port: int | None = None) -> int:
     """Start the node, say where it is, and stop it when a signal comes. The exit code."""
     keep_freed_memory()
-    fs = DiskFileSystem()
+    descriptors = descriptor_limit.budget()
+    fs = DiskFileSystem(open_files_max=descriptors.logs)
     identity = _identity(fs, settings)
     if identity is None and not format_if_new:
         raise NotFormatted(settings.log_dirs)
@@ -58,7 +61,8 @@ def serve(settings: BrokerSettings, *, format_if_new: bool, metrics_port: int | 
         check_address(host, metrics_port or 0)
     cluster_id = _format(fs, settings) if identity is None else identity.cluster_id
     with metadata_lock(fs, settings):
-        return _run_loop(_serve(settings, fs, cluster_id, metrics_port))
+        descriptor_limit.report(descriptors)
+        return _run_loop(_serve(settings, fs, descriptors, cluster_id, metrics_port))
 
 
 def _identity(fs: FileSystem, settings: BrokerSettings) -> MetaProperties | None:
@@ -92,7 +96,13 @@ def _run_loop(story: Coroutine[Any, Any, int]) -> int:
         return runner.run(story)
 
 
-async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metrics_port: int | None) -> int:
+async def _serve(
+    settings: BrokerSettings,
+    fs: FileSystem,
+    descriptors: DescriptorBudget,
+    cluster_id: str,
+    metrics_port: int | None,
+) -> int:
     stop = _stop_signal()
     executor, checksums = ThreadExecutor(settings.blocking_threads), _checksums()
     ports = Ports(
@@ -103,6 +113,7 @@ async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metr
         rng=random.SystemRandom(),
         hostname=own_name() if _needs_hostname(settings) else "localhost",
         awake_ns=awake_ns_with(processors()),
+        descriptors=descriptors,
     )
     broker = Broker(settings, ports, cluster_id=cluster_id)
     broker.settings.subscribe(partial(_resize, executor))

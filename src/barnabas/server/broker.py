@@ -30,8 +30,14 @@ from barnabas.server.handlers.table import spoken
 from barnabas.server.image_follower import ImageFollower
 from barnabas.server.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.lifecycle import Lifecycle
+from barnabas.server.network.admission import (
+    NO_LIMIT,
+    Admitted,
+    ConnectionLimits,
+    DescriptorShare,
+)
 from barnabas.server.network.listener import Listener
-from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
+from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.ports import Ports
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.releases import check_served
@@ -66,6 +72,7 @@ class Broker:
         self.settings: Final = DynamicSettings(settings)
         self.listeners: list[Listener] = []
         self.stats: Final = RequestStats()
+        self.descriptors: Final = ports.descriptors
         self._ports = ports
         self._cluster_id = cluster_id
         self._node_id = settings.node_id
@@ -260,12 +267,15 @@ class Broker:
     # Listeners
 
     async def _bind(self, settings: BrokerSettings) -> None:
-        limits = _limits(settings)
         self.settings.subscribe(self._limit_connections)
         clients = Dispatcher(spoken(unstable=settings.unstable_api_versions_enable))
         controllers = Dispatcher(CONTROLLER_APIS)
-        # The limits count for all listeners of clients together.
-        of_clients, of_controllers = Admitted(), Admitted()
+        budget = self.descriptors
+        descriptors = DescriptorShare(NO_LIMIT if budget is None else budget.connections)
+        # The limits count for all listeners of clients together, and descriptors for all there are.
+        of_clients, of_controllers = Admitted(descriptors), Admitted(descriptors)
+        # As in Kafka: brokers come in however many clients there are, if they have a listener of their own.
+        protected = settings.inter_broker_listener_name if len(settings.broker_listeners) > 1 else None
         doors = [
             *((endpoint, clients, of_clients) for endpoint in settings.broker_listeners),
             *((endpoint, controllers, of_controllers) for endpoint in settings.controller_listeners),
@@ -274,11 +284,12 @@ class Broker:
         for endpoint, dispatcher, admitted in doors:
             pool = ConnectionPool(
                 clock=self._ports.clock,
-                limits=limits,
+                limits=_limits(settings, endpoint.name),
                 request_bytes_max=settings.socket_request_max_bytes,
                 stats=self.stats,
                 context=partial(_context, self.services, endpoint.name),
                 admitted=admitted,
+                is_protected=endpoint.name == protected,
                 awake_ns=self._ports.awake_ns,
                 long_requests=self.services.long_requests,
             )
@@ -298,7 +309,7 @@ class Broker:
 
     def _limit_connections(self, settings: BrokerSettings, _changed: frozenset[str]) -> None:
         for listener in self.listeners:
-            listener.pool.limits = _limits(settings)
+            listener.pool.change_limits(_limits(settings, listener.endpoint.name))
 
     def _advertised(self, endpoints: Iterable[Endpoint]) -> list[ListenerMessage]:
         """What others are told of these listeners: what was left open is known by now."""
@@ -376,9 +387,12 @@ class Broker:
         logger.info("stopped node=%d clean=%s", self._node_id, clean)
 
 
-def _limits(settings: BrokerSettings) -> ConnectionLimits:
+def _limits(settings: BrokerSettings, listener: str) -> ConnectionLimits:
     return ConnectionLimits(
         connections_max=settings.max_connections,
+        listener_max=settings.listener_max_connections.get(listener, NO_LIMIT),
+        rate_max=settings.max_connection_creation_rate,
+        listener_rate_max=settings.listener_max_connection_creation_rate.get(listener, NO_LIMIT),
         per_host_max=settings.max_connections_per_ip,
         per_host_overrides=dict(settings.max_connections_per_ip_overrides),
         idle_ms=settings.connections_max_idle_ms,

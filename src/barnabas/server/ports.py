@@ -6,6 +6,7 @@ from barnabas.base.checksum import Checksums
 from barnabas.base.clock import Clock
 from barnabas.base.executor import Executor
 from barnabas.base.values import value
+from barnabas.server.descriptors import DescriptorBudget
 from barnabas.storage.files import FileSystem
 
 
@@ -22,3 +23,5 @@ class Ports:
     hostname: str
     # How long the loop may stay awake when answers have gone out: nothing where somebody else needs it.
     awake_ns: int = 0
+    # What clients may use of the process' descriptors; None where nobody divides them.
+    descriptors: DescriptorBudget | None = None

@@ -30,6 +30,7 @@ from barnabas.server.api import Api, Context, EncodedBody, NoAnswer
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.later import Later
 from barnabas.server.long_requests import ClientGone
+from barnabas.server.network.accepting import names_of
 from barnabas.server.network.outlet import Outlet, Part, SocketOutlet, TransportOutlet
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.slices import Slices
@@ -54,7 +55,6 @@ WAITING_BYTES_MAX: Final = 1 << 20
 # After so many reads in which no large request was under way we do not expect the next one any more.
 SMALL_READS_MAX: Final = 32
 
-_MAPPED_IPV4: Final = "::ffff:"
 _PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
@@ -83,7 +83,11 @@ class Connection:
         loop: asyncio.AbstractEventLoop,
         wire: MakeWire,
         roomy_wire: MakeWire,
+        sock: Any = None,
+        host: str = "",
+        peer: str = "",
     ) -> None:
+        """With a socket, and `host` and `peer` at its other end, it was let in already, and is counted."""
         self._pool = pool
         self._dispatcher = dispatcher
         self._loop = loop
@@ -108,32 +112,44 @@ class Connection:
         self._closing = False
         self._lost = False
         self._transport: Any = None
+        # Whether the loop has told of it; then it tells of its end, too.
+        self.is_made = False
+        # The system's own, which the transport will have; None where there is none.
+        self._socket = sock
         self._outlet: Outlet | None = None
         self._ctx: Context | None = None
         self._seen_taken = 0
-        self.peer = ""
-        self.host = ""
+        self.host = host
+        self.peer = peer
         self.last_active_ns = self._ticks_ns()
 
     # What the loop tells us
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        name = transport.get_extra_info("peername")
-        if name:
-            # A socket of both families shows IPv4 clients as ::ffff:a.b.c.d. Kafka calls them a.b.c.d.
-            self.host = str(name[0]).removeprefix(_MAPPED_IPV4)
-            self.peer = f"[{self.host}]:{name[1]}" if ":" in self.host else f"{self.host}:{name[1]}"
-        else:
-            self.host = self.peer = "unknown"
-        if not self._pool.admit(self):
-            self._lost = True
+        self.is_made = True
+        if not self.host:
+            self.host, self.peer = names_of(transport.get_extra_info("peername"))
+            if not self._pool.enter_late(self.host, self.peer):
+                self._lost = True
+                self._transport.abort()
+                return
+        self._pool.add(self)
+        try:
+            self._begin_to_serve(transport)
+        except Exception as error:
+            # It may have gone before it began, or there is no memory for it.
+            logger.warning("connection failed peer=%s error=%r", self.peer, error)
+            self._closing = True
             self._transport.abort()
-            return
-        sock = transport.get_extra_info("socket")
+
+    def _begin_to_serve(self, transport: asyncio.BaseTransport) -> None:
+        sock, self._socket = self._socket, None
         if sock is not None and transport.get_extra_info("sslcontext") is None:
             self._pool.tune(sock)
-            self._outlet = SocketOutlet(self._loop, self._pool.turn, sock, self._drained, self._broken)
+            self._outlet = SocketOutlet(
+                self._pool.writable, self._pool.turn, sock, self._drained, self._broken
+            )
         else:
             self._outlet = TransportOutlet(self._transport, self._drained)
         self._ctx = self._pool.context(self.host)
@@ -255,13 +271,15 @@ class Connection:
             self._serve()
 
     def _is_full(self) -> bool:
-        assert self._outlet is not None
+        outlet = self._outlet
         return (
-            self._working
+            # It could not be made, and is closing.
+            outlet is None
+            or self._working
             or self._closing
             or self._lost
             or len(self._slots) >= PIPELINED_MAX
-            or self._ready_bytes + self._outlet.waiting > WAITING_BYTES_MAX
+            or self._ready_bytes + outlet.waiting > WAITING_BYTES_MAX
         )
 
     def _begin(self, frame: bytes) -> None:
