@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
+from barnabas.server.descriptors import divide
 from barnabas.server.exposition import Dialect
 from barnabas.server.metrics import exposition
 from barnabas.server.metrics_sources import ProcessFigures, Scrape, Sources, Space
-from barnabas.server.network.pool import ConnectionLimits, ConnectionPool
+from barnabas.server.network.admission import ConnectionLimits
+from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.request_stats import RequestStats
 from support.hosted import Hosted
 
@@ -42,6 +44,7 @@ def sources_of(broker: Hosted, *listeners: str, committed_offset: int = 10) -> S
         image=lambda: broker.services.image,
         committed_offset=lambda: committed_offset,
         process=lambda: PROCESS,
+        descriptors=divide(1024),
     )
 
 

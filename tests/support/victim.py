@@ -11,7 +11,6 @@ The bystander is another process, so that the attack's own work in this one does
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 import time
@@ -47,20 +46,15 @@ class Victim(OurBroker):
         self._files_max = files_max
 
     def __enter__(self) -> "Victim":
-        before = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if self._files_max is not None:
-            # Inherited by the broker. The hard limit of this process stays, so that it can be undone.
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(self._files_max, before[1]), before[1]))
-        try:
-            self.start()
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, before)
-        if self._files_max is not None:
-            resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (self._files_max, self._files_max))
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+
+    def _limited(self) -> list[str]:
+        # In the broker's own process, because a hard limit cannot be raised again.
+        return [] if self._files_max is None else ["sh", "-c", f'ulimit -n {self._files_max}; exec "$0" "$@"']
 
     # What it uses
 
@@ -80,6 +74,11 @@ class Victim(OurBroker):
             except FileNotFoundError:
                 continue
         return found
+
+    @property
+    def highest_file(self) -> int:
+        """The highest number of a descriptor that is open."""
+        return max(map(int, os.listdir(f"/proc/{self.pid}/fd")))
 
     @property
     def cpu_s(self) -> float:

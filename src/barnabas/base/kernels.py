@@ -132,6 +132,7 @@ KERNELS = (
     "barnabas.server.request_stats",
     "barnabas.server.network.turn",
     "barnabas.server.network.vigil",
+    "barnabas.server.network.writable",
     "barnabas.server.network.outlet",
     "barnabas.server.network.request_bytes",
     "barnabas.server.network.pool",

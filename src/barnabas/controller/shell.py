@@ -27,7 +27,7 @@ from barnabas.metadata.snapshot import records_of
 from barnabas.metadata.snapshot_schedule import SnapshotSchedule
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import UpdateFeaturesRequest
-from barnabas.raft.errors import NotLeader, QuorumClosed, RaftError, RecordsTooLarge, TooMuchUncommitted
+from barnabas.raft.errors import NotLeader, QuorumClosed, RaftError, RecordsTooLarge, TryAgain
 from barnabas.raft.facts import OffsetAndEpoch
 
 logger = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ class ControllerShell:
                 try:
                     self._do_due(now_ms)
                     wait_ms = max(self.controller.next_due_ms(now_ms) - now_ms, 1)
-                except TooMuchUncommitted as full:
+                except TryAgain as full:
                     logger.warning("controller: %s", full)
                     wait_ms = RETRY_MS
                 except (NotLeader, QuorumClosed) as gone:
@@ -274,7 +274,7 @@ def _code_of(error: RaftError) -> ErrorCode:
     match error:
         case RecordsTooLarge():
             return ErrorCode.POLICY_VIOLATION
-        case TooMuchUncommitted():
+        case TryAgain():
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
         case _:
             return ErrorCode.NOT_CONTROLLER

@@ -32,7 +32,18 @@ class RecordsTooLarge(RaftError):
         self.limit = limit
 
 
-class TooMuchUncommitted(RaftError):
+class TryAgain(RaftError):
+    """The quorum could not take it just now. Nothing is written."""
+
+
+class NoDescriptor(TryAgain):
+    """The file of the log could not be opened. Its disk is all right."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"the metadata log could not be opened: {error}")
+
+
+class TooMuchUncommitted(TryAgain):
     """So much waits for being committed that no more is taken. Come again."""
 
     def __init__(self, *, waiting: int, limit: int) -> None:

@@ -7,13 +7,14 @@ the controller, catches up, and is let in. There is no shorter way for a node th
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Final
 
 from barnabas.base.errors import BarnabasError
+from barnabas.base.faults import report_fault
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.base.tasks import Tasks
+from barnabas.base.tasks import Tasks, keep_running, together
 from barnabas.metadata.changes import Changes
 from barnabas.metadata.image import BROKER_RESOURCE, MetadataImage
 from barnabas.protocol.messages.brokers import Listener as ListenerMessage
@@ -30,9 +31,16 @@ from barnabas.server.handlers.table import spoken
 from barnabas.server.image_follower import ImageFollower
 from barnabas.server.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.lifecycle import Lifecycle
+from barnabas.server.network.admission import (
+    NO_LIMIT,
+    Admitted,
+    ConnectionLimits,
+    DescriptorShare,
+)
 from barnabas.server.network.listener import Listener
-from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
+from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.request_bytes import RequestBytes, limit_of
+from barnabas.server.network.response_bytes import ResponseBytes, response_limit_of
 from barnabas.server.ports import Ports
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.releases import check_served
@@ -67,11 +75,16 @@ class Broker:
         self.settings: Final = DynamicSettings(settings)
         self.listeners: list[Listener] = []
         self.stats: Final = RequestStats()
+        self.descriptors: Final = ports.descriptors
+        self.response_bytes: Final = ResponseBytes(response_limit_of(ports.memory_bytes))
         self._ports = ports
         self._cluster_id = cluster_id
         self._node_id = settings.node_id
         self._follower = ImageFollower()
+        # What the broker cannot live without: if one of them fails, it ends.
         self._tasks = Tasks(self._crashed)
+        # Work for one client, one group or one topic: if that fails, others have nothing to do with it.
+        self._isolated = Tasks(_task_failed)
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stopping = False
         self.logs: Final = LogManager(
@@ -145,7 +158,8 @@ class Broker:
         await self._join(settings)
         for listener in self.listeners:
             await listener.serve()
-            self._run(listener.pool.run())
+            self._keep_running("idle connections", listener.pool.run)
+        self._keep_running("response bytes", self.response_bytes.run)
 
     async def _join(self, settings: BrokerSettings) -> None:
         await self.controller.register(
@@ -162,8 +176,8 @@ class Broker:
         await lifecycle.become_active(START_TIMEOUT_S)
         if not await self._follower.until(self._lets_us_in, START_TIMEOUT_S):
             raise StartFailed("the metadata did not say that this broker may serve")
-        self._run(lifecycle.run())
-        self._run(self._reports.run())
+        self._keep_running("heartbeats", lifecycle.run)
+        self._keep_running("directory reports", self._reports.run)
         self._reports.wake()
 
     def _is_complete(self, image: MetadataImage) -> bool:
@@ -187,7 +201,7 @@ class Broker:
             clock=ports.clock,
             rng=ports.rng,
             executor=ports.executor,
-            tasks=self._tasks,
+            tasks=self._isolated,
             settings=self.settings,
             logs=self.logs,
             replicas=self.replicas,
@@ -200,7 +214,7 @@ class Broker:
             rng=ports.rng,
             executor=ports.executor,
             checksums=ports.checksums,
-            tasks=self._tasks,
+            tasks=self._isolated,
             settings=self.settings,
             logs=self.logs,
             replicas=self.replicas,
@@ -211,11 +225,11 @@ class Broker:
             ),
             producer_ids=ProducerIds(self.controller.call, self._node_id),
             groups=groups,
-            offsets_topic=InternalTopic(self.controller.call, self.settings, self._tasks, offsets_topic),
+            offsets_topic=InternalTopic(self.controller.call, self.settings, self._isolated, offsets_topic),
             transactions=Transactions(
                 clock=ports.clock,
                 executor=ports.executor,
-                tasks=self._tasks,
+                tasks=self._isolated,
                 settings=self.settings,
                 logs=self.logs,
                 replicas=self.replicas,
@@ -223,7 +237,7 @@ class Broker:
                 image=self._follower.image,
             ),
             transaction_topic=InternalTopic(
-                self.controller.call, self.settings, self._tasks, transaction_topic
+                self.controller.call, self.settings, self._isolated, transaction_topic
             ),
             image=self._follower.image,
         )
@@ -261,12 +275,15 @@ class Broker:
     # Listeners
 
     async def _bind(self, settings: BrokerSettings) -> None:
-        limits = _limits(settings)
         self.settings.subscribe(self._limit_connections)
         clients = Dispatcher(spoken(unstable=settings.unstable_api_versions_enable))
         controllers = Dispatcher(CONTROLLER_APIS)
-        # The limits count for all listeners of clients together.
-        of_clients, of_controllers = Admitted(), Admitted()
+        budget = self.descriptors
+        descriptors = DescriptorShare(NO_LIMIT if budget is None else budget.connections)
+        # The limits count for all listeners of clients together, and descriptors for all there are.
+        of_clients, of_controllers = Admitted(descriptors), Admitted(descriptors)
+        # As in Kafka: brokers come in however many clients there are, if they have a listener of their own.
+        protected = settings.inter_broker_listener_name if len(settings.broker_listeners) > 1 else None
         request_bytes = RequestBytes(
             limit_of(
                 settings.queued_max_request_bytes, settings.socket_request_max_bytes, self._ports.memory_bytes
@@ -280,14 +297,16 @@ class Broker:
         for endpoint, dispatcher, admitted in doors:
             pool = ConnectionPool(
                 clock=self._ports.clock,
-                limits=limits,
+                limits=_limits(settings, endpoint.name),
                 request_bytes_max=settings.socket_request_max_bytes,
                 stats=self.stats,
                 context=partial(_context, self.services, endpoint.name),
                 admitted=admitted,
+                is_protected=endpoint.name == protected,
                 awake_ns=self._ports.awake_ns,
                 long_requests=self.services.long_requests,
                 request_bytes=request_bytes,
+                response_bytes=self.response_bytes,
             )
             listener = Listener(
                 endpoint,
@@ -305,7 +324,7 @@ class Broker:
 
     def _limit_connections(self, settings: BrokerSettings, _changed: frozenset[str]) -> None:
         for listener in self.listeners:
-            listener.pool.limits = _limits(settings)
+            listener.pool.change_limits(_limits(settings, listener.endpoint.name))
 
     def _advertised(self, endpoints: Iterable[Endpoint]) -> list[ListenerMessage]:
         """What others are told of these listeners: what was left open is known by now."""
@@ -330,8 +349,12 @@ class Broker:
             self.replicas.reconfigure(image)
         await self.replicas.apply(image, changes)
         self.services.image = image
-        self.services.groups.follow(image, changes)
-        self.services.transactions.follow(image, changes)
+        for follow in (self.services.groups.follow, self.services.transactions.follow):
+            try:
+                follow(image, changes)
+            except Exception as error:
+                # A mistake of ours. As in Kafka, the broker goes on with what it could apply.
+                report_fault(logger, error, "metadata not applied offset=%d", image.offset)
         if changes.topics_changed:
             self._reports.wake()
 
@@ -346,8 +369,15 @@ class Broker:
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.start(work)
 
+    def _keep_running(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._tasks.start(keep_running(name, run), name)
+
     def _crashed(self, error: BaseException) -> None:
-        logger.critical("broker failed error=%r", error, exc_info=error)
+        if isinstance(error, BarnabasError | OSError):
+            # Foreseen: the line says it all.
+            logger.critical("broker failed error=%s", error)
+        else:
+            logger.critical("broker failed error=%r", error, exc_info=error)
         if not self.failed.done():
             self.failed.set_exception(error)
 
@@ -359,33 +389,65 @@ class Broker:
 
     # Stopping
 
-    async def stop(self, *, clean: bool = True) -> None:
-        """Finish what was accepted, tell the controller, flush and close. Nothing is lost either way."""
+    async def _close_coordinators(self) -> None:
+        self.services.transactions.close()
+        self.services.groups.close()
+
+    async def stop(self, *, clean: bool = True) -> bool:
+        """Finish what was accepted, tell the controller, flush and close. Nothing is lost either way.
+
+        Whether the stop was clean: the next start then needs no recovery.
+        """
         if self._stopping:
-            return
+            return False
         self._stopping = True
         for listener in self.listeners:
             listener.stop_accepting()
+        # Each step is taken whatever became of those before: the logs are flushed in any case.
+        took_all = True
         if clean and self.lifecycle is not None and self.settings.now.controlled_shutdown_enable:
-            await self.lifecycle.leave(LEAVE_TIMEOUT_S)
-        self.services.transactions.close()
-        self.services.groups.close()
-        for listener in self.listeners:
-            await listener.close(FINISH_TIMEOUT_S)
+            took_all &= await _taken("leave", self.lifecycle.leave(LEAVE_TIMEOUT_S))
+        took_all &= await _taken("coordinators", self._close_coordinators())
+        # All at once: they share the time.
+        closing = (listener.close(FINISH_TIMEOUT_S) for listener in self.listeners)
+        took_all &= await _taken("listeners", together(*closing))
+        await self._isolated.close()
         await self._tasks.close()
-        await self.controller.close()
+        took_all &= await _taken("controller", self.controller.close())
         if clean:
-            await self.logs.close(-1 if self.lifecycle is None else self.lifecycle.epoch)
+            clean = await self.logs.close(-1 if self.lifecycle is None else self.lifecycle.epoch)
         else:
             self.logs.abandon()
+        clean = clean and took_all
         if self.failed.done():
             self.failed.exception()
         logger.info("stopped node=%d clean=%s", self._node_id, clean)
+        return clean
 
 
-def _limits(settings: BrokerSettings) -> ConnectionLimits:
+async def _taken(name: str, step: Coroutine[Any, Any, None]) -> bool:
+    """Take one step of the stop; False if it failed."""
+    try:
+        await step
+    except (BarnabasError, OSError) as error:
+        logger.error("stop failed step=%s error=%s", name, error)
+        return False
+    except Exception as error:
+        report_fault(logger, error, "stop failed step=%s", name)
+        return False
+    return True
+
+
+def _task_failed(error: BaseException) -> None:
+    report_fault(logger, error, "task failed")
+
+
+def _limits(settings: BrokerSettings, listener: str) -> ConnectionLimits:
     return ConnectionLimits(
         connections_max=settings.max_connections,
+        listener_max=settings.listener_max_connections.get(listener, NO_LIMIT),
+        rate_max=settings.max_connection_creation_rate,
+        listener_rate_max=settings.listener_max_connection_creation_rate.get(listener, NO_LIMIT),
         per_host_max=settings.max_connections_per_ip,
         per_host_overrides=dict(settings.max_connections_per_ip_overrides),
         idle_ms=settings.connections_max_idle_ms,

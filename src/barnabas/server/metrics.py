@@ -52,6 +52,14 @@ def _per_listener(read: Callable[[ConnectionPool], int]) -> Read:
     ]
 
 
+def _descriptors(scrape: Scrape) -> Iterable[Sample]:
+    budget = scrape.sources.descriptors
+    if budget is None:
+        return []
+    shares = {"logs": budget.logs, "connections": budget.connections, "reserve": budget.reserve}
+    return [Sample(labelled(use=use), count) for use, count in shares.items()]
+
+
 def _long_requests(read: Callable[[LongRequests], int]) -> Read:
     """Read from what all listeners of a broker share."""
     return lambda scrape: [
@@ -223,9 +231,21 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _counter(
         "barnabas_connections_refused_total",
-        "Connections refused because a connection limit was reached.",
+        "Connections closed at once because a connection limit was reached.",
         _per_listener(lambda pool: pool.refused),
         _LISTENER,
+    ),
+    _counter(
+        "barnabas_connections_waits_total",
+        "Times that new connections were kept waiting, by max.connections or a creation rate.",
+        _per_listener(lambda pool: pool.admission.waits),
+        _LISTENER,
+    ),
+    _gauge(
+        "barnabas_descriptors",
+        "File descriptors that may be used for logs, for connections, and for all else (reserve).",
+        _descriptors,
+        ("use",),
     ),
     _gauge(
         "barnabas_fetch_sessions",

@@ -8,6 +8,7 @@ from barnabas.base.values import value
 from barnabas.metadata.image import MetadataImage
 from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
+from barnabas.server.descriptors import DescriptorBudget
 from barnabas.server.exposition import escaped
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.groups import Groups
@@ -54,6 +55,8 @@ class Sources:
     image: Callable[[], MetadataImage]
     committed_offset: Callable[[], int]
     process: Callable[[], ProcessFigures]
+    # None where nobody divides them.
+    descriptors: DescriptorBudget | None = None
 
 
 class Scrape:

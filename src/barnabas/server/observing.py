@@ -31,6 +31,7 @@ def sources_of(broker: Broker, process: Callable[[], ProcessFigures]) -> Sources
         image=lambda: services.image,
         committed_offset=lambda: _committed_offset(broker),
         process=process,
+        descriptors=broker.descriptors,
     )
 
 

@@ -7,6 +7,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.executor import Executor
 from barnabas.base.memory import UNKNOWN_BYTES
 from barnabas.base.values import value
+from barnabas.server.descriptors import DescriptorBudget
 from barnabas.storage.files import FileSystem
 
 
@@ -25,3 +26,5 @@ class Ports:
     awake_ns: int = 0
     # The memory that the process may use.
     memory_bytes: int = UNKNOWN_BYTES
+    # What clients may use of the process' descriptors; None where nobody divides them.
+    descriptors: DescriptorBudget | None = None

@@ -17,10 +17,14 @@ from contextlib import suppress
 from typing import Final
 
 from barnabas.records.fresh_bytes import FRESH_BYTES_MIN, fresh_bytes
+from barnabas.storage.errors import is_shortage
 from barnabas.storage.files import Buffer, Entry, File, NotCached
 from barnabas.storage.open_files import Directory, OpenFiles
 
 OPEN_FILES_MAX: Final = 4096
+
+# How many files lose their descriptor, where they can, when there is none for another.
+RELEASED_AT_ONCE: Final = 16
 
 _MODE: Final = 0o644
 
@@ -216,7 +220,7 @@ class DiskFile:
             paths = self._paths()
             for path in paths:
                 try:
-                    held = Descriptor(os.open(path, os.O_RDWR))
+                    held = _opened(self._open_files, path, os.O_RDWR)
                 except FileNotFoundError as error:
                     missing = error
                     continue
@@ -286,10 +290,18 @@ class DiskFileSystem:
         return file.pin(at, size)
 
     def read(self, path: str) -> bytes:
-        held = Descriptor(os.open(path, os.O_RDONLY))
+        held = _opened(self._open_files, path, os.O_RDONLY)
         return DiskRange(held, 0, os.fstat(held.number).st_size).read()
 
     def entries(self, directory: str) -> list[Entry]:
+        try:
+            return self._entries(directory)
+        except OSError as error:
+            if not is_shortage(error) or not self._open_files.release(RELEASED_AT_ONCE):
+                raise
+        return self._entries(directory)
+
+    def _entries(self, directory: str) -> list[Entry]:
         found = []
         with os.scandir(directory) as names:
             for name in names:
@@ -320,7 +332,7 @@ class DiskFileSystem:
         os.unlink(path)
 
     def sync_directory(self, path: str) -> None:
-        held = Descriptor(os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY))
+        held = _opened(self._open_files, path or ".", os.O_RDONLY | os.O_DIRECTORY)
         os.fsync(held.number)
 
     def lock(self, path: str) -> DiskFile:
@@ -342,7 +354,17 @@ class DiskFileSystem:
         return stat.f_blocks * stat.f_frsize
 
     def _file(self, path: str, flags: int) -> DiskFile:
-        return DiskFile(self._open_files, path, Descriptor(os.open(path, flags, _MODE)))
+        return DiskFile(self._open_files, path, _opened(self._open_files, path, flags))
+
+
+def _opened(open_files: OpenFiles, path: str, flags: int) -> Descriptor:
+    """Open a file. If no descriptor is left, others that are not in use give up theirs."""
+    try:
+        return Descriptor(os.open(path, flags, _MODE))
+    except OSError as error:
+        if not is_shortage(error) or not open_files.release(RELEASED_AT_ONCE):
+            raise
+    return Descriptor(os.open(path, flags, _MODE))
 
 
 def _identity(held: Descriptor) -> tuple[int, int]:

@@ -4,8 +4,18 @@ An OSError is not wrapped by the code that meets it: the directory's owner turns
 because only the owner knows what else lies on that disk.
 """
 
+from errno import EMFILE, ENFILE, ENOMEM
+from typing import Final
+
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
+
+# The process or the machine has no descriptor or no memory left. That says nothing of the disk, and passes.
+_SHORTAGE: Final = frozenset((EMFILE, ENFILE, ENOMEM))
+
+
+def is_shortage(error: OSError) -> bool:
+    return error.errno in _SHORTAGE
 
 
 class StorageError(BarnabasError):
@@ -69,6 +79,14 @@ class DiskFull(StorageError):
 
     def __init__(self, directory: str) -> None:
         super().__init__(f"the disk of log directory {directory} is full")
+        self.directory = directory
+
+
+class Shortage(StorageError):
+    """No descriptor or no memory was left to work on a log with. Its disk is all right: it can be retried."""
+
+    def __init__(self, directory: str, why: str) -> None:
+        super().__init__(f"log directory {directory} could not be used: {why}")
         self.directory = directory
 
 

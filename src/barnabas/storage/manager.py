@@ -28,13 +28,16 @@ from barnabas.storage.errors import (
     DiskFull,
     LogClosed,
     LogExists,
+    Shortage,
     StorageError,
+    is_shortage,
 )
 from barnabas.storage.files import FileSystem
 from barnabas.storage.flush import close, flush
 from barnabas.storage.loading import Configs, Loader, OpenReport, Progress
 from barnabas.storage.log import Log
 from barnabas.storage.names import directory_name
+from barnabas.storage.patience import PatientExecutor
 from barnabas.storage.recovery import Opened, open_log
 from barnabas.storage.removal import remove_directory
 from barnabas.storage.truncation import truncate
@@ -82,6 +85,7 @@ class LogManager:
         self.clean_offsets: dict[TopicPartition, int] = {}
         # What a power loss would leave of the recovery points: those that were written down last.
         self.written_points: dict[TopicPartition, int] = {}
+        self._patient: Final = PatientExecutor(executor)
         # Directories that could not be opened, and why: nobody knows what is in them.
         self._unread: dict[str, str] = {}
         self._recovery_writers: dict[str, Coalesced] = {}
@@ -179,6 +183,9 @@ class LogManager:
             # Only now: as long as nothing was changed, what a clean stop left is still clean.
             await self.executor.run(directory.mark_in_use)
         except OSError as error:
+            if is_shortage(error):
+                # What is on the disk may be all right: nobody could look.
+                raise Shortage(directory.path, str(error)) from error
             # Also those that nobody got to are here, and out of reach. None may be made in their place.
             for found in todo:
                 self._homes.setdefault(found.tp, directory)
@@ -251,6 +258,8 @@ class LogManager:
     def _failed_in(self, directory: LogDirectory, error: OSError) -> StorageError:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return DiskFull(directory.path)
+        if is_shortage(error):
+            return Shortage(directory.path, str(error))
         self.fail_directory(directory, error)
         return DirectoryOffline(directory.path, directory.offline or str(error))
 
@@ -293,7 +302,8 @@ class LogManager:
                 # begin where that one began, or end before it was flushed.
                 await self.write_checkpoints(directory)
                 await self.write_clean_offsets(directory)
-            log = await self.executor.run(partial(self._create, directory, tp, topic_id, config))
+            # Again and again: the metadata says that this broker has it.
+            log = await self._patient.run(partial(self._create, directory, tp, topic_id, config))
             await self._name_syncs[directory.path].run()
         except BaseException as error:
             del self._homes[tp]
@@ -373,7 +383,7 @@ class LogManager:
         try:
             # A flush that has begun finds its files by their names: it comes first.
             async with log.turn() if log is not None else nullcontext():
-                await self.executor.run(partial(self.fs.rename, old, new))
+                await self._patient.run(partial(self.fs.rename, old, new))
                 await self._name_syncs[directory.path].run()
         except OSError as error:
             self.fail_directory(directory, error)
@@ -383,7 +393,7 @@ class LogManager:
         return new
 
     async def _sync_names(self, path: str) -> None:
-        await self.executor.run(partial(self.fs.sync_directory, path))
+        await self._patient.run(partial(self.fs.sync_directory, path))
 
     async def remove_doomed(self) -> None:
         """Remove the directories of deleted partitions whose time has come."""

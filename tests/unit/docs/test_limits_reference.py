@@ -173,6 +173,53 @@ FIXED = {
             "Time that a fetch session is kept before another client may take its place in a full cache.",
         ),
     ],
+    "File descriptors": [
+        Limit(
+            "server.descriptors",
+            "LOGS_MAX",
+            "",
+            "Descriptors for the files of logs: one in 16 of the process' limit, at most this many. Files "
+            "that were not used for a while are closed, and opened again when they are needed.",
+        ),
+        Limit(
+            "server.descriptors",
+            "LOGS_MIN",
+            "",
+            "The same, at least.",
+        ),
+        Limit(
+            "server.descriptors",
+            "RESERVE_MAX",
+            "",
+            "Descriptors that neither logs nor clients get: one in 8, at most this many. All others are for "
+            "connections; the broker closes a connection above them at once.",
+        ),
+        Limit(
+            "server.descriptors",
+            "RESERVE_MIN",
+            "",
+            "The same, at least.",
+        ),
+        Limit(
+            "server.descriptors",
+            "CONNECTIONS_MIN",
+            "",
+            "Connections that a broker serves at least, however low the process' limit is.",
+        ),
+        Limit(
+            "server.network.admission",
+            "THROTTLE_MS_MAX",
+            "ms",
+            "Time that a connection above `max.connection.creation.rate` waits, and those behind it.",
+        ),
+        Limit(
+            "storage.patience",
+            "SHORTAGE_TRIES_MAX",
+            "",
+            "Tries, in a minute, to write metadata or to delete a log while no descriptor or memory is left. "
+            "Then the directory has failed.",
+        ),
+    ],
     "Topics and settings": [
         Limit(
             "controller.names",
@@ -311,6 +358,7 @@ OF_BROKERS = (
     "fetch.max.bytes",
     "max.connections",
     "max.connections.per.ip",
+    "max.connection.creation.rate",
     "connections.max.idle.ms",
     "max.incremental.fetch.session.cache.slots",
     "group.max.size",

@@ -16,7 +16,8 @@ from typing import ParamSpec
 import pytest
 
 from barnabas.storage import disk
-from barnabas.storage.disk import PROBE_STEP, DiskFile, DiskFileSystem
+from barnabas.storage.disk import PROBE_STEP, RELEASED_AT_ONCE, DiskFile, DiskFileSystem
+from barnabas.storage.errors import is_shortage
 from barnabas.storage.files import NotCached
 
 MEGABYTE = 1 << 20
@@ -521,3 +522,39 @@ def test_threads_read_the_right_file_while_others_evict_and_rename(tmp_path: Pat
 
     assert wrong == []
     assert fs.open_files <= 2 + len(threads)
+
+
+def test_files_that_are_not_in_use_give_up_their_descriptors_if_there_is_no_other(tmp_path: Path) -> None:
+    fs = DiskFileSystem()
+    files = [fs.open(str(tmp_path / f"{number}"), create=True) for number in range(40)]
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # As many as there are: nothing more can be opened.
+    spare = os.open("/", os.O_RDONLY)
+    os.close(spare)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (spare, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            os.open("/", os.O_RDONLY)
+
+        fs.sync_directory(str(tmp_path))
+        assert fs.open_files == len(files) - RELEASED_AT_ONCE
+        assert fs.read(str(tmp_path / "0")) == b""
+        assert len(fs.entries(str(tmp_path))) == len(files)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    for file in files:
+        file.write(0, [b"still here"])
+
+
+def test_without_any_descriptor_the_error_is_told(tmp_path: Path) -> None:
+    fs = DiskFileSystem()
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files") as failed:
+            fs.sync_directory(str(tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    assert is_shortage(failed.value)

@@ -1,13 +1,21 @@
 """One bad thing beside many good ones: a broken log, a directory that fails, a disk that is full."""
 
-from errno import ENOENT, ENOSPC
+from errno import EMFILE, ENFILE, ENOENT, ENOMEM, ENOSPC
 
 import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.storage.directory.log_directory import DirectoryInUse
 from barnabas.storage.directory.meta_properties import WrongDirectory
-from barnabas.storage.errors import CorruptFile, CorruptLog, DirectoryOffline, DiskFull, LogClosed, LogExists
+from barnabas.storage.errors import (
+    CorruptFile,
+    CorruptLog,
+    DirectoryOffline,
+    DiskFull,
+    LogClosed,
+    LogExists,
+    Shortage,
+)
 from support.managers import (
     CHECKPOINTS,
     CONFIG,
@@ -215,6 +223,46 @@ async def test_a_full_disk_is_not_a_failed_one() -> None:
     await manager.flush(log)
     await manager.write_checkpoints(manager.home(log))
     assert disk.read(f"{A}/{CHECKPOINTS[0]}") == b"0\n1\nt 0 3\n"
+
+
+@on_a_loop
+@pytest.mark.parametrize("shortage", [EMFILE, ENFILE, ENOMEM])
+async def test_a_lack_of_descriptors_or_memory_is_not_a_failed_disk(shortage: int) -> None:
+    disk = new_disk()
+    manager = await with_logs(disk, t0=A)
+    log = in_service(manager, T0)
+    disk.fail(f"{A}/{CHECKPOINTS[0]}", ["create"], errno=shortage)
+
+    assert isinstance(manager.failed(log, OSError(shortage, "none left")), Shortage)
+    with pytest.raises(Shortage, match=A):
+        await manager.write_checkpoints(manager.home(log))
+
+    assert manager.home(log).offline is None
+    await manager.flush(log)
+    await manager.write_checkpoints(manager.home(log))
+    assert disk.read(f"{A}/{CHECKPOINTS[0]}") == b"0\n1\nt 0 3\n"
+
+
+@on_a_loop
+async def test_a_log_is_created_when_there_are_descriptors_again() -> None:
+    disk = new_disk()
+    manager = await opened(disk)
+    disk.fail(A, ["create"], count=3, errno=EMFILE)
+
+    log = await manager.create(T0, TOPIC_ID, CONFIG, path=A)
+
+    assert manager.get(T0) is log
+    assert manager.home(log).offline is None
+
+
+@on_a_loop
+async def test_a_start_without_descriptors_fails_and_blames_no_disk() -> None:
+    disk = new_disk()
+    await (await with_logs(disk, t0=A)).close()
+    disk.fail(f"{A}/t-0", ["open"], errno=EMFILE)
+
+    with pytest.raises(Shortage, match=A):
+        await opened(disk)
 
 
 @on_a_loop

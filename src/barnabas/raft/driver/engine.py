@@ -40,11 +40,11 @@ from barnabas.raft.effects import (
     TruncateTo,
     VoteAnswer,
 )
-from barnabas.raft.errors import NotLeader, QuorumClosed
+from barnabas.raft.errors import NoDescriptor, NotLeader, QuorumClosed
 from barnabas.raft.events import Event, Flushed, SnapshotInstalled, Tick, Truncated
 from barnabas.raft.facts import LeaderAndEpoch
 from barnabas.raft.peers import Peers
-from barnabas.storage.errors import StorageError
+from barnabas.storage.errors import StorageError, is_shortage
 from barnabas.storage.producers.table import Origin
 
 logger = logging.getLogger(__name__)
@@ -169,6 +169,8 @@ class Engine:
                 batch, leader_epoch=epoch, now_ms=now_ms, origin=Origin.RAFT_LEADER
             )
         except OSError as error:
+            if is_shortage(error):
+                raise NoDescriptor(error) from error
             self.stop(error)
             raise
         self._appended.set()

@@ -1,78 +1,118 @@
-"""Who waits to be connected is let in at once, also when turns of the loop are long.
+"""The listening sockets of one listener: who waits to be connected is let in, or kept waiting, or closed.
 
-libuv accepts one connection a turn. With a thousand busy clients a turn takes a twentieth of a second, and
-fifty clients that connect then wait for seconds. So when one has come we take all others from the backlog.
+An event loop's own server cannot be told to wait, accepts one connection a turn, and ends when it has no
+descriptor left. So the loop only says when somebody waits, and the rest is done here, by the limits that
+admission.py keeps. Only a loop with other sockets than the system's, the simulated one, has its own server.
 """
 
 import asyncio
+import errno
 import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from barnabas.base.clock import Clock
 from barnabas.base.tasks import Tasks
+from barnabas.server.network.admission import Admission
 
 logger = logging.getLogger(__name__)
 
-# In one turn. Whoever still waits then is seen by the loop itself, and the next turn begins with that one.
+# In one turn; then others have theirs.
 ACCEPTED_AT_ONCE_MAX: Final = 128
+# How long nobody is accepted when the system has no descriptors or memory for it.
+RETRY_S: Final = 0.1
+# What accept() says when a client has gone before it was let in: Linux passes on what went wrong with it.
+_GONE: Final = frozenset(
+    (
+        errno.ECONNABORTED,
+        errno.EPROTO,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.ENOPROTOOPT,
+        errno.EOPNOTSUPP,
+        errno.EPERM,
+    )
+)
+_MAPPED_IPV4: Final = "::ffff:"
+
+
+class Incoming(Protocol):
+    """A connection that is being made. `is_made` says whether the loop will tell of its end."""
+
+    @property
+    def is_made(self) -> bool: ...
 
 
 class HasDescriptor(Protocol):
     def fileno(self) -> int: ...
 
 
+class Doors(Protocol):
+    """What accepting needs of the pool of connections."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def admission(self) -> Admission: ...
+
+    def enter(self, host: str, peer: str) -> bool: ...
+
+    def refuse(self, peer: str, why: str) -> None: ...
+
+
+# Makes a connection and the protocol by which the loop drives it, of a socket and its client's host and peer.
+Make = Callable[[socket.socket, str, str], tuple[Incoming, asyncio.BaseProtocol]]
+
+
 class Accepting:
-    """The listening sockets of one server, beside the loop that watches them."""
+    """Owns the sockets that it is given. start() begins to take clients, stop() ends it for good."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        listening: Sequence[HasDescriptor],
-        make: Callable[[], asyncio.BaseProtocol],
+        listening: Sequence[socket.socket],
+        doors: Doors,
+        make: Make,
         on_crash: Callable[[BaseException], None],
     ) -> None:
         self._loop = loop
+        self._listening = list(listening)
+        self._doors = doors
         self._make = make
         self._tasks = Tasks(on_crash)
-        self._next_turn: asyncio.Handle | None = None
-        # Asyncio's own loops (the simulated one is one of them) take the whole backlog by themselves.
-        takes_all = isinstance(loop, asyncio.BaseEventLoop)
-        self._listening = [] if takes_all else [_second(one) for one in listening]
+        self._is_watching = False
+        # Accepted, and above the rate: it waits, and so does everybody behind it.
+        self._held: tuple[socket.socket, Any] | None = None
+        self._wait: asyncio.TimerHandle | None = None
+        # Given up for a moment to accept and close a client when there is no other.
+        self._spare: int | None = None
 
-    def one_came(self) -> None:
-        """The loop has accepted a connection: there may be more."""
-        if self._listening and self._next_turn is None:
-            self._next_turn = self._loop.call_soon(self._take_waiting)
-
-    def _take_waiting(self) -> None:
-        self._next_turn = None
+    def start(self, backlog: int) -> None:
         for listening in self._listening:
-            for _ in range(ACCEPTED_AT_ONCE_MAX):
-                try:
-                    accepted, _ = listening.accept()
-                except (BlockingIOError, ConnectionAbortedError):
-                    break
-                except OSError as error:
-                    # No descriptors, most likely. The loop meets the same, and knows how to go on.
-                    logger.warning("connection not accepted error=%s", error)
-                    break
-                accepted.setblocking(False)
-                self._tasks.start(self._connect(accepted))
-
-    async def _connect(self, accepted: socket.socket) -> None:
-        try:
-            await self._loop.connect_accepted_socket(self._make, accepted)
-        except OSError as error:
-            accepted.close()
-            logger.debug("connection gone before it began error=%s", error)
+            listening.listen(backlog)
+        self._spare = os.dup(self._listening[0].fileno())
+        self._doors.admission.admitted.on_room.append(self._room_came)
+        self._watch()
 
     def stop(self) -> None:
         """Take no more."""
-        if self._next_turn is not None:
-            self._next_turn.cancel()
-            self._next_turn = None
+        self._watch_no_more()
+        if self._wait is not None:
+            self._wait.cancel()
+        if self._held is not None:
+            self._held[0].close()
+            self._held = None
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+        on_room = self._doors.admission.admitted.on_room
+        if self._room_came in on_room:
+            on_room.remove(self._room_came)
         for listening in self._listening:
             listening.close()
         self._listening = []
@@ -81,6 +121,129 @@ class Accepting:
         """Take no more, and see those in who have been taken: half connected, they would never be told."""
         self.stop()
         await self._tasks.finish()
+
+    # Waiting
+
+    def _watch(self) -> None:
+        if not self._is_watching:
+            self._is_watching = True
+            for listening in self._listening:
+                self._loop.add_reader(listening.fileno(), self._take_waiting, listening)
+
+    def _watch_no_more(self) -> None:
+        if self._is_watching:
+            self._is_watching = False
+            for listening in self._listening:
+                self._loop.remove_reader(listening.fileno())
+
+    def _pause(self, seconds: float) -> None:
+        self._doors.admission.waits += 1
+        self._watch_no_more()
+        self._wait = self._loop.call_later(seconds, self._wait_is_over)
+
+    def _wait_is_over(self) -> None:
+        self._wait = None
+        if self._spare is None:
+            self._keep_spare()
+        if self._doors.admission.has_room:
+            self._go_on()
+
+    def _room_came(self) -> None:
+        if (
+            self._listening
+            and not self._is_watching
+            and self._wait is None
+            and self._doors.admission.has_room
+        ):
+            self._go_on()
+
+    def _go_on(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._let_in(*held)
+        self._watch()
+
+    # Taking
+
+    def _take_waiting(self, listening: socket.socket) -> None:
+        admission = self._doors.admission
+        for _ in range(ACCEPTED_AT_ONCE_MAX):
+            if not self._is_watching:
+                return
+            if not admission.has_room:
+                # Until somebody leaves: _room_came() says so.
+                admission.waits += 1
+                self._watch_no_more()
+                return
+            try:
+                accepted, address = listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno not in _GONE:
+                    self._not_accepted(listening, error)
+                continue
+            accepted.setblocking(False)
+            throttle_ms = admission.throttle_ms(self._doors.clock.monotonic_ms())
+            if throttle_ms > 0:
+                self._held = accepted, address
+                self._pause(throttle_ms / 1000)
+            else:
+                self._let_in(accepted, address)
+
+    def _not_accepted(self, listening: socket.socket, error: OSError) -> None:
+        """No descriptor or no memory is left. Whoever waits must not wake the loop over and over."""
+        self._doors.refuse("unknown", f"not accepted: {error}")
+        if error.errno == errno.EMFILE and self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+            try:
+                accepted, _ = listening.accept()
+            except OSError:
+                pass
+            else:
+                accepted.close()
+            self._keep_spare()
+        if error.errno != errno.EMFILE or self._spare is None:
+            self._pause(RETRY_S)
+
+    def _keep_spare(self) -> None:
+        try:
+            self._spare = os.dup(self._listening[0].fileno())
+        except OSError as error:
+            logger.debug("no spare descriptor error=%s", error)
+
+    def _let_in(self, accepted: socket.socket, address: Any) -> None:
+        host, peer = names_of(address)
+        if self._doors.enter(host, peer):
+            self._tasks.start(self._connect(accepted, host, peer))
+        else:
+            accepted.close()
+
+    async def _connect(self, accepted: socket.socket, host: str, peer: str) -> None:
+        connection, protocol = self._make(accepted, host, peer)
+        try:
+            await self._loop.connect_accepted_socket(lambda: protocol, accepted)
+        except Exception as error:
+            accepted.close()
+            logger.log(
+                logging.DEBUG if isinstance(error, OSError) else logging.WARNING,
+                "connection gone before it began peer=%s error=%r",
+                peer,
+                error,
+            )
+        finally:
+            if not connection.is_made:
+                self._doors.admission.leave(host)
+
+
+def names_of(address: Any) -> tuple[str, str]:
+    """A client's host and how to call the client, by the address of its socket."""
+    if not address:
+        return "unknown", "unknown"
+    # A socket of both families shows IPv4 clients as ::ffff:a.b.c.d. Kafka calls them a.b.c.d.
+    host = str(address[0]).removeprefix(_MAPPED_IPV4)
+    return host, f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
 
 
 def socket_of_both_families(port: int) -> socket.socket:
@@ -100,6 +263,8 @@ def socket_of_both_families(port: int) -> socket.socket:
     return sock
 
 
-def _second(listening: HasDescriptor) -> socket.socket:
-    """A descriptor of our own for it: the loop does not share its sockets."""
-    return socket.socket(fileno=os.dup(listening.fileno()))
+def socket_of(bound: HasDescriptor) -> socket.socket:
+    """A socket of our own for one that a loop has bound: a loop does not share its own."""
+    sock = socket.socket(fileno=os.dup(bound.fileno()))
+    sock.setblocking(False)
+    return sock

@@ -6,6 +6,7 @@ twice: by the number of unanswered requests, and by the bytes it has not taken. 
 """
 
 import asyncio
+import errno
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -14,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from mypy_extensions import i64
 
 from barnabas.base.errors import Malformed
+from barnabas.base.faults import report_fault
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.exchange import (
     DecodeInSteps,
@@ -28,8 +30,10 @@ from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.schema.codec import NotEncodable
 from barnabas.server.api import Api, Context, EncodedBody, NoAnswer
 from barnabas.server.dispatch import Dispatcher
+from barnabas.server.error_messages import cut_messages
 from barnabas.server.later import Later
 from barnabas.server.long_requests import ClientGone
+from barnabas.server.network.accepting import names_of
 from barnabas.server.network.outlet import Outlet, Part, SocketOutlet, TransportOutlet
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.request_bytes import (
@@ -39,6 +43,7 @@ from barnabas.server.network.request_bytes import (
 )
 from barnabas.server.slices import Slices
 from barnabas.server.slicing import answer_in_slices, encode_in_steps
+from barnabas.storage.log import LogRead
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +51,6 @@ MakeWire: TypeAlias = Callable[["Connection"], asyncio.BaseProtocol]
 
 # Kafka takes one request of a connection at a time. Clients have five or so under way.
 PIPELINED_MAX: Final = 100
-# Then others have a turn: one read may hold thousands of small requests.
-BEGUN_AT_ONCE_MAX: Final = 64
 # Only records need more. An array of the smallest items takes sixty times its size as objects.
 OTHER_REQUEST_BYTES_MAX: Final = 10 << 20
 # A larger one is decoded in steps. To decode one of this size takes a few milliseconds.
@@ -62,7 +65,6 @@ UNANSWERED_BYTES_MAX: Final = 32 << 20
 SMALL_READS_MAX: Final = 32
 
 _NS_PER_MS: Final = 1_000_000
-_MAPPED_IPV4: Final = "::ffff:"
 _PRODUCE_KEY: Final = ApiKey.PRODUCE
 _PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
@@ -94,7 +96,11 @@ class Connection:
         loop: asyncio.AbstractEventLoop,
         wire: MakeWire,
         roomy_wire: MakeWire,
+        sock: Any = None,
+        host: str = "",
+        peer: str = "",
     ) -> None:
+        """With a socket, and `host` and `peer` at its other end, it was let in already, and is counted."""
         self._pool = pool
         self._dispatcher = dispatcher
         self._loop = loop
@@ -130,33 +136,45 @@ class Connection:
         self._closing = False
         self._lost = False
         self._transport: Any = None
+        # Whether the loop has told of it; then it tells of its end, too.
+        self.is_made = False
+        # The system's own, which the transport will have; None where there is none.
+        self._socket = sock
         self._outlet: Outlet | None = None
         self._ctx: Context | None = None
         self._seen_taken = 0
-        self.peer = ""
-        self.host = ""
+        self.host = host
+        self.peer = peer
         self.last_active_ns = self._ticks_ns()
 
     # What the loop tells us
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        name = transport.get_extra_info("peername")
-        if name:
-            # A socket of both families shows IPv4 clients as ::ffff:a.b.c.d. Kafka calls them a.b.c.d.
-            self.host = str(name[0]).removeprefix(_MAPPED_IPV4)
-            self.peer = f"[{self.host}]:{name[1]}" if ":" in self.host else f"{self.host}:{name[1]}"
-        else:
-            self.host = self.peer = "unknown"
-        if not self._pool.admit(self):
-            self._lost = True
+        self.is_made = True
+        if not self.host:
+            self.host, self.peer = names_of(transport.get_extra_info("peername"))
+            if not self._pool.enter_late(self.host, self.peer):
+                self._lost = True
+                self._transport.abort()
+                self._transport = None
+                return
+        self._pool.add(self)
+        try:
+            self._begin_to_serve(transport)
+        except Exception as error:
+            # It may have gone before it began, or there is no memory for it.
+            logger.warning("connection failed peer=%s error=%r", self.peer, error)
+            self._closing = True
             self._transport.abort()
-            self._transport = None
-            return
-        sock = transport.get_extra_info("socket")
+
+    def _begin_to_serve(self, transport: asyncio.BaseTransport) -> None:
+        sock, self._socket = self._socket, None
         if sock is not None and transport.get_extra_info("sslcontext") is None:
             self._pool.tune(sock)
-            self._outlet = SocketOutlet(self._loop, self._pool.turn, sock, self._drained, self._broken)
+            self._outlet = SocketOutlet(
+                self._pool.writable, self._pool.turn, sock, self._drained, self._broken
+            )
         else:
             self._outlet = TransportOutlet(self._transport, self._drained)
         self._ctx = self._pool.context(self.host)
@@ -327,6 +345,18 @@ class Connection:
         logger.info("connection closed peer=%s reason=%s", self.peer, why)
         self.abort()
 
+    def response_bytes(self) -> int:
+        """How much memory the responses take that the client has not taken; ranges of files take none."""
+        outlet = self._outlet
+        if outlet is None or self._ready_bytes + outlet.waiting == 0:
+            return 0
+        size = outlet.held
+        for slot in self._slots:
+            for part in slot.parts:
+                if not isinstance(part, LogRead):
+                    size += len(part)
+        return size
+
     # Requests
 
     def _take(self, frames: list[bytes]) -> None:
@@ -352,7 +382,7 @@ class Connection:
             # Answers may come while requests are begun; the outer call goes on with what they set free.
             return
         self._serving = True
-        backlog, budget = self._backlog, BEGUN_AT_ONCE_MAX
+        backlog, budget = self._backlog, self._pool.turn.share()
         while True:
             while backlog and budget > 0 and not self._is_full():
                 self._begin(backlog.popleft())
@@ -366,16 +396,22 @@ class Connection:
             self._count_backlog()
         if budget == 0 and backlog and self._next_turn is None:
             self._next_turn = self._loop.call_soon(self._serve_on)
+            self._pool.turn.backlogs += 1
         self._regulate()
 
     def _serve_on(self) -> None:
         self._next_turn = None
+        self._pool.turn.backlogs -= 1
         if not self._lost:
-            self._serve()
+            try:
+                self._serve()
+            except Exception as error:
+                self._failed(error)
 
     def _is_full(self) -> bool:
         outlet = self._outlet
         return (
+            # It could not be made, and is closing.
             outlet is None
             or self._working
             or self._closing
@@ -432,7 +468,18 @@ class Connection:
         """Begin nothing else until this request is done."""
         self._put(slot)
         self._working = True
-        self._pool.tasks.start(work)
+        self._pool.tasks.start(self._isolated(work))
+
+    async def _isolated(self, work: Coroutine[Any, Any, None]) -> None:
+        """A mistake of ours in the work for one client ends its connection, and nothing else."""
+        try:
+            await work
+        except Exception as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        report_fault(logger, error, "connection failed peer=%s", self.peer)
+        self.abort()
 
     async def _work(self, slot: _Slot, request: Request, work: Any) -> None:
         self._worked(slot, await self._dispatcher.finish(slot.api, request, work))
@@ -512,7 +559,7 @@ class Connection:
         elif isinstance(error, NotEncodable):
             self.close_for(f"response too long: {error}")
         elif not isinstance(error, ClientGone):
-            logger.error("request failed api=%s", slot.api.key.name, exc_info=error)
+            report_fault(logger, error, "request failed api=%s", slot.api.key.name)
             self.close_for(f"{slot.api.key.name} failed")
 
     def _is_gone(self) -> bool:
@@ -548,7 +595,7 @@ class Connection:
         slot.later = None
         self._release(slot)
         if slot.api.long_lists and slot.api.long_list(answer) is not None:
-            self._pool.tasks.start(self._encode_long(slot, request, answer))
+            self._pool.tasks.start(self._isolated(self._encode_long(slot, request, answer)))
             return
         slot.ready = True
         slot.parts = self._encode(slot.api, request, answer, slot.started_ns)
@@ -572,9 +619,11 @@ class Connection:
                 parts = response_parts(
                     answer, request.version, key=api.key, correlation_id=request.correlation_id
                 )
-        except NotEncodable:
+        except NotEncodable as error:
+            if not isinstance(answer, EncodedBody) and cut_messages(answer):
+                return self._encode(api, request, answer, started_ns)
             # A mistake of ours. The answers behind this one must not wait for it for ever.
-            logger.exception("answer not encoded api=%s version=%d", api.key.name, request.version)
+            report_fault(logger, error, "answer not encoded api=%s version=%d", api.key.name, request.version)
             self.close_for("its answer could not be written")
             return []
         self._ready_bytes += _size_of(parts)
@@ -673,7 +722,9 @@ class Connection:
             self._transport.close()
 
     def _broken(self, error: OSError) -> None:
-        logger.debug("connection broken peer=%s error=%s", self.peer, error)
+        # Sockets do not say this, so it is a file that cannot be sent.
+        level = logging.ERROR if error.errno == errno.EIO else logging.DEBUG
+        logger.log(level, "connection broken peer=%s error=%s", self.peer, error)
         self.abort()
 
     def _clear_backlog(self) -> None:

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from barnabas.server.dispatch import Dispatcher
-from barnabas.server.network.accepting import Accepting, socket_of_both_families
+from barnabas.server.network.accepting import Accepting, socket_of, socket_of_both_families
 from barnabas.server.network.connection import Connection
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.wire import RoomyWire, Wire
@@ -33,7 +33,8 @@ class Listener:
         self._dispatcher = dispatcher
         self._backlog = backlog
         self._shares_port = shares_port
-        self._server: asyncio.AbstractServer | None = None
+        # Of a loop with sockets of its own; any other one only watches those of `_accepting`.
+        self._server: asyncio.Server | None = None
         self._accepting: Accepting | None = None
         self.port = endpoint.port
 
@@ -41,17 +42,19 @@ class Listener:
         """Take the port; nobody is answered yet. OSError if it cannot be had."""
         loop = asyncio.get_running_loop()
 
-        def make() -> Wire:
-            return Wire(Connection(self.pool, self._dispatcher, loop, Wire, RoomyWire))
+        def make(sock: Any = None, host: str = "", peer: str = "") -> tuple[Connection, Wire]:
+            connection = Connection(self.pool, self._dispatcher, loop, Wire, RoomyWire, sock, host, peer)
+            return connection, Wire(connection)
 
-        def accepted() -> Wire:
-            if self._accepting is not None:
-                self._accepting.one_came()
-            return make()
-
-        self._server = server = await self._bound(loop, accepted)
-        self._accepting = Accepting(loop, server.sockets, make, _report)
+        server = await self._bound(loop, lambda: make()[1])
         self.port = server.sockets[0].getsockname()[1]
+        if _has_own_sockets(loop):
+            self._server = server
+            return
+        # The server has resolved the names and bound the sockets, and is not needed for more.
+        listening = [socket_of(one) for one in server.sockets]
+        server.close()
+        self._accepting = Accepting(loop, listening, self.pool, make, _report)
 
     async def _bound(self, loop: asyncio.AbstractEventLoop, accepted: Callable[[], Wire]) -> asyncio.Server:
         host, port = self.endpoint.host, self.endpoint.port
@@ -69,8 +72,11 @@ class Listener:
         )
 
     async def serve(self) -> None:
-        assert self._server is not None, "bind() comes first"
-        await self._server.start_serving()
+        assert self._server is not None or self._accepting is not None, "bind() comes first"
+        if self._server is not None:
+            await self._server.start_serving()
+        if self._accepting is not None:
+            self._accepting.start(self._backlog)
         logger.info(
             "listening name=%s host=%s port=%d", self.endpoint.name, self.endpoint.host or "*", self.port
         )
@@ -87,6 +93,11 @@ class Listener:
         if self._accepting is not None:
             await self._accepting.close()
         await self.pool.close(timeout_s)
+
+
+def _has_own_sockets(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether its sockets are not the system's: what derives from asyncio's own loop is the simulator."""
+    return isinstance(loop, asyncio.SelectorEventLoop) and type(loop) is not asyncio.SelectorEventLoop
 
 
 def _report(error: BaseException) -> None:

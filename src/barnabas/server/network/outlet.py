@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from mypy_extensions import i64
 
 from barnabas.server.network.turn import Turn
+from barnabas.server.network.writable import Writable
 from barnabas.storage.files import FileRange
 from barnabas.storage.log import LogRead
 
@@ -56,15 +57,16 @@ class Outlet:
 
 
 class SocketOutlet(Outlet):
-    """A plain socket: written to directly, through a descriptor of our own beside the transport's.
+    """A plain socket: written to directly, by the descriptor that the transport reads from.
 
-    The transport must not be written to. `on_drained` is called when nothing waits any more, `on_broken` when
-    the socket refuses; neither within send().
+    The transport must not be written to. It closes its descriptor only after connection_lost(), and by then
+    the outlet has to be closed: the number may be given to another client at once. `on_drained` is called
+    when nothing waits any more, `on_broken` when the socket refuses; neither within send().
     """
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        writable: Writable,
         turn: Turn,
         sock: socket.socket,
         on_drained: Callable[[], None],
@@ -73,13 +75,10 @@ class SocketOutlet(Outlet):
         super().__init__()
         self._taken = 0
         self.sendfile_bytes = 0
-        self._loop = loop
+        self._writable = writable
         self._turn = turn
-        # The loop has the transport's descriptor in its books for reading; a second one can be watched too.
-        self._socket = socket.socket(sock.family, sock.type, sock.proto, fileno=os.dup(sock.fileno()))
-        self._socket.setblocking(False)
-        # No longer its own once it is closed: the number may be given to another file.
-        self._number = self._socket.fileno()
+        self._socket = sock
+        self._number = sock.fileno()
         # What waits, from _first on; what is before that is sent.
         self._queue: list[_Piece] = []
         self._first: i64 = 0
@@ -134,7 +133,7 @@ class SocketOutlet(Outlet):
                     size = len(piece)
                 else:
                     at, left = piece.at + self._sent, piece.size - self._sent
-                    sent = os.sendfile(self._socket.fileno(), piece.fileno(), at, min(left, budget))
+                    sent = os.sendfile(self._number, piece.fileno(), at, min(left, budget))
                     self.sendfile_bytes += sent
                     size = piece.size
                     if sent == 0 and left > 0:
@@ -158,7 +157,11 @@ class SocketOutlet(Outlet):
             if self._first >= SENT_PIECES_MAX:
                 del queue[: self._first]
                 self._first = 0
-            self._watch()
+            try:
+                self._watch()
+            except OSError as error:
+                self.close()
+                self._on_broken(error)
             return
         queue.clear()
         self._first = 0
@@ -167,13 +170,13 @@ class SocketOutlet(Outlet):
 
     def _watch(self) -> None:
         if not self._watching:
+            self._writable.watch(self._number, self._pump_on)
             self._watching = True
-            self._loop.add_writer(self._socket.fileno(), self._pump_on)
 
     def _watch_no_more(self) -> None:
         if self._watching:
             self._watching = False
-            self._loop.remove_writer(self._socket.fileno())
+            self._writable.forget(self._number)
 
     def close(self) -> None:
         self._watch_no_more()
@@ -181,7 +184,6 @@ class SocketOutlet(Outlet):
         self._first = 0
         self.waiting = 0
         self._number = _CLOSED
-        self._socket.close()
 
 
 class TransportOutlet(Outlet):

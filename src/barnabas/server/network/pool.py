@@ -1,20 +1,22 @@
-"""All connections of one listener: who may come in, who has to go, and the end of all of them."""
+"""All connections of one listener: who comes in, who has to go, and the end of all of them."""
 
 import asyncio
 import logging
 import socket
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.base.clock import Clock
+from barnabas.base.faults import report_fault
 from barnabas.base.tasks import Tasks
-from barnabas.base.values import value
 from barnabas.server.api import Context
 from barnabas.server.long_requests import LongRequests
+from barnabas.server.network.admission import Admission, Admitted, ConnectionLimits
 from barnabas.server.network.request_bytes import RequestBytes
+from barnabas.server.network.response_bytes import LIMIT_MIN, ResponseBytes
 from barnabas.server.network.turn import Turn
 from barnabas.server.network.vigil import Vigil
+from barnabas.server.network.writable import Writable
 from barnabas.server.request_stats import RequestStats
 
 if TYPE_CHECKING:
@@ -33,36 +35,6 @@ _SWEEP_MS_MAX: Final = 60_000
 _LATE_MS: Final = 200
 
 
-@value(kw_only=True)
-class ConnectionLimits:
-    """Replaced as a whole when a setting changes. A negative idle time is no limit, as in Kafka."""
-
-    connections_max: int
-    per_host_max: int
-    per_host_overrides: dict[str, int]
-    idle_ms: int
-    send_buffer_bytes: int = -1
-    receive_buffer_bytes: int = -1
-
-
-class Admitted:
-    """Who is connected through any of the listeners that share their limits."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.hosts: Counter[str] = Counter()
-
-    def add(self, host: str) -> None:
-        self.count += 1
-        self.hosts[host] += 1
-
-    def remove(self, host: str) -> None:
-        self.count -= 1
-        self.hosts[host] -= 1
-        if self.hosts[host] == 0:
-            del self.hosts[host]
-
-
 class ConnectionPool:
     """The connections of one listener. Counts what all of them do, and owns what they have at work."""
 
@@ -75,12 +47,16 @@ class ConnectionPool:
         stats: RequestStats,
         context: Callable[[str], Context],
         admitted: Admitted | None = None,
+        is_protected: bool = False,
         awake_ns: int = 0,
         long_requests: LongRequests | None = None,
         request_bytes: RequestBytes | None = None,
+        response_bytes: ResponseBytes | None = None,
     ) -> None:
         self.clock: Final = clock
-        self.limits = limits
+        self.admission: Final = Admission(limits, admitted, is_protected=is_protected)
+        if not is_protected:
+            self.admission.admitted.on_excess.append(self.close_excess)
         self.request_bytes_max: Final = request_bytes_max
         self.stats: Final = stats
         self.context: Final = context
@@ -91,39 +67,75 @@ class ConnectionPool:
         # no other has a turn.
         self.scratch: Final = memoryview(bytearray(SCRATCH_BYTES))
         self.turn: Final = Turn(Vigil(clock.ticks_ns, clock.used_ns, awake_ns))
+        self.writable: Final = Writable()
         self.bytes_in = 0
         self.bytes_out = 0
         self.accepted = 0
         self.refused = 0
         self._connections: set[Connection] = set()
         self.request_bytes.watch(self._connections)
-        self._admitted = admitted or Admitted()
+        self.response_bytes: Final = response_bytes or ResponseBytes(LIMIT_MIN)
+        self.response_bytes.watch(self._connections)
         self.tasks: Final = Tasks(_report)
         self._all_gone: asyncio.Event | None = None
 
     def __len__(self) -> int:
         return len(self._connections)
 
-    def admit(self, connection: "Connection") -> bool:
-        host, limits = connection.host, self.limits
-        most = limits.per_host_overrides.get(host, limits.per_host_max)
-        there = self._admitted
-        if there.count >= limits.connections_max or there.hosts[host] >= most:
-            self.refused += 1
-            logger.warning("connection refused peer=%s reason=too many connections", connection.peer)
+    @property
+    def limits(self) -> ConnectionLimits:
+        return self.admission.limits
+
+    def change_limits(self, limits: ConnectionLimits) -> None:
+        self.admission.limits = limits
+        self.close_excess()
+        for callback in self.admission.admitted.on_room:
+            callback()
+
+    def enter(self, host: str, peer: str) -> bool:
+        """Count who comes in. If it may not, its connection has to be closed at once."""
+        why = self.admission.enter(host)
+        if why is not None:
+            self.refuse(peer, why)
+        return why is None
+
+    def enter_late(self, host: str, peer: str) -> bool:
+        """The same for one that the loop has accepted by itself, so that it can no longer wait."""
+        if not self.admission.has_room:
+            self.refuse(peer, "too many connections")
             return False
+        return self.enter(host, peer)
+
+    def refuse(self, peer: str, why: str) -> None:
+        """Say that somebody was not let in; not for each of them, because there may be many."""
+        self.refused += 1
+        count = self.admission.to_log(self.clock.monotonic_ms())
+        if count:
+            logger.warning("connections refused count=%d last=%s reason=%s", count, peer, why)
+
+    def add(self, connection: "Connection") -> None:
+        """One that was counted by enter()."""
         self.accepted += 1
         self._connections.add(connection)
-        there.add(host)
-        return True
+        self.admission.make_room()
 
     def forget(self, connection: "Connection") -> None:
         if connection not in self._connections:
             return
         self._connections.discard(connection)
-        self._admitted.remove(connection.host)
+        self.admission.leave(connection.host)
         if not self._connections and self._all_gone is not None:
             self._all_gone.set()
+
+    def close_excess(self) -> bool:
+        """Close who has been idle for the longest time, if more are connected than may be."""
+        excess = self.admission.excess
+        if excess <= 0:
+            return False
+        by_idleness = sorted(self._connections, key=lambda connection: connection.last_active_ns)
+        for connection in by_idleness[:excess]:
+            connection.close_for("max.connections is exceeded")
+        return True
 
     def tune(self, sock: socket.socket) -> None:
         """Set a client's socket up. Small answers must not wait for more of them."""
@@ -158,8 +170,12 @@ class ConnectionPool:
         """Finish what was accepted, within the time; then close whoever is left."""
         self._all_gone = asyncio.Event()
         for connection in list(self._connections):
-            connection.hurry()
-            connection.finish()
+            try:
+                connection.hurry()
+                connection.finish()
+            except Exception as error:
+                report_fault(logger, error, "connection failed peer=%s", connection.peer)
+                connection.abort()
         if self._connections:
             try:
                 async with asyncio.timeout(timeout_s):
@@ -169,7 +185,10 @@ class ConnectionPool:
         for connection in list(self._connections):
             connection.abort()
         await self.tasks.close()
+        # Those that were aborted are told in the loop's next turn, and give up what waits.
+        await asyncio.sleep(0)
+        self.writable.close()
 
 
 def _report(error: BaseException) -> None:
-    logger.error("request failed error=%r", error, exc_info=error)
+    report_fault(logger, error, "request failed")

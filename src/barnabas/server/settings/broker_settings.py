@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from barnabas.base.setting_rules import Value
 from barnabas.base.values import value
-from barnabas.server.settings.catalog import BROKER, find
+from barnabas.server.settings.catalog import BROKER, OF_LISTENERS, by_listener, find
 from barnabas.server.settings.endpoints import Endpoint, Voter, parse_overrides
 from barnabas.server.settings.together import Listeners, check_roles, check_values, node_id, voters_of
 from barnabas.storage.config import LogConfig
@@ -64,6 +64,10 @@ class BrokerSettings:
     socket_request_max_bytes: int
     socket_listen_backlog_size: int
     max_connections: int
+    max_connection_creation_rate: int
+    # By the names of listeners, those that have one of their own.
+    listener_max_connections: Mapping[str, int]
+    listener_max_connection_creation_rate: Mapping[str, int]
     max_connections_per_ip: int
     max_connections_per_ip_overrides: Mapping[str, int]
     connections_max_idle_ms: int
@@ -182,6 +186,10 @@ class BrokerSettings:
             "advertised_controller_listeners": listeners.advertised_controllers,
             "inter_broker_listener_name": listeners.inter_broker,
             "max_connections_per_ip_overrides": MappingProxyType(_overrides(values)),
+            **{
+                f"listener_{name.replace('.', '_')}": MappingProxyType(by_listener(name, values))
+                for name in OF_LISTENERS
+            },
             "controller_quorum_voters": voters,
             "log_dirs": directories,
             "metadata_log_dir": values["metadata.log.dir"] or directories[0],

@@ -1,8 +1,10 @@
 """All settings that a broker knows, by name."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
+from barnabas.base.setting_rules import Value
 from barnabas.base.settings import InvalidSetting
 from barnabas.server.settings import (
     cleaner,
@@ -26,6 +28,8 @@ from barnabas.server.settings.declare import ServerSetting
 
 # A setting of one listener has this before its name, and the listener's.
 LISTENER_PREFIX: Final = "listener.name."
+# Settings that hold for the broker, and may be set for one of its listeners as well.
+OF_LISTENERS: Final = ("max.connections", "max.connection.creation.rate")
 
 # By title, in the order in which users read about them.
 THEMES: Final = {
@@ -67,9 +71,29 @@ def find(name: str, declared: Mapping[str, ServerSetting] = BROKER) -> ServerSet
         return found
     # The value of an unknown setting is not shown: it might be a secret.
     if name.startswith(LISTENER_PREFIX):
+        of_listener = _of_listener(name, declared)
+        if of_listener is not None:
+            return of_listener
         raise InvalidSetting(name, "(hidden)", "a listener cannot have settings of its own yet")
     # Imported for this sentence alone: a start does not pay for it.
     from difflib import get_close_matches
 
     near = get_close_matches(name, declared, n=1)
     raise InvalidSetting(name, "(hidden)", "no such setting" + (f"; is {near[0]} meant?" if near else ""))
+
+
+def _of_listener(name: str, declared: Mapping[str, ServerSetting]) -> ServerSetting | None:
+    listener, _, own = name.removeprefix(LISTENER_PREFIX).partition(".")
+    if own not in OF_LISTENERS or not listener or own not in declared:
+        return None
+    return replace(declared[own], name=name)
+
+
+def by_listener(name: str, values: Mapping[str, Value]) -> dict[str, Value]:
+    """The values for listeners that have one of their own, by their names, in capitals as everywhere."""
+    suffix = f".{name}"
+    return {
+        key.removeprefix(LISTENER_PREFIX).removesuffix(suffix).upper(): found
+        for key, found in values.items()
+        if key.startswith(LISTENER_PREFIX) and key.endswith(suffix)
+    }

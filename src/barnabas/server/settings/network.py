@@ -109,14 +109,16 @@ _CONNECTIONS: Final = (
     int32(
         "max.connections",
         INT_MAX,
-        "How many connections the broker has open at once, over all its listeners.",
+        "How many connections the broker has open at once, over all its listeners; with listener.name.NAME. "
+        "before it, over one. More wait until one is closed.",
         rule=at_least(0),
         change=Change.CLUSTER_WIDE,
     ),
     int32(
         "max.connections.per.ip",
         INT_MAX,
-        "How many connections one address may have; 0 only if max.connections.per.ip.overrides names some.",
+        "How many connections one address may have; more are closed at once. 0 only if "
+        "max.connections.per.ip.overrides names some.",
         rule=at_least(0),
         change=Change.CLUSTER_WIDE,
     ),
@@ -131,15 +133,13 @@ _CONNECTIONS: Final = (
         600000,
         "After how long without a request a connection is closed; a negative number means never.",
     ),
-    *all_with(
-        unsupported("limiting the rate of new connections is not built yet"),
-        int32(
-            "max.connection.creation.rate",
-            INT_MAX,
-            "How many connections are accepted in a second.",
-            rule=at_least(0),
-            change=Change.CLUSTER_WIDE,
-        ),
+    int32(
+        "max.connection.creation.rate",
+        INT_MAX,
+        "How many connections are accepted in a second, on average of ten seconds; with listener.name.NAME. "
+        "before it, by one listener. More wait.",
+        rule=at_least(0),
+        change=Change.CLUSTER_WIDE,
     ),
 )
 

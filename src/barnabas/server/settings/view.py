@@ -12,7 +12,7 @@ from typing import Final
 from barnabas.base.setting_rules import Value
 from barnabas.base.settings import Setting, SettingType, format_value
 from barnabas.base.values import value
-from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP
+from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP, find
 from barnabas.server.settings.resources import GROUP_PREFIX
 from barnabas.storage.config import LogConfig
 from barnabas.storage.topic_settings import SETTINGS as TOPIC
@@ -116,14 +116,14 @@ class SettingsView:
         return [_client_metrics_row(one, own) for one in CLIENT_METRICS.values()]
 
     def _broker_row(self, name: str) -> Shown:
-        setting, synonyms = BROKER[name], self._synonyms(name)
+        setting, synonyms = find(name), self._synonyms(name)
         source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
         text = next((level[name] for level, _ in self._levels if name in level), None)
         value = None if text is None else format_value(setting.parse(text))
         return _shown(setting, value, source, synonyms, read_only=not setting.is_dynamic)
 
     def _cluster_wide_row(self, name: str, text: str) -> Shown:
-        setting, source = BROKER[name], Source.DYNAMIC_DEFAULT_BROKER_CONFIG
+        setting, source = find(name), Source.DYNAMIC_DEFAULT_BROKER_CONFIG
         synonyms = tuple(one for one in self._synonyms(name) if one.source is source)
         return _shown(setting, text, source, synonyms, read_only=not setting.is_dynamic)
 
@@ -149,7 +149,7 @@ class SettingsView:
         """Every place where a broker's setting is given, beginning with its own name."""
         names = _SAME.get(name, (name,))
         found = [
-            Given(one, None if BROKER[one].sensitive else level[one], source)
+            Given(one, None if find(one).sensitive else level[one], source)
             for level, source in self._levels
             for one in names
             if one in level

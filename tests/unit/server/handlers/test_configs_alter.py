@@ -241,7 +241,7 @@ def test_a_change_is_judged_together_with_what_is_set_already() -> None:
 
 
 def test_what_kafka_left_in_the_metadata_does_not_keep_the_rest_from_being_changed() -> None:
-    node = Node({ALL_BROKERS: {"max.connection.creation.rate": "4"}})
+    node = Node({ALL_BROKERS: {"leader.replication.throttled.rate": "4"}})
 
     assert (
         node.change(changes(BROKER_RESOURCE, "", ("max.connections", SET, "9")))[0].error_code

@@ -1,64 +1,177 @@
-"""Who connects while the loop is busy does not wait for one turn after another."""
+"""Who connects is let in within a few turns of the loop, or waits, or is closed."""
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+import uvloop
 
+from barnabas.base.clock import SystemClock
 from barnabas.server.network.accepting import Accepting
+from barnabas.server.network.admission import Admission, ConnectionLimits
 
 pytestmark = pytest.mark.kernel
 
 CLIENTS = 60
 TURNS_MAX = 10
+LOOPS = pytest.mark.parametrize(
+    "factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
 
 
-class Seen(asyncio.Protocol):
-    count = 0
+class Visitor(asyncio.Protocol):
+    """A connection and its protocol in one."""
+
+    is_made = False
+
+    def __init__(self, room: "Room", host: str) -> None:
+        self.room = room
+        self.host = host
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        Seen.count += 1
-        self.transport = transport
+        self.is_made = True
+        self.transport: Any = transport
+        self.room.inside.append(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        Seen.count -= 1
+        self.room.inside.remove(self)
+        self.room.admission.leave(self.host)
 
 
-def test_all_who_wait_are_let_in_within_a_few_turns() -> None:
-    uvloop = pytest.importorskip("uvloop", reason="asyncio's own loop takes the whole backlog by itself")
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        assert runner.run(turns_until_all_are_in()) <= TURNS_MAX
+class Room:
+    """One listener, and who is in."""
+
+    def __init__(self, **limits: Any) -> None:
+        chosen = {"connections_max": 1000, "per_host_max": 1000, "per_host_overrides": {}, "idle_ms": -1}
+        self.clock = SystemClock()
+        self.admission = Admission(ConnectionLimits(**{**chosen, **limits}))
+        self.inside: list[Visitor] = []
+        self.refused: list[str] = []
+        self.crashes: list[BaseException] = []
+        self.clients: list[socket.socket] = []
+        listening = socket.create_server(("127.0.0.1", 0), backlog=CLIENTS)
+        listening.setblocking(False)
+        self.address = listening.getsockname()
+        self.accepting = Accepting(
+            asyncio.get_running_loop(), [listening], self, self._make, self.crashes.append
+        )
+        self.accepting.start(CLIENTS)
+
+    def _make(self, _sock: socket.socket, host: str, _peer: str) -> tuple[Visitor, Visitor]:
+        visitor = Visitor(self, host)
+        return visitor, visitor
+
+    def enter(self, host: str, peer: str) -> bool:
+        why = self.admission.enter(host)
+        if why is not None:
+            self.refuse(peer, why)
+        return why is None
+
+    def refuse(self, peer: str, why: str) -> None:
+        self.refused.append(why)
+
+    def connect(self, count: int) -> None:
+        """The loop does not run meanwhile: all of them wait in the backlog."""
+        self.clients += [socket.create_connection(self.address, timeout=5) for _ in range(count)]
+
+    async def holds(self, count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.inside) != count:
+                await asyncio.sleep(0.001)
+
+    async def close(self) -> None:
+        for client in self.clients:
+            client.close()
+        await self.accepting.close()
+        await self.holds(0)
+        assert self.crashes == []
+        assert self.admission.admitted.count == 0
 
 
-async def turns_until_all_are_in() -> int:
-    Seen.count = 0
-    loop = asyncio.get_running_loop()
-    crashes: list[BaseException] = []
-    accepting: Accepting | None = None
+@asynccontextmanager
+async def room(**limits: Any) -> AsyncIterator[Room]:
+    made = Room(**limits)
+    try:
+        yield made
+    finally:
+        await made.close()
 
-    def accepted() -> Seen:
-        assert accepting is not None
-        accepting.one_came()
-        return Seen()
 
-    server = await loop.create_server(accepted, "127.0.0.1", 0, backlog=CLIENTS)
-    accepting = Accepting(loop, server.sockets, Seen, crashes.append)
-    address = server.sockets[0].getsockname()
-    clients = []
-    for _ in range(CLIENTS):
-        # The loop does not run meanwhile: all of them wait in the backlog.
-        clients.append(socket.create_connection(address, timeout=5))
-    turns = 0
-    while Seen.count < CLIENTS and turns < 4 * CLIENTS:
-        turns += 1
-        await asyncio.sleep(0)
-    for client in clients:
-        client.close()
-    server.close()
-    await accepting.close()
-    await server.wait_closed()
-    async with asyncio.timeout(10):
-        while Seen.count:
-            await asyncio.sleep(0.001)
-    assert crashes == []
-    return turns
+def run(factory: Callable[[], Any], story: Any) -> None:
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(story)
+
+
+@LOOPS
+def test_all_who_wait_are_let_in_within_a_few_turns(factory: Callable[[], Any]) -> None:
+    async def story() -> None:
+        async with room() as here:
+            here.connect(CLIENTS)
+            turns = 0
+            while len(here.inside) < CLIENTS and turns < 4 * CLIENTS:
+                turns += 1
+                await asyncio.sleep(0)
+            assert turns <= TURNS_MAX
+
+    run(factory, story())
+
+
+@LOOPS
+def test_who_finds_no_room_waits_until_somebody_leaves(factory: Callable[[], Any]) -> None:
+    async def story() -> None:
+        async with room(connections_max=3) as here:
+            here.connect(5)
+            await here.holds(3)
+            await asyncio.sleep(0.05)
+            assert len(here.inside) == 3
+            assert here.admission.waits == 1
+
+            here.inside[0].transport.abort()
+            here.inside[1].transport.abort()
+            await asyncio.sleep(0.05)
+            assert len(here.inside) == 3
+            assert here.refused == []
+
+    run(factory, story())
+
+
+@LOOPS
+def test_who_is_above_the_rate_waits_with_all_behind(factory: Callable[[], Any]) -> None:
+    async def story() -> None:
+        async with room(rate_max=2) as here:
+            here.connect(24)
+            await here.holds(20)
+            await asyncio.sleep(0.05)
+            assert len(here.inside) == 20
+            # One after half a second, and one after another.
+            await here.holds(22)
+            assert here.refused == []
+
+    run(factory, story())
+
+
+@LOOPS
+def test_who_may_not_come_in_is_closed_at_once(factory: Callable[[], Any]) -> None:
+    async def story() -> None:
+        async with room(per_host_max=2) as here:
+            here.connect(4)
+            await here.holds(2)
+            for client in here.clients[2:]:
+                client.settimeout(5)
+                assert await asyncio.get_running_loop().run_in_executor(None, client.recv, 1) == b""
+            assert here.refused == ["too many connections from this address"] * 2
+
+    run(factory, story())
+
+
+@LOOPS
+def test_who_waits_when_it_ends_is_closed(factory: Callable[[], Any]) -> None:
+    async def story() -> None:
+        async with room(rate_max=1) as here:
+            here.connect(12)
+            await here.holds(10)
+
+    run(factory, story())

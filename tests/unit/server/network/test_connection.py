@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from barnabas.protocol.messages.offsets import ListOffsetsRequest, ListOffsetsRe
 from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context, Handle, Refuse
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.later import Later
+from barnabas.server.network.admission import Admitted, ConnectionLimits
 from barnabas.server.network.connection import (
     BEGUN_AT_ONCE_MAX,
     PIPELINED_MAX,
@@ -25,7 +27,7 @@ from barnabas.server.network.connection import (
     WAITING_BYTES_MAX,
 )
 from barnabas.server.network.listener import Listener
-from barnabas.server.network.pool import Admitted, ConnectionLimits, ConnectionPool
+from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.wire import RoomyWire, Wire
 from barnabas.server.request_stats import RequestStats
 from barnabas.server.settings.endpoints import Endpoint
@@ -85,7 +87,9 @@ class Place:
 
 
 @asynccontextmanager
-async def served(world: World, admitted: Admitted | None = None, **limits: Any) -> AsyncIterator[Place]:
+async def served(
+    world: World, admitted: Admitted | None = None, *, is_protected: bool = False, **limits: Any
+) -> AsyncIterator[Place]:
     desk = Desk()
     pool = ConnectionPool(
         clock=world.clock,
@@ -102,6 +106,7 @@ async def served(world: World, admitted: Admitted | None = None, **limits: Any) 
         stats=RequestStats(),
         context=lambda host: Context(None, listener="PLAINTEXT", client_address=host),  # type: ignore[arg-type]
         admitted=admitted,
+        is_protected=is_protected,
     )
     endpoint = Endpoint(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="PLAINTEXT")
     listener = Listener(endpoint, pool, Dispatcher(desk.apis()), backlog=50)
@@ -538,19 +543,64 @@ def test_listeners_that_share_their_limits_count_together() -> None:
     run_sim(run)
 
 
+def test_a_broker_takes_the_place_of_the_client_that_was_idle_for_the_longest_time() -> None:
+    admitted = Admitted()
+
+    async def run(world: World) -> None:
+        async with (
+            served(world, admitted, connections_max=2) as clients,
+            served(world, admitted, connections_max=2, is_protected=True) as brokers,
+        ):
+            idle, busy = await clients.connect(), await clients.connect()
+            await asyncio.sleep(1)
+            ask_first(busy)
+            await busy.answer()
+
+            broker = await brokers.connect()
+
+            ask_first(broker)
+            await broker.answer()
+            assert await idle.is_closed()
+            ask_first(busy)
+            await busy.answer()
+
+    run_sim(run)
+
+
+def test_who_is_idle_is_closed_when_the_limit_is_lowered() -> None:
+    async def do(place: Place) -> None:
+        idle, busy = await place.connect(), await place.connect()
+        await asyncio.sleep(1)
+        ask_first(busy)
+        await busy.answer()
+        pool = place.listener.pool
+
+        pool.change_limits(replace(pool.limits, connections_max=1))
+
+        assert await idle.is_closed()
+        ask_first(busy)
+        await busy.answer()
+
+    story(do)
+
+
 LOOPS = pytest.mark.parametrize(
     "factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
 )
 
 
-async def really_served(desk: Desk, host: str) -> Listener:
+def of_nobody(peer: str) -> Context:
+    return Context(None, listener="PLAINTEXT", client_address=peer)  # type: ignore[arg-type]
+
+
+async def really_served(desk: Desk, host: str, context: Callable[[str], Context] = of_nobody) -> Listener:
     limits = ConnectionLimits(connections_max=9, per_host_max=9, per_host_overrides={}, idle_ms=600_000)
     pool = ConnectionPool(
         clock=SystemClock(),
         limits=limits,
         request_bytes_max=FRAME_MAX,
         stats=RequestStats(),
-        context=lambda peer: Context(None, listener="PLAINTEXT", client_address=peer),  # type: ignore[arg-type]
+        context=context,
     )
     endpoint = Endpoint(name="PLAINTEXT", host=host, port=0, protocol="PLAINTEXT")
     listener = Listener(endpoint, pool, Dispatcher(desk.apis()), backlog=50)
@@ -619,3 +669,33 @@ def test_large_requests_are_received_in_their_place_and_small_ones_as_bytes(
 
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(real())
+
+
+@LOOPS
+def test_a_connection_that_cannot_be_made_is_closed_with_one_line(
+    factory: Callable[[], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Here the context cannot be had; the socket may be gone, or there is no memory."""
+
+    def context(_host: str) -> Context:
+        raise RuntimeError("no context")
+
+    async def real() -> None:
+        listener = await really_served(Desk(), "127.0.0.1", context)
+        client = await RawClient.connect("127.0.0.1", listener.port)
+        other = await RawClient.connect("127.0.0.1", listener.port)
+
+        assert await client.is_closed()
+        # While one of them may be half made.
+        await listener.close(5)
+        assert await other.is_closed()
+        client.close()
+        other.close()
+        assert len(listener.pool) == 0
+        assert listener.pool.admission.count == 0
+
+    with caplog.at_level(logging.WARNING), asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(real())
+
+    assert ["connection failed" in record.message for record in caplog.records] == [True, True]
+    assert not any(record.exc_info for record in caplog.records)

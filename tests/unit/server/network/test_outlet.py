@@ -17,6 +17,7 @@ from barnabas.server.network.connection import gathered
 from barnabas.server.network.outlet import SEND_MAX, SENT_PIECES_MAX, Part, SocketOutlet, TransportOutlet
 from barnabas.server.network.turn import Turn
 from barnabas.server.network.vigil import Vigil
+from barnabas.server.network.writable import Writable
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.log import LogRead
 
@@ -34,15 +35,15 @@ class Scene:
         (directory / "records").write_bytes(LARGE)
         self.file = self.fs.open(path)
         self.ours, self.theirs = socket.socketpair()
+        self.ours.setblocking(False)
         self.theirs.setblocking(False)
         self.drained = 0
         self.broken: list[OSError] = []
         turn = Turn(Vigil(self._ticks_ns, self._used_ns, awake_ns))
         self.looks = 0
         self.passed_ns = 0
-        self.outlet = SocketOutlet(
-            asyncio.get_running_loop(), turn, self.ours, self._drained, self.broken.append
-        )
+        self.writable = Writable()
+        self.outlet = SocketOutlet(self.writable, turn, self.ours, self._drained, self.broken.append)
 
     def _drained(self) -> None:
         self.drained += 1
@@ -76,6 +77,7 @@ class Scene:
 
     def close(self) -> None:
         self.outlet.close()
+        self.writable.close()
         self.ours.close()
         self.theirs.close()
         self.file.close()

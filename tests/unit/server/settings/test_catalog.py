@@ -116,16 +116,28 @@ def test_an_unknown_name_that_is_like_no_other_is_refused_without_a_hint() -> No
         find("xyzzy")
 
 
-def test_settings_of_one_listener_are_refused_with_the_reason() -> None:
+def test_a_listener_can_have_limits_of_its_own() -> None:
+    name = "listener.name.plaintext.max.connections"
+
+    assert find(name).name == name
+    assert find(name).parse("5") == 5
+    with pytest.raises(InvalidSetting, match="must be at least 0"):
+        find(name).parse("-1")
+
+
+@pytest.mark.parametrize(
+    "name", ["listener.name.plaintext.num.partitions", "listener.name.max.connections", "listener.name."]
+)
+def test_other_settings_of_one_listener_are_refused_with_the_reason(name: str) -> None:
     with pytest.raises(InvalidSetting, match="a listener cannot have settings of its own yet"):
-        find("listener.name.plaintext.max.connections")
+        find(name)
 
 
 def test_a_setting_that_is_not_supported_takes_its_default_and_nothing_else() -> None:
-    rate = find("max.connection.creation.rate")
+    rate = find("leader.replication.throttled.rate")
 
-    assert rate.parse_supported("2147483647") == 2147483647
-    with pytest.raises(InvalidSetting, match=r"max\.connection\.creation\.rate=4: limiting the rate of new"):
+    assert rate.parse_supported("9223372036854775807") == 2**63 - 1
+    with pytest.raises(InvalidSetting, match=r"rate=4: traffic between replicas cannot be throttled"):
         rate.parse_supported("4")
 
 

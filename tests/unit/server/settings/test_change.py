@@ -19,8 +19,10 @@ ALL, ONE = "", "1"
         # Nothing to tune.
         ("num.network.threads", "8"),
         ("group.streams.assignment.interval.ms", "5"),
+        ("max.connection.creation.rate", "7"),
+        ("listener.name.plaintext.max.connections", "7"),
         # Not supported, but this is the default.
-        ("max.connection.creation.rate", "2147483647"),
+        ("leader.replication.throttled.rate", "9223372036854775807"),
     ],
 )
 def test_dynamic_settings_can_be_set_for_one_broker_and_for_all(broker: str, name: str, value: str) -> None:
@@ -34,7 +36,6 @@ def test_dynamic_settings_can_be_set_for_one_broker_and_for_all(broker: str, nam
         ("num.partitions", "3", "cannot be changed while the broker runs; set it in its properties file"),
         ("log.retention.hours", "3", "cannot be changed while the broker runs"),
         ("num.network.threads", "0", "must be at least 1"),
-        ("max.connection.creation.rate", "4", "limiting the rate of new connections is not built yet"),
         ("leader.replication.throttled.rate", "1000", "traffic between replicas cannot be throttled yet"),
         ("message.max.bytes", "-3", "must be at least 0"),
         ("message.max.bytes", "x", "must be a whole number"),
@@ -58,10 +59,12 @@ def test_a_setting_of_one_broker_cannot_be_set_for_all() -> None:
 
 
 def test_what_somebody_else_wrote_is_used_as_far_as_it_can_be() -> None:
-    good, wrong = usable({"message.max.bytes": "5", "foo.bar": "1", "max.connection.creation.rate": "4"}, ALL)
+    good, wrong = usable(
+        {"message.max.bytes": "5", "foo.bar": "1", "leader.replication.throttled.rate": "4"}, ALL
+    )
 
     assert good == {"message.max.bytes": "5"}
-    assert [error.name for error in wrong] == ["foo.bar", "max.connection.creation.rate"]
+    assert [error.name for error in wrong] == ["foo.bar", "leader.replication.throttled.rate"]
 
 
 def test_listeners_stay_as_they_are_until_a_restart() -> None:

@@ -76,16 +76,15 @@ def test_settings_that_cannot_be_used_are_left_out_and_named(caplog: pytest.LogC
     settings = started()
 
     with caplog.at_level(logging.ERROR):
-        settings.take(
-            image({ALL_BROKERS: {"max.connections": "5", "foo": "1", "max.connection.creation.rate": "4"}})
-        )
+        later = {"log.cleaner.io.max.bytes.per.second": "4"}
+        settings.take(image({ALL_BROKERS: {"max.connections": "5", "foo": "1", **later}}))
 
     assert settings.now.max_connections == 5
     assert "foo" in caplog.text
-    assert "limiting the rate of new connections is not built yet" in caplog.text
+    assert "compaction cannot be throttled yet" in caplog.text
     shown = {row.name: row.value for row in settings.view().broker()}
     assert shown["max.connections"] == "5"
-    assert shown["max.connection.creation.rate"] == "2147483647"
+    assert shown["log.cleaner.io.max.bytes.per.second"] == "1.7976931348623157E308"
 
 
 def test_settings_without_anything_to_tune_are_shown_and_change_no_field() -> None:

@@ -1,0 +1,36 @@
+"""Work that must not be left undone because no descriptor or no memory was left for it for a while."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from barnabas.base.executor import Executor
+from barnabas.storage.errors import is_shortage
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+# How often work is tried again, and how long it waits before each try: a minute. Then it has failed.
+SHORTAGE_TRIES_MAX: Final = 300
+SHORTAGE_PAUSE_S: Final = 0.2
+
+
+class PatientExecutor:
+    """Runs work that can be done again after it has failed to open a file."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def run(self, work: Callable[[], T]) -> T:
+        for number in range(SHORTAGE_TRIES_MAX):
+            try:
+                return await self._executor.run(work)
+            except OSError as error:
+                if not is_shortage(error):
+                    raise
+                if number == 0:
+                    logger.warning("waiting for descriptors or memory error=%s", error)
+            await asyncio.sleep(SHORTAGE_PAUSE_S)
+        return await self._executor.run(work)

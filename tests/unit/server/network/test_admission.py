@@ -1,0 +1,119 @@
+"""Who may connect: rates as Kafka 4.3 throttles them, limits of hosts, listeners and brokers, the log."""
+
+import pytest
+
+from barnabas.server.network.admission import (
+    REFUSALS_LOGGED_MS,
+    Admission,
+    Admitted,
+    ConnectionLimits,
+    CreationRate,
+    DescriptorShare,
+)
+
+
+def limits(**given: object) -> ConnectionLimits:
+    chosen = {"connections_max": 100, "per_host_max": 100, "per_host_overrides": {}, "idle_ms": -1, **given}
+    return ConnectionLimits(**chosen)  # type: ignore[arg-type]
+
+
+def accepted_at(count: int, per_second_max: int) -> list[float]:
+    """When clients are let in that connect one after the other, in seconds."""
+    rate, now_ms, times = CreationRate(), 1_000, []
+    for _ in range(count):
+        now_ms += rate.throttle_ms(now_ms, per_second_max)
+        times.append((now_ms - 1_000) / 1000)
+    return times
+
+
+def test_clients_wait_as_long_as_kafkas_do() -> None:
+    # Seen with Kafka 4.3.0 and max.connection.creation.rate=4. Its first one came a second before the others.
+    seen = [*[0.0] * 40, 0.25, 0.5, 0.75, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0]
+
+    assert accepted_at(len(seen), 4) == pytest.approx(seen, abs=0.1)
+
+
+def test_in_the_long_run_the_rate_is_the_limit() -> None:
+    times = accepted_at(1_000, 10)
+
+    assert 1_000 / times[-1] == pytest.approx(10, rel=0.15)
+
+
+def test_a_rate_of_nothing_lets_one_in_each_second() -> None:
+    assert accepted_at(3, 0) == [1.0, 2.0, 3.0]
+
+
+def test_a_quiet_time_makes_up_for_a_busy_one() -> None:
+    rate = CreationRate()
+    for _ in range(100):
+        rate.throttle_ms(0, 10)
+    assert rate.throttle_ms(1, 10) > 0
+
+    assert rate.throttle_ms(12_000, 10) == 0
+
+
+def test_a_host_has_no_more_than_its_connections() -> None:
+    admission = Admission(limits(per_host_max=2, per_host_overrides={"b": 1}))
+
+    entered = [admission.enter(host) for host in ("a", "a", "a", "b", "b", "c")]
+
+    assert [why is None for why in entered] == [True, True, False, True, False, True]
+    admission.leave("a")
+    assert admission.enter("a") is None
+
+
+def test_descriptors_are_shared_by_all_listeners() -> None:
+    share = DescriptorShare(2)
+    clients = Admission(limits(), Admitted(share))
+    controllers = Admission(limits(), Admitted(share))
+
+    assert clients.enter("a") is None
+    assert controllers.enter("a") is None
+    assert clients.enter("b") == "no descriptor left for connections"
+    controllers.leave("a")
+    assert clients.enter("b") is None
+
+
+def test_a_listener_has_a_limit_of_its_own() -> None:
+    admitted = Admitted()
+    one = Admission(limits(listener_max=1), admitted)
+    other = Admission(limits(), admitted)
+
+    one.enter("a")
+
+    assert not one.has_room
+    assert other.has_room
+
+
+def test_brokers_come_in_however_many_clients_there_are() -> None:
+    admitted = Admitted()
+    clients = Admission(limits(connections_max=2), admitted)
+    brokers = Admission(limits(connections_max=2), admitted, is_protected=True)
+    clients.enter("a")
+    clients.enter("a")
+
+    assert not clients.has_room
+    assert brokers.has_room
+    assert clients.excess == 0
+    brokers.enter("b")
+    assert (clients.excess, brokers.excess) == (1, 0)
+
+
+def test_one_line_tells_of_many_that_were_refused() -> None:
+    admission = Admission(limits())
+
+    counts = [admission.to_log(now_ms) for now_ms in (0, 1, 2, REFUSALS_LOGGED_MS, REFUSALS_LOGGED_MS + 1)]
+
+    assert counts == [1, 0, 0, 3, 0]
+
+
+def test_who_waits_is_told_of_room() -> None:
+    admitted = Admitted()
+    admission = Admission(limits(connections_max=1), admitted)
+    rooms: list[bool] = []
+    admitted.on_room.append(lambda: rooms.append(admission.has_room))
+    admission.enter("a")
+
+    admission.leave("a")
+
+    assert rooms == [True]
