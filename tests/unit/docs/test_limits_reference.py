@@ -183,6 +183,61 @@ FIXED = {
             "Topics being created automatically at once. Clients that ask for others retry.",
         ),
     ],
+    "Regular expressions of clients": [
+        Limit(
+            "base.re2_patterns", "PATTERN_BYTES_MAX", "bytes", "Length of a pattern. A longer one is refused."
+        ),
+        Limit(
+            "base.re2_patterns",
+            "PATTERN_WEIGHT_MAX",
+            "",
+            "Characters of a pattern, where classes and repetitions count as many. A pattern of more is "
+            "refused.",
+        ),
+        Limit(
+            "base.re2_patterns",
+            "PROGRAM_SIZE_MAX",
+            "",
+            "Instructions of a compiled pattern. A larger one is refused.",
+        ),
+        Limit(
+            "base.re2_patterns",
+            "PATTERN_MEMORY_BYTES_MAX",
+            "bytes",
+            "Memory for one pattern. A pattern whose program needs more is refused.",
+        ),
+        Limit(
+            "base.re2_work",
+            "WAITING_MAX",
+            "",
+            "Patterns that wait to be compiled or matched. A client that sends one more has to retry.",
+        ),
+        Limit(
+            "coordinators.group.consumer.patterns",
+            "COMPILED_MAX",
+            "",
+            "Compiled patterns of subscriptions that are kept. Others are compiled again.",
+        ),
+        Limit(
+            "coordinators.group.consumer.patterns",
+            "RESULTS_MAX",
+            "",
+            "Patterns of subscriptions whose topics are kept until topics are created or deleted. Others are "
+            "matched again.",
+        ),
+        Limit(
+            "coordinators.group.consumer.patterns",
+            "RESULT_TOPICS_MAX",
+            "",
+            "Topics in all of these results together.",
+        ),
+        Limit(
+            "coordinators.group.consumer.patterns",
+            "WANTED_MAX",
+            "",
+            "Patterns that wait to be matched with new topics. One more is matched after a later heartbeat.",
+        ),
+    ],
     "Records": [
         Limit(
             "records.codecs",
@@ -269,6 +324,7 @@ OF_THE_PROGRAM = {
     "REFUSALS_MAX",
     "SNAPPY_MAX_RATIO",
     "INT32_MAX",
+    "SMALL_WEIGHT_MAX",
 }
 OF_BROKERS = (
     "socket.request.max.bytes",

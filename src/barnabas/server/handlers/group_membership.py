@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from barnabas.base.re2_work import TooManyPatterns
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.protocol.api_keys import ApiKey
@@ -75,6 +76,18 @@ def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
         return ConsumerGroupHeartbeatResponse(
             error_code=ErrorCode.INVALID_REQUEST, error_message="GroupId can't be empty.", assignment=None
         )
+    regex = request.body.subscribed_topic_regex
+    if regex and not ctx.broker.groups.coordinator.is_resolved(regex):
+        return _when_resolved(ctx, request)
+    return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
+
+
+async def _when_resolved(ctx: Context, request: Request) -> object:
+    """Find the topics of a regular expression first, while others are served."""
+    try:
+        await ctx.broker.groups.coordinator.resolve(request.body.subscribed_topic_regex)
+    except TooManyPatterns:
+        return _consumer_refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
 
 
