@@ -16,6 +16,7 @@ from typing import Final, Generic, cast
 from barnabas.base.clock import Clock
 from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, ReplyTo
+from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.runtime.ports import AnyShard, CannotWrite, LedPartition, RefusedByLog
 from barnabas.coordinators.runtime.reply import Waiting
 from barnabas.coordinators.runtime.writing import (
@@ -33,6 +34,10 @@ logger = logging.getLogger(__name__)
 # After so many writes it is tried whether several come within a turn; less often if it was in vain.
 TRIED_AFTER_MIN: Final = 8
 TRIED_AFTER_MAX: Final = 64
+# Timers that ring at once: at most so many, and none is begun after so long. Others are served before the rest.
+RING_AT_ONCE_MAX: Final = 256
+_RING_MS_MAX: Final = 5
+_RING_TOGETHER: Final = 8
 
 
 class State(Enum):
@@ -293,9 +298,22 @@ class ShardHost(Generic[AnyShard]):
         self._alarm = None
         now = self.now()
         self._time_out(now)
-        for key in self.shard.timers.due(now.tick_ms):
-            if self.state is not State.ACTIVE:
+        rung = 0
+        while rung < RING_AT_ONCE_MAX and self._tick_ms() - now.tick_ms < _RING_MS_MAX:
+            keys = self._timers.due(now.tick_ms, _RING_TOGETHER)
+            if not keys:
+                break
+            rung += len(keys)
+            if not self._expire(keys, now):
                 return
+        # At once, if more are due.
+        self._set_alarm()
+
+    def _expire(self, keys: list[TimerKey], now: Now) -> bool:
+        """False if that was the end of the shard."""
+        for key in keys:
+            if self.state is not State.ACTIVE:
+                return False
             if key in self.shard.timers:
                 # What another one has led to has set it anew.
                 continue
@@ -306,8 +324,8 @@ class ShardHost(Generic[AnyShard]):
             except Exception:
                 logger.exception("timer failed partition=%s key=%s", self.partition.name, key)
                 self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
-                return
-        self._set_alarm()
+                return False
+        return True
 
     # The end
 

@@ -13,7 +13,7 @@ from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.host import TRIED_AFTER_MIN, ShardHost, State
+from barnabas.coordinators.runtime.host import RING_AT_ONCE_MAX, TRIED_AFTER_MIN, ShardHost, State
 from barnabas.coordinators.runtime.reply import Reply
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
@@ -614,3 +614,25 @@ def test_a_mistake_that_no_client_asked_for_costs_the_shard_and_not_its_caller(
     told(story)
 
     assert "shard failed" in caplog.text
+
+
+# Very many timers
+
+
+def test_of_very_many_sessions_that_end_together_others_are_served_in_between() -> None:
+    async def story(desk: Desk) -> None:
+        timers = desk.shard.timers
+        before = len(timers)
+        for number in range(2 * RING_AT_ONCE_MAX + 1):
+            timers.set(("classic-session", f"g-{number}", "m"), desk.host.now().tick_ms + 10)
+        desk.beats()
+
+        left = []
+        while len(timers) > before:
+            left.append(len(timers) - before)
+            # A turn of the loop, in which others are served.
+            await asyncio.sleep(0 if len(timers) - before <= 2 * RING_AT_ONCE_MAX else 0.001)
+
+        assert list(dict.fromkeys(left)) == [2 * RING_AT_ONCE_MAX + 1, RING_AT_ONCE_MAX + 1, 1]
+
+    told(story)
