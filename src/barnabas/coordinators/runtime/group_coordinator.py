@@ -13,6 +13,7 @@ from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.host import ShardHost, State
+from barnabas.coordinators.runtime.partition_of import partition_of
 from barnabas.coordinators.runtime.pattern_resolver import PatternResolver
 from barnabas.coordinators.runtime.shards import Shards
 from barnabas.metadata.image import MetadataImage
@@ -82,6 +83,15 @@ class GroupCoordinator:
     async def resolve(self, regex: str) -> None:
         """Find that out. TooManyPatterns if too many wait."""
         await self._resolver.resolve(regex)
+
+    # Large groups
+
+    def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:
+        """Whether a request to a group may take milliseconds, so that others should be served before it."""
+        host = self.shards.hosts.get(partition_of(group_id, self._partitions)) if self._partitions else None
+        if host is None or host.state is not State.ACTIVE:
+            return False
+        return host.shard.consumer.takes_long(group_id, told, is_news=is_news)
 
     # What changes around them
 

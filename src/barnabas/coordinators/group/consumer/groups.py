@@ -1,6 +1,7 @@
 """The door of this room: consumer groups of one shard."""
 
 from collections.abc import Set
+from typing import Final
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.decision.timers import TimerKey
@@ -30,6 +31,9 @@ from barnabas.protocol.messages.consumer_groups import (
     DescribedGroup,
 )
 
+# Topics and members of a group, with the topics of a request: above this a decision may take milliseconds.
+LARGE: Final = 200
+
 
 class ConsumerGroups:
     """Every method that returns an Outcome has answered whoever asked, with an error if need be."""
@@ -42,6 +46,15 @@ class ConsumerGroups:
         self._heartbeats = Heartbeats(ground, self._topics, migration, self._leaving)
         self._classic_members = ClassicMembers(ground, self._topics, migration, self._leaving)
         self._replay = Replay(ground, self._topics)
+
+    def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:
+        """Whether a request that names `told` topics may have a large group computed anew."""
+        group = self._ground.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return told > LARGE
+        if told + len(group.subscriptions) + len(group.members) <= LARGE:
+            return False
+        return is_news or not group.is_fresh or group.assignment_epoch < group.epoch
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
