@@ -73,6 +73,7 @@ class GroupShard:
         self.timers: Final = ground.timers
         self.classic: Final = ClassicGroups(ground)
         self.consumer: Final = ConsumerGroups(ground, self.classic)
+        self.assigning: Final = self.consumer.assigning
         self.offsets: Final = Offsets(ground, self.classic.new)
         self._others: Final = _OtherRecords(self.classic, self.consumer, self.offsets)
         # (record) -> None: a record of an Outcome is in the log. Called so often that a call between is felt.

@@ -12,6 +12,7 @@ from barnabas.coordinators.group.consumer.patterns import TopicPatterns
 from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.assigner import Assigner
 from barnabas.coordinators.runtime.host import ShardHost, State
 from barnabas.coordinators.runtime.partition_of import partition_of
 from barnabas.coordinators.runtime.pattern_resolver import PatternResolver
@@ -43,6 +44,7 @@ class GroupCoordinator:
         self._patterns = TopicPatterns()
         # For whatever patterns come from clients.
         self.pattern_work: Final = PatternWork(executor)
+        self._assigner = Assigner(executor, tasks)
         self._resolver = PatternResolver(self._patterns, self.pattern_work, tasks)
         self.shards: Final = Shards(
             OFFSETS_TOPIC,
@@ -63,6 +65,7 @@ class GroupCoordinator:
         # They may have changed while the log was read.
         ground.settings = self._settings
         before, now = ground.image, self._image
+        self._assigner.serve(host)
         host.activate()
         if now is not before and host.state is State.ACTIVE:
             changed = (name for name, topic in now.topics.items() if before.topics.get(name) is not topic)

@@ -6,6 +6,7 @@ from typing import Final
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.groups import ClassicGroups
+from barnabas.coordinators.group.consumer.assigning import Assigning
 from barnabas.coordinators.group.consumer.checks import check_heartbeat
 from barnabas.coordinators.group.consumer.classic_members import ClassicMembers
 from barnabas.coordinators.group.consumer.describe import described
@@ -41,10 +42,11 @@ class ConsumerGroups:
     def __init__(self, ground: Ground, classic: ClassicGroups) -> None:
         self._ground = ground
         self._topics = Topics(ground)
+        self.assigning: Final = Assigning(ground)
         migration = Migration(ground, self._topics, classic)
         self._leaving = Leaving(ground, self._topics, migration)
-        self._heartbeats = Heartbeats(ground, self._topics, migration, self._leaving)
-        self._classic_members = ClassicMembers(ground, self._topics, migration, self._leaving)
+        self._heartbeats = Heartbeats(ground, self._topics, self.assigning, migration, self._leaving)
+        self._classic_members = ClassicMembers(ground, self._topics, self.assigning, migration, self._leaving)
         self._replay = Replay(ground, self._topics)
 
     def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 from barnabas.coordinators.decision.outcome import Now, Record
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.consumer import records
+from barnabas.coordinators.group.consumer.assigning import Assigning
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember, MemberState
 from barnabas.coordinators.group.consumer.reconcile import (
@@ -49,12 +50,14 @@ class Steps:
         self,
         ground: Ground,
         topics: Topics,
+        assigning: Assigning,
         group: ConsumerGroup,
         before: ConsumerMember,
         after: ConsumerMember,
     ) -> None:
         self._ground = ground
         self._topics = topics
+        self._assigning = assigning
         self._group = group
         self._before = before
         self.member = after
@@ -143,6 +146,9 @@ class Steps:
         if group.assignment_epoch >= self.epoch or is_early:
             return Target(group.assignment_epoch, group.target_of(self.member))
         change = Change(self._before, self.member, self._subscriptions)
+        if self._assigning.wants(group, change):
+            # It goes on with what it has, until a heartbeat after that.
+            return Target(group.assignment_epoch, group.target_of(self.member))
         changed = changed_targets(group, change, self._ground.image, settings.assignors)
         for member_id, target in changed.items():
             self.records.append(records.target_record(group.id, member_id, target))
