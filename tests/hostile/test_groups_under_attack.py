@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.coordinators.group.classic.checks import METADATA_BYTES_MAX
+from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     FindCoordinatorRequest,
     JoinGroupRequest,
@@ -65,14 +67,13 @@ def ask_all(victim: Victim, requests: Iterable[Any], version: int) -> list[Any]:
 
 def check(victim: Victim, bystander: Bystander) -> None:
     assert bystander.error is None
-
     assert bystander.slowest_s < SERVED_WITHIN_S
     victim.check()
 
 
 @pytest.mark.scaled
 def test_many_groups_that_subscribe_to_very_many_topics_keep_nobody_waiting(tmp_path: Path) -> None:
-    names = [f"orders-{number}" for number in range(scaled("BARNABAS_TOPICS", 1_000, 10_000))]
+    names = [f"orders-{number}" for number in range(scaled("BARNABAS_TOPICS", 1_000, 3_000))]
     groups = scaled("BARNABAS_GROUPS", 60, 100)
     with Victim(tmp_path) as victim:
         coordinators(victim)
@@ -100,12 +101,29 @@ def test_members_that_all_subscribe_to_something_else_keep_nobody_waiting(tmp_pa
                 HEARTBEAT_VERSION,
             )
             assert {answer.error_code for answer in answers} == {0}
+            with WireClient(victim.address) as client:
+                victim.eventually(
+                    lambda: has_partitions(client, answers[0].member_epoch), "the first member has partitions"
+                )
         check(victim, bystander)
+
+
+def has_partitions(client: WireClient, epoch: int) -> bool:
+    """Whether the first member of the group was given something."""
+    body = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m-0", member_epoch=epoch)
+    while True:
+        answer = client.ask(body, HEARTBEAT_VERSION)
+        assert answer.error_code == 0
+        if answer.assignment is not None and answer.assignment.topic_partitions:
+            return True
+        if answer.member_epoch == body.member_epoch:
+            return False
+        body.member_epoch = answer.member_epoch
 
 
 @pytest.mark.scaled
 def test_very_many_members_that_are_answered_together_keep_nobody_waiting(tmp_path: Path) -> None:
-    members = scaled("BARNABAS_MEMBERS", 6_000, 50_000)
+    members = scaled("BARNABAS_MEMBERS", 2_000, 50_000)
     body = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=10_000,
@@ -133,7 +151,7 @@ def test_very_many_members_that_are_answered_together_keep_nobody_waiting(tmp_pa
 
 @pytest.mark.scaled
 def test_very_many_groups_are_listed_in_pieces(tmp_path: Path) -> None:
-    count = scaled("BARNABAS_GROUPS", 5_000, 100_000)
+    count = scaled("BARNABAS_GROUPS", 2_000, 100_000)
     body = JoinGroupRequest(
         group_id="",
         session_timeout_ms=10_000,
@@ -154,4 +172,29 @@ def test_very_many_groups_are_listed_in_pieces(tmp_path: Path) -> None:
             for states in ([], ["Dead"], ["Empty"]):
                 answers = ask_all(victim, [ListGroupsRequest(states_filter=states)] * 20, 4)
                 assert {len(answer.groups) for answer in answers} == {0 if states == ["Dead"] else count}
+        check(victim, bystander)
+
+
+def test_members_with_much_metadata_are_refused_when_they_have_32_mib(tmp_path: Path) -> None:
+    body = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=1_800_000,
+        rebalance_timeout_ms=1_800_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"m" * 2_000_000)],
+    )
+    with Victim(tmp_path) as victim:
+        coordinators(victim)
+        with victim.bystander() as bystander, ExitStack() as stack:
+            clients = [stack.enter_context(WireClient(victim.address)) for _ in range(60)]
+            for client in clients:
+                client.send(body, JOIN_VERSION)
+            codes = [client.receive(key_of(body), JOIN_VERSION)[1].error_code for client in clients]
+            fit = METADATA_BYTES_MAX // 2_000_000
+            assert codes.count(0) == fit
+            assert codes.count(ErrorCode.GROUP_MAX_SIZE_REACHED) == len(clients) - fit
+            # Others may still join.
+            body.protocols[0].metadata = b"m" * 50
+            body.group_id = "other"
+            assert clients[-1].ask(body, JOIN_VERSION).error_code == 0
         check(victim, bystander)

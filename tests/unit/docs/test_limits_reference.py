@@ -238,6 +238,48 @@ FIXED = {
             "Patterns that wait to be matched with new topics. One more is matched after a later heartbeat.",
         ),
     ],
+    "Groups": [
+        Limit(
+            "coordinators.group.classic.checks",
+            "METADATA_BYTES_MAX",
+            "bytes",
+            "Metadata of the members of all classic groups in one partition of `__consumer_offsets`. At "
+            "more, only members with little metadata may join; others get GROUP_MAX_SIZE_REACHED.",
+        ),
+        Limit(
+            "coordinators.group.classic.checks",
+            "SMALL_METADATA_BYTES",
+            "bytes",
+            "Metadata of a member that may join in any case.",
+        ),
+        Limit(
+            "coordinators.group.consumer.groups",
+            "LARGE",
+            "",
+            "Topics and members of a consumer group whose requests are handled at once. Requests to a larger "
+            "group wait until other clients have been served.",
+        ),
+        Limit(
+            "coordinators.group.consumer.assigning",
+            "ASSIGNED_AT_ONCE_MAX",
+            "",
+            "Members times topics of a consumer group that is assigned within a request, unless all members "
+            "have the same topics. A larger group is assigned in the background.",
+        ),
+        Limit(
+            "coordinators.runtime.host",
+            "GIVEN_AT_ONCE_MAX",
+            "",
+            "Answers of a coordinator that are sent at once. The rest follows, with other clients served in "
+            "between.",
+        ),
+        Limit(
+            "coordinators.runtime.host",
+            "RING_AT_ONCE_MAX",
+            "",
+            "Sessions and other timers that end at once. The rest follows in the same way.",
+        ),
+    ],
     "Records": [
         Limit(
             "records.codecs",
@@ -325,6 +367,7 @@ OF_THE_PROGRAM = {
     "SNAPPY_MAX_RATIO",
     "INT32_MAX",
     "SMALL_WEIGHT_MAX",
+    "TRIED_AFTER_MAX",
 }
 OF_BROKERS = (
     "socket.request.max.bytes",
