@@ -30,6 +30,7 @@ class PatternWork:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
+        # Also for metrics.
         self.waiting = 0
         # Those who wait get it in the order in which they came.
         self._turn = asyncio.Lock()

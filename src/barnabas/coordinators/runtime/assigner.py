@@ -16,6 +16,8 @@ class Assigner:
         self._tasks = tasks
         # Groups that wait get it in the order in which they came.
         self._turn = asyncio.Lock()
+        # For metrics.
+        self.computed = 0
 
     def serve(self, host: ShardHost[GroupShard]) -> None:
         """Compute what the groups of a shard want from now on."""
@@ -40,6 +42,7 @@ class Assigner:
         job = assigning.begin(group_id)
         if job is not None:
             targets = await self._executor.run(job.compute)
+            self.computed += 1
             # The shard may have been given up meanwhile.
             if host.state is State.ACTIVE:
                 host.do_for_nobody(lambda now: assigning.finish(job, targets, now))

@@ -44,7 +44,7 @@ class GroupCoordinator:
         self._patterns = TopicPatterns()
         # For whatever patterns come from clients.
         self.pattern_work: Final = PatternWork(executor)
-        self._assigner = Assigner(executor, tasks)
+        self.assigner: Final = Assigner(executor, tasks)
         self._resolver = PatternResolver(self._patterns, self.pattern_work, tasks)
         self.shards: Final = Shards(
             OFFSETS_TOPIC,
@@ -65,7 +65,7 @@ class GroupCoordinator:
         # They may have changed while the log was read.
         ground.settings = self._settings
         before, now = ground.image, self._image
-        self._assigner.serve(host)
+        self.assigner.serve(host)
         host.activate()
         if now is not before and host.state is State.ACTIVE:
             changed = (name for name, topic in now.topics.items() if before.topics.get(name) is not topic)
