@@ -1,35 +1,119 @@
-"""Regular expressions in RE2's syntax, which match in linear time, whatever is asked: by google-re2.
+"""Regular expressions in RE2's syntax, which match in linear time, by google-re2.
 
-What clients send to a broker is compiled here, and never by `re`: with that, a short expression can keep a
-broker busy for hours.
+Patterns from clients are compiled here, and never by `re`: with that, a short expression can keep a broker
+busy for hours. Linear time is still long for a large pattern and many names: see is_small() and match_some().
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from barnabas.base.errors import BarnabasError
 
+# As long as a string in a request can be.
+PATTERN_BYTES_MAX: Final = 32_767
+# Compiling holds the interpreter's lock: a pattern of this weight takes about 20 ms.
+PATTERN_WEIGHT_MAX: Final = 65_536
+# RE2 compiles a pattern to a program of so many instructions; a list of 500 topic names has about 20,000.
+PROGRAM_SIZE_MAX: Final = 40_000
+# What RE2 may use for one pattern, its program and its cache of states.
+PATTERN_MEMORY_BYTES_MAX: Final = 1 << 20
+# Compiled in well under a millisecond.
+SMALL_WEIGHT_MAX: Final = 2_000
+# One piece of work for match_some(): a name costs its length times the size of the program, which takes a few
+# nanoseconds each at worst; 20 ms for a piece.
+WORK_AT_ONCE: Final = 4_000_000
+NAMES_AT_ONCE: Final = 500
+# How much of a pattern an error message repeats.
+_TOLD_CHARS_MAX: Final = 200
+# What is slow to compile besides characters, in units of a character: Unicode classes, repetitions, sets.
+# Many optional parts in a row take the square of their number.
+_WEIGHTS: Final = (
+    (r"\p", 800),
+    (r"\P", 800),
+    ("{", 600),
+    ("[", 100),
+    ("?", 20),
+    ("*", 20),
+    ("+", 20),
+    ("|", 1),
+)
+_NOT_ASCII_WEIGHT: Final = 20
+
 
 class NotRe2(BarnabasError):
-    """It is no regular expression of RE2. `reason` is in RE2's words."""
+    """It is no regular expression of RE2, or one that is too large. `reason` is in RE2's words."""
 
     def __init__(self, text: str, reason: str) -> None:
-        super().__init__(f"`{text}` is not a regular expression of RE2: {reason}")
+        told = text if len(text) <= _TOLD_CHARS_MAX else f"{text[:_TOLD_CHARS_MAX]}..."
+        super().__init__(f"`{told}` is not a regular expression of RE2: {reason}")
         self.reason = reason
 
 
+def weight_of(text: str) -> int:
+    """How long it may take to compile a pattern, in the time that a plain character takes."""
+    others = 0 if text.isascii() else sum(not char.isascii() for char in text)
+    return (
+        len(text) + sum(text.count(part) * weight for part, weight in _WEIGHTS) + others * _NOT_ASCII_WEIGHT
+    )
+
+
+def is_small(text: str) -> bool:
+    """Whether a pattern is compiled in well under a millisecond."""
+    return weight_of(text) <= SMALL_WEIGHT_MAX
+
+
 def compile_re2(text: str) -> Any:
-    """A pattern with the methods of `re`. NotRe2 if it is none."""
+    """A pattern with the methods of `re`, except that it has no groups. NotRe2 if it is none or too large."""
     # Few need it, and it takes a while to import.
     import re2  # type: ignore[import-untyped]
 
-    options = re2.Options()
-    # What is wrong is raised; RE2 would write it to stderr as well.
-    options.log_errors = False
     try:
-        return re2.compile(text, options)
-    except re2.error as error:
-        reason = error.args[0].decode(errors="replace") if error.args else ""
-        raise NotRe2(text, reason) from None
+        size = len(text.encode())
     except UnicodeEncodeError:
         # Bytes of a command line that are no text.
         raise NotRe2(text, "invalid UTF-8") from None
+    if size > PATTERN_BYTES_MAX:
+        raise NotRe2(text, f"pattern too large: {size} bytes, the most is {PATTERN_BYTES_MAX}")
+    weight = weight_of(text)
+    if weight > PATTERN_WEIGHT_MAX:
+        raise NotRe2(
+            text,
+            f"pattern too large: its parts weigh {weight} in total, the most is {PATTERN_WEIGHT_MAX}",
+        )
+    options = re2.Options()
+    # What is wrong is raised; RE2 would write it to stderr as well.
+    options.log_errors = False
+    # To find groups takes time for each group at each character, and nobody asks for them.
+    options.never_capture = True
+    options.max_mem = PATTERN_MEMORY_BYTES_MAX
+    try:
+        pattern = re2.compile(text, options)
+    except re2.error as error:
+        reason = error.args[0].decode(errors="replace") if error.args else ""
+        raise NotRe2(text, reason) from None
+    finally:
+        # It keeps 128 patterns, whatever their size.
+        re2.purge()
+    if pattern.programsize > PROGRAM_SIZE_MAX:
+        raise NotRe2(
+            text, f"pattern too large: {pattern.programsize} instructions, the most is {PROGRAM_SIZE_MAX}"
+        )
+    return pattern
+
+
+def match_some(pattern: Any, names: Sequence[str], start: int) -> tuple[int, list[str]]:
+    """Match whole names from `start` on for about 20 ms. Returns where to go on, and the names that match.
+
+    For other threads: RE2 releases the interpreter's lock while it matches a name.
+    """
+    found = []
+    work = at = 0
+    size = pattern.programsize
+    for at in range(start, min(start + NAMES_AT_ONCE, len(names))):
+        name = names[at]
+        if pattern.fullmatch(name):
+            found.append(name)
+        work += size * (len(name) + 1)
+        if work >= WORK_AT_ONCE:
+            break
+    return at + 1, found

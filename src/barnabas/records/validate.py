@@ -22,7 +22,7 @@ from barnabas.records.header import (
     TimestampType,
     read_header,
 )
-from barnabas.records.timestamp import is_out_of_range
+from barnabas.records.timestamp import is_too_late
 from barnabas.records.walk import Walk, walk
 
 
@@ -100,7 +100,7 @@ def _broken_rule(header: BatchHeader) -> str | None:
         return "only the broker may set the timestamp type to LogAppendTime"
     if header.has_delete_horizon:
         return "only compaction may set a delete horizon"
-    if is_out_of_range(header.base_timestamp) or is_out_of_range(header.max_timestamp):
+    if is_too_late(header.base_timestamp) or is_too_late(header.max_timestamp):
         return f"timestamps {header.base_timestamp} to {header.max_timestamp} are out of range"
     return _broken_producer_rule(header)
 

@@ -343,6 +343,16 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     # Groups
     _gauge(
+        "barnabas_patterns_waiting",
+        "Regular expressions of clients that wait to be compiled or matched.",
+        _one(lambda scrape: scrape.sources.groups.coordinator.pattern_work.waiting),
+    ),
+    _counter(
+        "barnabas_group_assignments_in_background_total",
+        "Assignments of large groups that were computed outside of the event loop.",
+        _one(lambda scrape: scrape.sources.groups.coordinator.assigner.computed),
+    ),
+    _gauge(
         "barnabas_groups",
         "Groups that this broker coordinates.",
         _groups,

@@ -37,6 +37,8 @@ _LENGTH_MIN: Final = 14
 _ZSTD_FROM: Final = 7
 _UNCOMPRESSED: Final = int(Codec.NONE)
 _ZSTD: Final = int(Codec.ZSTD)
+# No clock shows as much.
+_OLDEST: Final = 2**48 - INT64_MAX
 
 
 def only_batch(records: Buffer | None, version: int) -> Buffer:
@@ -90,11 +92,15 @@ def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
         check_produced(batch)
         raise InvalidBatch(f"it does not hold the {count} records that it says", where="records")
     last = base + delta
-    if base == NO_TIMESTAMP or last == latest:
+    if base == NO_TIMESTAMP or last == latest >= NO_TIMESTAMP:
         return batch
-    if not 0 <= last <= INT64_MAX:
+    if not -INT64_MAX - 1 <= last <= INT64_MAX:
         raise InvalidBatch(f"its latest record would be of {last}, which is no time", where="records")
-    return with_max_timestamp(batch, last)
+    if last < _OLDEST:
+        # The log refuses it if its age does not fit into 64 bits.
+        return batch
+    # If all records are of before 1970, the batch has no latest time, as in Kafka.
+    return with_max_timestamp(batch, max(last, NO_TIMESTAMP))
 
 
 def _in_frame(batch: Buffer, data: PartitionProduceData) -> tuple[bytes, int]:

@@ -1,5 +1,6 @@
 """Why a leader refuses a batch that is sound in itself."""
 
+from barnabas.records.timestamp import NO_TIMESTAMP
 from barnabas.storage.errors import StorageError
 
 
@@ -27,7 +28,7 @@ class InvalidTimestamp(StorageError):
         self.latest = now_ms + after_ms
 
     def allows(self, timestamp: int) -> bool:
-        return timestamp < 0 or self.earliest <= timestamp <= self.latest
+        return timestamp == NO_TIMESTAMP or self.earliest <= timestamp <= self.latest
 
 
 class MissingKey(StorageError):

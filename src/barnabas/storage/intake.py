@@ -17,7 +17,7 @@ from barnabas.records.header import (
     MAGIC,
     TRANSACTIONAL_BIT,
 )
-from barnabas.records.timestamp import is_out_of_range
+from barnabas.records.timestamp import NO_TIMESTAMP, is_too_late
 from barnabas.records.validate import check_batch, check_produced, check_records
 from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
 from barnabas.storage.config import LogConfig
@@ -85,8 +85,8 @@ def _is_sound(batch: Batch, size: i64) -> bool:
         and (batch.attributes & ~_CLIENT_ATTRIBUTES) == 0
         and (batch.attributes & CODEC_BITS) <= _LAST_CODEC
         and ((batch.attributes & CODEC_BITS) != 0 or batch.count * MIN_RECORD_SIZE <= size - HEADER_SIZE)
-        and not is_out_of_range(batch.base_timestamp)
-        and not is_out_of_range(batch.max_timestamp)
+        and not is_too_late(batch.base_timestamp)
+        and not is_too_late(batch.max_timestamp)
         and (
             (batch.producer_id >= 0 and batch.base_sequence >= 0 and batch.producer_epoch >= 0)
             or (batch.producer_id < 0 and (batch.attributes & TRANSACTIONAL_BIT) == 0)
@@ -98,14 +98,14 @@ def _check_times(batch: Batch, data: Buffer, rules: Rules, now_ms: i64) -> None:
     if rules.log_append_time:
         return
     after = rules.after_ms
-    if after != _NO_LIMIT and batch.max_timestamp - now_ms > after:
-        raise InvalidTimestamp(
-            timestamp=batch.max_timestamp, now_ms=now_ms, before_ms=rules.before_ms, after_ms=after
-        )
+    latest = batch.max_timestamp
+    # So long ago that the age does not fit into 64 bits counts as too late, as in Kafka.
+    if after != _NO_LIMIT and (latest + _NO_LIMIT < now_ms if latest < 0 else latest - now_ms > after):
+        raise InvalidTimestamp(timestamp=latest, now_ms=now_ms, before_ms=rules.before_ms, after_ms=after)
     before = rules.before_ms
     if before != _NO_LIMIT:
         earliest = check_records(data).min_timestamp
-        if earliest >= 0 and now_ms - earliest > before:
+        if earliest != NO_TIMESTAMP and now_ms - earliest > before:
             raise InvalidTimestamp(timestamp=earliest, now_ms=now_ms, before_ms=before, after_ms=after)
 
 

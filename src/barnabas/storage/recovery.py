@@ -201,7 +201,7 @@ class _Opening:
                 raise BadBatch(reader.position, f"offset {batch.base_offset} comes after {end}")
             end = batch.base_offset + batch.last_delta + 1
             if reader.position == 0:
-                segment.first_timestamp = batch.max_timestamp
+                segment.first_timestamp = max(batch.max_timestamp, -1)
             if batch.max_timestamp > latest:
                 latest, latest_at = batch.max_timestamp, end - 1
         if start == 0:

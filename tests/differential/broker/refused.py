@@ -9,6 +9,7 @@ from differential.broker.batches import (
     with_count,
     with_last_offset_delta,
 )
+from differential.broker.offsets import MAX_TIMESTAMP, list_offsets
 from differential.broker.sending import fetch, produce
 from differential.broker.talk import Family, Talk
 
@@ -145,6 +146,32 @@ def times_out_of_bounds(talk: Talk) -> None:
     talk.ask("a maximum that is not the maximum", produce("default-times", lying, topic_id=default_id))
     talk.ask("read back", fetch("default-times", topic_id=default_id))
     talk.ask("read back what is a week later", fetch("default-times", 2, topic_id=default_id))
+
+
+def at_time(at_ms: int, *values: bytes) -> bytes:
+    """A batch of a time that builders refuse."""
+    time = at_ms.to_bytes(8, "big", signed=True)
+    return patched(patched(batch(*values, at_ms=0), 27, time), 35, time)
+
+
+@REFUSED.story
+def times_before_1970(talk: Talk) -> None:
+    topic_id = talk.create("before-1970")
+    for at_ms in (-2, -1_000, -(2**62), -(2**63)):
+        talk.ask(f"at {at_ms}", produce("before-1970", at_time(at_ms, b"one"), topic_id=topic_id))
+    talk.ask("the latest of these", list_offsets("before-1970", MAX_TIMESTAMP), 7)
+    talk.ask("none of them is of 1970", list_offsets("before-1970", 0), 7)
+    talk.ask("now", produce("before-1970", batch(b"two", at_ms=talk.base_ms), topic_id=topic_id))
+    talk.ask("at -2 again", produce("before-1970", at_time(-2, b"three"), topic_id=topic_id))
+    talk.ask("the latest", list_offsets("before-1970", MAX_TIMESTAMP), 7)
+    talk.ask("the first since 1970", list_offsets("before-1970", 0), 7)
+    talk.ask("read back", fetch("before-1970", topic_id=topic_id))
+    bounded_id = talk.create("bounded-1970", message_timestamp_before_max_ms=DAY_MS)
+    talk.ask("too old", produce("bounded-1970", at_time(-2, b"one"), topic_id=bounded_id))
+    talk.ask("without a time", produce("bounded-1970", at_time(-1, b"one"), topic_id=bounded_id))
+    compacted_id = talk.create("compacted-1970", cleanup_policy="compact")
+    keyed = patched(batch(b"one", at_ms=0, keys=[b"key"]), 27, (-2).to_bytes(8, "big", signed=True))
+    talk.ask("compacted", produce("compacted-1970", keyed, topic_id=compacted_id))
 
 
 @REFUSED.story

@@ -264,6 +264,103 @@ FIXED = {
             "Topics being created automatically at once. Clients that ask for others retry.",
         ),
     ],
+    "Regular expressions of clients": [
+        Limit(
+            "base.re2_patterns", "PATTERN_BYTES_MAX", "bytes", "Length of a pattern. A longer one is refused."
+        ),
+        Limit(
+            "base.re2_patterns",
+            "PATTERN_WEIGHT_MAX",
+            "",
+            "Characters of a pattern, where classes and repetitions count as many. A pattern of more is "
+            "refused.",
+        ),
+        Limit(
+            "base.re2_patterns",
+            "PROGRAM_SIZE_MAX",
+            "",
+            "Instructions of a compiled pattern. A larger one is refused.",
+        ),
+        Limit(
+            "base.re2_patterns",
+            "PATTERN_MEMORY_BYTES_MAX",
+            "bytes",
+            "Memory for one pattern. A pattern whose program needs more is refused.",
+        ),
+        Limit(
+            "base.re2_work",
+            "WAITING_MAX",
+            "",
+            "Patterns that wait to be compiled or matched. A client that sends one more has to retry.",
+        ),
+        Limit(
+            "coordinators.group.consumer.patterns",
+            "COMPILED_MAX",
+            "",
+            "Compiled patterns of subscriptions that are kept. Others are compiled again.",
+        ),
+        Limit(
+            "coordinators.group.consumer.patterns",
+            "RESULTS_MAX",
+            "",
+            "Patterns of subscriptions whose topics are kept until topics are created or deleted. Others are "
+            "matched again.",
+        ),
+        Limit(
+            "coordinators.group.consumer.patterns",
+            "RESULT_TOPICS_MAX",
+            "",
+            "Topics in all of these results together.",
+        ),
+        Limit(
+            "coordinators.group.consumer.patterns",
+            "WANTED_MAX",
+            "",
+            "Patterns that wait to be matched with new topics. One more is matched after a later heartbeat.",
+        ),
+    ],
+    "Groups": [
+        Limit(
+            "coordinators.group.classic.checks",
+            "METADATA_BYTES_MAX",
+            "bytes",
+            "Metadata of the members of all classic groups in one partition of `__consumer_offsets`. At "
+            "more, only members with little metadata may join; others get GROUP_MAX_SIZE_REACHED.",
+        ),
+        Limit(
+            "coordinators.group.classic.checks",
+            "SMALL_METADATA_BYTES",
+            "bytes",
+            "Metadata of a member that may join in any case.",
+        ),
+        Limit(
+            "coordinators.group.consumer.groups",
+            "LARGE",
+            "",
+            "Topics and members of a consumer group whose requests are handled at once. Requests to a larger "
+            "group wait until other clients have been served.",
+        ),
+        Limit(
+            "coordinators.group.consumer.assigning",
+            "ASSIGNED_AT_ONCE_MAX",
+            "",
+            "Members times topics of a consumer group that is assigned within a request, unless all members "
+            "have the same topics. A larger group is assigned in the background.",
+        ),
+        Limit(
+            "coordinators.runtime.host",
+            "GIVEN_AT_ONCE_MAX",
+            "",
+            "Answers of a coordinator that are sent at once. The rest follows, with other clients served in "
+            "between.",
+        ),
+        Limit(
+            "coordinators.runtime.host",
+            "RING_AT_ONCE_MAX",
+            "",
+            "Sessions and other timers that end at once. The rest follows in the same way.",
+        ),
+    ],
     "Records": [
         Limit(
             "records.codecs",
@@ -350,6 +447,8 @@ OF_THE_PROGRAM = {
     "REFUSALS_MAX",
     "SNAPPY_MAX_RATIO",
     "INT32_MAX",
+    "SMALL_WEIGHT_MAX",
+    "TRIED_AFTER_MAX",
 }
 OF_BROKERS = (
     "socket.request.max.bytes",

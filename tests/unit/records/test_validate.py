@@ -127,7 +127,7 @@ def test_what_compaction_leaves_is_sound_but_not_for_producers() -> None:
 NOT_FROM_A_PRODUCER = {
     "a control batch": ({"attributes": 0x20}, "control"),
     "a base offset": ({"base_offset": 1}, "base offset is 1"),
-    "a time before 1970": ({"base_timestamp": -2}, "timestamps -2 to"),
+    "a time at the end of all": ({"base_timestamp": 2**63 - 2}, "timestamps 9223372036854775806 to"),
     "no time at all": ({"max_timestamp": 2**63 - 1}, "to 9223372036854775807 are out of range"),
     "no records": ({"count": 0}, "no records"),
     "fewer records than offsets": ({"count": 2}, "last offset delta 2 does not match"),
@@ -149,6 +149,10 @@ def test_a_producer_may_not_send(fields: dict[str, int], says: str) -> None:
 
     with pytest.raises(InvalidBatch, match=says):
         check_produced(data)
+
+
+def test_a_producer_may_send_times_before_1970() -> None:
+    assert check_produced(altered(base_timestamp=-2, max_timestamp=-2)).max_timestamp == -2
 
 
 def test_a_producer_may_leave_out_the_maximum_timestamp() -> None:

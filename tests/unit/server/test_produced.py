@@ -88,7 +88,21 @@ def test_the_latest_time_is_that_of_the_records() -> None:
     check_produced(put_right)
 
 
-@pytest.mark.parametrize("base", [2**63 - 1, 2**63 - 3, -(2**63), -100])
+@pytest.mark.parametrize("base", [2**63 - 1, 2**63 - 3])
 def test_a_time_that_is_none_is_refused(base: int) -> None:
     with pytest.raises(InvalidBatch):
         checked(changed(GOOD, base=base, latest=5), DATA)
+
+
+@pytest.mark.parametrize("base", [-100, -(2**62)])
+def test_a_batch_of_before_1970_has_no_latest_time(base: int) -> None:
+    put_right = checked(changed(GOOD, base=base, latest=base + 7), DATA)
+
+    assert read_header(put_right).max_timestamp == -1
+    check_produced(put_right)
+
+
+def test_the_log_is_left_to_judge_a_time_before_all_others() -> None:
+    oldest = changed(GOOD, base=-(2**63), latest=-(2**63) + 7)
+
+    assert checked(oldest, DATA) == oldest

@@ -124,11 +124,6 @@ def test_a_transactional_batch_needs_a_producer() -> None:
         take_produced(transactional, settings(), NOW)
 
 
-def test_timestamps_before_1970_are_refused() -> None:
-    with pytest.raises(Malformed):
-        take_produced(patched(batch(b"v"), BASE_TIMESTAMP_AT, ">q", -2), settings(), NOW)
-
-
 # max.message.bytes
 
 
@@ -177,6 +172,31 @@ def test_records_without_a_timestamp_are_not_too_old() -> None:
     config = settings(message_timestamp_before_max_ms=HOUR)
 
     assert take_produced(records(-1), config, NOW).max_timestamp == -1
+
+
+def before_1970(at_ms: int) -> bytes:
+    return patched(patched(batch(b"v"), BASE_TIMESTAMP_AT, ">q", at_ms), MAX_TIMESTAMP_AT, ">q", at_ms)
+
+
+@pytest.mark.parametrize("at_ms", [-2, -HOUR, -(2**62), NOW - 2**63 + 1])
+def test_timestamps_before_1970_are_taken(at_ms: int) -> None:
+    found = take_produced(before_1970(at_ms), settings(), NOW)
+
+    assert (found.base_timestamp, found.max_timestamp) == (at_ms, at_ms)
+
+
+@pytest.mark.parametrize("at_ms", [NOW - 2**63, -(2**63)])
+def test_a_time_whose_age_does_not_fit_into_64_bits_is_refused(at_ms: int) -> None:
+    with pytest.raises(InvalidTimestamp):
+        take_produced(before_1970(at_ms), settings(), NOW)
+
+
+def test_a_timestamp_before_1970_may_be_too_old() -> None:
+    with pytest.raises(InvalidTimestamp) as refused:
+        take_produced(before_1970(-2), settings(message_timestamp_before_max_ms=HOUR), NOW)
+
+    assert not refused.value.allows(-2)
+    assert refused.value.allows(-1)
 
 
 def test_a_topic_that_stamps_records_itself_does_not_look_at_their_times() -> None:

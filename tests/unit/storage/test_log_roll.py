@@ -4,11 +4,14 @@ import errno
 from errno import ENOSPC
 
 import pytest
+from crc32c import crc32c
 
+from barnabas.records.header import ATTRIBUTES_AT, BASE_TIMESTAMP_AT, CRC_AT, MAX_TIMESTAMP_AT
 from barnabas.storage.flush import begin_flush
 from barnabas.storage.log import OFFSET_SPAN_MAX, Log
 from support.logs import (
     NOW,
+    batch,
     disk_of,
     end_txn,
     files_of,
@@ -314,3 +317,37 @@ def test_a_roll_that_fails_leaves_no_files_behind(kind: str) -> None:
     assert set(files_of(disk_of(log))) - before == {"00000000000000000001.snapshot"}
     log.roll(NOW)
     assert log.bases == [0, 1]
+
+
+# Times before 1970
+
+
+def test_a_time_before_1970_is_no_time_to_roll_by() -> None:
+    log = new_log(segment_ms=P)
+    put_old = batch(b"v", time=0)
+    log.append_as_leader(at_time(put_old, -P), leader_epoch=0, now_ms=NOW)
+
+    put(log, time=NOW)
+    assert log.bases == [0]
+
+    put(log, time=NOW, now=NOW + P + 1)
+    assert log.bases == [0, 2]
+
+
+def test_a_segment_with_nothing_but_times_before_1970_has_no_latest_time() -> None:
+    log = new_log()
+    for time in (-2, -5 * P):
+        log.append_as_leader(at_time(batch(b"v", time=0), time), leader_epoch=0, now_ms=NOW)
+
+    assert log.active.latest() == (-1, 0)
+    reopened = open_again(disk_of(log)).log
+    assert reopened.active.latest() == (-1, 0)
+    assert reopened.active.earliest() == -1
+
+
+def at_time(data: bytes, time: int) -> bytes:
+    changed = bytearray(data)
+    for place in (BASE_TIMESTAMP_AT, MAX_TIMESTAMP_AT):
+        changed[place : place + 8] = time.to_bytes(8, "big", signed=True)
+    changed[CRC_AT:ATTRIBUTES_AT] = crc32c(bytes(changed[ATTRIBUTES_AT:])).to_bytes(4, "big")
+    return bytes(changed)

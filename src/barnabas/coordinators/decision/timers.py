@@ -13,6 +13,7 @@ TimerKey: TypeAlias = tuple[str, str, str]
 # A heap that has grown to this many times its live keys is made anew.
 _SLACK: Final = 4
 _SMALL: Final = 64
+_MANY: Final = 1 << 30
 
 
 class Timers:
@@ -46,11 +47,11 @@ class Timers:
     def cancel(self, key: TimerKey) -> None:
         self._at.pop(key, None)
 
-    def due(self, now_ms: int) -> list[TimerKey]:
-        """Those whose time has come, earliest first. They are set no more."""
-        found = []
+    def due(self, now_ms: int, keys_max: int = _MANY) -> list[TimerKey]:
+        """Those whose time has come, earliest first, at most so many. They are set no more."""
+        found: list[TimerKey] = []
         self._is_first_known = False
-        while self._heap and self._heap[0][0] <= now_ms:
+        while self._heap and self._heap[0][0] <= now_ms and len(found) < keys_max:
             queued_ms, key = heappop(self._heap)
             if self._queued.get(key) != queued_ms:
                 continue
@@ -58,13 +59,13 @@ class Timers:
             at_ms = self._at.get(key)
             if at_ms is None:
                 continue
-            if at_ms > now_ms:
+            if at_ms > queued_ms:
+                # Its turn is later, perhaps among those that are due.
                 self._push(key, at_ms)
             else:
                 del self._at[key]
-                found.append((at_ms, key))
-        found.sort()
-        return [key for _, key in found]
+                found.append(key)
+        return found
 
     def next_ms(self) -> int | None:
         """No key is due before this time; None if there is none."""

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from barnabas.base.ids import Uuid, format_uuid
 from barnabas.coordinators.decision.outcome import Record
 from barnabas.coordinators.decision.timers import Timers
+from barnabas.coordinators.group.consumer.patterns import TopicPatterns
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 
@@ -63,7 +64,7 @@ class Group(Protocol):
 class Ground:
     """One shard's ground. The shell replaces `settings` and `image`; parts of the shard change the rest.
 
-    `batch_bytes_max` says how large a batch of the log may be, now.
+    `batch_bytes_max` says how large a batch of the log may be, now. `patterns` are those of the broker.
     """
 
     def __init__(
@@ -72,11 +73,13 @@ class Ground:
         rng: Random,
         image: MetadataImage = EMPTY_IMAGE,
         batch_bytes_max: Callable[[], int] = lambda: _BATCH_BYTES_MAX,
+        patterns: TopicPatterns | None = None,
     ) -> None:
         self.settings = settings
         self.batch_bytes_max: Final = batch_bytes_max
         self.rng: Final = rng
         self.image = image
+        self.patterns: Final = patterns or TopicPatterns()
         self.groups: Final[dict[str, Group]] = {}
         self.timers: Final = Timers()
 

@@ -73,6 +73,7 @@ class GroupShard:
         self.timers: Final = ground.timers
         self.classic: Final = ClassicGroups(ground)
         self.consumer: Final = ConsumerGroups(ground, self.classic)
+        self.assigning: Final = self.consumer.assigning
         self.offsets: Final = Offsets(ground, self.classic.new)
         self._others: Final = _OtherRecords(self.classic, self.consumer, self.offsets)
         # (record) -> None: a record of an Outcome is in the log. Called so often that a call between is felt.
@@ -146,19 +147,21 @@ class GroupShard:
 
     # Administration
 
-    def list(self, states: Set[str], kinds: Set[str]) -> Iterator[ListedGroup]:
+    def list(self, states: Set[str], kinds: Set[str]) -> Iterator[ListedGroup | None]:
         """Groups in one of the states and of one of the kinds, all in lower case; empty sets are any.
 
-        Of groups that come or go meanwhile some are listed.
+        None for each of the others. Of groups that come or go meanwhile some are listed.
         """
         for group in list(self.ground.groups.values()):
-            if (not states or group.state.lower() in states) and (not kinds or group.kind in kinds):
-                yield ListedGroup(
-                    group_id=group.id,
-                    protocol_type=group.protocol_type,
-                    group_state=group.state,
-                    group_type=group.kind,
-                )
+            if (states and group.state.lower() not in states) or (kinds and group.kind not in kinds):
+                yield None
+                continue
+            yield ListedGroup(
+                group_id=group.id,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.kind,
+            )
 
     def describe_classic(self, group_id: str, version: int) -> DescribedGroup:
         group = self.ground.groups.get(group_id)
@@ -285,8 +288,8 @@ def _not_of_kind(group_id: str, group: Group | None, kind: str) -> str:
 
 def groups_of(
     shards: Sequence[GroupShard], states: Iterable[str], kinds: Iterable[str]
-) -> Iterator[ListedGroup]:
-    """Yield the rows of ListGroups. Unknown kinds match nothing, as in Kafka."""
+) -> Iterator[ListedGroup | None]:
+    """Yield the rows of ListGroups, and None for others. Unknown kinds match nothing, as in Kafka."""
     wanted_states = frozenset(state.lower().strip() for state in states)
     wanted_kinds = frozenset(kind.lower() for kind in kinds)
     for shard in shards:

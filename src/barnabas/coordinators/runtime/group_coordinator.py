@@ -6,11 +6,16 @@ from typing import Final, TypeAlias
 
 from barnabas.base.clock import Clock
 from barnabas.base.executor import Executor
+from barnabas.base.re2_work import PatternWork
 from barnabas.base.tasks import Tasks
+from barnabas.coordinators.group.consumer.patterns import TopicPatterns
 from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.assigner import Assigner
 from barnabas.coordinators.runtime.host import ShardHost, State
+from barnabas.coordinators.runtime.partition_of import partition_of
+from barnabas.coordinators.runtime.pattern_resolver import PatternResolver
 from barnabas.coordinators.runtime.shards import Shards
 from barnabas.metadata.image import MetadataImage
 
@@ -36,6 +41,11 @@ class GroupCoordinator:
     ) -> None:
         self._settings = settings
         self._see(image)
+        self._patterns = TopicPatterns()
+        # For whatever patterns come from clients.
+        self.pattern_work: Final = PatternWork(executor)
+        self.assigner: Final = Assigner(executor, tasks)
+        self._resolver = PatternResolver(self._patterns, self.pattern_work, tasks)
         self.shards: Final = Shards(
             OFFSETS_TOPIC,
             clock=clock,
@@ -43,7 +53,7 @@ class GroupCoordinator:
             tasks=tasks,
             # The topic may have a limit of its own, which may change.
             new=lambda partition: GroupShard(
-                Ground(self._settings, rng, self._image, lambda: partition.batch_bytes_max)
+                Ground(self._settings, rng, self._image, lambda: partition.batch_bytes_max, self._patterns)
             ),
             activate=self._activate,
             commit_timeout_ms=commit_timeout_ms,
@@ -55,6 +65,7 @@ class GroupCoordinator:
         # They may have changed while the log was read.
         ground.settings = self._settings
         before, now = ground.image, self._image
+        self.assigner.serve(host)
         host.activate()
         if now is not before and host.state is State.ACTIVE:
             changed = (name for name, topic in now.topics.items() if before.topics.get(name) is not topic)
@@ -65,6 +76,25 @@ class GroupCoordinator:
     def host_of(self, group_id: str) -> GroupHost:
         """The shard of a group, at work. Refused if it is not here, or not yet."""
         return self.shards.host_of(group_id, self._partitions)
+
+    # Regular expressions
+
+    def is_resolved(self, regex: str) -> bool:
+        """Whether it is known which topics a subscription by this expression has."""
+        return self._patterns.now(regex, self._image) is not None
+
+    async def resolve(self, regex: str) -> None:
+        """Find that out. TooManyPatterns if too many wait."""
+        await self._resolver.resolve(regex)
+
+    # Large groups
+
+    def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:
+        """Whether a request to a group may take milliseconds, so that others should be served before it."""
+        host = self.shards.hosts.get(partition_of(group_id, self._partitions)) if self._partitions else None
+        if host is None or host.state is not State.ACTIVE:
+            return False
+        return host.shard.consumer.takes_long(group_id, told, is_news=is_news)
 
     # What changes around them
 

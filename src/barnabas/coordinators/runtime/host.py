@@ -16,6 +16,7 @@ from typing import Final, Generic, cast
 from barnabas.base.clock import Clock
 from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, ReplyTo
+from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.runtime.ports import AnyShard, CannotWrite, LedPartition, RefusedByLog
 from barnabas.coordinators.runtime.reply import Waiting
 from barnabas.coordinators.runtime.writing import (
@@ -33,6 +34,13 @@ logger = logging.getLogger(__name__)
 # After so many writes it is tried whether several come within a turn; less often if it was in vain.
 TRIED_AFTER_MIN: Final = 8
 TRIED_AFTER_MAX: Final = 64
+# Timers that ring at once: at most so many, and none is begun after so long. Others are served before the
+# rest ring.
+RING_AT_ONCE_MAX: Final = 256
+# Answers that are given at once. Others are served before the rest.
+GIVEN_AT_ONCE_MAX: Final = 500
+_RING_MS_MAX: Final = 5
+_RING_TOGETHER: Final = 8
 
 
 class State(Enum):
@@ -76,6 +84,9 @@ class ShardHost(Generic[AnyShard]):
         self._turn_end: asyncio.Handle | None = None
         # Answers that wait until the log is committed up to an offset, with the time that is their last.
         self._pending: deque[tuple[int, int, list[tuple[ReplyTo, object]]]] = deque()
+        # Very many answers, of which some are given in each turn of the loop.
+        self._to_give: deque[tuple[ReplyTo, object]] = deque()
+        self._giving: asyncio.Handle | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_ms = 0
 
@@ -252,8 +263,7 @@ class ShardHost(Generic[AnyShard]):
         if not answers:
             return
         if not self._pending and self.partition.committed_offset >= end:
-            for to, answer in answers:
-                cast(Waiting, to).give(answer)
+            self._give(answers)
             return
         self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
 
@@ -262,8 +272,26 @@ class ShardHost(Generic[AnyShard]):
         offset = self.partition.committed_offset
         while self._pending and self._pending[0][0] <= offset:
             _, _, answers = self._pending.popleft()
+            self._give(answers)
+
+    def _give(self, answers: list[tuple[ReplyTo, object]]) -> None:
+        """All of them, if they are not very many, such as those of a large group that begins."""
+        if len(answers) <= GIVEN_AT_ONCE_MAX and not self._to_give:
             for to, answer in answers:
                 cast(Waiting, to).give(answer)
+            return
+        self._to_give.extend(answers)
+        if self._giving is None:
+            self._giving = asyncio.get_running_loop().call_soon(self._give_some)
+
+    def _give_some(self) -> None:
+        # Whoever is answered may ask again at once, and even end the shard.
+        for _ in range(GIVEN_AT_ONCE_MAX):
+            if not self._to_give:
+                break
+            to, answer = self._to_give.popleft()
+            cast(Waiting, to).give(answer)
+        self._giving = asyncio.get_running_loop().call_soon(self._give_some) if self._to_give else None
 
     def _time_out(self, now: Now) -> None:
         """Tell those who have waited too long for other replicas. What they asked for may still be done."""
@@ -293,9 +321,22 @@ class ShardHost(Generic[AnyShard]):
         self._alarm = None
         now = self.now()
         self._time_out(now)
-        for key in self.shard.timers.due(now.tick_ms):
-            if self.state is not State.ACTIVE:
+        rung = 0
+        while rung < RING_AT_ONCE_MAX and self._tick_ms() - now.tick_ms < _RING_MS_MAX:
+            keys = self._timers.due(now.tick_ms, _RING_TOGETHER)
+            if not keys:
+                break
+            rung += len(keys)
+            if not self._expire(keys, now):
                 return
+        # At once, if more are due.
+        self._set_alarm()
+
+    def _expire(self, keys: list[TimerKey], now: Now) -> bool:
+        """False if that was the end of the shard."""
+        for key in keys:
+            if self.state is not State.ACTIVE:
+                return False
             if key in self.shard.timers:
                 # What another one has led to has set it anew.
                 continue
@@ -306,8 +347,8 @@ class ShardHost(Generic[AnyShard]):
             except Exception:
                 logger.exception("timer failed partition=%s key=%s", self.partition.name, key)
                 self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
-                return
-        self._set_alarm()
+                return False
+        return True
 
     # The end
 
@@ -324,6 +365,12 @@ class ShardHost(Generic[AnyShard]):
             self._turn_end.cancel()
             self._turn_end = None
         self.committed()
+        if self._giving is not None:
+            self._giving.cancel()
+            self._giving = None
+        while self._to_give:
+            to, answer = self._to_give.popleft()
+            cast(Waiting, to).give(answer)
         pending, self._pending = self._pending, deque()
         unanswered, self._unanswered, self._unwritten = self._unanswered, [], None
         for answers in [answers for _, _, answers in pending] + [unanswered]:

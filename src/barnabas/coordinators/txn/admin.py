@@ -1,19 +1,16 @@
 """What administrators see of transactions: DescribeTransactions, ListTransactions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from barnabas.base.re2_patterns import NotRe2, compile_re2
 from barnabas.coordinators.decision.outcome import Now
-from barnabas.coordinators.txn.errors import TxnError
 from barnabas.coordinators.txn.ground import TxnGround
 from barnabas.coordinators.txn.state import Txn, TxnState
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transaction_admin import (
     DescribeTransactionsResponseTransactionState,
     ListTransactionsRequest,
-    ListTransactionsResponse,
     ListTransactionsResponseTransactionState,
     TopicData,
 )
@@ -54,7 +51,7 @@ def describe(ground: TxnGround, transactional_id: str) -> DescribeTransactionsRe
 
 
 class Wanted:
-    """Which transactions a ListTransactions asks for. TxnError if its pattern is none."""
+    """Which transactions a ListTransactions asks for, except for its pattern, which takes long to match."""
 
     def __init__(self, request: ListTransactionsRequest) -> None:
         names = dict.fromkeys(request.state_filters)
@@ -64,49 +61,34 @@ class Wanted:
         self._states: Final = {_STATES[name] for name in names if name in _STATES} if names else None
         self._producer_ids: Final = frozenset(request.producer_id_filters)
         self._longer_than_ms: Final = request.duration_filter
-        self._pattern: Final = _pattern(request.transactional_id_pattern)
 
-    def has(self, transactional_id: str, txn: Txn, now_ms: int) -> bool:
+    def has(self, txn: Txn, now_ms: int) -> bool:
         if self._producer_ids and txn.producer_id not in self._producer_ids:
             return False
         if self._states is not None and txn.state not in self._states:
             return False
         # What has not begun counts as begun long ago, as in Kafka.
-        if self._longer_than_ms >= 0 and now_ms - txn.start_ms <= self._longer_than_ms:
-            return False
-        return self._pattern is None or self._pattern.fullmatch(transactional_id) is not None
+        return self._longer_than_ms < 0 or now_ms - txn.start_ms > self._longer_than_ms
 
 
-def list_of(ground: TxnGround, wanted: Wanted, now: Now) -> list[ListTransactionsResponseTransactionState]:
-    return [
-        ListTransactionsResponseTransactionState(
+def list_of(
+    ground: TxnGround, wanted: Wanted, now: Now
+) -> Iterator[ListTransactionsResponseTransactionState | None]:
+    """Yield a row, or None, for each transaction. Of those that come or go meanwhile some are listed."""
+    for transactional_id, txn in list(ground.txns.items()):
+        if not wanted.has(txn, now.ms):
+            yield None
+            continue
+        yield ListTransactionsResponseTransactionState(
             transactional_id=transactional_id,
             producer_id=txn.producer_id,
             transaction_state=txn.state.title,
         )
-        for transactional_id, txn in ground.txns.items()
-        if wanted.has(transactional_id, txn, now.ms)
-    ]
 
 
 def transactions_of(
-    shards: Sequence["TxnShard"], request: ListTransactionsRequest, now: Now
-) -> ListTransactionsResponse:
-    """What ListTransactions answers. States that nobody knows match nothing, and are told."""
-    try:
-        wanted = Wanted(request)
-    except TxnError as error:
-        return ListTransactionsResponse(error_code=error.code)
-    return ListTransactionsResponse(
-        unknown_state_filters=wanted.unknown_states,
-        transaction_states=[one for shard in shards for one in shard.list(wanted, now)],
-    )
-
-
-def _pattern(text: str | None) -> Any:
-    if not text:
-        return None
-    try:
-        return compile_re2(text)
-    except NotRe2 as error:
-        raise TxnError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
+    shards: Sequence["TxnShard"], wanted: Wanted, now: Now
+) -> Iterator[ListTransactionsResponseTransactionState | None]:
+    """Yield the rows of ListTransactions, and None for a transaction that is not wanted."""
+    for shard in shards:
+        yield from shard.list(wanted, now)

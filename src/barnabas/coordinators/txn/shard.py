@@ -6,7 +6,7 @@ outcome before it asks for the next.
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from barnabas.base.errors import Malformed
@@ -123,7 +123,7 @@ class TxnShard:
     def describe(self, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
         return describe(self.ground, transactional_id)
 
-    def list(self, wanted: Wanted, now: Now) -> list[ListTransactionsResponseTransactionState]:
+    def list(self, wanted: Wanted, now: Now) -> Iterator[ListTransactionsResponseTransactionState | None]:
         """Of all shards at once: transactions_of() in admin.py."""
         return list_of(self.ground, wanted, now)
 

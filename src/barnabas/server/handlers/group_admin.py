@@ -111,12 +111,13 @@ def list_groups(ctx: Context, request: Request) -> Answer:
     shards = [host.shard for host in hosts]
     listed = groups_of(shards, body.states_filter, body.types_filter)
     if sum(map(len, shards)) <= AT_ONCE:
-        return ListGroupsResponse(groups=list(listed))
+        return ListGroupsResponse(groups=[one for one in listed if one is not None])
     return _list_many(ctx, listed)
 
 
-async def _list_many(ctx: Context, listed: Iterable[ListedGroup]) -> ListGroupsResponse:
-    return ListGroupsResponse(groups=await ctx.broker.long_requests.collect(listed))
+async def _list_many(ctx: Context, listed: Iterable[ListedGroup | None]) -> ListGroupsResponse:
+    found = await ctx.broker.long_requests.collect(listed)
+    return ListGroupsResponse(groups=[one for one in found if one is not None])
 
 
 def delete(ctx: Context, request: Request) -> Answer:

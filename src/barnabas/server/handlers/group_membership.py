@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from barnabas.base.re2_work import TooManyPatterns
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.protocol.api_keys import ApiKey
@@ -41,6 +42,8 @@ _NO_PROTOCOL_FROM: Final = 7
 def join(ctx: Context, request: Request) -> Answer:
     refused = partial(refuse_join, request.body, request.version)
     fit = None if request.version >= _NO_PROTOCOL_FROM else _with_a_protocol
+    if _takes_long(ctx, request.body.group_id):
+        return _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.join, refused, fit=fit))
     return _asked(ctx, request, GroupShard.join, refused, fit=fit)
 
 
@@ -65,7 +68,10 @@ def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
 
 
 def leave(ctx: Context, request: Request) -> Answer:
-    return _asked(ctx, request, GroupShard.leave, partial(refuse_leave, request.body, request.version))
+    refused = partial(refuse_leave, request.body, request.version)
+    if _takes_long(ctx, request.body.group_id):
+        return _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.leave, refused))
+    return _asked(ctx, request, GroupShard.leave, refused)
 
 
 def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
@@ -75,7 +81,32 @@ def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
         return ConsumerGroupHeartbeatResponse(
             error_code=ErrorCode.INVALID_REQUEST, error_message="GroupId can't be empty.", assignment=None
         )
+    names, regex = request.body.subscribed_topic_names, request.body.subscribed_topic_regex
+    if regex and not ctx.broker.groups.coordinator.is_resolved(regex):
+        return _when_resolved(ctx, request)
+    is_news = names is not None or regex is not None or request.body.member_epoch <= 0
+    if _takes_long(ctx, request.body.group_id, len(names or ()), is_news=is_news):
+        return _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused))
     return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
+
+
+async def _when_resolved(ctx: Context, request: Request) -> object:
+    """Find the topics of a regular expression first, while others are served."""
+    try:
+        await ctx.broker.groups.coordinator.resolve(request.body.subscribed_topic_regex)
+    except TooManyPatterns:
+        return _consumer_refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return await _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused))
+
+
+def _takes_long(ctx: Context, group_id: str, told: int = 0, *, is_news: bool = True) -> bool:
+    return ctx.broker.groups.coordinator.takes_long(group_id, told, is_news=is_news)
+
+
+async def _in_turn(ctx: Context, ask: Callable[[], Answer]) -> Answer:
+    """Let the coordinator decide when all others have been served: it takes long for a large group."""
+    await ctx.broker.long_requests.pause()
+    return ask()
 
 
 def _consumer_refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
@@ -124,7 +155,13 @@ def refuse_consumer_heartbeat(body: ConsumerGroupHeartbeatRequest, version: int,
 
 
 APIS = (
-    Api(ApiKey.JOIN_GROUP, versions=range(10), handle=join, refuse=refuse_join),
+    Api(
+        ApiKey.JOIN_GROUP,
+        versions=range(10),
+        handle=join,
+        refuse=refuse_join,
+        long_lists=(("members",),),
+    ),
     Api(ApiKey.HEARTBEAT, versions=range(5), handle=heartbeat, refuse=refuse_heartbeat),
     Api(ApiKey.LEAVE_GROUP, versions=range(6), handle=leave, refuse=refuse_leave),
     Api(ApiKey.SYNC_GROUP, versions=range(6), handle=sync, refuse=refuse_sync),

@@ -4,9 +4,14 @@ Does: the transactions of the shards that are here, one by one or all.
 ListTransactions: v1 duration_filter; v2 transactional_id_pattern.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
+from barnabas.base.re2_patterns import NotRe2
+from barnabas.base.re2_work import TooManyPatterns
 from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import Now
-from barnabas.coordinators.txn.admin import transactions_of
+from barnabas.coordinators.txn.admin import Wanted, transactions_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -16,9 +21,11 @@ from barnabas.protocol.messages.transaction_admin import (
     DescribeTransactionsResponseTransactionState,
     ListTransactionsRequest,
     ListTransactionsResponse,
+    ListTransactionsResponseTransactionState,
 )
 from barnabas.server.api import Answer, Api, Context
-from barnabas.server.slices import Slices
+from barnabas.server.slices import AT_ONCE, Slices
+from barnabas.server.transactions import TxnHost
 
 
 def describe(ctx: Context, request: Request) -> Answer:
@@ -58,9 +65,45 @@ def list_all(ctx: Context, request: Request) -> Answer:
         hosts = ctx.broker.transactions.shards.active_hosts()
     except Refused as error:
         return refuse_list(body, request.version, error.code)
+    if not body.transactional_id_pattern and sum(len(host.shard) for host in hosts) <= AT_ONCE:
+        wanted = Wanted(body)
+        return ListTransactionsResponse(
+            unknown_state_filters=wanted.unknown_states,
+            transaction_states=[one for one in _rows(ctx, hosts, wanted) if one is not None],
+        )
+    return _list_many(ctx, hosts, body)
+
+
+def _rows(
+    ctx: Context, hosts: list[TxnHost], wanted: Wanted
+) -> Iterator[ListTransactionsResponseTransactionState | None]:
     clock = ctx.broker.clock
-    now = Now(clock.now_ms(), clock.monotonic_ms())
-    return transactions_of([host.shard for host in hosts], body, now)
+    return transactions_of([host.shard for host in hosts], wanted, Now(clock.now_ms(), clock.monotonic_ms()))
+
+
+async def _list_many(
+    ctx: Context, hosts: list[TxnHost], body: ListTransactionsRequest
+) -> ListTransactionsResponse:
+    """Many transactions, or a pattern, which may be large: others are served meanwhile."""
+    wanted = Wanted(body)
+    try:
+        pattern = await _pattern(ctx, body.transactional_id_pattern)
+        found = await ctx.broker.long_requests.collect(_rows(ctx, hosts, wanted))
+        rows = [one for one in found if one is not None]
+        if pattern is not None:
+            ids = [one.transactional_id for one in rows]
+            matching = frozenset(await ctx.broker.groups.coordinator.pattern_work.match(pattern, ids))
+            rows = [one for one in rows if one.transactional_id in matching]
+    except NotRe2:
+        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    except TooManyPatterns:
+        return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return ListTransactionsResponse(unknown_state_filters=wanted.unknown_states, transaction_states=rows)
+
+
+async def _pattern(ctx: Context, text: str | None) -> Any:
+    """The compiled pattern, or None without one. NotRe2 if it is none."""
+    return await ctx.broker.groups.coordinator.pattern_work.compile(text) if text else None
 
 
 def refuse_list(body: ListTransactionsRequest, version: int, code: ErrorCode) -> ListTransactionsResponse:

@@ -168,7 +168,8 @@ class Segment:
     def note(self, at: i64, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
         """Take a batch that is written at `at` into the indexes, if it is time for an entry."""
         if at == 0:
-            self.first_timestamp = max_timestamp
+            # A time before 1970 is no time to roll by.
+            self.first_timestamp = max_timestamp if max_timestamp >= 0 else -1
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -329,7 +330,8 @@ class Segment:
             data = self.open().read_cached(0, HEADER_SIZE)
             if len(data) < HEADER_SIZE:
                 raise self._damaged(f"{self.path(LOG)} is shorter than its {self.size} bytes")
-            self.first_timestamp = read_i64_be(data, MAX_TIMESTAMP_AT)
+            first = read_i64_be(data, MAX_TIMESTAMP_AT)
+            self.first_timestamp = first if first >= 0 else -1
         return self.first_timestamp
 
     # The rest

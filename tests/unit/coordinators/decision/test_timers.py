@@ -101,3 +101,17 @@ def test_a_deadline_that_is_moved_a_million_times_does_not_pile_up() -> None:
         timers.set(A, at)
 
     assert len(timers._heap) < 100
+
+
+def test_of_many_that_are_due_the_earliest_come_first_and_the_others_later() -> None:
+    timers = Timers()
+    keys: list[TimerKey] = [("session", "group", f"{number:02}") for number in range(10)]
+    for number, key in enumerate(keys):
+        timers.set(key, number)
+    # Moved, among those that are due.
+    timers.set(keys[0], 7)
+
+    assert timers.due(100, 4) == keys[1:5]
+    assert timers.next_ms() == 5
+    assert timers.due(100, 4) == [keys[5], keys[6], keys[0], keys[7]]
+    assert timers.due(100) == keys[8:]

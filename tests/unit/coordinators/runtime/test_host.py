@@ -13,7 +13,13 @@ from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.host import TRIED_AFTER_MIN, ShardHost, State
+from barnabas.coordinators.runtime.host import (
+    GIVEN_AT_ONCE_MAX,
+    RING_AT_ONCE_MAX,
+    TRIED_AFTER_MIN,
+    ShardHost,
+    State,
+)
 from barnabas.coordinators.runtime.reply import Reply
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
@@ -614,3 +620,57 @@ def test_a_mistake_that_no_client_asked_for_costs_the_shard_and_not_its_caller(
     told(story)
 
     assert "shard failed" in caplog.text
+
+
+# Very many timers
+
+
+def test_of_very_many_sessions_that_end_together_others_are_served_in_between() -> None:
+    async def story(desk: Desk) -> None:
+        timers = desk.shard.timers
+        before = len(timers)
+        for number in range(2 * RING_AT_ONCE_MAX + 1):
+            timers.set(("classic-session", f"g-{number}", "m"), desk.host.now().tick_ms + 10)
+        desk.beats()
+
+        left = []
+        while len(timers) > before:
+            left.append(len(timers) - before)
+            # A turn of the loop, in which others are served.
+            await asyncio.sleep(0 if len(timers) - before <= 2 * RING_AT_ONCE_MAX else 0.001)
+
+        assert list(dict.fromkeys(left)) == [2 * RING_AT_ONCE_MAX + 1, RING_AT_ONCE_MAX + 1, 1]
+
+    told(story)
+
+
+def given(replies: list[Reply]) -> int:
+    return sum(reply.is_given for reply in replies)
+
+
+def test_of_very_many_members_that_are_answered_together_others_are_served_in_between() -> None:
+    async def story(desk: Desk) -> None:
+        replies = [desk.joins() for _ in range(2 * GIVEN_AT_ONCE_MAX + 1)]
+
+        seen = []
+        while not seen or seen[-1] < len(replies):
+            await asyncio.sleep(0)
+            seen.append(given(replies))
+
+        steps = [count for count in dict.fromkeys(seen) if count]
+        assert steps == [GIVEN_AT_ONCE_MAX, 2 * GIVEN_AT_ONCE_MAX, len(replies)]
+
+    told(story)
+
+
+def test_answers_that_are_left_when_the_shard_is_given_up_are_given_at_once() -> None:
+    async def story(desk: Desk) -> None:
+        replies = [desk.joins() for _ in range(2 * GIVEN_AT_ONCE_MAX + 1)]
+        while not given(replies):
+            await asyncio.sleep(0)
+
+        desk.host.close()
+
+        assert {type(reply.answer) for reply in replies} == {JoinGroupResponse}
+
+    told(story)

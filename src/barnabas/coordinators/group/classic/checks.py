@@ -1,10 +1,12 @@
 """What a request must fulfil before a classic group is asked, in Kafka's order."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.states import DEAD, EMPTY, PREPARING
 from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.ground import Group
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import JoinGroupRequest, SyncGroupRequest
@@ -12,6 +14,10 @@ from barnabas.protocol.messages.classic_groups import JoinGroupRequest, SyncGrou
 # From this version of SyncGroup on the member must say which protocol it means. (KIP-559)
 _PROTOCOL_SAID_FROM: Final = 5
 _STRING_BYTES_MAX: Final = 2**15 - 1
+# Metadata of all members of the classic groups in one partition of __consumer_offsets. At more, only members
+# with little metadata may join: their own need less memory than what the broker keeps of any member.
+METADATA_BYTES_MAX: Final = 32 << 20
+SMALL_METADATA_BYTES: Final = 16 << 10
 
 
 def check_group_id(group_id: str) -> None:
@@ -55,6 +61,23 @@ def check_sync_to(group: ClassicGroup, request: SyncGroupRequest) -> None:
         )
     if group.state == PREPARING:
         raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS, f"members of {group.id} are called to join")
+
+
+def check_metadata(request: JoinGroupRequest, groups: Mapping[str, Group]) -> None:
+    """Members keep what they have told for as long as their session, and nobody need write it down."""
+    size = sum(len(protocol.metadata) for protocol in request.protocols)
+    if size <= SMALL_METADATA_BYTES:
+        return
+    group = groups.get(request.group_id)
+    member = group.members.get(request.member_id) if isinstance(group, ClassicGroup) else None
+    if member is not None:
+        size -= sum(len(metadata) for _, metadata in member.protocols)
+    kept = sum(one.metadata_bytes for one in groups.values() if isinstance(one, ClassicGroup))
+    if kept + size > METADATA_BYTES_MAX:
+        raise GroupError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"members have {kept} bytes of metadata, and {size} more exceed {METADATA_BYTES_MAX}",
+        )
 
 
 def has_room_for(group: ClassicGroup, member_id: str, size_max: int) -> bool:

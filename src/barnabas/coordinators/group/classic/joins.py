@@ -8,7 +8,12 @@ from typing import Final
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.group.classic.answers import join_refused, joined
-from barnabas.coordinators.group.classic.checks import check_join, check_member_id, has_room_for
+from barnabas.coordinators.group.classic.checks import (
+    check_join,
+    check_member_id,
+    check_metadata,
+    has_room_for,
+)
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.joining import Joining, protocols_of
 from barnabas.coordinators.group.classic.member import ClassicMember
@@ -34,6 +39,7 @@ class Joins:
     def join(self, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         try:
             check_join(request, self._ground.settings)
+            check_metadata(request, self._ground.groups)
         except GroupError as error:
             return answered(to, join_refused(request.member_id, error.code))
         group = self._ground.groups.get(request.group_id)

@@ -18,6 +18,7 @@ class Membership:
         "joining_count",
         "leader",
         "members",
+        "metadata_bytes",
         "pending",
         "protocol_type",
         "static",
@@ -36,6 +37,8 @@ class Membership:
         # Who has not asked for the assignment of this generation.
         self.unsynced: set[str] = set()
         self.joining_count = 0
+        # What the members have told of themselves, for all protocols.
+        self.metadata_bytes = 0
         # How many members support each protocol.
         self._support: dict[str, int] = {}
 
@@ -133,7 +136,8 @@ class Membership:
         return votes.most_common(1)[0][0]
 
     def _count_support(self, protocols: Protocols, by: int) -> None:
-        for name, _ in protocols:
+        for name, metadata in protocols:
+            self.metadata_bytes += by * len(metadata)
             count = self._support.get(name, 0) + by
             if count:
                 self._support[name] = count

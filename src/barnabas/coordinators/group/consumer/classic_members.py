@@ -14,6 +14,7 @@ from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.classic.answers import join_refused, sync_refused
 from barnabas.coordinators.group.classic.checks import check_join, check_sync
 from barnabas.coordinators.group.classic.leaves import leaving_members, left
+from barnabas.coordinators.group.consumer.assigning import Assigning
 from barnabas.coordinators.group.consumer.checks import check_room, known_instance
 from barnabas.coordinators.group.consumer.classic_checks import (
     PROTOCOL_TYPE,
@@ -56,9 +57,17 @@ _ID_REQUIRED_FROM: Final = 4
 class ClassicMembers:
     """Answers the classic protocol for consumer groups."""
 
-    def __init__(self, ground: Ground, topics: Topics, migration: Migration, leaving: Leaving) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        topics: Topics,
+        assigning: Assigning,
+        migration: Migration,
+        leaving: Leaving,
+    ) -> None:
         self._ground = ground
         self._topics = topics
+        self._assigning = assigning
         self._migration = migration
         self._leaving = leaving
 
@@ -93,7 +102,7 @@ class ClassicMembers:
         before, replaced = _member(group, request, member_id)
         subscription = _subscription(request)
         after = _told(before, request, subscription, caller)
-        steps = Steps(self._ground, self._topics, group, before, after)
+        steps = Steps(self._ground, self._topics, self._assigning, group, before, after)
         steps.subscribe(now)
         steps.count_epoch()
         owned = owned_partitions(subscription, self._ground.image)

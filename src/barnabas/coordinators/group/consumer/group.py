@@ -161,6 +161,15 @@ class ConsumerGroup:
     def tombstones(self) -> list[Record]:
         return group_tombstones(self.id, self.members, self.subscriptions.resolved)
 
+    def as_of_now(self) -> "ConsumerGroup":
+        """A copy of what an assignment is computed from."""
+        copy = ConsumerGroup(self.id)
+        copy.members.update(self.members)
+        copy.static.update(self.static)
+        copy.targets.update(self.targets)
+        copy.assignors.update(self.assignors)
+        return copy
+
     # Questions of this room
 
     def member(self, member_id: str) -> ConsumerMember:

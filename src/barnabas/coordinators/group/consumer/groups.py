@@ -1,10 +1,12 @@
 """The door of this room: consumer groups of one shard."""
 
 from collections.abc import Set
+from typing import Final
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.groups import ClassicGroups
+from barnabas.coordinators.group.consumer.assigning import Assigning
 from barnabas.coordinators.group.consumer.checks import check_heartbeat
 from barnabas.coordinators.group.consumer.classic_members import ClassicMembers
 from barnabas.coordinators.group.consumer.describe import described
@@ -30,6 +32,9 @@ from barnabas.protocol.messages.consumer_groups import (
     DescribedGroup,
 )
 
+# Topics and members of a group, with the topics of a request: above this a decision may take milliseconds.
+LARGE: Final = 200
+
 
 class ConsumerGroups:
     """Every method that returns an Outcome has answered whoever asked, with an error if need be."""
@@ -37,11 +42,21 @@ class ConsumerGroups:
     def __init__(self, ground: Ground, classic: ClassicGroups) -> None:
         self._ground = ground
         self._topics = Topics(ground)
+        self.assigning: Final = Assigning(ground)
         migration = Migration(ground, self._topics, classic)
         self._leaving = Leaving(ground, self._topics, migration)
-        self._heartbeats = Heartbeats(ground, self._topics, migration, self._leaving)
-        self._classic_members = ClassicMembers(ground, self._topics, migration, self._leaving)
+        self._heartbeats = Heartbeats(ground, self._topics, self.assigning, migration, self._leaving)
+        self._classic_members = ClassicMembers(ground, self._topics, self.assigning, migration, self._leaving)
         self._replay = Replay(ground, self._topics)
+
+    def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:
+        """Whether a request that names `told` topics may have a large group computed anew."""
+        group = self._ground.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return told > LARGE
+        if told + len(group.subscriptions) + len(group.members) <= LARGE:
+            return False
+        return is_news or not group.is_fresh or group.assignment_epoch < group.epoch
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now

@@ -8,6 +8,7 @@ one timer.
 from sys import intern
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
+from barnabas.coordinators.group.consumer.assigning import Assigning
 from barnabas.coordinators.group.consumer.checks import (
     check_epoch,
     check_released,
@@ -36,9 +37,17 @@ from barnabas.protocol.messages.consumer_groups import (
 class Heartbeats:
     """Answers the heartbeats of members that stay or join. Raises GroupError."""
 
-    def __init__(self, ground: Ground, topics: Topics, migration: Migration, leaving: Leaving) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        topics: Topics,
+        assigning: Assigning,
+        migration: Migration,
+        leaving: Leaving,
+    ) -> None:
         self._ground = ground
         self._topics = topics
+        self._assigning = assigning
         self._migration = migration
         self._leaving = leaving
 
@@ -77,7 +86,7 @@ class Heartbeats:
         after = _told(group, before, request, caller)
         outcome = Outcome()
         if after is not before or not _nothing_to_do(group, after):
-            steps = Steps(self._ground, self._topics, group, before, after)
+            steps = Steps(self._ground, self._topics, self._assigning, group, before, after)
             steps.subscribe(now)
             steps.count_epoch()
             target = steps.target(now)

@@ -11,6 +11,7 @@ from typing import Final
 from barnabas.coordinators.decision.outcome import Now, Record
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.consumer import records
+from barnabas.coordinators.group.consumer.assigning import Assigning
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember, MemberState
 from barnabas.coordinators.group.consumer.reconcile import (
@@ -20,7 +21,7 @@ from barnabas.coordinators.group.consumer.reconcile import (
     Target,
     reconciled,
 )
-from barnabas.coordinators.group.consumer.regexes import check_regex, matching, refresh_is_due
+from barnabas.coordinators.group.consumer.regexes import due_for_refresh
 from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex
 from barnabas.coordinators.group.consumer.target import Change, changed_targets
 from barnabas.coordinators.group.consumer.topics import Topics
@@ -49,12 +50,14 @@ class Steps:
         self,
         ground: Ground,
         topics: Topics,
+        assigning: Assigning,
         group: ConsumerGroup,
         before: ConsumerMember,
         after: ConsumerMember,
     ) -> None:
         self._ground = ground
         self._topics = topics
+        self._assigning = assigning
         self._group = group
         self._before = before
         self.member = after
@@ -76,7 +79,7 @@ class Steps:
             self.changed = after.topics != before.topics or (after.regex or "") != (before.regex or "")
         if self.changed:
             if after.regex and after.regex not in group.subscriptions.regexes:
-                check_regex(after.regex)
+                self._ground.patterns.check(after.regex)
             self._moves_on = True
             self._subscriptions = group.subscriptions.copy()
             self._touched |= self._subscriptions.replace(before, after)
@@ -87,28 +90,38 @@ class Steps:
             self._resolve_regexes(now)
 
     def _resolve_regexes(self, now: Now) -> None:
-        """All of the group, if one has not been resolved yet or they are out of date."""
-        subscriptions, settings = self._subscriptions, self._ground.settings
-        if all(regex in subscriptions.resolved for regex in subscriptions.regexes) and not refresh_is_due(
-            subscriptions,
-            new_since=self._topics.new_since,
-            now_ms=now.ms,
-            interval_ms=settings.regex_refresh_interval_ms,
-        ):
-            return
-        if subscriptions is self._group.subscriptions:
-            subscriptions = self._subscriptions = subscriptions.copy()
-        self._has_resolved = True
-        image = self._ground.image
-        for regex in subscriptions.regexes:
-            old = subscriptions.resolved.get(regex)
-            topics = matching(regex, image.topics)
-            if old is None or topics != old.topics:
-                self._moves_on = True
-            self._touched |= subscriptions.resolve(regex, ResolvedRegex(topics, image.offset, now.ms))
-            self.records.append(
-                records.regex_record(self._group.id, regex, topics, version=image.offset, time_ms=now.ms)
+        """The member's own, if it has not been resolved yet, and some of the group that are out of date."""
+        subscriptions, ground = self._subscriptions, self._ground
+        regexes = list(
+            due_for_refresh(
+                subscriptions,
+                new_since=self._topics.new_since,
+                now_ms=now.ms,
+                interval_ms=ground.settings.regex_refresh_interval_ms,
             )
+        )
+        own = self.member.regex
+        if own and own not in subscriptions.resolved:
+            regexes.append(own)
+        for regex in regexes:
+            self._resolve_regex(regex, now)
+
+    def _resolve_regex(self, regex: str, now: Now) -> None:
+        """What the expression stands for now, if that is known already."""
+        found = self._ground.patterns.topics_of(regex, self._ground.image)
+        old = self._subscriptions.resolved.get(regex)
+        if found is None or (old is not None and found.version < self._topics.new_since):
+            return
+        if self._subscriptions is self._group.subscriptions:
+            self._subscriptions = self._subscriptions.copy()
+        self._has_resolved = True
+        if old is None or found.topics != old.topics:
+            self._moves_on = True
+        resolved = ResolvedRegex(found.topics, found.version, now.ms)
+        self._touched |= self._subscriptions.resolve(regex, resolved)
+        self.records.append(
+            records.regex_record(self._group.id, regex, found.topics, version=found.version, time_ms=now.ms)
+        )
 
     def count_epoch(self) -> None:
         """A new epoch of the group, if it subscribes to something else or its topics have changed."""
@@ -133,6 +146,9 @@ class Steps:
         if group.assignment_epoch >= self.epoch or is_early:
             return Target(group.assignment_epoch, group.target_of(self.member))
         change = Change(self._before, self.member, self._subscriptions)
+        if self._assigning.wants(group, change):
+            # It goes on with what it has, until a heartbeat after that.
+            return Target(group.assignment_epoch, group.target_of(self.member))
         changed = changed_targets(group, change, self._ground.image, settings.assignors)
         for member_id, target in changed.items():
             self.records.append(records.target_record(group.id, member_id, target))

@@ -31,6 +31,10 @@ class Subscriptions:
     def __contains__(self, topic: object) -> bool:
         return topic in self._by_name or topic in self._by_regex
 
+    def __len__(self) -> int:
+        """How many topics, at most: those that are named and matched count twice."""
+        return len(self._by_name) + len(self._by_regex)
+
     def __iter__(self) -> Iterator[str]:
         yield from self._by_name
         for topic in self._by_regex:

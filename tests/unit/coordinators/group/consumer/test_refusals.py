@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.coordinators.group.consumer.patterns import Found
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import ConsumerGroupHeartbeatTopicPartitions
 from support.consumer_group_stories import AT_ONCE, Consumer, ConsumerStory, topic_id
@@ -202,6 +203,7 @@ def test_what_is_large_and_fits_is_taken() -> None:
 
 def test_an_expression_for_more_topics_than_the_log_takes_is_refused() -> None:
     story = ConsumerStory(batch_bytes_max=LOG_BYTES_MAX, topics={f"{n:0200}": 1 for n in range(600)})
+    story.ground.patterns.put(".*", Found(frozenset(story.topics), 1))
 
     answer = story.asks_to_join(Consumer("a", topics=None, regex=".*"))
 

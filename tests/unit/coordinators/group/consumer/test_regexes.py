@@ -1,17 +1,23 @@
 """Subscriptions by regular expression, and topics that come and go."""
 
-from barnabas.coordinators.group.consumer.regexes import matching
-from support.consumer_group_stories import Consumer, ConsumerStory
+from barnabas.coordinators.group.consumer.patterns import TopicPatterns
+from support.consumer_group_stories import Consumer, ConsumerStory, image_of
 
 TOPICS = {"orders": 2, "orders-eu": 2, "payments": 2}
 
 
 def test_an_expression_matches_whole_names() -> None:
-    names = ["orders", "orders-eu", "my-orders"]
+    image = image_of({"orders": 1, "orders-eu": 1, "my-orders": 1})
+    patterns = TopicPatterns()
 
-    assert matching("orders", names) == {"orders"}
-    assert matching("orders.*", names) == {"orders", "orders-eu"}
-    assert matching("(?i)ORDERS", names) == {"orders"}
+    def matching(regex: str) -> frozenset[str]:
+        found = patterns.topics_of(regex, image)
+        assert found is not None
+        return found.topics
+
+    assert matching("orders") == {"orders"}
+    assert matching("orders.*") == {"orders", "orders-eu"}
+    assert matching("(?i)ORDERS") == {"orders"}
 
 
 def test_a_member_gets_the_partitions_of_all_topics_that_match() -> None:

@@ -1,0 +1,50 @@
+"""Computes the target assignments of large groups in the executor, one at a time."""
+
+import asyncio
+
+from barnabas.base.executor import Executor
+from barnabas.base.tasks import Tasks
+from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.host import ShardHost, State
+
+
+class Assigner:
+    """One for all shards of a broker."""
+
+    def __init__(self, executor: Executor, tasks: Tasks) -> None:
+        self._executor = executor
+        self._tasks = tasks
+        # Groups that wait get it in the order in which they came.
+        self._turn = asyncio.Lock()
+        # For metrics.
+        self.computed = 0
+
+    def serve(self, host: ShardHost[GroupShard]) -> None:
+        """Compute what the groups of a shard want from now on."""
+        host.shard.assigning.on_wanted = lambda: self._begin(host)
+
+    def _begin(self, host: ShardHost[GroupShard]) -> None:
+        self._tasks.start(self._compute(host))
+
+    async def _compute(self, host: ShardHost[GroupShard]) -> None:
+        assigning = host.shard.assigning
+        wanted = assigning.wanted
+        try:
+            while wanted and host.state is State.ACTIVE:
+                async with self._turn:
+                    await self._assign(host, next(iter(wanted)))
+        finally:
+            # Whoever wants one from here on begins anew.
+            wanted.clear()
+
+    async def _assign(self, host: ShardHost[GroupShard], group_id: str) -> None:
+        assigning = host.shard.assigning
+        job = assigning.begin(group_id)
+        if job is not None:
+            targets = await self._executor.run(job.compute)
+            self.computed += 1
+            # The shard may have been given up meanwhile.
+            if host.state is State.ACTIVE:
+                host.do_for_nobody(lambda now: assigning.finish(job, targets, now))
+        # Heartbeats since then may want the next one: they will say so again.
+        assigning.wanted.pop(group_id, None)
