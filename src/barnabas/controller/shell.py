@@ -27,7 +27,14 @@ from barnabas.metadata.snapshot import records_of
 from barnabas.metadata.snapshot_schedule import SnapshotSchedule
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import UpdateFeaturesRequest
-from barnabas.raft.errors import NotLeader, QuorumClosed, RaftError, RecordsTooLarge, TooMuchUncommitted
+from barnabas.raft.errors import (
+    NoRoom,
+    NotLeader,
+    QuorumClosed,
+    RaftError,
+    RecordsTooLarge,
+    TooMuchUncommitted,
+)
 from barnabas.raft.facts import OffsetAndEpoch
 
 logger = logging.getLogger(__name__)
@@ -42,6 +49,9 @@ REQUEST_TIMEOUT_MS: Final = 30_000
 DUE_AT_ONCE_MAX: Final = 10
 # How long to wait before something that is due is tried again, if the log takes no more.
 RETRY_MS: Final = 100
+# The same if the disk is full. A metadata snapshot waits longer, because it takes more room.
+FULL_RETRY_MS: Final = 1_000
+FULL_SNAPSHOT_RETRY_S: Final = 30.0
 
 
 class QuorumPort(Protocol):
@@ -173,6 +183,9 @@ class ControllerShell:
                 except TooMuchUncommitted as full:
                     logger.warning("controller: %s", full)
                     wait_ms = RETRY_MS
+                except NoRoom:
+                    # Logged where it was found.
+                    wait_ms = FULL_RETRY_MS
                 except (NotLeader, QuorumClosed) as gone:
                     # The quorum says who leads next, and that is when there is something to do again.
                     logger.info("controller: %s", gone)
@@ -199,7 +212,12 @@ class ControllerShell:
                 bytes_since=quorum.bytes_since_snapshot, ms_since=quorum.ms_since_snapshot
             ):
                 snapshot_id = OffsetAndEpoch(image.offset + 1, image.epoch)
-                await quorum.write_snapshot(snapshot_id, records_of(image))
+                try:
+                    await quorum.write_snapshot(snapshot_id, records_of(image))
+                except NoRoom as full:
+                    logger.warning("metadata snapshot not written offset=%d: %s", snapshot_id.offset, full)
+                    await asyncio.sleep(FULL_SNAPSHOT_RETRY_S)
+                    continue
                 logger.info("metadata snapshot written offset=%d epoch=%d", *snapshot_id)
 
     # The quorum's listener
@@ -276,6 +294,8 @@ def _code_of(error: RaftError) -> ErrorCode:
             return ErrorCode.POLICY_VIOLATION
         case TooMuchUncommitted():
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        case NoRoom():
+            return ErrorCode.KAFKA_STORAGE_ERROR
         case _:
             return ErrorCode.NOT_CONTROLLER
 

@@ -16,7 +16,7 @@ from barnabas.replication.errors import UnknownPartition
 from barnabas.replication.partition import Partition
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.errors import StorageError
+from barnabas.storage.errors import DiskFull, StorageError
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 
@@ -38,6 +38,7 @@ class Replicas:
         self.offline: dict[TopicPartition, StorageError] = {}
         self._logs = logs
         self._configure = configure
+        logs.on_failed.append(self._log_failed)
 
     def get(self, tp: TopicPartition) -> Partition:
         """A partition that is here; UnknownPartition, or why it is out of service."""
@@ -48,6 +49,12 @@ class Replicas:
         if why is not None:
             raise why
         raise UnknownPartition(f"there is no partition {tp} here")
+
+    def _log_failed(self, log: Log) -> None:
+        """Tell everybody who waits for it."""
+        here = self.partitions.get(log.tp)
+        if here is not None:
+            here.changed()
 
     def directory_failed(self, directory: LogDirectory) -> None:
         """Whoever waits for a log in it waits in vain, and has to be told."""
@@ -75,9 +82,17 @@ class Replicas:
         )
         changed = (image.topics_by_id.get(topic_id) for topic_id in sorted(changes.topics_changed))
         await self._follow_topics(image, [topic for topic in changed if topic is not None], is_new=True)
+        await self._begin_without_room(image)
         for resource in changes.configs_changed:
             if resource.type == TOPIC_RESOURCE:
                 self._reconfigure_topic(image, resource.name)
+
+    async def _begin_without_room(self, image: MetadataImage) -> None:
+        """Try again to make the logs for which the disk had no room."""
+        for tp in [tp for tp, why in self.offline.items() if isinstance(why, DiskFull)]:
+            topic = image.topics.get(tp.topic)
+            if topic is not None and tp.partition < len(topic.partitions):
+                await self._follow(image, topic, tp, is_new=True)
 
     def reconfigure(self, image: MetadataImage) -> None:
         """The broker's own settings have changed, and with them those of all topics."""
@@ -125,14 +140,16 @@ class Replicas:
                 config = self._config(image, topic.name)
                 # What was out of service is not new when something else about it changes: its records may be
                 # on a disk that is missing, and must not be replaced by an empty log on another.
-                never_here = is_new and tp not in self.offline
+                why = self.offline.get(tp)
+                never_here = is_new and (why is None or isinstance(why, DiskFull))
                 log = await self._logs.create(
                     tp, topic.id, config, path=self._path(partition), is_new=never_here
                 )
             elif log.topic_id is None:
                 await self._logs.adopt(log, topic.id)
         except StorageError as error:
-            logger.error("partition out of service tp=%s error=%s", tp, error)
+            if not isinstance(self.offline.get(tp), DiskFull):
+                logger.error("partition out of service tp=%s error=%s", tp, error)
             self.offline[tp] = error
             return
         self.offline.pop(tp, None)

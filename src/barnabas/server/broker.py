@@ -340,7 +340,11 @@ class Broker:
         self._tasks.start(work)
 
     def _crashed(self, error: BaseException) -> None:
-        logger.critical("broker failed error=%r", error, exc_info=error)
+        if isinstance(error, BarnabasError | OSError):
+            # Foreseen: the line says it all.
+            logger.critical("broker failed error=%s", error)
+        else:
+            logger.critical("broker failed error=%r", error, exc_info=error)
         if not self.failed.done():
             self.failed.set_exception(error)
 

@@ -128,7 +128,7 @@ class FetchWait:
             return failed(asked.partition, code)
         except OSError as error:
             assert partition is not None
-            code = code_of(self._broker.logs.failed(partition.log, error))
+            code = code_of(self._broker.logs.failed(partition.log, error, reading=True))
             return failed(asked.partition, code or ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _find(self, wanted: Wanted) -> Partition:
@@ -289,8 +289,8 @@ class FetchWait:
             else:
                 await mend_indexes(partition.log, executor, cold.base_offset)
         except OSError as error:
-            # The next look at the partition finds its directory offline, and says so.
-            self._broker.logs.failed(partition.log, error)
+            # The next look at the partition finds it offline, and says so.
+            self._broker.logs.failed(partition.log, error, reading=True)
         except StorageError as error:
             self._broken[partition] = error
 

@@ -114,7 +114,7 @@ class HostedPartition:
         try:
             data = (await warmed(log, self._executor, read)).read()
         except OSError as error:
-            raise self._logs.failed(log, error) from error
+            raise self._logs.failed(log, error, reading=True) from error
         return whole_batches(data, log.tp.topic)
 
 

@@ -4,8 +4,15 @@ An OSError is not wrapped by the code that meets it: the directory's owner turns
 because only the owner knows what else lies on that disk.
 """
 
+from errno import EDQUOT, ENOSPC
+
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
+
+
+def is_full(error: OSError) -> bool:
+    """Whether there is no room on the disk, or the user has no more of it. That passes."""
+    return error.errno in (ENOSPC, EDQUOT)
 
 
 class StorageError(BarnabasError):
@@ -55,6 +62,14 @@ class DirectoryOffline(StorageError):
         super().__init__(f"log directory {directory} is offline: {why}")
         self.directory = directory
         self.why = why
+
+
+class LogFailed(StorageError):
+    """A file of this log failed. The log serves nothing until the next start; the others go on."""
+
+    def __init__(self, tp: TopicPartition, why: str) -> None:
+        super().__init__(f"log {tp} is offline: {why}")
+        self.tp = tp
 
 
 class LogClosed(StorageError):

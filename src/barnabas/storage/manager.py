@@ -28,7 +28,9 @@ from barnabas.storage.errors import (
     DiskFull,
     LogClosed,
     LogExists,
+    LogFailed,
     StorageError,
+    is_full,
 )
 from barnabas.storage.files import FileSystem
 from barnabas.storage.flush import close, flush
@@ -40,6 +42,14 @@ from barnabas.storage.removal import remove_directory
 from barnabas.storage.truncation import truncate
 
 logger = logging.getLogger(__name__)
+
+# What the system says of one file and not of its disk: it was removed, replaced or made unreadable.
+_OF_ONE_FILE: Final = (
+    *(errno.ENOENT, errno.ESTALE, errno.EACCES, errno.EPERM),
+    *(errno.EISDIR, errno.ENOTDIR, errno.ELOOP),
+)
+# What it says of this process or of the machine. That passes.
+_OF_NO_FILE: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 # How long the files of a deleted log stay that was out of service, so that nobody knows its settings.
 _BROKEN_DELAY_MS: Final = 60_000
@@ -91,6 +101,10 @@ class LogManager:
         self._name_syncs: dict[str, Coalesced] = {}
         # Called for every log that is opened or created, before anybody else sees it.
         self.on_log: list[Callable[[Log], None]] = []
+        # Called for every log that is taken out of service alone, because of its files.
+        self.on_failed: list[Callable[[Log], None]] = []
+        # Called for every log that was deleted or set aside.
+        self.on_gone: list[Callable[[Log], None]] = []
         # Directories of deleted partitions, to be removed when their time has come.
         self.doomed: list[tuple[int, str]] = []
 
@@ -241,15 +255,32 @@ class LogManager:
 
     # Failing
 
-    def failed(self, log: Log, error: OSError) -> StorageError:
-        """What an OSError in a log's files means: a full disk, or the end of the directory."""
+    def failed(self, log: Log, error: OSError, *, reading: bool = False) -> StorageError:
+        """What an OSError in a log's files means: a full disk, the end of this log, or of the directory.
+
+        A disk that cannot be written is not to be trusted with anything. One that cannot be read in a place
+        may be good in all others.
+        """
         if self.logs.get(log.tp) is not log:
             # It was deleted meanwhile, and its files are not where they were.
             return LogClosed(str(log.tp))
+        of_one_file = error.errno in _OF_ONE_FILE or (reading and error.errno not in _OF_NO_FILE)
+        if of_one_file and not is_full(error):
+            return self._failed_alone(log, error)
         return self._failed_in(self.home(log), error)
 
+    def _failed_alone(self, log: Log, error: OSError) -> StorageError:
+        """Take one log out of service. Its files are left for the next start, which recovers them."""
+        if log.closed_by is None:
+            log.take_out_of_service(LogFailed(log.tp, str(error)))
+            logger.error("log out of service tp=%s error=%s", log.tp, error)
+            for callback in self.on_failed:
+                callback(log)
+        return log.closed_by or LogClosed(str(log.tp))
+
     def _failed_in(self, directory: LogDirectory, error: OSError) -> StorageError:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
+            directory.full.found_full(self.clock.monotonic_ms())
             return DiskFull(directory.path)
         self.fail_directory(directory, error)
         return DirectoryOffline(directory.path, directory.offline or str(error))
@@ -375,9 +406,20 @@ class LogManager:
             async with log.turn() if log is not None else nullcontext():
                 await self.executor.run(partial(self.fs.rename, old, new))
                 await self._name_syncs[directory.path].run()
+        except FileNotFoundError:
+            # Somebody else has removed it: there is nothing left to delete.
+            logger.warning("log directory of a partition is missing path=%s", old)
         except OSError as error:
+            if is_full(error):
+                # Its name is in the way of a new log until the next start.
+                raise self._failed_in(directory, error) from error
             self.fail_directory(directory, error)
             raise DirectoryOffline(directory.path, str(error)) from error
+        finally:
+            if log is not None:
+                log.release()
+                for callback in self.on_gone:
+                    callback(log)
         # Not before: until now a new log of this partition would have found the old files.
         del self._homes[tp]
         return new
@@ -393,9 +435,11 @@ class LogManager:
         for path in ripe:
             try:
                 await self.executor.run(partial(remove_directory, self.fs, path))
+            except FileNotFoundError:
+                continue
             except OSError as error:
-                # It is out of the way; the next start tries again.
                 logger.error("directory not removed path=%s error=%s", path, error)
+                self.doomed.append((self.clock.monotonic_ms() + _BROKEN_DELAY_MS, path))
 
     # Checkpoints
 
@@ -463,6 +507,7 @@ class LogManager:
             await self.executor.run(write)
         except OSError as error:
             raise self._failed_in(directory, error) from error
+        directory.full.found_room()
 
     async def truncate(self, log: Log, offset: int) -> list[str]:
         """Cut a log, with its recovery point written down first. Return the files that are to go."""
@@ -491,7 +536,9 @@ class LogManager:
                 try:
                     await self._close_logs(directory)
                     await self.write_checkpoints(directory)
-                    await self.executor.run(partial(directory.mark_clean, broker_epoch))
+                    # Without the marker the next start recovers its logs, and those that failed are back.
+                    if not any(isinstance(log.closed_by, LogFailed) for log in self.logs_in(directory)):
+                        await self.executor.run(partial(directory.mark_clean, broker_epoch))
                 except (OSError, StorageError) as error:
                     # No marker: the next start looks at everything again.
                     logger.error("unclean stop path=%s error=%s", directory.path, error)
@@ -508,6 +555,7 @@ class LogManager:
 
         async def close_some() -> None:
             for log in queue:
-                await close(log, self.executor)
+                if not isinstance(log.closed_by, LogFailed):
+                    await close(log, self.executor)
 
         await together(*(close_some() for _ in range(self.at_once)))

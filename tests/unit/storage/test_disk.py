@@ -217,8 +217,7 @@ def test_a_pinned_range_outlives_eviction_closing_and_removal(tmp_path: Path) ->
     assert pinned.read() == b"23456"
     assert os.pread(pinned.fileno(), 5, 2) == b"23456"
     del pinned
-    # The one that evict() has opened is left.
-    assert descriptors(tmp_path) == 1
+    assert descriptors(tmp_path) == 0
 
 
 def test_writes_of_any_number_of_parts_arrive_in_order(tmp_path: Path) -> None:

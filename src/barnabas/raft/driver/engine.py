@@ -40,11 +40,12 @@ from barnabas.raft.effects import (
     TruncateTo,
     VoteAnswer,
 )
-from barnabas.raft.errors import NotLeader, QuorumClosed
+from barnabas.raft.errors import NoRoom, NotLeader, QuorumClosed
 from barnabas.raft.events import Event, Flushed, SnapshotInstalled, Tick, Truncated
 from barnabas.raft.facts import LeaderAndEpoch
 from barnabas.raft.peers import Peers
-from barnabas.storage.errors import StorageError
+from barnabas.storage.directory.full_disk import FullDisk
+from barnabas.storage.errors import StorageError, is_full
 from barnabas.storage.producers.table import Origin
 
 logger = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class Engine:
         self._peers = peers
         self._clock = clock
         self._uncommitted = Uncommitted()
+        self._full = FullDisk(work.log.log.directory)
         # The epoch in which we may append, None if we may not; and where the last one of ours began.
         self._leading: int | None = None
         self._epoch_start = 0
@@ -116,7 +118,16 @@ class Engine:
             await self.work.sync()
             await self.feed(Flushed(self.work.log.flushed_offset))
             if self.work.log.checkpoint_is_due():
-                await self.work.checkpoint(self.high_watermark)
+                await self.checkpoint()
+
+    async def checkpoint(self) -> None:
+        """Write down what is flushed. On a full disk it is left out: the next start reads more of the log."""
+        try:
+            await self.work.checkpoint(self.high_watermark)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._full.found_full(self._clock.monotonic_ms())
 
     async def _deliver(self) -> None:
         while True:
@@ -169,8 +180,14 @@ class Engine:
                 batch, leader_epoch=epoch, now_ms=now_ms, origin=Origin.RAFT_LEADER
             )
         except OSError as error:
+            if is_full(error):
+                self._full.found_full(self._clock.monotonic_ms())
+                # Nothing was appended, so nothing is lost: whoever asks again may find room.
+                raise NoRoom(log.directory) from error
             self.stop(error)
             raise
+        if self._full.is_full:
+            self._full.found_room()
         self._appended.set()
         self._changed()
         return written.last_offset
