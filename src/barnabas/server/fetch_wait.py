@@ -24,7 +24,7 @@ from barnabas.server.errors import code_of
 from barnabas.server.fetch_sessions import Wanted
 from barnabas.server.later import Later
 from barnabas.server.services import Services
-from barnabas.storage.errors import StorageError
+from barnabas.storage.errors import CorruptLog, StorageError
 from barnabas.storage.files import NotCached
 from barnabas.storage.segment.index import IndexDamaged
 from barnabas.storage.warming import mend_indexes
@@ -292,6 +292,8 @@ class FetchWait:
             # The next look at the partition finds it offline, and says so.
             self._broker.logs.failed(partition.log, error, reading=True)
         except StorageError as error:
+            if isinstance(error, CorruptLog):
+                self._broker.logs.report_damage(partition.log, error)
             self._broken[partition] = error
 
     def _reply(self) -> None:

@@ -24,6 +24,7 @@ from barnabas.storage.directory.partition_metadata import write_partition_metada
 from barnabas.storage.directory.partitions import DirectoryKind, PartitionDirectory, aside_name
 from barnabas.storage.errors import (
     CorruptFile,
+    CorruptLog,
     DirectoryOffline,
     DiskFull,
     LogClosed,
@@ -50,6 +51,9 @@ _OF_ONE_FILE: Final = (
 )
 # What it says of this process or of the machine. That passes.
 _OF_NO_FILE: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+# Damaged segments that are logged between two starts.
+DAMAGED_MAX: Final = 1_000
 
 # How long the files of a deleted log stay that was out of service, so that nobody knows its settings.
 _BROKEN_DELAY_MS: Final = 60_000
@@ -99,6 +103,8 @@ class LogManager:
         self._clean_writers: dict[str, Coalesced] = {}
         # Many logs are made and deleted together: one sync of the directory's names serves all of them.
         self._name_syncs: dict[str, Coalesced] = {}
+        # Segments of which it was logged that they are damaged.
+        self._damaged: set[str] = set()
         # Called for every log that is opened or created, before anybody else sees it.
         self.on_log: list[Callable[[Log], None]] = []
         # Called for every log that is taken out of service alone, because of its files.
@@ -277,6 +283,12 @@ class LogManager:
             for callback in self.on_failed:
                 callback(log)
         return log.closed_by or LogClosed(str(log.tp))
+
+    def report_damage(self, log: Log, error: CorruptLog) -> None:
+        """Log that a segment is damaged, once. The rest of the log is served, and written to."""
+        if error.path not in self._damaged and len(self._damaged) < DAMAGED_MAX:
+            self._damaged.add(error.path)
+            logger.error("log damaged tp=%s error=%s", log.tp, error)
 
     def _failed_in(self, directory: LogDirectory, error: OSError) -> StorageError:
         if is_full(error):

@@ -6,6 +6,7 @@ twice: by the number of unanswered requests, and by the bytes it has not taken. 
 """
 
 import asyncio
+import errno
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -540,7 +541,9 @@ class Connection:
             self._transport.close()
 
     def _broken(self, error: OSError) -> None:
-        logger.debug("connection broken peer=%s error=%s", self.peer, error)
+        # Sockets do not say this, so it is a file that cannot be sent.
+        level = logging.ERROR if error.errno == errno.EIO else logging.DEBUG
+        logger.log(level, "connection broken peer=%s error=%s", self.peer, error)
         self.abort()
 
     def _give_up(self) -> None:
