@@ -19,11 +19,6 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from barnabas.protocol.messages.offsets import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from barnabas.protocol.messages.topics import CreateTopicsRequest, DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.transactions import InitProducerIdRequest
 from support.failing_disk import FailingCalls, fill_up, small_disk
@@ -208,25 +203,21 @@ def test_what_was_written_to_a_full_disk_is_there_after_a_restart(end: str, tmp_
 
 
 def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
+    """All records expire. The active segment stays: a new one has no room before the others are gone."""
     with on_a_small_disk(tmp_path) as (victim, disk), WireClient(victim.address) as client:
-        request = CreateTopicsRequest(
-            topics=[new_topic("orders", 1, {"segment_bytes": MB, "retention_bytes": 20 * MB})],
-            timeout_ms=10_000,
-        )
+        configs = {"segment_bytes": MB, "retention_ms": 4_000}
+        request = CreateTopicsRequest(topics=[new_topic("orders", 1, configs)], timeout_ms=10_000)
         assert client.ask(request, 5).topics[0].error_code == NO_ERROR
-        while produce(client, "orders", b"x" * 100 * KB) is NO_ERROR:
+
+        def produce_now() -> ErrorCode:
+            data = batch(b"x" * 100 * KB, time=int(time.time() * 1000))
+            return ErrorCode(produced(client.ask(produce_of("orders", 0, data, acks=-1), 9)).error_code)
+
+        while produce_now() is NO_ERROR:
             pass
         fill_up(disk)
-        delete_records = DeleteRecordsRequest(
-            topics=[
-                DeleteRecordsTopic(
-                    name="orders", partitions=[DeleteRecordsPartition(partition_index=0, offset=50)]
-                )
-            ],
-            timeout_ms=10_000,
-        )
-        assert client.ask(delete_records, 2).topics[0].partitions[0].error_code == NO_ERROR
-        eventually(lambda: produce(client, "orders", b"x" * 100 * KB))
+        assert produce_now() is STORAGE_ERROR
+        eventually(produce_now, within_s=15)
         victim.check()
 
 

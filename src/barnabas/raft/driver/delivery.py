@@ -13,7 +13,7 @@ from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
 from barnabas.raft.batches import CommittedBatch, DamagedBatch, decode_batches
 from barnabas.raft.driver.metadata_log import MetadataLog
-from barnabas.raft.errors import metadata_damaged, metadata_failed
+from barnabas.raft.errors import MetadataUnreadable, metadata_damaged, metadata_failed
 from barnabas.raft.facts import LeaderAndEpoch, OffsetAndEpoch
 from barnabas.raft.snapshots import Snapshot, read_snapshot, snapshot_name
 from barnabas.storage.errors import CorruptLog
@@ -109,6 +109,8 @@ class Delivery:
         return CorruptLog(log.directory, position=at, what=str(wrong))
 
     def _take(self, batch: CommittedBatch) -> None:
+        if batch.base_offset > self.next_offset:
+            raise self._gap(batch.base_offset)
         try:
             self._listener.committed(batch)
         except BarnabasError as wrong:
@@ -116,6 +118,14 @@ class Delivery:
             log = self._log.log
             what = f"{log.directory}: batch at offset {batch.base_offset}: {wrong}"
             raise metadata_damaged(log.directory, what) from wrong
+
+    def _gap(self, end: int) -> MetadataUnreadable:
+        """Records are missing up to the offset `end`: a segment is shorter than it was."""
+        log = self._log.log
+        segment = log.segments[bisect_right(log.bases, self.next_offset) - 1]
+        what = f"the records from offset {self.next_offset} up to {end} are missing"
+        wrong = CorruptLog(segment.path(LOG), position=segment.size, what=what)
+        return metadata_damaged(log.directory, wrong)
 
     def _tell_if_due(self) -> None:
         if self._notice is not None and self.next_offset >= self._notice_after:
