@@ -1,4 +1,4 @@
-"""A broker with damaged metadata does not start. It names file, byte and remedy, and ends with exit code 1."""
+"""A broker with damaged metadata does not start. It names file, byte and remedy, and ends with code 1."""
 
 import ctypes
 import os

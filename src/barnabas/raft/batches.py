@@ -93,7 +93,8 @@ def decode_batches(data: bytes, *, from_offset: int, upto: int) -> list[Committe
                 found.append(_decode(data, at, header))
             at += header.size
     except Malformed as wrong:
-        raise DamagedBatch(at, str(wrong)) from None
+        # The place that it tells is one in what was read, and not in the file.
+        raise DamagedBatch(at, wrong.what if wrong.where.startswith("batch at") else str(wrong)) from None
     if at == 0 and data:
         raise DamagedBatch(0, f"no whole batch of committed records before offset {upto}")
     return found

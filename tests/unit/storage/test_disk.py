@@ -220,6 +220,19 @@ def test_a_pinned_range_outlives_eviction_closing_and_removal(tmp_path: Path) ->
     assert descriptors(tmp_path) == 0
 
 
+def test_a_file_that_nobody_refers_to_closes_its_descriptor(tmp_path: Path) -> None:
+    fs = DiskFileSystem()
+    file = fs.open(str(tmp_path / "a"), create=True)
+    pinned = fs.range(file, 0, 0)
+
+    del file
+    assert fs.open_files == 0
+    assert descriptors(tmp_path) == 1
+
+    del pinned
+    assert descriptors(tmp_path) == 0
+
+
 def test_writes_of_any_number_of_parts_arrive_in_order(tmp_path: Path) -> None:
     fs = DiskFileSystem()
     file = fs.open(str(tmp_path / "a"), create=True)
