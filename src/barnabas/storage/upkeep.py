@@ -24,6 +24,9 @@ from barnabas.storage.warming import warmed
 
 logger = logging.getLogger(__name__)
 
+# When removing files is tried again that could not be removed.
+REMOVAL_RETRY_MS: Final = 60_000
+
 _FOREVER: Final = 0x7FFFFFFFFFFFFFFF
 
 
@@ -187,8 +190,8 @@ class Upkeep:
             try:
                 await self.manager.executor.run(partial(remove_all, self.manager.fs, ripe))
             except OSError as error:
-                # They are out of the way; opening the log removes what is left.
                 logger.error("files not removed error=%s", error)
+                self._marked.append((now_ms + REMOVAL_RETRY_MS, ripe))
         await self.manager.remove_doomed()
 
     # Compaction
