@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
+from barnabas.client import blocking
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.messages.group_offsets import (
@@ -166,6 +168,44 @@ def test_a_full_disk_refuses_writes_serves_reads_and_is_written_again_when_it_ha
         eventually(lambda: init_transactions(client))
         assert values(client, "orders") == [*written, b"last"]
         victim.eventually(lambda: "disk has room again" in victim.log, "a line says that there is room")
+        victim.check()
+
+
+def send_with_barnabas(address: str, topic: str, values: list[bytes]) -> Callable[[], None]:
+    producer = blocking.Producer({"bootstrap.servers": address})
+    for value in values:
+        producer.send(topic, value)
+    return producer.close
+
+
+def send_with_librdkafka(address: str, topic: str, values: list[bytes]) -> Callable[[], None]:
+    producer = confluent_kafka.Producer({"bootstrap.servers": address, "enable.idempotence": True})
+    for value in values:
+        producer.produce(topic, value)
+
+    def flush() -> None:
+        assert producer.flush(30) == 0
+
+    return flush
+
+
+@pytest.mark.parametrize("send", [send_with_barnabas, send_with_librdkafka])
+def test_a_producer_tries_again_until_there_is_room(
+    send: Callable[[str, str, list[bytes]], Callable[[], None]], tmp_path: Path
+) -> None:
+    sent = [b"%d" % number + b"x" * 50 * KB for number in range(20)]
+    with on_a_small_disk(tmp_path) as (victim, disk), WireClient(victim.address) as client:
+        prepare(client)
+        reserve = disk / "reserve"
+        reserve.write_bytes(bytes(4 * MB))
+        filler = fill_up(disk)
+        flush = send(victim.address, "orders", sent)
+        victim.eventually(lambda: "disk full" in victim.log, "a write was refused")
+        assert values(client, "orders") == [b"first"]
+        filler.unlink()
+        reserve.unlink()
+        flush()
+        assert values(client, "orders") == [b"first", *sent]
         victim.check()
 
 
