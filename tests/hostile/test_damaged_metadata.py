@@ -62,6 +62,15 @@ def cut_off_the_end(directory: Path) -> None:
     os.truncate(log, batches(log)[-1])
 
 
+def lose_a_batch_between_segments(directory: Path) -> None:
+    log = first_log(directory)
+    content = log.read_bytes()
+    found = list(batch_headers(content))
+    (lost_at, _), (next_at, following) = found[len(found) // 2 : len(found) // 2 + 2]
+    log.with_name(f"{following.base_offset:020d}.log").write_bytes(content[next_at:])
+    os.truncate(log, lost_at)
+
+
 def empty(directory: Path) -> None:
     os.truncate(first_log(directory), 0)
 
@@ -174,7 +183,7 @@ DAMAGE = {
     ),
     "garbled snapshot": Damage(garble_the_snapshot, SNAPSHOT, True),
     "truncated snapshot": Damage(truncate_the_snapshot, SNAPSHOT, True),
-    "one segment truncated": Damage(truncate, LOG, True),
+    "a gap between segments": Damage(lose_a_batch_between_segments, "the records from offset .+" + RESTORE),
     "garbled vote": Damage(garble_the_vote, r"quorum-state: it is not JSON" + RESTORE),
 }
 

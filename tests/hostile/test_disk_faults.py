@@ -266,6 +266,25 @@ def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
         victim.check()
 
 
+def test_a_start_on_a_full_disk_says_so_and_works_when_there_is_room(tmp_path: Path) -> None:
+    with on_a_small_disk(tmp_path) as (victim, disk):
+        with WireClient(victim.address) as client:
+            prepare(client)
+        victim.kill()
+        filler = fill_up(disk)
+        lines = len(victim.log.splitlines())
+        with pytest.raises(AssertionError, match="did not start"):
+            victim.start()
+        said = "\n".join(victim.log.splitlines()[lines:])
+        assert re.search(f"{victim.logs}.*( is full|No space left on device; free some space)", said), said
+        assert "Traceback" not in said
+        filler.unlink()
+        victim.start()
+        with WireClient(victim.address) as client:
+            assert values(client, "orders") == [b"first"]
+        victim.check()
+
+
 # Files that somebody removes, replaces or cuts
 
 

@@ -42,7 +42,7 @@ from barnabas.raft.effects import (
 )
 from barnabas.raft.errors import NoRoom, NotLeader, QuorumClosed
 from barnabas.raft.events import Event, Flushed, SnapshotInstalled, Tick, Truncated
-from barnabas.raft.facts import LeaderAndEpoch
+from barnabas.raft.facts import Election, LeaderAndEpoch
 from barnabas.raft.peers import Peers
 from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.errors import StorageError, is_full
@@ -219,7 +219,7 @@ class Engine:
         for effect in effects:
             match effect:
                 case PersistState(election):
-                    await self.work.persist(election, self._voters)
+                    await self._persist(election)
                 case TruncateTo(offset):
                     await self.work.truncate(offset)
                     await self._carry_out(self.core.step(Truncated(), self._clock.monotonic_ms()))
@@ -248,6 +248,15 @@ class Engine:
                     pass
                 case _:
                     assert_never(effect)
+
+    async def _persist(self, election: Election) -> None:
+        try:
+            await self.work.persist(election, self._voters)
+        except OSError as error:
+            if is_full(error):
+                # A vote that a restart would forget does not count, so there is no going on without room.
+                raise NoRoom(self.work.log.log.directory) from error
+            raise
 
     def _begin_epoch(self, effect: AppendLeaderChange) -> None:
         batch = leader_change_batch(
