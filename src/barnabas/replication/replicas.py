@@ -47,7 +47,8 @@ class Replicas:
             return found
         why = self.offline.get(tp)
         if why is not None:
-            raise why
+            # Without the frames of those who were told before.
+            raise why.with_traceback(None)
         raise UnknownPartition(f"there is no partition {tp} here")
 
     def _log_failed(self, log: Log) -> None:

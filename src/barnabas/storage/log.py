@@ -125,7 +125,9 @@ class Log:
 
     def check_open(self) -> None:
         if self.closed:
-            raise self.closed_by or LogClosed(str(self.tp))
+            why = self.closed_by
+            # An error that is raised again would refer to all the frames that it ever went through.
+            raise LogClosed(str(self.tp)) if why is None else why.with_traceback(None)
 
     def take_out_of_service(self, why: StorageError) -> None:
         """From here on everything that is asked of it raises `why`."""

@@ -249,7 +249,7 @@ class LogManager:
             return None
         home.check()
         if tp in self.broken:
-            raise self.broken[tp]
+            raise self.broken[tp].with_traceback(None)
         # None also while it is being made.
         return self.logs.get(tp)
 
@@ -409,7 +409,9 @@ class LogManager:
         self.clean_offsets.pop(tp, None)
         self.written_points.pop(tp, None)
         if log is not None:
-            log.take_out_of_service(LogClosed(str(tp)))
+            # Without an error of its own: one that is raised again and again refers to the frames it went
+            # through, and these to the log, which would stay in memory until somebody looks for cycles.
+            log.closed = True
         old = f"{directory.path}/{directory_name(tp)}"
         unique = self._new_id().hex()
         new = f"{directory.path}/{aside_name(tp, kind, unique)}"
