@@ -3,6 +3,7 @@
 import asyncio
 import errno
 
+from barnabas.base.ids import TopicPartition
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.messages.log_dirs import DescribeLogDirsRequest
@@ -229,12 +230,14 @@ async def test_one_write_that_finds_no_room_leaves_nothing_of_itself(
     assert await client.values("orders") == [b"one", b"two"]
 
 
-def test_a_topic_that_found_no_room_is_out_of_service_and_works_after_the_next_start() -> None:
+def test_a_topic_that_found_no_room_is_out_of_service_until_there_is_room() -> None:
     with World(1) as world:
 
-        async def first() -> None:
+        async def story() -> None:
             async with running(world) as broker, client_of(broker) as client:
-                world.disk.fail("/data/orders-0", {"make_directory", "create"}, errno=errno.ENOSPC)
+                world.disk.fail(
+                    "/data/orders-0", {"make_directory", "create"}, errno=errno.ENOSPC, count=ALWAYS
+                )
                 await client.create("orders")
                 refused = await client.try_produce("orders", b"v")
                 assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -242,16 +245,15 @@ def test_a_topic_that_found_no_room_is_out_of_service_and_works_after_the_next_s
                 await client.create("other")
                 assert await client.produce("other", b"v") == 0
 
-        async def second() -> None:
-            async with running(world) as broker, client_of(broker) as client:
+                world.disk.faults._rules.clear()
+                await until(lambda: not broker.replicas.offline)
                 assert await client.produce("orders", b"v") == 0
 
-        world.run(first())
-        world.run(second())
+        world.run(story())
 
 
 @told(TWO_DISKS)
-async def test_a_cold_read_that_fails_takes_the_directory_offline_and_answers(
+async def test_a_cold_read_that_fails_takes_the_partition_offline_and_answers(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)
@@ -268,7 +270,11 @@ async def test_a_cold_read_that_fails_takes_the_directory_offline_and_answers(
     assert data.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert values_of(data) == []
     assert watch.ms < 1_000
-    assert broker.logs.home(partition_of(broker, "orders", lost).log).offline is not None
+    # A place that cannot be read says nothing of the rest of the disk.
+    assert [one.offline for one in broker.logs.directories] == [None, None]
+    assert await client.produce("orders", b"two", partition=1 - lost) == 0
+    refused = await client.try_produce("orders", b"two", partition=lost)
+    assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 @told(TWO_DISKS)
@@ -289,8 +295,9 @@ async def test_a_disk_that_fails_while_groups_are_loaded_from_it_costs_no_more_t
 
     # As after an election.
     coordinator.shards.lead(lost, coordinator.shards.hosts[lost].partition)
-    await until(lambda: failing.offline is not None)
+    await until(lambda: broker.logs.logs[TopicPartition("__consumer_offsets", lost)].closed)
 
+    assert failing.offline is None
     assert await committed(client, groups[1 - lost], "orders") == 7
     assert await committed(client, groups[lost], "orders") in (
         ErrorCode.NOT_COORDINATOR,

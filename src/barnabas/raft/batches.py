@@ -6,7 +6,7 @@ has, or in the version that comes with it: Versioned(record, version).
 
 from collections.abc import Iterable, Sequence
 
-from barnabas.base.errors import Malformed
+from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.base.values import value
 from barnabas.protocol.schema.struct import schema_of
 from barnabas.protocol.stored.control import LeaderChangeMessage, LeaderChangeMessageVoter
@@ -70,18 +70,33 @@ def leader_change_batch(
     )
 
 
+class DamagedBatch(BarnabasError):
+    """A committed batch that cannot be read, `at` bytes behind the start of what was read."""
+
+    def __init__(self, at: int, what: str) -> None:
+        super().__init__(what)
+        self.at = at
+
+
 def decode_batches(data: bytes, *, from_offset: int, upto: int) -> list[CommittedBatch]:
     """The whole batches of `data` in [from_offset, upto). The last one may be cut off, and is left out then.
 
-    Malformed if a CRC is wrong, or a record is not one that we know: metadata cannot be passed over.
+    DamagedBatch if the first one is cut off, if a CRC is wrong, or if a record is not one that we know:
+    metadata cannot be passed over.
     """
     found = []
     at = 0
-    while (header := _whole_header(data, at)) is not None and header.last_offset < upto:
-        check_batch(data, at)
-        if header.last_offset >= from_offset:
-            found.append(_decode(data, at, header))
-        at += header.size
+    try:
+        while (header := _whole_header(data, at)) is not None and header.last_offset < upto:
+            check_batch(data, at)
+            if header.last_offset >= from_offset:
+                found.append(_decode(data, at, header))
+            at += header.size
+    except Malformed as wrong:
+        # The place that it tells is one in what was read, and not in the file.
+        raise DamagedBatch(at, wrong.what if wrong.where.startswith("batch at") else str(wrong)) from None
+    if at == 0 and data:
+        raise DamagedBatch(0, f"no whole batch of committed records before offset {upto}")
     return found
 
 

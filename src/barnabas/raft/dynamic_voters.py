@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from barnabas.base.errors import Malformed
-from barnabas.raft.errors import RaftError
+from barnabas.raft.errors import RaftError, metadata_failed
 from barnabas.raft.facts import METADATA
 from barnabas.raft.quorum_state import QUORUM_STATE
 from barnabas.raft.snapshots import list_snapshots, snapshot_name
@@ -38,8 +38,18 @@ class DynamicVoters(RaftError):
 
 
 def check_voters_are_fixed(fs: FileSystem, parent: str) -> None:
-    """DynamicVoters if the log directory `parent` has a metadata log with voters of its own. Reads only."""
+    """DynamicVoters if the log directory `parent` has a metadata log with voters of its own. Reads only.
+
+    MetadataUnreadable if its files cannot be read.
+    """
     directory = f"{parent}/{directory_name(METADATA)}"
+    try:
+        _check(fs, parent, directory)
+    except OSError as error:
+        raise metadata_failed(directory, error) from error
+
+
+def _check(fs: FileSystem, parent: str, directory: str) -> None:
     try:
         names = [entry.name for entry in fs.entries(directory)]
     except FileNotFoundError:

@@ -1,5 +1,7 @@
 """What can go wrong with the quorum. Each carries its facts; the server's table gives them wire codes."""
 
+from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
+
 from barnabas.base.errors import BarnabasError
 from barnabas.raft.facts import OffsetAndEpoch
 
@@ -77,3 +79,37 @@ class MissingSnapshot(RaftError):
             "there is no snapshot" if newest is None else f"the newest snapshot is of offset {newest.offset}"
         )
         super().__init__(f"{directory}: the log starts at offset {log_start}, and {there}")
+
+
+class MetadataUnreadable(RaftError):
+    """The metadata log, or what belongs to it, cannot be used. `why` names the file and the byte."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        super().__init__(f"cannot read the cluster metadata: {why}; {remedy}")
+
+
+class NoRoom(RaftError):
+    """The disk of the metadata log is full. Nothing was appended: come again."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(f"no room for metadata: the disk of {directory} is full")
+
+
+def metadata_damaged(directory: str, why: object) -> MetadataUnreadable:
+    """The bytes are not what they must be."""
+    remedy = (
+        f"restore {directory} from a backup, or, without one, move the log directory away "
+        "and start a new cluster"
+    )
+    return MetadataUnreadable(str(why), remedy)
+
+
+def metadata_failed(directory: str, error: OSError) -> MetadataUnreadable:
+    """The operating system says that a file cannot be read or written."""
+    if error.errno in (EACCES, EPERM, EROFS):
+        remedy = "let the user of the broker read and write all files there"
+    elif error.errno in (ENOSPC, EDQUOT):
+        remedy = "free some space on this disk"
+    else:
+        remedy = f"check the disk, or restore {directory} from a backup"
+    return MetadataUnreadable(f"{error.filename or directory}: {error.strerror or error}", remedy)

@@ -5,10 +5,12 @@ the image: doing it twice is doing it once, so a start is the same as a change o
 """
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from barnabas.base.errors import kept
+from barnabas.base.faults import report_fault
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import together
 from barnabas.metadata.changes import Changes
@@ -17,11 +19,13 @@ from barnabas.replication.errors import UnknownPartition
 from barnabas.replication.partition import Partition
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.errors import StorageError
+from barnabas.storage.errors import DiskFull, LogFailed, StorageError
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # So many logs are made or deleted at the same time.
 AT_ONCE: Final = 16
@@ -39,6 +43,7 @@ class Replicas:
         self.offline: dict[TopicPartition, StorageError] = {}
         self._logs = logs
         self._configure = configure
+        logs.on_failed.append(self._log_failed)
 
     def get(self, tp: TopicPartition) -> Partition:
         """A partition that is here; UnknownPartition, or why it is out of service."""
@@ -47,8 +52,15 @@ class Replicas:
             return found
         why = self.offline.get(tp)
         if why is not None:
-            raise why
+            # Without the frames of those who were told before.
+            raise why.with_traceback(None)
         raise UnknownPartition(f"there is no partition {tp} here")
+
+    def _log_failed(self, log: Log) -> None:
+        """Tell everybody who waits for it."""
+        here = self.partitions.get(log.tp)
+        if here is not None:
+            here.changed()
 
     def directory_failed(self, directory: LogDirectory) -> None:
         """Whoever waits for a log in it waits in vain, and has to be told."""
@@ -70,15 +82,23 @@ class Replicas:
     async def apply(self, image: MetadataImage, changes: Changes) -> None:
         """Do what a change asks for. One call at a time."""
         await several_at_once(
-            self._drop(TopicPartition(topic.name, index), topic.id)
+            self._isolated(TopicPartition(topic.name, index), self._drop, topic.id)
             for topic in changes.topics_deleted.values()
             for index in range(len(topic.partitions))
         )
         changed = (image.topics_by_id.get(topic_id) for topic_id in sorted(changes.topics_changed))
         await self._follow_topics(image, [topic for topic in changed if topic is not None], is_new=True)
+        await self._begin_without_room(image)
         for resource in changes.configs_changed:
             if resource.type == TOPIC_RESOURCE:
                 self._reconfigure_topic(image, resource.name)
+
+    async def _begin_without_room(self, image: MetadataImage) -> None:
+        """Try again to make the logs for which the disk had no room."""
+        for tp in [tp for tp, why in self.offline.items() if isinstance(why, DiskFull)]:
+            topic = image.topics.get(tp.topic)
+            if topic is not None and tp.partition < len(topic.partitions):
+                await self._isolated(tp, partial(self._follow, image, is_new=True), topic)
 
     def reconfigure(self, image: MetadataImage) -> None:
         """The broker's own settings have changed, and with them those of all topics."""
@@ -88,14 +108,30 @@ class Replicas:
     async def _follow_topics(
         self, image: MetadataImage, topics: Iterable[TopicImage], *, is_new: bool
     ) -> None:
+        follow = partial(self._follow, image, is_new=is_new)
         await several_at_once(
-            self._follow(image, topic, TopicPartition(topic.name, index), is_new=is_new)
+            self._isolated(TopicPartition(topic.name, index), follow, topic)
             for topic in topics
             for index in range(len(topic.partitions))
         )
 
+    async def _isolated(
+        self, tp: TopicPartition, work: Callable[[TopicPartition, T], Awaitable[None]], what: T
+    ) -> None:
+        """A mistake of ours about one partition takes that one out of service, and no other."""
+        try:
+            await work(tp, what)
+        except Exception as error:
+            report_fault(logger, error, "metadata not applied tp=%s", tp)
+            log = self._logs.logs.get(tp)
+            why = LogFailed(tp, repr(error)) if log is None else self._logs.fail_log(log, error)
+            here = self.partitions.pop(tp, None)
+            self.offline[tp] = kept(why)
+            if here is not None:
+                here.changed()
+
     async def _follow(
-        self, image: MetadataImage, topic: TopicImage, tp: TopicPartition, *, is_new: bool
+        self, image: MetadataImage, tp: TopicPartition, topic: TopicImage, *, is_new: bool
     ) -> None:
         partition = topic.partitions[tp.partition]
         here = self.partitions.get(tp)
@@ -126,14 +162,16 @@ class Replicas:
                 config = self._config(image, topic.name)
                 # What was out of service is not new when something else about it changes: its records may be
                 # on a disk that is missing, and must not be replaced by an empty log on another.
-                never_here = is_new and tp not in self.offline
+                why = self.offline.get(tp)
+                never_here = is_new and (why is None or isinstance(why, DiskFull))
                 log = await self._logs.create(
                     tp, topic.id, config, path=self._path(partition), is_new=never_here
                 )
             elif log.topic_id is None:
                 await self._logs.adopt(log, topic.id)
         except StorageError as error:
-            logger.error("partition out of service tp=%s error=%s", tp, error)
+            if not isinstance(self.offline.get(tp), DiskFull):
+                logger.error("partition out of service tp=%s error=%s", tp, error)
             self.offline[tp] = kept(error)
             return
         self.offline.pop(tp, None)

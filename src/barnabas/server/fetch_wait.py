@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from barnabas.base.errors import BarnabasError, kept
+from barnabas.base.faults import report_fault
 from barnabas.base.ids import TopicPartition
 from barnabas.base.places import topic_partition
 from barnabas.protocol.error_codes import ErrorCode
@@ -24,7 +25,7 @@ from barnabas.server.errors import code_of
 from barnabas.server.fetch_sessions import Wanted
 from barnabas.server.later import Later
 from barnabas.server.services import Services
-from barnabas.storage.errors import StorageError
+from barnabas.storage.errors import CorruptLog, StorageError
 from barnabas.storage.files import NotCached
 from barnabas.storage.segment.index import IndexDamaged
 from barnabas.storage.warming import mend_indexes
@@ -124,12 +125,17 @@ class FetchWait:
         except BarnabasError as error:
             code = code_of(error)
             if code is None:
-                raise
+                report_fault(logger, error, "read failed topic=%s partition=%d", wanted.name, asked.partition)
+                code = ErrorCode.UNKNOWN_SERVER_ERROR
             return failed(asked.partition, code)
         except OSError as error:
             assert partition is not None
-            code = code_of(self._broker.logs.failed(partition.log, error))
+            code = code_of(self._broker.logs.failed(partition.log, error, reading=True))
             return failed(asked.partition, code or ErrorCode.KAFKA_STORAGE_ERROR)
+        except Exception as error:
+            # A mistake of ours in one partition. The others are read, as Kafka does.
+            report_fault(logger, error, "read failed topic=%s partition=%d", wanted.name, asked.partition)
+            return failed(asked.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _find(self, wanted: Wanted) -> Partition:
         topic = wanted.topic
@@ -193,10 +199,10 @@ class FetchWait:
             if not self._is_over:
                 # Before anything is read: a partition may change while others are being read.
                 await self._watch_in_slices()
-            while self._later is not None:
+            while not self._is_answered:
                 changed.clear()
                 await self._read_in_slices()
-                if self._later is None:
+                if self._is_answered:
                     break
                 if self._cold is not None and cold_reads < _COLD_READS_MAX:
                     cold_reads += 1
@@ -205,22 +211,22 @@ class FetchWait:
                     self._reply()
                 else:
                     await changed.wait()
-        except Exception:
-            self._crashed()
+        except Exception as error:
+            self._crashed(error)
 
     async def _read_in_slices(self) -> None:
         self._begin_reading()
         for at in range(0, len(self._wanted), PARTITIONS_AT_ONCE):
             self._read_some(self._wanted[at : at + PARTITIONS_AT_ONCE])
             await self._broker.long_requests.pause()
-            if self._later is None:
+            if self._is_answered:
                 return
 
     async def _watch_in_slices(self) -> None:
         for at in range(0, len(self._wanted), PARTITIONS_AT_ONCE):
             self._watch(self._wanted[at : at + PARTITIONS_AT_ONCE])
             await self._broker.long_requests.pause()
-            if self._later is None:
+            if self._is_answered:
                 return
 
     def _watch(self, some: list[Wanted]) -> None:
@@ -251,8 +257,8 @@ class FetchWait:
                 self._broker.tasks.start(self._warm_up())
             elif self._is_enough():
                 self._reply()
-        except Exception:
-            self._crashed()
+        except Exception as error:
+            self._crashed(error)
 
     def _answer(self) -> None:
         """The time is over, or the broker stops: answer with what there is."""
@@ -261,25 +267,25 @@ class FetchWait:
         try:
             self._read_all()
             self._reply()
-        except Exception:
-            self._crashed()
+        except Exception as error:
+            self._crashed(error)
 
     async def _warm_up(self) -> None:
         try:
             for _ in range(_COLD_READS_MAX):
-                if self._cold is None or self._later is None:
+                if self._cold is None or self._is_answered:
                     break
                 await self._wait_for_disk(*self._cold)
-                if self._later is not None:
+                if not self._is_answered:
                     self._read_all()
-            if self._later is None:
+            if self._is_answered:
                 return
             if self._cold is None and not self._is_enough() and self._timer is not None:
                 self._watch(self._wanted)
             else:
                 self._reply()
-        except Exception:
-            self._crashed()
+        except Exception as error:
+            self._crashed(error)
 
     async def _wait_for_disk(self, partition: Partition, cold: NotCached | IndexDamaged) -> None:
         executor = self._broker.executor
@@ -289,10 +295,17 @@ class FetchWait:
             else:
                 await mend_indexes(partition.log, executor, cold.base_offset)
         except OSError as error:
-            # The next look at the partition finds its directory offline, and says so.
-            self._broker.logs.failed(partition.log, error)
+            # The next look at the partition finds it offline, and says so.
+            self._broker.logs.failed(partition.log, error, reading=True)
         except StorageError as error:
+            if isinstance(error, CorruptLog):
+                self._broker.logs.report_damage(partition.log, error)
             self._broken[partition] = kept(error)
+
+    @property
+    def _is_answered(self) -> bool:
+        """Not compared in place: a compiled coroutine keeps what it knew of _later across an await."""
+        return self._later is None
 
     def _reply(self) -> None:
         later = self._later
@@ -300,8 +313,8 @@ class FetchWait:
         self._stop()
         later.finish(self._finish(self._read))
 
-    def _crashed(self) -> None:
-        logger.exception("fetch failed")
+    def _crashed(self, error: Exception) -> None:
+        report_fault(logger, error, "fetch failed")
         later = self._later
         self._stop()
         if later is not None:

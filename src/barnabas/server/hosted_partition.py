@@ -105,7 +105,7 @@ class HostedPartition:
             raise CannotWrite(ErrorCode.NOT_COORDINATOR, str(error)) from error
         except OSError as error:
             failed = self._logs.failed(partition.log, error)
-            raise CannotWrite(ErrorCode.NOT_COORDINATOR, str(failed)) from error
+            raise CannotWrite(ErrorCode.NOT_COORDINATOR, str(failed), is_logged=True) from error
         return partition.log.end_offset
 
     async def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
@@ -114,7 +114,7 @@ class HostedPartition:
         try:
             data = (await warmed(log, self._executor, read)).read()
         except OSError as error:
-            raise self._logs.failed(log, error) from error
+            raise self._logs.failed(log, error, reading=True) from error
         return whole_batches(data, log.tp.topic)
 
 

@@ -100,6 +100,11 @@ def _directories_online(scrape: Scrape) -> Iterable[Sample]:
     return [Sample(labelled(path=path), int(path in online)) for path in logs.paths]
 
 
+def _directories_full(scrape: Scrape) -> Iterable[Sample]:
+    directories = scrape.sources.logs.directories
+    return [Sample(labelled(path=directory.path), int(directory.full.is_full)) for directory in directories]
+
+
 def _space(read: Callable[[Space], int]) -> Read:
     return lambda scrape: [Sample(labelled(path=path), read(one)) for path, one in scrape.space.items()]
 
@@ -327,6 +332,12 @@ TABLE: Final[tuple[Row, ...]] = (
         "barnabas_log_directory_online",
         "1 if the log directory is in service, 0 if it has failed.",
         _directories_online,
+        _PATH,
+    ),
+    _gauge(
+        "barnabas_log_directory_full",
+        "1 if the last write found no room on the disk: writes are refused, reads go on.",
+        _directories_full,
         _PATH,
     ),
     _gauge(

@@ -77,7 +77,7 @@ class Descriptor:
 class DiskFile:
     """Reads and writes at positions; opens again by itself what was evicted."""
 
-    __slots__ = ("_closed", "_held", "_identity", "_nowait", "_open_files", "_used", "_where")
+    __slots__ = ("__weakref__", "_closed", "_held", "_identity", "_nowait", "_open_files", "_used", "_where")
 
     def __init__(self, open_files: OpenFiles, path: str, held: Descriptor) -> None:
         self._open_files = open_files

@@ -4,7 +4,7 @@ An OSError is not wrapped by the code that meets it: the directory's owner turns
 because only the owner knows what else lies on that disk.
 """
 
-from errno import EMFILE, ENFILE, ENOMEM
+from errno import EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
@@ -16,6 +16,11 @@ _SHORTAGE: Final = frozenset((EMFILE, ENFILE, ENOMEM))
 
 def is_shortage(error: OSError) -> bool:
     return error.errno in _SHORTAGE
+
+
+def is_full(error: OSError) -> bool:
+    """Whether there is no room on the disk, or the user has no more of it. That passes."""
+    return error.errno in (ENOSPC, EDQUOT)
 
 
 class StorageError(BarnabasError):
@@ -65,6 +70,14 @@ class DirectoryOffline(StorageError):
         super().__init__(f"log directory {directory} is offline: {why}")
         self.directory = directory
         self.why = why
+
+
+class LogFailed(StorageError):
+    """A file of this log failed, or our code did. The log serves nothing until the next start recovers it."""
+
+    def __init__(self, tp: TopicPartition, why: str) -> None:
+        super().__init__(f"log {tp} is offline: {why}")
+        self.tp = tp
 
 
 class LogClosed(StorageError):

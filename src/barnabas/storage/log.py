@@ -125,12 +125,20 @@ class Log:
 
     def check_open(self) -> None:
         if self.closed:
-            raise self.closed_by or LogClosed(str(self.tp))
+            why = self.closed_by
+            # An error that is raised again would refer to all the frames that it ever went through.
+            raise LogClosed(str(self.tp)) if why is None else why.with_traceback(None)
 
     def take_out_of_service(self, why: StorageError) -> None:
         """From here on everything that is asked of it raises `why`."""
         self.closed = True
         self.closed_by = why
+
+    def release(self) -> None:
+        """Close all descriptors of a log that was deleted. Ranges that are being sent keep theirs."""
+        assert self.closed, f"{self.tp} is in service"
+        for segment in self.segments:
+            segment.release()
 
     def configure(self, config: LogConfig) -> None:
         """Take other settings. What every append asks for is kept at hand."""
@@ -383,10 +391,16 @@ class Log:
         end = self.end_offset
         if self.snapshots and self.snapshots[-1] == end:
             return
-        file = self.fs.open(f"{self.directory}/{file_name(end, SNAPSHOT)}", create=True)
+        path = f"{self.directory}/{file_name(end, SNAPSHOT)}"
+        file = self.fs.open(path, create=True)
         try:
             file.truncate(0)
             file.write(0, [write_snapshot(self.producers)])
+        except OSError:
+            # A part of a snapshot helps nobody, and takes room that may be short.
+            with suppress(OSError):
+                self.fs.remove(path)
+            raise
         finally:
             file.close()
         self.snapshots = [*self.snapshots, end]

@@ -24,12 +24,15 @@ from barnabas.storage.directory.partition_metadata import write_partition_metada
 from barnabas.storage.directory.partitions import DirectoryKind, PartitionDirectory, aside_name
 from barnabas.storage.errors import (
     CorruptFile,
+    CorruptLog,
     DirectoryOffline,
     DiskFull,
     LogClosed,
     LogExists,
+    LogFailed,
     Shortage,
     StorageError,
+    is_full,
     is_shortage,
 )
 from barnabas.storage.files import FileSystem
@@ -43,6 +46,15 @@ from barnabas.storage.removal import remove_directory
 from barnabas.storage.truncation import truncate
 
 logger = logging.getLogger(__name__)
+
+# What the system says of one file and not of its disk: it was removed, replaced or made unreadable.
+_OF_ONE_FILE: Final = (
+    *(errno.ENOENT, errno.ESTALE, errno.EACCES, errno.EPERM),
+    *(errno.EISDIR, errno.ENOTDIR, errno.ELOOP),
+)
+
+# Damaged segments that are logged between two starts.
+DAMAGED_MAX: Final = 1_000
 
 # How long the files of a deleted log stay that was out of service, so that nobody knows its settings.
 _BROKEN_DELAY_MS: Final = 60_000
@@ -93,8 +105,14 @@ class LogManager:
         self._clean_writers: dict[str, Coalesced] = {}
         # Many logs are made and deleted together: one sync of the directory's names serves all of them.
         self._name_syncs: dict[str, Coalesced] = {}
+        # Segments of which it was logged that they are damaged.
+        self._damaged: set[str] = set()
         # Called for every log that is opened or created, before anybody else sees it.
         self.on_log: list[Callable[[Log], None]] = []
+        # Called for every log that is taken out of service alone, because of its files.
+        self.on_failed: list[Callable[[Log], None]] = []
+        # Called for every log that was deleted or set aside.
+        self.on_gone: list[Callable[[Log], None]] = []
         # Directories of deleted partitions, to be removed when their time has come.
         self.doomed: list[tuple[int, str]] = []
 
@@ -236,7 +254,7 @@ class LogManager:
             return None
         home.check()
         if tp in self.broken:
-            raise self.broken[tp]
+            raise self.broken[tp].with_traceback(None)
         # None also while it is being made.
         return self.logs.get(tp)
 
@@ -248,15 +266,43 @@ class LogManager:
 
     # Failing
 
-    def failed(self, log: Log, error: OSError) -> StorageError:
-        """What an OSError in a log's files means: a full disk, or the end of the directory."""
+    def failed(self, log: Log, error: OSError, *, reading: bool = False) -> StorageError:
+        """What an OSError in a log's files means: a full disk, the end of this log, or of the directory.
+
+        A disk that cannot be written is not to be trusted with anything. One that cannot be read in a place
+        may be good in all others.
+        """
         if self.logs.get(log.tp) is not log:
             # It was deleted meanwhile, and its files are not where they were.
             return LogClosed(str(log.tp))
+        of_one_file = error.errno in _OF_ONE_FILE or (reading and not is_shortage(error))
+        if of_one_file and not is_full(error):
+            return self.fail_log(log, error)
         return self._failed_in(self.home(log), error)
 
+    def fail_log(self, log: Log, error: Exception) -> StorageError:
+        """Take one log out of service; return what to say of it.
+
+        What it has in memory may not be what is in its files. The next start reads them again: so the stop
+        of its directory is not clean.
+        """
+        if log.closed_by is None:
+            why = str(error) if isinstance(error, OSError) else repr(error)
+            log.take_out_of_service(LogFailed(log.tp, why))
+            logger.error("log out of service tp=%s error=%s", log.tp, why)
+            for callback in self.on_failed:
+                callback(log)
+        return log.closed_by or LogClosed(str(log.tp))
+
+    def report_damage(self, log: Log, error: CorruptLog) -> None:
+        """Log that a segment is damaged, once. The rest of the log is served, and written to."""
+        if error.path not in self._damaged and len(self._damaged) < DAMAGED_MAX:
+            self._damaged.add(error.path)
+            logger.error("log damaged tp=%s error=%s", log.tp, error)
+
     def _failed_in(self, directory: LogDirectory, error: OSError) -> StorageError:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
+            directory.full.found_full(self.clock.monotonic_ms())
             return DiskFull(directory.path)
         if is_shortage(error):
             return Shortage(directory.path, str(error))
@@ -376,7 +422,9 @@ class LogManager:
         self.clean_offsets.pop(tp, None)
         self.written_points.pop(tp, None)
         if log is not None:
-            log.take_out_of_service(LogClosed(str(tp)))
+            # Without an error of its own: one that is raised again and again refers to the frames it went
+            # through, and these to the log, which would stay in memory until somebody looks for cycles.
+            log.closed = True
         old = f"{directory.path}/{directory_name(tp)}"
         unique = self._new_id().hex()
         new = f"{directory.path}/{aside_name(tp, kind, unique)}"
@@ -385,9 +433,20 @@ class LogManager:
             async with log.turn() if log is not None else nullcontext():
                 await self._patient.run(partial(self.fs.rename, old, new))
                 await self._name_syncs[directory.path].run()
+        except FileNotFoundError:
+            # Somebody else has removed it: there is nothing left to delete.
+            logger.warning("log directory of a partition is missing path=%s", old)
         except OSError as error:
+            if is_full(error):
+                # Its name is in the way of a new log until the next start.
+                raise self._failed_in(directory, error) from error
             self.fail_directory(directory, error)
             raise DirectoryOffline(directory.path, str(error)) from error
+        finally:
+            if log is not None:
+                log.release()
+                for callback in self.on_gone:
+                    callback(log)
         # Not before: until now a new log of this partition would have found the old files.
         del self._homes[tp]
         return new
@@ -403,9 +462,11 @@ class LogManager:
         for path in ripe:
             try:
                 await self.executor.run(partial(remove_directory, self.fs, path))
+            except FileNotFoundError:
+                continue
             except OSError as error:
-                # It is out of the way; the next start tries again.
                 logger.error("directory not removed path=%s error=%s", path, error)
+                self.doomed.append((self.clock.monotonic_ms() + _BROKEN_DELAY_MS, path))
 
     # Checkpoints
 
@@ -473,6 +534,7 @@ class LogManager:
             await self.executor.run(write)
         except OSError as error:
             raise self._failed_in(directory, error) from error
+        directory.full.found_room()
 
     async def truncate(self, log: Log, offset: int) -> list[str]:
         """Cut a log, with its recovery point written down first. Return the files that are to go."""
@@ -494,19 +556,29 @@ class LogManager:
 
     # Closing
 
-    async def close(self, broker_epoch: int = -1) -> None:
-        """Stop cleanly: flush and close every log, write every checkpoint, and say that it is done."""
+    async def close(self, broker_epoch: int = -1) -> bool:
+        """Stop cleanly: flush and close every log, write every checkpoint, and say that it is done.
+
+        False if that could not be done in a directory that was in service.
+        """
+        is_clean = True
         for directory in self.directories:
             if directory.offline is None:
                 try:
                     await self._close_logs(directory)
                     await self.write_checkpoints(directory)
-                    await self.executor.run(partial(directory.mark_clean, broker_epoch))
+                    if any(isinstance(log.closed_by, LogFailed) for log in self.logs_in(directory)):
+                        # Without the marker the next start recovers its logs, and those that failed are back.
+                        is_clean = False
+                    else:
+                        await self.executor.run(partial(directory.mark_clean, broker_epoch))
                 except (OSError, StorageError) as error:
                     # No marker: the next start looks at everything again.
                     logger.error("unclean stop path=%s error=%s", directory.path, error)
+                    is_clean = False
             directory.close()
         self.logs.clear()
+        return is_clean
 
     def abandon(self) -> None:
         """Give everything up as a crash would: the next start looks at everything again."""
@@ -518,6 +590,7 @@ class LogManager:
 
         async def close_some() -> None:
             for log in queue:
-                await close(log, self.executor)
+                if not isinstance(log.closed_by, LogFailed):
+                    await close(log, self.executor)
 
         await together(*(close_some() for _ in range(self.at_once)))

@@ -3,13 +3,15 @@
 Used by the loop and by executor threads at once, without locks: the ring is a dictionary whose single
 operations are atomic, and a file between two of them is in nobody's way. What two threads can do to each
 other at worst is to open a file twice, which costs a descriptor until one of them is done.
+
+The ring does not keep files alive: a file that nobody refers to closes its descriptor, closed or not.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
-from weakref import WeakValueDictionary
+from weakref import ReferenceType, WeakValueDictionary, ref
 
 
 class Evictable(Protocol):
@@ -37,7 +39,8 @@ class OpenFiles:
     def __init__(self, files_max: int) -> None:
         assert files_max > 0, files_max
         self._max = files_max
-        self._files: OrderedDict[Evictable, None] = OrderedDict()
+        # By the id of the file.
+        self._files: OrderedDict[int, ReferenceType[Evictable]] = OrderedDict()
         self._directories: WeakValueDictionary[str, Directory] = WeakValueDictionary()
 
     def __len__(self) -> int:
@@ -52,12 +55,15 @@ class OpenFiles:
         files = self._files
         while len(files) >= self._max:
             try:
-                candidate, _ = files.popitem(last=False)
+                key, known = files.popitem(last=False)
             except KeyError:  # Another thread was faster.
                 break
-            if not candidate.evict():
-                files[candidate] = None
-        files[file] = None
+            candidate = known()
+            if candidate is not None and not candidate.evict():
+                files[key] = known
+        own = id(file)
+        # Called before the file's memory is freed, so no other file has this id yet.
+        files[own] = ref(file, lambda _: files.pop(own, None))
 
     def release(self, count: int) -> int:
         """Take the descriptors of so many files that can do without; how many there were."""
@@ -77,7 +83,7 @@ class OpenFiles:
         return released
 
     def drop(self, file: Evictable) -> None:
-        self._files.pop(file, None)
+        self._files.pop(id(file), None)
 
     def directory_of(self, path: str) -> tuple[Directory, str]:
         """The directory of a path, shared by all files in it, and the name in it."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from barnabas.base.executor import Executor
+from barnabas.storage.errors import is_full
 from barnabas.storage.files import FileSystem
 from barnabas.storage.flush import sync_snapshots
 from barnabas.storage.log import Log
@@ -47,12 +48,20 @@ def decide_retention(log: Log, now_ms: int) -> Decision:
 
 def apply_retention(log: Log, decision: Decision, now_ms: int) -> list[Segment]:
     """Take the segments out of the log; their files are still there."""
-    if not decision.departures:
-        return []
+    count, start = len(decision.departures), decision.log_start_offset
     if decision.roll:
-        log.roll(now_ms)
-    gone = log.drop_first(len(decision.departures))
-    log.advance_start(decision.log_start_offset)
+        try:
+            log.roll(now_ms)
+        except OSError as error:
+            if not is_full(error) or count == 1:
+                raise
+            # There is no room for a new segment. There may be when the others are gone: the active one stays.
+            count -= 1
+            start = log.active.base_offset
+    if count == 0:
+        return []
+    gone = log.drop_first(count)
+    log.advance_start(start)
     return gone
 
 
@@ -61,9 +70,9 @@ async def retain(log: Log, executor: Executor, now_ms: int) -> list[str]:
     async with log.turn():
         log.check_open()
         decision = await warmed(log, executor, partial(decide_retention, log, now_ms))
-        for departure in decision.departures:
-            logger.info("segment goes tp=%s base=%d why=%s", log.tp, departure.base_offset, departure.why)
         gone = apply_retention(log, decision, now_ms)
+        for departure in decision.departures[: len(gone)]:
+            logger.info("segment goes tp=%s base=%d why=%s", log.tp, departure.base_offset, departure.why)
         # What the segments said of producers is in the snapshots behind them: those must be there first.
         mark = partial(rename_deleted, log.fs, log.directory, gone, needs=log.unsynced_snapshots)
         return await executor.run(mark)

@@ -16,13 +16,16 @@ from barnabas.storage.cleaner.build import KeysDoNotFit
 from barnabas.storage.cleaner.clean import clean, dirty_log
 from barnabas.storage.cleaner.facts import CleanedTooLarge, CleaningStopped
 from barnabas.storage.cleaner.pick import Candidate, weigh
-from barnabas.storage.errors import CorruptLog, StorageError
+from barnabas.storage.errors import CorruptLog, DiskFull, StorageError
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 from barnabas.storage.removal import remove_all, retain
 from barnabas.storage.warming import warmed
 
 logger = logging.getLogger(__name__)
+
+# When removing files is tried again that could not be removed.
+REMOVAL_RETRY_MS: Final = 60_000
 
 _FOREVER: Final = 0x7FFFFFFFFFFFFFFF
 
@@ -68,11 +71,19 @@ class Upkeep:
         self._due: dict[Log, None] = {}
         self._wake = asyncio.Event()
         manager.on_log.append(self._watch)
+        manager.on_gone.append(self._forget)
         for log in manager.logs.values():
             self._watch(log)
 
     def _watch(self, log: Log) -> None:
         log.on_flush_due = self._flush_is_due
+
+    def _forget(self, log: Log) -> None:
+        """Keep nothing of a log that was deleted."""
+        log.on_flush_due = None
+        self._due.pop(log, None)
+        self._flushed_ms.pop(log, None)
+        self.uncleanable.pop(log, None)
 
     def _flush_is_due(self, log: Log) -> None:
         self._due[log] = None
@@ -128,7 +139,7 @@ class Upkeep:
         try:
             await self.manager.flush(log)
         except StorageError as error:
-            logger.error("flush failed tp=%s error=%s", log.tp, error)
+            self._report("flush failed", log, error)
             return
         self._flushed_ms[log] = self.manager.clock.monotonic_ms()
 
@@ -139,6 +150,9 @@ class Upkeep:
             if directory.offline is None:
                 try:
                     await self.manager.write_checkpoints(directory)
+                except DiskFull:
+                    # Logged where it was found. The next round tries again.
+                    continue
                 except StorageError as error:
                     logger.error("checkpoints not written: %s", error)
 
@@ -146,8 +160,6 @@ class Upkeep:
         """Forget producers that have written nothing for long."""
         for log in self._logs():
             log.producers.expire(self.manager.clock.now_ms(), after_ms=self.settings.producer_expiration_ms)
-        self._flushed_ms = {log: at for log, at in self._flushed_ms.items() if not log.closed}
-        self.uncleanable = {log: why for log, why in self.uncleanable.items() if not log.closed}
 
     # Retention and removal
 
@@ -178,8 +190,8 @@ class Upkeep:
             try:
                 await self.manager.executor.run(partial(remove_all, self.manager.fs, ripe))
             except OSError as error:
-                # They are out of the way; opening the log removes what is left.
                 logger.error("files not removed error=%s", error)
+                self._marked.append((now_ms + REMOVAL_RETRY_MS, ripe))
         await self.manager.remove_doomed()
 
     # Compaction
@@ -206,6 +218,8 @@ class Upkeep:
         for directory in {manager.home(log).path: manager.home(log) for log in behind}.values():
             try:
                 await self.manager.write_recovery_points(directory)
+            except DiskFull:
+                continue
             except StorageError as error:
                 logger.error("checkpoints not written: %s", error)
 
@@ -233,7 +247,7 @@ class Upkeep:
         try:
             return weigh(await warmed(log, manager.executor, facts), now_ms)
         except OSError as error:
-            logger.error("log not looked at tp=%s error=%s", log.tp, manager.failed(log, error))
+            self._report("log not looked at", log, manager.failed(log, error))
         except StorageError as error:
             self._give_up(log, error)
         return None
@@ -265,13 +279,15 @@ class Upkeep:
             stats.records_read,
             stats.records_kept,
         )
-        if manager.logs.get(log.tp) is not log:
+        if log.closed:
             # It was deleted meanwhile.
             return
         manager.clean_offsets[log.tp] = result.next_dirty_offset
         await manager.write_clean_offsets(manager.home(log))
 
     def _give_up(self, log: Log, error: StorageError) -> None:
+        if log.closed:
+            return
         logger.error("log will not be compacted tp=%s error=%s", log.tp, error)
         self.uncleanable[log] = str(error)
 
@@ -280,9 +296,14 @@ class Upkeep:
         try:
             await work
         except OSError as error:
-            logger.error("upkeep failed tp=%s error=%s", log.tp, self.manager.failed(log, error))
+            self._report("upkeep failed", log, self.manager.failed(log, error))
         except StorageError as error:
-            logger.error("upkeep failed tp=%s error=%s", log.tp, error)
+            self._report("upkeep failed", log, error)
+
+    def _report(self, event: str, log: Log, error: StorageError) -> None:
+        """Log an error, unless it is logged once for all: the log is gone or offline, or the disk is full."""
+        if not log.closed and not isinstance(error, DiskFull):
+            logger.error("%s tp=%s error=%s", event, log.tp, error)
 
     def _logs(self) -> Iterable[Log]:
         return [log for log in self.manager.logs.values() if not log.closed]

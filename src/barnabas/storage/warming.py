@@ -8,7 +8,7 @@ from barnabas.base.executor import Executor
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.files import FileSystem, NotCached
 from barnabas.storage.log import OFFSET_SPAN_MAX, Log
-from barnabas.storage.names import LOG, OFFSET_INDEX, REBUILT, TIME_INDEX
+from barnabas.storage.names import LOG, OFFSET_INDEX, REBUILT, TIME_INDEX, file_name
 from barnabas.storage.segment.index import IndexDamaged
 from barnabas.storage.segment.replay import BadBatch, BatchReader
 from barnabas.storage.segment.segment import Segment
@@ -47,7 +47,11 @@ async def warmed(log: Log, executor: Executor, read: Callable[[], T]) -> T:
 
 async def mend_indexes(log: Log, executor: Executor, base_offset: int) -> None:
     """Make the indexes of one segment anew while the log goes on."""
+    log.check_open()
     segment = _find(log, base_offset)
+    if segment is None:
+        # Retention or compaction has removed it meanwhile.
+        return
     if segment is log.active:
         # Its indexes are being written to. A finished segment has nobody that does.
         log.roll(segment.created_ms)
@@ -59,7 +63,7 @@ async def mend_indexes(log: Log, executor: Executor, base_offset: int) -> None:
     except BadBatch as wrong:
         raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
     # What may have changed meanwhile: the segment can be gone, or cut.
-    if segment not in log.segments or segment.size != fresh.size:
+    if log.closed or segment not in log.segments or segment.size != fresh.size:
         return
     segment.close_indexes()
     for kind in (OFFSET_INDEX, TIME_INDEX):
@@ -90,12 +94,13 @@ def rebuild_indexes(fs: FileSystem, segment: Segment, interval: int) -> Segment:
     return fresh
 
 
-def _find(log: Log, base_offset: int) -> Segment:
+def _find(log: Log, base_offset: int) -> Segment | None:
     for segment in log.segments:
         if segment.base_offset == base_offset:
             return segment
-    raise AssertionError(f"{log.tp} has no segment {base_offset}")
+    return None
 
 
 def _corrupt(log: Log, damage: IndexDamaged) -> CorruptLog:
-    return CorruptLog(_find(log, damage.base_offset).path(LOG), position=0, what=str(damage))
+    path = f"{log.directory}/{file_name(damage.base_offset, LOG)}"
+    return CorruptLog(path, position=0, what=str(damage))

@@ -428,6 +428,26 @@ FIXED = {
         Limit("testing.node_thread", "CALL_TIMEOUT_S", "s", "Time for a call such as `create_topic()`."),
         Limit("testing.log_tail", "LINES_MAX", "lines", "Log lines that an error of the broker carries."),
     ],
+    "Disks that fail": [
+        Limit(
+            "storage.directory.full_disk",
+            "QUIET_MS",
+            "ms",
+            "Time between two log lines about the same full disk.",
+        ),
+        Limit(
+            "storage.manager",
+            "DAMAGED_MAX",
+            "",
+            "Damaged segments that are logged between two starts. More are not logged.",
+        ),
+        Limit(
+            "coordinators.runtime.shards",
+            "RELOAD_AFTER_MAX_S",
+            "s",
+            "Longest time until a coordinator tries again to load a partition that it cannot read.",
+        ),
+    ],
     "Logs": [
         Limit(
             "base.structured_log",

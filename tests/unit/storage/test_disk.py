@@ -218,8 +218,20 @@ def test_a_pinned_range_outlives_eviction_closing_and_removal(tmp_path: Path) ->
     assert pinned.read() == b"23456"
     assert os.pread(pinned.fileno(), 5, 2) == b"23456"
     del pinned
-    # The one that evict() has opened is left.
+    assert descriptors(tmp_path) == 0
+
+
+def test_a_file_that_nobody_refers_to_closes_its_descriptor(tmp_path: Path) -> None:
+    fs = DiskFileSystem()
+    file = fs.open(str(tmp_path / "a"), create=True)
+    pinned = fs.range(file, 0, 0)
+
+    del file
+    assert fs.open_files == 0
     assert descriptors(tmp_path) == 1
+
+    del pinned
+    assert descriptors(tmp_path) == 0
 
 
 def test_writes_of_any_number_of_parts_arrive_in_order(tmp_path: Path) -> None:

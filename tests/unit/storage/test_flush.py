@@ -230,10 +230,22 @@ def test_a_closed_log_is_safe(seed: int) -> None:
     assert open_again(disk, clean=True, recovery_point=end).findings == []
 
 
+def test_a_failed_write_leaves_nothing_behind() -> None:
+    log = new_log(disk := new_disk())
+    fill(log, 3)
+    disk.fail(path_of(0, ".log"), ["write"], errno=errno.ENOSPC)
+
+    with pytest.raises(OSError, match="No space left"):
+        fill(log, 1)
+
+    assert disk.tree()[path_of(0, ".log")] == log.size
+
+
 def test_closing_cuts_off_what_a_failed_write_left_behind() -> None:
     log = new_log(disk := new_disk())
     fill(log, 3)
     disk.fail(path_of(0, ".log"), ["write"], errno=errno.ENOSPC)
+    disk.fail(path_of(0, ".log"), ["truncate"])
     with pytest.raises(OSError, match="No space left"):
         fill(log, 1)
     assert disk.tree()[path_of(0, ".log")] > log.size

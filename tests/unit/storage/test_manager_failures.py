@@ -1,6 +1,7 @@
 """One bad thing beside many good ones: a broken log, a directory that fails, a disk that is full."""
 
 from errno import EMFILE, ENFILE, ENOENT, ENOMEM, ENOSPC
+from traceback import walk_tb
 
 import pytest
 
@@ -14,6 +15,7 @@ from barnabas.storage.errors import (
     DiskFull,
     LogClosed,
     LogExists,
+    LogFailed,
     Shortage,
 )
 from support.managers import (
@@ -120,7 +122,8 @@ async def test_a_directory_with_a_rotten_identity_is_left_out() -> None:
 
     report = await (manager := manager_on(disk)).open()
 
-    assert report.failed == {A: f"{A}/meta.properties: node.id is 'x', not a number of a node"}
+    assert list(report.failed) == [A]
+    assert report.failed[A].startswith(f"{A}/meta.properties: node.id is 'x', not a number of a node; ")
     assert in_service(manager, T1).end_offset == 3
 
 
@@ -294,3 +297,39 @@ async def test_an_error_in_the_files_of_a_deleted_log_says_nothing_about_the_dis
         await manager.flush(old)
 
     assert in_service(manager, T0).end_offset == 0
+
+
+# Memory
+
+
+def frames_of(error: BaseException) -> int:
+    return sum(1 for _ in walk_tb(error.__traceback__))
+
+
+@on_a_loop
+async def test_an_error_that_is_told_often_does_not_grow() -> None:
+    """It is the same one each time. Each time it was raised it kept the frames of the times before."""
+    manager = await with_logs(new_disk(), t0=A, t1=A)
+    log = in_service(manager, T0)
+    manager.failed(log, FileNotFoundError(ENOENT, "no such file", log.active.path(".log")))
+
+    counts = set()
+    for _ in range(50):
+        with pytest.raises(LogFailed, match="no such file") as told:
+            append(log)
+        counts.add(frames_of(told.value))
+
+    assert max(counts) < 20
+    append(in_service(manager, T1))
+
+
+@on_a_loop
+async def test_a_deleted_log_is_in_no_reference_cycle() -> None:
+    manager = await with_logs(new_disk(), t0=A)
+    log = in_service(manager, T0)
+    await manager.delete(T0)
+
+    with pytest.raises(LogClosed):
+        append(log)
+
+    assert log.closed_by is None

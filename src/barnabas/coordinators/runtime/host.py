@@ -254,7 +254,8 @@ class ShardHost(Generic[AnyShard]):
         return end
 
     def _not_written(self, error: CannotWrite, outcome: Outcome | None) -> None:
-        logger.warning("records not written partition=%s error=%s", self.partition.name, error)
+        if not error.is_logged:
+            logger.warning("records not written partition=%s error=%s", self.partition.name, error)
         self._lose(error.code, outcome)
 
     # Answering

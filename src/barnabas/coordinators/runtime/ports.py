@@ -38,11 +38,15 @@ AnyShard = TypeVar("AnyShard", bound=Shard)
 
 
 class CannotWrite(BarnabasError):
-    """The log took nothing, or may not be the one that counts any more. What the waiting are to be told."""
+    """The log took nothing, or may not be the one that counts any more. What the waiting are to be told.
 
-    def __init__(self, code: ErrorCode, why: str) -> None:
+    If the disk is the reason, its owner has logged it, once for all who write there.
+    """
+
+    def __init__(self, code: ErrorCode, why: str, *, is_logged: bool = False) -> None:
         super().__init__(why)
         self.code = code
+        self.is_logged = is_logged
 
 
 class RefusedByLog(BarnabasError):

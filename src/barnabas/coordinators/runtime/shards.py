@@ -20,6 +20,9 @@ logger = logging.getLogger(__name__)
 
 # A shard that was lost while its partition is still ours is loaded again, but no faster than this.
 _RELOAD_AFTER_S: Final = 1.0
+# If loading fails more often than this in a row, the time doubles with each try, up to the maximum.
+RELOADS_AT_ONCE: Final = 3
+RELOAD_AFTER_MAX_S: Final = 60.0
 
 
 class Shards(Generic[AnyShard]):
@@ -50,6 +53,8 @@ class Shards(Generic[AnyShard]):
         self._commit_timeout_ms = commit_timeout_ms
         self._load_bytes_at_once = load_bytes_at_once
         self._is_closed = False
+        # How often loading a shard has failed since it last worked.
+        self._failures: dict[int, int] = {}
 
     # Which shards are here
 
@@ -92,8 +97,10 @@ class Shards(Generic[AnyShard]):
             logger.error("shard not loaded partition=%s error=%s", host.partition.name, error)
             host.close()
             if self.hosts.get(index) is host:
+                self._failures[index] = self._failures.get(index, 0) + 1
                 self._reload(index, host)
             return
+        self._failures.pop(index, None)
         # It may have been given up meanwhile.
         if self.hosts.get(index) is host:
             self._activate(host)
@@ -103,7 +110,8 @@ class Shards(Generic[AnyShard]):
             self._tasks.start(self._reload_later(index, lost))
 
     async def _reload_later(self, index: int, lost: ShardHost[AnyShard]) -> None:
-        await asyncio.sleep(_RELOAD_AFTER_S)
+        doublings = max(0, self._failures.get(index, 0) - RELOADS_AT_ONCE)
+        await asyncio.sleep(min(_RELOAD_AFTER_S * 2.0**doublings, RELOAD_AFTER_MAX_S))
         if self.hosts.get(index) is lost:
             self.lead(index, lost.partition)
 

@@ -4,16 +4,21 @@ Everything is read back from the log, at the leader too: a record that was just 
 will take after a restart.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from functools import partial
 from typing import Final, Protocol
 
+from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
-from barnabas.raft.batches import CommittedBatch, decode_batches
+from barnabas.raft.batches import CommittedBatch, DamagedBatch, decode_batches
 from barnabas.raft.driver.metadata_log import MetadataLog
+from barnabas.raft.errors import MetadataUnreadable, metadata_damaged, metadata_failed
 from barnabas.raft.facts import LeaderAndEpoch, OffsetAndEpoch
 from barnabas.raft.snapshots import Snapshot, read_snapshot, snapshot_name
+from barnabas.storage.errors import CorruptLog
 from barnabas.storage.log import LogRead
+from barnabas.storage.names import LOG
 from barnabas.storage.warming import warmed
 
 # Read and handed on at once; then others have a turn.
@@ -68,18 +73,59 @@ class Delivery:
             await self._load_latest()
         if self.next_offset >= upto:
             return []
-        log = self._log.log
-        read = partial(log.read, self.next_offset, upto=upto, bytes_max=_BYTES_AT_ONCE)
-        found: LogRead = await warmed(log, self._executor, read)
-        batches = decode_batches(found.read(), from_offset=self.next_offset, upto=upto)
+        batches = await self._read(upto)
         for batch in batches:
-            self._listener.committed(batch)
+            self._take(batch)
             self.next_offset = batch.last_offset + 1
             self.last = OffsetAndEpoch(self.next_offset, batch.epoch)
             self.last_append_ms = batch.append_time_ms
             self.bytes_since_snapshot += batch.size
         self._tell_if_due()
         return batches
+
+    async def _read(self, upto: int) -> list[CommittedBatch]:
+        """MetadataUnreadable if the next batches are damaged."""
+        log = self._log.log
+        read = partial(log.read, self.next_offset, upto=upto, bytes_max=_BYTES_AT_ONCE)
+        try:
+            found: LogRead = await warmed(log, self._executor, read)
+            try:
+                return decode_batches(found.read(), from_offset=self.next_offset, upto=upto)
+            except DamagedBatch as wrong:
+                raise self._corrupt(found, wrong) from None
+        except CorruptLog as wrong:
+            raise metadata_damaged(log.directory, wrong) from wrong
+        except OSError as error:
+            raise metadata_failed(log.directory, error) from error
+
+    def _corrupt(self, found: LogRead, wrong: DamagedBatch) -> CorruptLog:
+        """The damage, with the file that it is in."""
+        log, at = self._log.log, wrong.at
+        segments = log.segments[bisect_right(log.bases, self.next_offset) - 1 :]
+        for segment, part in zip(segments, found.ranges, strict=False):
+            if at < part.size:
+                return CorruptLog(segment.path(LOG), position=part.at + at, what=str(wrong))
+            at -= part.size
+        return CorruptLog(log.directory, position=at, what=str(wrong))
+
+    def _take(self, batch: CommittedBatch) -> None:
+        if batch.base_offset > self.next_offset:
+            raise self._gap(batch.base_offset)
+        try:
+            self._listener.committed(batch)
+        except BarnabasError as wrong:
+            # Its CRC is right, and it contradicts the records before it.
+            log = self._log.log
+            what = f"{log.directory}: batch at offset {batch.base_offset}: {wrong}"
+            raise metadata_damaged(log.directory, what) from wrong
+
+    def _gap(self, end: int) -> MetadataUnreadable:
+        """Records are missing up to the offset `end`: a segment is shorter than it was."""
+        log = self._log.log
+        segment = log.segments[bisect_right(log.bases, self.next_offset) - 1]
+        what = f"the records from offset {self.next_offset} up to {end} are missing"
+        wrong = CorruptLog(segment.path(LOG), position=segment.size, what=what)
+        return metadata_damaged(log.directory, wrong)
 
     def _tell_if_due(self) -> None:
         if self._notice is not None and self.next_offset >= self._notice_after:

@@ -40,11 +40,12 @@ from barnabas.raft.effects import (
     TruncateTo,
     VoteAnswer,
 )
-from barnabas.raft.errors import NoDescriptor, NotLeader, QuorumClosed
+from barnabas.raft.errors import NoDescriptor, NoRoom, NotLeader, QuorumClosed
 from barnabas.raft.events import Event, Flushed, SnapshotInstalled, Tick, Truncated
-from barnabas.raft.facts import LeaderAndEpoch
+from barnabas.raft.facts import Election, LeaderAndEpoch
 from barnabas.raft.peers import Peers
-from barnabas.storage.errors import StorageError, is_shortage
+from barnabas.storage.directory.full_disk import FullDisk
+from barnabas.storage.errors import StorageError, is_full, is_shortage
 from barnabas.storage.producers.table import Origin
 
 logger = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class Engine:
         self._peers = peers
         self._clock = clock
         self._uncommitted = Uncommitted()
+        self._full = FullDisk(work.log.log.directory)
         # The epoch in which we may append, None if we may not; and where the last one of ours began.
         self._leading: int | None = None
         self._epoch_start = 0
@@ -116,7 +118,16 @@ class Engine:
             await self.work.sync()
             await self.feed(Flushed(self.work.log.flushed_offset))
             if self.work.log.checkpoint_is_due():
-                await self.work.checkpoint(self.high_watermark)
+                await self.checkpoint()
+
+    async def checkpoint(self) -> None:
+        """Write down what is flushed. On a full disk it is left out: the next start reads more of the log."""
+        try:
+            await self.work.checkpoint(self.high_watermark)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._full.found_full(self._clock.monotonic_ms())
 
     async def _deliver(self) -> None:
         while True:
@@ -169,10 +180,16 @@ class Engine:
                 batch, leader_epoch=epoch, now_ms=now_ms, origin=Origin.RAFT_LEADER
             )
         except OSError as error:
+            if is_full(error):
+                self._full.found_full(self._clock.monotonic_ms())
+                # Nothing was appended, so nothing is lost: whoever asks again may find room.
+                raise NoRoom(log.directory) from error
             if is_shortage(error):
                 raise NoDescriptor(error) from error
             self.stop(error)
             raise
+        if self._full.is_full:
+            self._full.found_room()
         self._appended.set()
         self._changed()
         return written.last_offset
@@ -204,7 +221,7 @@ class Engine:
         for effect in effects:
             match effect:
                 case PersistState(election):
-                    await self.work.persist(election, self._voters)
+                    await self._persist(election)
                 case TruncateTo(offset):
                     await self.work.truncate(offset)
                     await self._carry_out(self.core.step(Truncated(), self._clock.monotonic_ms()))
@@ -233,6 +250,15 @@ class Engine:
                     pass
                 case _:
                     assert_never(effect)
+
+    async def _persist(self, election: Election) -> None:
+        try:
+            await self.work.persist(election, self._voters)
+        except OSError as error:
+            if is_full(error):
+                # A vote that a restart would forget does not count, so there is no going on without room.
+                raise NoRoom(self.work.log.log.directory) from error
+            raise
 
     def _begin_epoch(self, effect: AppendLeaderChange) -> None:
         batch = leader_change_batch(

@@ -8,6 +8,7 @@ from random import Random
 from typing import Final
 
 from barnabas.base.clock import Clock
+from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
 from barnabas.base.tasks import together
 from barnabas.protocol.error_codes import ErrorCode
@@ -19,14 +20,22 @@ from barnabas.raft.driver.log_work import LogWork
 from barnabas.raft.driver.opening import open_metadata_log
 from barnabas.raft.driver.snapshotting import SnapshotAges, check_snapshot_id, clean, write_snapshot
 from barnabas.raft.effects import Answer, EpochAnswer, FetchAnswer, VoteAnswer
-from barnabas.raft.errors import NotLeader, QuorumClosed
+from barnabas.raft.errors import (
+    NoRoom,
+    NotLeader,
+    QuorumClosed,
+    metadata_damaged,
+    metadata_failed,
+)
 from barnabas.raft.events import Event, FetchRequested, ResignRequested
-from barnabas.raft.facts import NONE, LeaderAndEpoch, OffsetAndEpoch, Voter
+from barnabas.raft.facts import METADATA, NONE, LeaderAndEpoch, OffsetAndEpoch, Voter
 from barnabas.raft.peers import Peers, SnapshotPart
 from barnabas.raft.roles import Leader
 from barnabas.raft.settings import QuorumSettings
 from barnabas.raft.snapshots import read_part, snapshot_name
+from barnabas.storage.errors import is_full
 from barnabas.storage.files import FileSystem
+from barnabas.storage.names import directory_name
 from barnabas.storage.warming import warmed
 
 logger = logging.getLogger(__name__)
@@ -75,7 +84,19 @@ class Quorum:
         self._ages = SnapshotAges()
 
     async def open(self) -> None:
-        """Open the log and what belongs to it, and deliver the newest snapshot. Nothing is elected yet."""
+        """Open the log and what belongs to it, and deliver the newest snapshot. Nothing is elected yet.
+
+        MetadataUnreadable says which file it is that cannot be used, and what to do.
+        """
+        directory = f"{self._directory}/{directory_name(METADATA)}"
+        try:
+            await self._open()
+        except BarnabasError as wrong:
+            raise metadata_damaged(directory, wrong) from wrong
+        except OSError as error:
+            raise metadata_failed(directory, error) from error
+
+    async def _open(self) -> None:
         job = partial(
             open_metadata_log,
             self._fs,
@@ -122,7 +143,7 @@ class Quorum:
         while True:
             await asyncio.sleep(UPKEEP_MS / 1000)
             try:
-                await engine.work.checkpoint(engine.high_watermark)
+                await engine.checkpoint()
                 async with self._snapshot_turn:
                     await clean(engine.work, self.settings, self._ages)
             except Exception as error:
@@ -140,7 +161,13 @@ class Quorum:
             await engine.feed(ResignRequested())
             if engine.sending:
                 await asyncio.wait(engine.sending, timeout=self.settings.request_timeout_ms / 1000)
-            await engine.work.close(engine.high_watermark)
+            try:
+                await engine.work.close(engine.high_watermark)
+            except OSError as error:
+                if not is_full(error):
+                    raise
+                # What is committed is on the disk. The next start makes the rest anew.
+                logger.error("metadata log not closed cleanly error=%s", error.strerror)
         # After a failure nobody knows what is on the disk. The next start will find out.
         engine.stop(QuorumClosed("it was closed"))
         for task in engine.sending:
@@ -253,14 +280,19 @@ class Quorum:
     async def write_snapshot(self, snapshot_id: OffsetAndEpoch, records: Iterable[object]) -> None:
         """Write a snapshot of everything before its offset, and let go what the settings do not keep.
 
-        BadSnapshotId if that is not all committed. What the disk says goes to the caller: without a snapshot
-        the log is as good as before.
+        BadSnapshotId if that is not all committed, NoRoom if the disk is full. What else the disk says goes
+        to the caller: without a snapshot the log is as good as before.
         """
         engine = self._opened
         async with self._snapshot_turn:
             check_snapshot_id(engine.work.log, snapshot_id, engine.high_watermark)
             before = engine.delivery.bytes_since_snapshot
-            await write_snapshot(engine.work, snapshot_id, records)
+            try:
+                await write_snapshot(engine.work, snapshot_id, records)
+            except OSError as error:
+                if is_full(error):
+                    raise NoRoom(engine.work.log.log.directory) from error
+                raise
             engine.delivery.bytes_since_snapshot -= before
             self._snapshot_at_ms = self._clock.monotonic_ms()
             await clean(engine.work, self.settings, self._ages)

@@ -158,7 +158,7 @@ class _Listing:
             answer.error_code = _code(error)
             return
         except OSError as error:
-            answer.error_code = _code(broker.logs.failed(log, error))
+            answer.error_code = _code(broker.logs.failed(log, error, reading=True))
             return
         if found is not None and found.offset < end:
             self._say(answer, found.offset, found.leader_epoch)

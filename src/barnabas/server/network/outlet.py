@@ -6,6 +6,7 @@ Nothing is copied to wait: what waits are the parts themselves.
 """
 
 import asyncio
+import errno
 import os
 import socket
 from abc import abstractmethod
@@ -137,7 +138,7 @@ class SocketOutlet(Outlet):
                     self.sendfile_bytes += sent
                     size = piece.size
                     if sent == 0 and left > 0:
-                        raise OSError(f"the file ends {left} bytes before the range that was promised")
+                        raise _cut_off(piece.fileno(), left)
                 self.waiting -= sent
                 self._taken += sent
                 budget -= sent
@@ -184,6 +185,12 @@ class SocketOutlet(Outlet):
         self._first = 0
         self.waiting = 0
         self._number = _CLOSED
+
+
+def _cut_off(number: int, left: int) -> OSError:
+    """Somebody else has made a file shorter while it was served."""
+    path = os.readlink(f"/proc/self/fd/{number}") if os.path.exists("/proc/self/fd") else "a file"
+    return OSError(errno.EIO, f"it ends {left} bytes before the end of what was to be sent", path)
 
 
 class TransportOutlet(Outlet):

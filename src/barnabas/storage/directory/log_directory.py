@@ -28,6 +28,7 @@ from barnabas.storage.directory.clean_shutdown import (
     remove_clean_shutdown,
     write_clean_shutdown,
 )
+from barnabas.storage.directory.full_disk import FullDisk
 from barnabas.storage.directory.meta_properties import (
     META_PROPERTIES,
     MetaProperties,
@@ -110,6 +111,7 @@ class LogDirectory:
         self.checkpoints: Final = checkpoints
         # How the broker before this one stopped; None if it crashed, or if there was none.
         self.clean: Final = clean
+        self.full: Final = FullDisk(path)
         self._lock = lock
         # Which partitions each checkpoint file may have a row of.
         self._rows: dict[str, frozenset[TopicPartition]] = {

@@ -156,6 +156,11 @@ class EntryFile:
             self.file.close()
             self.file = None
 
+    def release(self) -> None:
+        """Close the descriptor for good: it is not opened again, as it is after close()."""
+        if self.file is not None:
+            self.file.close()
+
 
 class OffsetIndex(EntryFile):
     """From an offset to the position of a batch that lies at or before it."""

@@ -145,8 +145,22 @@ class Segment:
         # when the segment is finished.
         had_room = self.has_room
         self.has_room = True
-        self.open().write(self.size, parts)
+        try:
+            self.open().write(self.size, parts)
+        except OSError:
+            if not had_room:
+                self._cut_torn()
+            raise
         self.has_room = had_room
+
+    def _cut_torn(self) -> None:
+        """Cut off what was written of a batch when the disk became full."""
+        try:
+            self.open().truncate(self.size)
+        except OSError:
+            # The next batch goes over it, and finish() tries again.
+            return
+        self.has_room = False
 
     def count(self, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
         """Take in the batch that write() has written."""
@@ -440,6 +454,18 @@ class Segment:
         if self.file is not None:
             self.file.close()
             self.file = None
+
+    def release(self) -> None:
+        """Close the descriptors for good, because the log was deleted.
+
+        After close() the files would be opened again by their names, which another log may have by then.
+        """
+        if self.offsets is not None:
+            self.offsets.release()
+        if self.times is not None:
+            self.times.release()
+        if self.file is not None:
+            self.file.close()
 
 
 class SegmentWriter:

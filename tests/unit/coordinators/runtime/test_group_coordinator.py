@@ -16,6 +16,7 @@ from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from barnabas.coordinators.runtime.host import State
 from barnabas.coordinators.runtime.reply import Reply
+from barnabas.coordinators.runtime.shards import RELOAD_AFTER_MAX_S
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
@@ -335,6 +336,23 @@ def test_a_log_that_cannot_be_read_is_tried_again() -> None:
 
         assert place.offset() == 7
         assert partition.reads == 3
+
+    told(story)
+
+
+def test_a_log_that_stays_unreadable_is_tried_less_and_less_often() -> None:
+    partition = written(7)
+    partition.read_errors = 1_000
+    partition.may_be_read.set()
+
+    async def story(place: Place) -> None:
+        place.coordinator.shards.lead(0, partition)
+        await asyncio.sleep(300)
+        assert 8 < partition.reads < 20
+
+        partition.read_errors = 0
+        await asyncio.sleep(RELOAD_AFTER_MAX_S + 1)
+        assert place.offset() == 7
 
     told(story)
 

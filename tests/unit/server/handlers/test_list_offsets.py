@@ -259,7 +259,7 @@ async def test_a_failed_disk_is_a_storage_error_of_its_partition_alone() -> None
 
 
 @on_a_loop
-async def test_a_look_up_that_meets_a_failing_disk_takes_its_directory_out_of_service() -> None:
+async def test_a_look_up_that_cannot_be_read_takes_its_log_out_of_service() -> None:
     broker = await filled()
     log = broker.log("orders")
     await broker.logs.flush(log)
@@ -267,7 +267,8 @@ async def test_a_look_up_that_meets_a_failing_disk_takes_its_directory_out_of_se
     broker.disk.fail(log.directory, {"read"}, count=100)
 
     assert await code(broker, timestamp=101) == 56
-    assert broker.logs.home(log).offline is not None
+    assert log.closed
+    assert broker.logs.home(log).offline is None
 
 
 @on_a_loop
