@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from barnabas.base.clock import Clock
-from barnabas.base.tasks import together
+from barnabas.base.faults import report_fault
+from barnabas.base.tasks import keep_running, together
 from barnabas.controller.controller import Controller
 from barnabas.controller.decision import Decision
 from barnabas.controller.refusals import refusal
@@ -42,6 +43,8 @@ REQUEST_TIMEOUT_MS: Final = 30_000
 DUE_AT_ONCE_MAX: Final = 10
 # How long to wait before something that is due is tried again, if the log takes no more.
 RETRY_MS: Final = 100
+# The same if it failed by a mistake of ours.
+FAILED_MS: Final = 1_000
 
 
 class QuorumPort(Protocol):
@@ -95,6 +98,9 @@ class ControllerShell:
         self._waiting = 0
         self._stirred = asyncio.Event()
         self._published = asyncio.Event()
+        # Why this controller cannot go on, once it cannot.
+        self._broken: Exception | None = None
+        self._has_broken = asyncio.Event()
 
     def attach(self, quorum: QuorumPort) -> None:
         self._quorum = quorum
@@ -150,7 +156,12 @@ class ControllerShell:
             if part.records:
                 self._last = self._log.append(epoch, [as_written(record) for record in part.records])
                 self._last.add_done_callback(_seen)
-            self.controller.apply(part, base_offset=base_offset, now_ms=now_ms)
+            try:
+                self.controller.apply(part, base_offset=base_offset, now_ms=now_ms)
+            except Exception as error:
+                self._broken = error
+                self._has_broken.set()
+                raise
         if decision.contact is not None:
             self._stirred.set()
         return None if self._last is None or (self._last.done() and not _failed(self._last)) else self._last
@@ -159,7 +170,15 @@ class ControllerShell:
 
     async def run(self) -> None:
         """Do what is due while active, and have snapshots written, until cancelled. An error is raised."""
-        await together(self._do_what_is_due(), self._write_snapshots())
+        await together(
+            self._do_what_is_due(), keep_running("metadata snapshots", self._write_snapshots), self._watch()
+        )
+
+    async def _watch(self) -> None:
+        """End run() when a decision was written and not applied: memory and log differ from then on."""
+        await self._has_broken.wait()
+        assert self._broken is not None
+        raise self._broken
 
     async def _do_what_is_due(self) -> None:
         while True:
@@ -168,8 +187,8 @@ class ControllerShell:
             if self.controller.epoch is not None:
                 now_ms = self._clock.monotonic_ms()
                 try:
-                    self._do_due(now_ms)
-                    wait_ms = max(self.controller.next_due_ms(now_ms) - now_ms, 1)
+                    is_done = self._do_due(now_ms)
+                    wait_ms = max(self.controller.next_due_ms(now_ms) - now_ms, 1) if is_done else FAILED_MS
                 except TooMuchUncommitted as full:
                     logger.warning("controller: %s", full)
                     wait_ms = RETRY_MS
@@ -182,13 +201,21 @@ class ControllerShell:
             except TimeoutError:
                 continue
 
-    def _do_due(self, now_ms: int) -> None:
-        """Not more than so much at once: requests want their turn, and the rest is still due then."""
+    def _do_due(self, now_ms: int) -> bool:
+        """Not more than so much at once: requests want their turn, and the rest is still due then.
+
+        False if it failed by a mistake of ours. Nothing was decided then, and requests are served as before.
+        """
         for _ in range(DUE_AT_ONCE_MAX):
-            decision = self.controller.due(next_offset=self._log.end_offset, now_ms=now_ms)
+            try:
+                decision = self.controller.due(next_offset=self._log.end_offset, now_ms=now_ms)
+            except Exception as error:
+                report_fault(logger, error, "controller: what is due failed")
+                return False
             if decision is None:
-                return
+                return True
             self._write(decision, now_ms)
+        return True
 
     async def _write_snapshots(self) -> None:
         while True:

@@ -5,9 +5,11 @@ the image: doing it twice is doing it once, so a start is the same as a change o
 """
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, TypeVar
 
+from barnabas.base.faults import report_fault
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import together
 from barnabas.metadata.changes import Changes
@@ -16,11 +18,13 @@ from barnabas.replication.errors import UnknownPartition
 from barnabas.replication.partition import Partition
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.errors import StorageError
+from barnabas.storage.errors import LogFailed, StorageError
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # So many logs are made or deleted at the same time.
 AT_ONCE: Final = 16
@@ -69,7 +73,7 @@ class Replicas:
     async def apply(self, image: MetadataImage, changes: Changes) -> None:
         """Do what a change asks for. One call at a time."""
         await several_at_once(
-            self._drop(TopicPartition(topic.name, index), topic.id)
+            self._isolated(TopicPartition(topic.name, index), self._drop, topic.id)
             for topic in changes.topics_deleted.values()
             for index in range(len(topic.partitions))
         )
@@ -87,14 +91,30 @@ class Replicas:
     async def _follow_topics(
         self, image: MetadataImage, topics: Iterable[TopicImage], *, is_new: bool
     ) -> None:
+        follow = partial(self._follow, image, is_new=is_new)
         await several_at_once(
-            self._follow(image, topic, TopicPartition(topic.name, index), is_new=is_new)
+            self._isolated(TopicPartition(topic.name, index), follow, topic)
             for topic in topics
             for index in range(len(topic.partitions))
         )
 
+    async def _isolated(
+        self, tp: TopicPartition, work: Callable[[TopicPartition, T], Awaitable[None]], what: T
+    ) -> None:
+        """A mistake of ours about one partition takes that one out of service, and no other."""
+        try:
+            await work(tp, what)
+        except Exception as error:
+            report_fault(logger, error, "metadata not applied tp=%s", tp)
+            log = self._logs.logs.get(tp)
+            why = LogFailed(tp, repr(error)) if log is None else self._logs.fail_log(log, error)
+            here = self.partitions.pop(tp, None)
+            self.offline[tp] = why
+            if here is not None:
+                here.changed()
+
     async def _follow(
-        self, image: MetadataImage, topic: TopicImage, tp: TopicPartition, *, is_new: bool
+        self, image: MetadataImage, tp: TopicPartition, topic: TopicImage, *, is_new: bool
     ) -> None:
         partition = topic.partitions[tp.partition]
         here = self.partitions.get(tp)

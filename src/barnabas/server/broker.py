@@ -7,13 +7,14 @@ the controller, catches up, and is let in. There is no shorter way for a node th
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Final
 
 from barnabas.base.errors import BarnabasError
+from barnabas.base.faults import report_fault
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.base.tasks import Tasks
+from barnabas.base.tasks import Tasks, keep_running, together
 from barnabas.metadata.changes import Changes
 from barnabas.metadata.image import BROKER_RESOURCE, MetadataImage
 from barnabas.protocol.messages.brokers import Listener as ListenerMessage
@@ -70,7 +71,10 @@ class Broker:
         self._cluster_id = cluster_id
         self._node_id = settings.node_id
         self._follower = ImageFollower()
+        # What the broker cannot live without: if one of them fails, it ends.
         self._tasks = Tasks(self._crashed)
+        # Work for one client, one group or one topic: if that fails, others have nothing to do with it.
+        self._isolated = Tasks(_task_failed)
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stopping = False
         self.logs: Final = LogManager(
@@ -144,7 +148,7 @@ class Broker:
         await self._join(settings)
         for listener in self.listeners:
             await listener.serve()
-            self._run(listener.pool.run())
+            self._keep_running("idle connections", listener.pool.run)
 
     async def _join(self, settings: BrokerSettings) -> None:
         await self.controller.register(
@@ -161,8 +165,8 @@ class Broker:
         await lifecycle.become_active(START_TIMEOUT_S)
         if not await self._follower.until(self._lets_us_in, START_TIMEOUT_S):
             raise StartFailed("the metadata did not say that this broker may serve")
-        self._run(lifecycle.run())
-        self._run(self._reports.run())
+        self._keep_running("heartbeats", lifecycle.run)
+        self._keep_running("directory reports", self._reports.run)
         self._reports.wake()
 
     def _is_complete(self, image: MetadataImage) -> bool:
@@ -186,7 +190,7 @@ class Broker:
             clock=ports.clock,
             rng=ports.rng,
             executor=ports.executor,
-            tasks=self._tasks,
+            tasks=self._isolated,
             settings=self.settings,
             logs=self.logs,
             replicas=self.replicas,
@@ -199,7 +203,7 @@ class Broker:
             rng=ports.rng,
             executor=ports.executor,
             checksums=ports.checksums,
-            tasks=self._tasks,
+            tasks=self._isolated,
             settings=self.settings,
             logs=self.logs,
             replicas=self.replicas,
@@ -210,11 +214,11 @@ class Broker:
             ),
             producer_ids=ProducerIds(self.controller.call, self._node_id),
             groups=groups,
-            offsets_topic=InternalTopic(self.controller.call, self.settings, self._tasks, offsets_topic),
+            offsets_topic=InternalTopic(self.controller.call, self.settings, self._isolated, offsets_topic),
             transactions=Transactions(
                 clock=ports.clock,
                 executor=ports.executor,
-                tasks=self._tasks,
+                tasks=self._isolated,
                 settings=self.settings,
                 logs=self.logs,
                 replicas=self.replicas,
@@ -222,7 +226,7 @@ class Broker:
                 image=self._follower.image,
             ),
             transaction_topic=InternalTopic(
-                self.controller.call, self.settings, self._tasks, transaction_topic
+                self.controller.call, self.settings, self._isolated, transaction_topic
             ),
             image=self._follower.image,
         )
@@ -323,8 +327,12 @@ class Broker:
             self.replicas.reconfigure(image)
         await self.replicas.apply(image, changes)
         self.services.image = image
-        self.services.groups.follow(image, changes)
-        self.services.transactions.follow(image, changes)
+        for follow in (self.services.groups.follow, self.services.transactions.follow):
+            try:
+                follow(image, changes)
+            except Exception as error:
+                # A mistake of ours. As in Kafka, the broker goes on with what it could apply.
+                report_fault(logger, error, "metadata not applied offset=%d", image.offset)
         if changes.topics_changed:
             self._reports.wake()
 
@@ -339,8 +347,15 @@ class Broker:
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.start(work)
 
+    def _keep_running(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._tasks.start(keep_running(name, run), name)
+
     def _crashed(self, error: BaseException) -> None:
-        logger.critical("broker failed error=%r", error, exc_info=error)
+        if isinstance(error, BarnabasError | OSError):
+            # Foreseen: the line says it all.
+            logger.critical("broker failed error=%s", error)
+        else:
+            logger.critical("broker failed error=%r", error, exc_info=error)
         if not self.failed.done():
             self.failed.set_exception(error)
 
@@ -352,10 +367,13 @@ class Broker:
 
     # Stopping
 
-    async def stop(self, *, clean: bool = True) -> None:
-        """Finish what was accepted, tell the controller, flush and close. Nothing is lost either way."""
+    async def stop(self, *, clean: bool = True) -> bool:
+        """Finish what was accepted, tell the controller, flush and close. Nothing is lost either way.
+
+        Whether the stop was clean: the next start then needs no recovery.
+        """
         if self._stopping:
-            return
+            return False
         self._stopping = True
         for listener in self.listeners:
             listener.stop_accepting()
@@ -363,17 +381,23 @@ class Broker:
             await self.lifecycle.leave(LEAVE_TIMEOUT_S)
         self.services.transactions.close()
         self.services.groups.close()
-        for listener in self.listeners:
-            await listener.close(FINISH_TIMEOUT_S)
+        # All at once: they share the time.
+        await together(*(listener.close(FINISH_TIMEOUT_S) for listener in self.listeners))
+        await self._isolated.close()
         await self._tasks.close()
         await self.controller.close()
         if clean:
-            await self.logs.close(-1 if self.lifecycle is None else self.lifecycle.epoch)
+            clean = await self.logs.close(-1 if self.lifecycle is None else self.lifecycle.epoch)
         else:
             self.logs.abandon()
         if self.failed.done():
             self.failed.exception()
         logger.info("stopped node=%d clean=%s", self._node_id, clean)
+        return clean
+
+
+def _task_failed(error: BaseException) -> None:
+    report_fault(logger, error, "task failed")
 
 
 def _limits(settings: BrokerSettings) -> ConnectionLimits:

@@ -30,6 +30,7 @@ from barnabas.storage.errors import (
     DirectoryOffline,
     DiskFull,
     LogClosed,
+    LogFailed,
     OffsetOutOfRange,
 )
 from barnabas.storage.producers.errors import (
@@ -72,6 +73,7 @@ _CODES: Final[dict[type[BaseException], ErrorCode]] = {
     CorruptFile: ErrorCode.KAFKA_STORAGE_ERROR,
     DirectoryOffline: ErrorCode.KAFKA_STORAGE_ERROR,
     DiskFull: ErrorCode.KAFKA_STORAGE_ERROR,
+    LogFailed: ErrorCode.KAFKA_STORAGE_ERROR,
     # Deleted or closed a moment ago: look for its leader again.
     LogClosed: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }

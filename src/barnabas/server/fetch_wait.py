@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
+from barnabas.base.faults import report_fault
 from barnabas.base.ids import TopicPartition
 from barnabas.base.places import topic_partition
 from barnabas.protocol.error_codes import ErrorCode
@@ -124,12 +125,17 @@ class FetchWait:
         except BarnabasError as error:
             code = code_of(error)
             if code is None:
-                raise
+                report_fault(logger, error, "read failed topic=%s partition=%d", wanted.name, asked.partition)
+                code = ErrorCode.UNKNOWN_SERVER_ERROR
             return failed(asked.partition, code)
         except OSError as error:
             assert partition is not None
             code = code_of(self._broker.logs.failed(partition.log, error))
             return failed(asked.partition, code or ErrorCode.KAFKA_STORAGE_ERROR)
+        except Exception as error:
+            # A mistake of ours in one partition. The others are read, as Kafka does.
+            report_fault(logger, error, "read failed topic=%s partition=%d", wanted.name, asked.partition)
+            return failed(asked.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _find(self, wanted: Wanted) -> Partition:
         topic = wanted.topic
@@ -205,8 +211,8 @@ class FetchWait:
                     self._reply()
                 else:
                     await changed.wait()
-        except Exception:
-            self._crashed()
+        except Exception as error:
+            self._crashed(error)
 
     async def _read_in_slices(self) -> None:
         self._begin_reading()
@@ -251,8 +257,8 @@ class FetchWait:
                 self._broker.tasks.start(self._warm_up())
             elif self._is_enough():
                 self._reply()
-        except Exception:
-            self._crashed()
+        except Exception as error:
+            self._crashed(error)
 
     def _answer(self) -> None:
         """The time is over, or the broker stops: answer with what there is."""
@@ -261,8 +267,8 @@ class FetchWait:
         try:
             self._read_all()
             self._reply()
-        except Exception:
-            self._crashed()
+        except Exception as error:
+            self._crashed(error)
 
     async def _warm_up(self) -> None:
         try:
@@ -278,8 +284,8 @@ class FetchWait:
                 self._watch(self._wanted)
             else:
                 self._reply()
-        except Exception:
-            self._crashed()
+        except Exception as error:
+            self._crashed(error)
 
     async def _wait_for_disk(self, partition: Partition, cold: NotCached | IndexDamaged) -> None:
         executor = self._broker.executor
@@ -300,8 +306,8 @@ class FetchWait:
         self._stop()
         later.finish(self._finish(self._read))
 
-    def _crashed(self) -> None:
-        logger.exception("fetch failed")
+    def _crashed(self, error: Exception) -> None:
+        report_fault(logger, error, "fetch failed")
         later = self._later
         self._stop()
         if later is not None:

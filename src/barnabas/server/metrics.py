@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from barnabas.base.faults import REPORTS
 from barnabas.coordinators.runtime.group_coordinator import GroupHost
 from barnabas.coordinators.runtime.host import State
 from barnabas.coordinators.txn.state import TxnState
@@ -185,6 +186,11 @@ TABLE: Final[tuple[Row, ...]] = (
         "barnabas_long_requests_waiting",
         "Requests that wait until fewer long requests are worked on.",
         _long_requests(lambda long: long.waiting),
+    ),
+    _counter(
+        "barnabas_faults_total",
+        "Exceptions that nobody foresaw, in this process. Each is a mistake in the program; the log has it.",
+        _one(lambda _: REPORTS.total),
     ),
     _gauge("barnabas_connections", "Open connections.", _per_listener(len), _LISTENER),
     _counter(

@@ -57,6 +57,14 @@ class DirectoryOffline(StorageError):
         self.why = why
 
 
+class LogFailed(StorageError):
+    """A log met a mistake of ours and serves nothing until the next start, which recovers it."""
+
+    def __init__(self, tp: TopicPartition, why: str) -> None:
+        super().__init__(f"log {tp} is offline: {why}")
+        self.tp = tp
+
+
 class LogClosed(StorageError):
     """The log was closed or deleted while it was in use."""
 

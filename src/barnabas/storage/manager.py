@@ -28,6 +28,7 @@ from barnabas.storage.errors import (
     DiskFull,
     LogClosed,
     LogExists,
+    LogFailed,
     StorageError,
 )
 from barnabas.storage.files import FileSystem
@@ -247,6 +248,18 @@ class LogManager:
             # It was deleted meanwhile, and its files are not where they were.
             return LogClosed(str(log.tp))
         return self._failed_in(self.home(log), error)
+
+    def fail_log(self, log: Log, error: Exception) -> StorageError:
+        """Take one log out of service that met something which must not happen; return what to say of it.
+
+        What it has in memory may not be what is in its files. The next start reads them again: so the stop
+        of its directory is not clean.
+        """
+        if log.closed_by is None:
+            log.take_out_of_service(LogFailed(log.tp, repr(error)))
+            logger.error("log out of service tp=%s error=%r", log.tp, error)
+        assert log.closed_by is not None
+        return log.closed_by
 
     def _failed_in(self, directory: LogDirectory, error: OSError) -> StorageError:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -484,19 +497,29 @@ class LogManager:
 
     # Closing
 
-    async def close(self, broker_epoch: int = -1) -> None:
-        """Stop cleanly: flush and close every log, write every checkpoint, and say that it is done."""
+    async def close(self, broker_epoch: int = -1) -> bool:
+        """Stop cleanly: flush and close every log, write every checkpoint, and say that it is done.
+
+        False if that could not be done in a directory that was in service.
+        """
+        is_clean = True
         for directory in self.directories:
             if directory.offline is None:
                 try:
                     await self._close_logs(directory)
                     await self.write_checkpoints(directory)
-                    await self.executor.run(partial(directory.mark_clean, broker_epoch))
+                    if any(isinstance(log.closed_by, LogFailed) for log in self.logs_in(directory)):
+                        # Without the marker the next start recovers its logs, and those that failed are back.
+                        is_clean = False
+                    else:
+                        await self.executor.run(partial(directory.mark_clean, broker_epoch))
                 except (OSError, StorageError) as error:
                     # No marker: the next start looks at everything again.
                     logger.error("unclean stop path=%s error=%s", directory.path, error)
+                    is_clean = False
             directory.close()
         self.logs.clear()
+        return is_clean
 
     def abandon(self) -> None:
         """Give everything up as a crash would: the next start looks at everything again."""
@@ -508,6 +531,7 @@ class LogManager:
 
         async def close_some() -> None:
             for log in queue:
-                await close(log, self.executor)
+                if not isinstance(log.closed_by, LogFailed):
+                    await close(log, self.executor)
 
         await together(*(close_some() for _ in range(self.at_once)))

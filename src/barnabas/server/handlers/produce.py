@@ -13,6 +13,7 @@ from collections.abc import Awaitable
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
+from barnabas.base.faults import report_fault
 from barnabas.base.ids import format_uuid
 from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.api_keys import ApiKey
@@ -224,6 +225,11 @@ class _Produce:
                 wrong = error
             except OSError as error:
                 wrong = self._broker.logs.failed(partition.log, error)
+            except Exception as error:
+                # A mistake of ours. Half of the append may be in the log, so nothing may be added to it.
+                report_fault(logger, error, "append failed tp=%s", partition.tp)
+                wrong = self._broker.logs.fail_log(partition.log, error)
+                partition.changed()
         return self._refused(topic, target, wrong)
 
     def _refused(
@@ -231,7 +237,8 @@ class _Produce:
     ) -> PartitionProduceResponse:
         code = wrong.code if isinstance(wrong, NotVerified) else code_of(wrong)
         if code is None:
-            raise wrong
+            report_fault(logger, wrong, "append failed")
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
         if code in _CLIENTS_MISTAKES:
             logger.warning(
                 "batch refused peer=%s tp=%s-%d error=%s",

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from mypy_extensions import i64
 
 from barnabas.base.errors import Malformed
+from barnabas.base.faults import report_fault
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.exchange import (
     DecodeInSteps,
@@ -252,7 +253,10 @@ class Connection:
     def _serve_on(self) -> None:
         self._next_turn = None
         if not self._lost:
-            self._serve()
+            try:
+                self._serve()
+            except Exception as error:
+                self._failed(error)
 
     def _is_full(self) -> bool:
         assert self._outlet is not None
@@ -310,7 +314,18 @@ class Connection:
         """Begin nothing else until this request is done."""
         self._slots.append(slot)
         self._working = True
-        self._pool.tasks.start(work)
+        self._pool.tasks.start(self._isolated(work))
+
+    async def _isolated(self, work: Coroutine[Any, Any, None]) -> None:
+        """A mistake of ours in the work for one client ends its connection, and nothing else."""
+        try:
+            await work
+        except Exception as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        report_fault(logger, error, "connection failed peer=%s", self.peer)
+        self.abort()
 
     async def _work(self, slot: _Slot, request: Request, work: Any) -> None:
         self._worked(slot, await self._dispatcher.finish(slot.api, request, work))
@@ -385,7 +400,7 @@ class Connection:
         elif isinstance(error, NotEncodable):
             self.close_for(f"response too long: {error}")
         elif not isinstance(error, ClientGone):
-            logger.error("request failed api=%s", slot.api.key.name, exc_info=error)
+            report_fault(logger, error, "request failed api=%s", slot.api.key.name)
             self.close_for(f"{slot.api.key.name} failed")
 
     def _is_gone(self) -> bool:
@@ -420,7 +435,7 @@ class Connection:
         assert request is not None, "decoded before it was handled"
         slot.later = None
         if slot.api.long_lists and slot.api.long_list(answer) is not None:
-            self._pool.tasks.start(self._encode_long(slot, request, answer))
+            self._pool.tasks.start(self._isolated(self._encode_long(slot, request, answer)))
             return
         slot.ready = True
         slot.parts = self._encode(slot.api, request, answer, slot.started_ns)
@@ -444,9 +459,9 @@ class Connection:
                 parts = response_parts(
                     answer, request.version, key=api.key, correlation_id=request.correlation_id
                 )
-        except NotEncodable:
+        except NotEncodable as error:
             # A mistake of ours. The answers behind this one must not wait for it for ever.
-            logger.exception("answer not encoded api=%s version=%d", api.key.name, request.version)
+            report_fault(logger, error, "answer not encoded api=%s version=%d", api.key.name, request.version)
             self.close_for("its answer could not be written")
             return []
         self._ready_bytes += _size_of(parts)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from barnabas.base.faults import report_fault
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.network.accepting import Accepting, socket_of_both_families
 from barnabas.server.network.connection import Connection
@@ -90,4 +91,4 @@ class Listener:
 
 
 def _report(error: BaseException) -> None:
-    logger.error("connection failed error=%r", error, exc_info=error)
+    report_fault(logger, error, "connection failed")

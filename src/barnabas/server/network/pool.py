@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.base.clock import Clock
+from barnabas.base.faults import report_fault
 from barnabas.base.tasks import Tasks
 from barnabas.base.values import value
 from barnabas.server.api import Context
@@ -168,4 +169,4 @@ class ConnectionPool:
 
 
 def _report(error: BaseException) -> None:
-    logger.error("request failed error=%r", error, exc_info=error)
+    report_fault(logger, error, "request failed")
