@@ -5,6 +5,7 @@ nothing that the loop owns; its result comes back to the loop, which alone chang
 """
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
@@ -33,8 +34,13 @@ class ThreadExecutor:
         old, self._pool = self._pool, ThreadPoolExecutor(threads, thread_name_prefix="barnabas")
         old.shutdown(wait=False)
 
-    def close(self) -> None:
-        self._pool.shutdown()
+    def close(self, timeout_s: float | None = None) -> bool:
+        """Drop what waits in line, and wait for what runs. False if that takes longer than `timeout_s`."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        waiting = threading.Thread(target=self._pool.shutdown, daemon=True)
+        waiting.start()
+        waiting.join(timeout_s)
+        return not waiting.is_alive()
 
 
 class InlineExecutor:

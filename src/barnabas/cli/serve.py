@@ -1,14 +1,14 @@
 """Run one node in this process until it is told to stop: what `up` and `broker` have in common.
 
 From settings to the exit code: look at the directories and ports before anything is touched, start the
-broker, say `ready:`, wait for a signal, stop it. Every failure that can be foreseen is one line.
+broker, say `ready:`, wait for a signal (signals.py), stop it. Every failure that can be foreseen is one line.
 """
 
 import asyncio
 import logging
 import os
 import random
-import signal
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -17,10 +17,14 @@ from typing import Any, Final
 from barnabas.base.allocator import keep_freed_memory
 from barnabas.base.checksum import InlineChecksums, ThreadChecksums
 from barnabas.base.clock import SystemClock
+from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import ThreadExecutor
+from barnabas.base.faults import place_of, report_fault
 from barnabas.base.garbage import leave_out_what_is_there
 from barnabas.base.processors import processors
 from barnabas.cli.addresses import check_address, check_free, own_name
+from barnabas.cli.serving_options import STOP_TIMEOUT_S
+from barnabas.cli.signals import SignalThread
 from barnabas.raft.dynamic_voters import check_voters_are_fixed
 from barnabas.server.broker import Broker
 from barnabas.server.formatting import (
@@ -40,14 +44,28 @@ from barnabas.storage.files import FileSystem
 
 logger = logging.getLogger("barnabas")
 
-# A terminal's Ctrl-C reaches a wrapper and us, and the wrapper passes it on: two signals this close are one.
-ONE_PRESS_S: Final = 0.5
+# How long a start that was given up waits for threads that load logs.
+THREADS_TIMEOUT_S: Final = 1.0
 # From so many on a thread of its own for checksums is worth it.
 CORES_TO_SPARE: Final = 4
 
 
-def serve(settings: BrokerSettings, *, format_if_new: bool, metrics_port: int | None = None) -> int:
+class UnexpectedError(BarnabasError):
+    """A mistake of ours that ends the broker. The log has its stack."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(f"unexpected error in {place_of(error)}: {error!r}; please report it with the log")
+
+
+def serve(
+    settings: BrokerSettings,
+    *,
+    format_if_new: bool,
+    metrics_port: int | None = None,
+    stop_timeout_s: float = STOP_TIMEOUT_S,
+) -> int:
     """Start the node, say where it is, and stop it when a signal comes. The exit code."""
+    _open_standard_files()
     keep_freed_memory()
     fs = DiskFileSystem()
     identity = _identity(fs, settings)
@@ -58,7 +76,23 @@ def serve(settings: BrokerSettings, *, format_if_new: bool, metrics_port: int | 
         check_address(host, metrics_port or 0)
     cluster_id = _format(fs, settings) if identity is None else identity.cluster_id
     with metadata_lock(fs, settings):
-        return _run_loop(_serve(settings, fs, cluster_id, metrics_port))
+        try:
+            return _run_loop(_serve(settings, fs, cluster_id, metrics_port, stop_timeout_s))
+        except (BarnabasError, OSError):
+            raise
+        except Exception as error:
+            report_fault(logger, error, "broker failed")
+            raise UnexpectedError(error) from None
+        finally:
+            _discard_unwritten()
+
+
+def _open_standard_files() -> None:
+    """Have something at 0, 1 and 2: of a process that was started without them a log would get the number,
+    and what is meant for stderr would be written into it."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
 
 
 def _identity(fs: FileSystem, settings: BrokerSettings) -> MetaProperties | None:
@@ -92,8 +126,19 @@ def _run_loop(story: Coroutine[Any, Any, int]) -> int:
         return runner.run(story)
 
 
-async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metrics_port: int | None) -> int:
-    stop = _stop_signal()
+async def _serve(
+    settings: BrokerSettings,
+    fs: FileSystem,
+    cluster_id: str,
+    metrics_port: int | None,
+    stop_timeout_s: float,
+) -> int:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_callback_failed)
+    stop: asyncio.Future[None] = loop.create_future()
+    signals = SignalThread(
+        loop.call_soon_threadsafe, partial(stop.set_result, None), timeout_s=stop_timeout_s
+    )
     executor, checksums = ThreadExecutor(settings.blocking_threads), _checksums()
     ports = Ports(
         fs=fs,
@@ -107,20 +152,45 @@ async def _serve(settings: BrokerSettings, fs: FileSystem, cluster_id: str, metr
     broker = Broker(settings, ports, cluster_id=cluster_id)
     broker.settings.subscribe(partial(_resize, executor))
     metrics = None
+    code, has_served = 1, False
     try:
         if metrics_port is not None:
             # Only who asks for it waits for its import. It also tells of a start that takes long.
             from barnabas.cli.metrics_port import serve_metrics
 
             metrics = await serve_metrics(broker, _hosts(settings), metrics_port)
-        if not await _started(broker, stop):
-            return 1 if broker.failed.done() else 0
-        return await _serve_until(stop, broker)
+        if await _started(broker, stop):
+            has_served = True
+            code = await _serve_until(stop, broker, signals)
+        else:
+            code = 1 if broker.failed.done() else 0
     finally:
         if metrics is not None:
             await metrics.close()
-        executor.close()
         checksums.close()
+        # What a broker that served has begun, a compaction for one, goes on to its end or to the deadline.
+        if not executor.close(None if has_served else THREADS_TIMEOUT_S):
+            _leave_threads(code)
+    return code
+
+
+def _callback_failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody else has handled: one line, and everything else goes on."""
+    error, message = context.get("exception"), context.get("message")
+    if isinstance(error, BaseException):
+        report_fault(logger, error, "callback failed message=%s", message)
+    else:
+        logger.error("event loop: %s", message)
+
+
+def _leave_threads(code: int) -> None:
+    """End the process although threads wait for a disk: Python would wait for them at its end."""
+    logger.warning("stopped without waiting for the disk")
+    error = sys.exc_info()[1]
+    if error is not None:
+        print(f"barnabas: {error}", file=sys.stderr)
+    logging.shutdown()
+    os._exit(code)
 
 
 def _resize(executor: ThreadExecutor, settings: BrokerSettings, changed: frozenset[str]) -> None:
@@ -145,16 +215,38 @@ async def _started(broker: Broker, stop: "asyncio.Future[None]") -> bool:
     return False
 
 
-async def _serve_until(stop: "asyncio.Future[None]", broker: Broker) -> int:
-    clean = True
+async def _serve_until(stop: "asyncio.Future[None]", broker: Broker, signals: SignalThread) -> int:
+    clean = False
     try:
         leave_out_what_is_there()
-        print(f"ready: {','.join(broker.addresses)}", flush=True)
+        _say_ready(broker.addresses)
         await asyncio.wait([stop, broker.failed], return_when=asyncio.FIRST_COMPLETED)
         clean = not broker.failed.done()
-        return 0 if clean else 1
     finally:
-        await broker.stop(clean=clean)
+        # A broker that stops because it failed has no more time than one that was told to.
+        signals.deadline.begin()
+        clean = await broker.stop(clean=clean)
+    return 0 if clean else 1
+
+
+def _say_ready(addresses: list[str]) -> None:
+    try:
+        print(f"ready: {','.join(addresses)}", flush=True)
+    except OSError as error:
+        # Whoever started us does not want to know (`barnabas up | true`). Clients are served all the same.
+        logger.warning("ready line not written error=%s", error.strerror)
+
+
+def _discard_unwritten() -> None:
+    """What a stream could not write would fail again at exit, and change the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def _hosts(settings: BrokerSettings) -> list[str]:
@@ -164,35 +256,3 @@ def _hosts(settings: BrokerSettings) -> list[str]:
 
 def _needs_hostname(settings: BrokerSettings) -> bool:
     return any(not endpoint.host for endpoint in settings.advertised_broker_listeners)
-
-
-class StopSignals:
-    """The first one asks for a clean stop. A later one, if that takes too long, ends the process as it is."""
-
-    def __init__(
-        self, stop: Callable[[], None], end: Callable[[int], None], now: Callable[[], float]
-    ) -> None:
-        self._stop = stop
-        self._end = end
-        self._now = now
-        self._first_at: float | None = None
-
-    def told(self, number: int) -> None:
-        name = signal.Signals(number).name
-        if self._first_at is None:
-            self._first_at = self._now()
-            logger.info("stopping signal=%s", name)
-            self._stop()
-        elif self._now() - self._first_at >= ONE_PRESS_S:
-            # Like a crash: what was acknowledged is not lost, and the next start recovers the logs.
-            logger.warning("stopped at once signal=%s", name)
-            self._end(1)
-
-
-def _stop_signal() -> "asyncio.Future[None]":
-    loop = asyncio.get_running_loop()
-    stop: asyncio.Future[None] = loop.create_future()
-    signals = StopSignals(partial(stop.set_result, None), os._exit, loop.time)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, signals.told, number)
-    return stop
