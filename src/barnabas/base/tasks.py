@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from barnabas.base.errors import BarnabasError
 from barnabas.base.faults import report_fault
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ async def keep_running(name: str, run: Callable[[], Coroutine[Any, Any, None]]) 
         try:
             await run()
             return
+        except (BarnabasError, OSError) as error:
+            logger.error("task failed name=%s error=%s", name, error)
         except Exception as error:
             report_fault(logger, error, "task failed name=%s", name)
         if loop.time() - begun > RESTART_S_MAX:

@@ -367,6 +367,10 @@ class Broker:
 
     # Stopping
 
+    async def _close_coordinators(self) -> None:
+        self.services.transactions.close()
+        self.services.groups.close()
+
     async def stop(self, *, clean: bool = True) -> bool:
         """Finish what was accepted, tell the controller, flush and close. Nothing is lost either way.
 
@@ -377,23 +381,39 @@ class Broker:
         self._stopping = True
         for listener in self.listeners:
             listener.stop_accepting()
+        # Each step is taken whatever became of those before: the logs are flushed in any case.
+        took_all = True
         if clean and self.lifecycle is not None and self.settings.now.controlled_shutdown_enable:
-            await self.lifecycle.leave(LEAVE_TIMEOUT_S)
-        self.services.transactions.close()
-        self.services.groups.close()
+            took_all &= await _taken("leave", self.lifecycle.leave(LEAVE_TIMEOUT_S))
+        took_all &= await _taken("coordinators", self._close_coordinators())
         # All at once: they share the time.
-        await together(*(listener.close(FINISH_TIMEOUT_S) for listener in self.listeners))
+        closing = (listener.close(FINISH_TIMEOUT_S) for listener in self.listeners)
+        took_all &= await _taken("listeners", together(*closing))
         await self._isolated.close()
         await self._tasks.close()
-        await self.controller.close()
+        took_all &= await _taken("controller", self.controller.close())
         if clean:
             clean = await self.logs.close(-1 if self.lifecycle is None else self.lifecycle.epoch)
         else:
             self.logs.abandon()
+        clean = clean and took_all
         if self.failed.done():
             self.failed.exception()
         logger.info("stopped node=%d clean=%s", self._node_id, clean)
         return clean
+
+
+async def _taken(name: str, step: Coroutine[Any, Any, None]) -> bool:
+    """Take one step of the stop; False if it failed."""
+    try:
+        await step
+    except (BarnabasError, OSError) as error:
+        logger.error("stop failed step=%s error=%s", name, error)
+        return False
+    except Exception as error:
+        report_fault(logger, error, "stop failed step=%s", name)
+        return False
+    return True
 
 
 def _task_failed(error: BaseException) -> None:

@@ -155,8 +155,12 @@ class ConnectionPool:
         """Finish what was accepted, within the time; then close whoever is left."""
         self._all_gone = asyncio.Event()
         for connection in list(self._connections):
-            connection.hurry()
-            connection.finish()
+            try:
+                connection.hurry()
+                connection.finish()
+            except Exception as error:
+                report_fault(logger, error, "connection failed peer=%s", connection.peer)
+                connection.abort()
         if self._connections:
             try:
                 async with asyncio.timeout(timeout_s):
