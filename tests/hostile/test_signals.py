@@ -191,7 +191,7 @@ def test_clients_with_unfinished_requests_do_not_hold_up_the_end(data: Path, err
         assert len(records_of(fetched(client.ask(fetch_of("orders", {0: 0}), 12)))) == 1
 
 
-@pytest.mark.scaled
+@pytest.mark.soak
 def test_a_busy_controller_does_not_hold_up_the_end(data: Path, err: Path) -> None:
     count = scaled("BARNABAS_TOPICS", 300, 5_000)
     with started(err, *up(data)) as broker, WireClient(broker.ready()[0]) as client:
@@ -271,7 +271,7 @@ def wait_for_log(broker: Running, text: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.scaled
+@pytest.mark.soak
 def test_the_recovery_of_a_long_log_can_be_stopped_and_begun_again(data: Path, err: Path) -> None:
     batches = scaled("BARNABAS_BATCHES", 300, 20_000)
     with started(err, *up(data)) as broker:
@@ -298,7 +298,7 @@ def test_the_recovery_of_a_long_log_can_be_stopped_and_begun_again(data: Path, e
         assert answer.high_watermark == 100 * batches
 
 
-@pytest.mark.scaled
+@pytest.mark.soak
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_at_any_moment_of_the_start_ends_it_quietly(
     number: signal.Signals, data: Path, err: Path
@@ -320,6 +320,7 @@ def test_a_signal_at_any_moment_of_the_start_ends_it_quietly(
         assert broker.stop().code == 0
 
 
+@pytest.mark.soak
 def test_a_broker_that_was_suspended_goes_on_afterwards(tmp_path: Path) -> None:
     session = {"broker.session.timeout.ms": 500, "broker.heartbeat.interval.ms": 100}
     with Victim(tmp_path, settings=session) as victim:

@@ -250,6 +250,52 @@ FIXED = {
         Limit("testing.node_thread", "CALL_TIMEOUT_S", "s", "Time for a call such as `create_topic()`."),
         Limit("testing.log_tail", "LINES_MAX", "lines", "Log lines that an error of the broker carries."),
     ],
+    "Stops and faults": [
+        Limit(
+            "cli.serving_options",
+            "STOP_TIMEOUT_S",
+            "s",
+            "Time of a clean stop, unless `--stop-timeout` sets it. Then the process ends at once, with exit "
+            "code 1, and the next start recovers the logs.",
+        ),
+        Limit(
+            "cli.serving_options",
+            "STOP_TIMEOUT_S_MAX",
+            "s",
+            "The largest `--stop-timeout`.",
+        ),
+        Limit(
+            "server.broker",
+            "LEAVE_TIMEOUT_S",
+            "s",
+            "Time that a clean stop waits for the controller.",
+        ),
+        Limit(
+            "server.broker",
+            "FINISH_TIMEOUT_S",
+            "s",
+            "Time that a clean stop waits for clients to take their responses. Then it closes the connections.",
+        ),
+        Limit(
+            "cli.serve",
+            "THREADS_TIMEOUT_S",
+            "s",
+            "Time that a start that is given up waits for logs that are being loaded.",
+        ),
+        Limit(
+            "base.tasks",
+            "RESTART_S_MAX",
+            "s",
+            "Pause before a background task that failed is begun again; the first pause is 1 s, and each is "
+            "twice as long as the one before.",
+        ),
+        Limit(
+            "base.faults",
+            "QUIET_S",
+            "s",
+            "Time between two stack traces of the same place in the log. The faults in between are counted.",
+        ),
+    ],
     "Logs": [
         Limit(
             "base.structured_log",
@@ -269,6 +315,8 @@ OF_THE_PROGRAM = {
     "REFUSALS_MAX",
     "SNAPPY_MAX_RATIO",
     "INT32_MAX",
+    "PLACES_MAX",
+    "PORT_MAX",
 }
 OF_BROKERS = (
     "socket.request.max.bytes",
