@@ -274,7 +274,7 @@ FIXED = {
             "server.broker",
             "FINISH_TIMEOUT_S",
             "s",
-            "Time that a clean stop waits for clients to take their responses. Then it closes the connections.",
+            "Time that a clean stop waits for clients to take their responses. Then it cuts them off.",
         ),
         Limit(
             "cli.serve",
