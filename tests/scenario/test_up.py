@@ -11,6 +11,8 @@ import pytest
 from barnabas.cli.main import main
 from support.processes import Running, run_to_end, started
 
+TAKEN = "another program listens there; stop it, or use another port"
+
 
 @pytest.fixture
 def err(tmp_path: Path) -> Path:
@@ -63,7 +65,8 @@ def test_a_directory_that_is_in_use_is_refused_in_one_line(data: Path, err: Path
     assert second.code == 1
     assert second.out == ""
     assert second.err == (
-        f"barnabas up: log directory {data} is in use: .lock in it is locked by another broker\n"
+        f"barnabas up: log directory {data} is in use: .lock in it is locked by another broker; "
+        "stop that one, or use another directory\n"
     )
 
 
@@ -76,7 +79,7 @@ def test_a_port_in_use_is_refused_in_one_line_and_nothing_is_made(data: Path, er
         ended = run_to_end(err, "up", "--dir", str(data), "--port", str(port))
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == f"barnabas up: cannot listen on 127.0.0.1:{port}: another program listens there\n"
+    assert ended.err == f"barnabas up: cannot listen on 127.0.0.1:{port}: {TAKEN}\n"
     assert not data.exists()
 
 
@@ -89,7 +92,7 @@ def test_a_metrics_port_in_use_is_refused_too(data: Path, err: Path) -> None:
         ended = run_to_end(err, "up", "--dir", str(data), "--port", "0", "--metrics-port", str(port))
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == f"barnabas up: cannot listen on 127.0.0.1:{port}: another program listens there\n"
+    assert ended.err == f"barnabas up: cannot listen on 127.0.0.1:{port}: {TAKEN}\n"
     assert not data.exists()
 
 
@@ -196,7 +199,10 @@ def test_a_node_does_not_start_on_the_directory_of_another(config: Path, err: Pa
     ended = run_to_end(err, "broker", str(config), *overrides)
 
     assert ended.code == 1
-    assert ended.err == f"barnabas broker: log directory {data} belongs to node 5, not to node 6\n"
+    assert ended.err == (
+        f"barnabas broker: log directory {data} belongs to node 5, not to node 6; "
+        "correct node.id or log.dirs\n"
+    )
 
 
 def test_one_that_was_told_to_stop_before_it_was_ready_stops(data: Path, err: Path) -> None:
@@ -229,5 +235,5 @@ def test_a_port_of_the_controller_in_use_is_found_before_anything_is_touched(
         ended = run_to_end(err, "broker", str(config))
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == f"barnabas broker: cannot listen on 127.0.0.1:{port}: another program listens there\n"
+    assert ended.err == f"barnabas broker: cannot listen on 127.0.0.1:{port}: {TAKEN}\n"
     assert not (data / "__cluster_metadata-0").exists()

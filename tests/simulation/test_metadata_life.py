@@ -214,8 +214,7 @@ async def test_a_broker_whose_heartbeats_stop_is_fenced_and_leads_nothing(
 async def silence(broker: Broker) -> None:
     """End the task that sends heartbeats."""
     for task in list(broker._tasks._running):
-        coro = task.get_coro()
-        if getattr(coro, "__qualname__", "") == "Lifecycle.run":
+        if task.get_name() == "heartbeats":
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             return

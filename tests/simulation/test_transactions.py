@@ -300,6 +300,7 @@ async def test_what_comes_right_behind_the_end_of_a_transaction_is_part_of_the_n
 async def test_a_marker_that_fails_by_a_mistake_is_tried_again_and_troubles_nobody_else(
     world: World, broker: Broker, client: Client
 ) -> None:
+    world.expects_faults = True
     await client.create("orders", partitions=2)
     producer = await TxnProducer.of(broker, "t", V2)
     other = await TxnProducer.of(broker, "other", V2)

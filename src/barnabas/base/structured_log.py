@@ -8,6 +8,7 @@ a line break in its name cannot make up lines. Values that need it are quoted as
 import json
 import logging
 import re
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -212,11 +213,19 @@ def formatter(kind: LogFormat, clock: Clock | None = None) -> logging.Formatter:
     return JsonFormatter(clock) if kind is LogFormat.JSON else TextFormatter(clock)
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """A log that cannot be written (a closed pipe, a full disk) is not reported to the same place again."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
 def log_to(
     stream: TextIO | None = None, *, kind: LogFormat = LogFormat.TEXT, level: int = logging.INFO
 ) -> None:
     """Have all of this process' log lines go to a stream (None: stderr), and nowhere else any more."""
-    handler = logging.StreamHandler(stream)
+    handler = _Handler(stream)
     handler.setFormatter(formatter(kind))
     logging.basicConfig(handlers=[handler], level=level, force=True)
     # Warnings are log lines too.

@@ -8,7 +8,12 @@ cleanly.
 import argparse
 
 from barnabas.cli.misuse import Misuse, split_setting
-from barnabas.cli.serving_options import add_serving_options, check_port, log_as_asked
+from barnabas.cli.serving_options import (
+    add_serving_options,
+    check_port,
+    check_stop_timeout,
+    log_as_asked,
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     check_port("--metrics-port", options.metrics_port)
+    check_stop_timeout(options.stop_timeout)
     overrides = dict(split_setting("--override", one) for one in options.override)
     # Importing the server takes 0.2 s, which --help and invalid options need not wait for.
     from barnabas.base.settings import InvalidSetting
@@ -38,4 +44,9 @@ def run(options: argparse.Namespace) -> int:
             raise Misuse(f"--override {wrong}") from None
         raise BadFile(f"{options.file}: {wrong}") from None
     log_as_asked(options)
-    return serve(settings, format_if_new=False, metrics_port=options.metrics_port)
+    return serve(
+        settings,
+        format_if_new=False,
+        metrics_port=options.metrics_port,
+        stop_timeout_s=options.stop_timeout,
+    )

@@ -10,7 +10,12 @@ import os
 from typing import Final
 
 from barnabas.cli.misuse import Misuse, split_setting
-from barnabas.cli.serving_options import add_serving_options, check_port, log_as_asked
+from barnabas.cli.serving_options import (
+    add_serving_options,
+    check_port,
+    check_stop_timeout,
+    log_as_asked,
+)
 
 logger = logging.getLogger("barnabas")
 
@@ -56,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
         _check_count(name, getattr(options, name))
     check_port("--port", options.port)
     check_port("--metrics-port", options.metrics_port)
+    check_stop_timeout(options.stop_timeout)
     given = dict(split_setting("--config", one) for one in options.config)
     for name in given:
         if name in DECIDED:
@@ -99,4 +105,9 @@ def _up(options: argparse.Namespace, given: dict[str, str], directory: str, *, i
     log_as_asked(options)
     if is_temporary:
         logger.info("data directory is temporary dir=%s", directory)
-    return serve(settings, format_if_new=True, metrics_port=options.metrics_port)
+    return serve(
+        settings,
+        format_if_new=True,
+        metrics_port=options.metrics_port,
+        stop_timeout_s=options.stop_timeout,
+    )

@@ -53,9 +53,14 @@ class DirectoryReports:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while found := list(islice(self._untold(), REPLICAS_PER_REQUEST)):
-                if not await self._tell(found):
-                    await asyncio.sleep(_RETRY_S)
+            try:
+                while found := list(islice(self._untold(), REPLICAS_PER_REQUEST)):
+                    if not await self._tell(found):
+                        await asyncio.sleep(_RETRY_S)
+            except Exception:
+                # Whoever begins this again begins with what was not told.
+                self._wake.set()
+                raise
 
     def _untold(self) -> Iterator[tuple[Uuid, Partition]]:
         for partition in list(self._replicas.partitions.values()):

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
+from barnabas.base.faults import report_fault
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request, UnsupportedRequest, refuse_api_versions
@@ -38,17 +39,17 @@ class Dispatcher:
         """What the handler returns. What it raises is our mistake, and answered as one."""
         try:
             return api.handle(ctx, request)
-        except Exception:
-            return self._failed(api, request)
+        except Exception as error:
+            return self._failed(api, request, error)
 
     async def finish(self, api: Api, request: Request, work: Any) -> Answer:
         """Wait for a handler that takes time."""
         try:
             answer: Answer = await work
             return answer
-        except Exception:
-            return self._failed(api, request)
+        except Exception as error:
+            return self._failed(api, request, error)
 
-    def _failed(self, api: Api, request: Request) -> object:
-        logger.exception("request failed api=%s version=%d", api.key.name, request.version)
+    def _failed(self, api: Api, request: Request, error: Exception) -> object:
+        report_fault(logger, error, "request failed api=%s version=%d", api.key.name, request.version)
         return api.refuse(request.body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Final
 
+from barnabas.base.faults import report_fault
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker
 from barnabas.coordinators.runtime.reply import Waiting
@@ -103,10 +104,12 @@ class Markers:
             told = attempt.told(tp)
             try:
                 self._appends.append(tp, marker, told)
-            except Exception:
+            except Exception as error:
                 # A mistake of ours. Whoever waits for this transaction must not wait for ever, and whoever
                 # happens to ask for another one has nothing to do with it.
-                logger.exception("marker failed transactional_id=%s tp=%s", ended.transactional_id, tp)
+                report_fault(
+                    logger, error, "marker failed transactional_id=%s tp=%s", ended.transactional_id, tp
+                )
                 told(ErrorCode.UNKNOWN_SERVER_ERROR)
         attempt.settle()
 
@@ -148,7 +151,13 @@ class Markers:
     def _later(self, ended: MarkersToWrite, partitions: set[TopicPartition], retry_s: float) -> None:
         def retry() -> None:
             self._retries.discard(timer)
-            self._try(ended, partitions, min(2 * retry_s, _RETRY_S_MAX))
+            longer_s = min(2 * retry_s, _RETRY_S_MAX)
+            try:
+                self._try(ended, partitions, longer_s)
+            except Exception as error:
+                # A mistake of ours. The transaction must not stay open for ever because of it.
+                report_fault(logger, error, "marker failed transactional_id=%s", ended.transactional_id)
+                self._later(ended, partitions, longer_s)
 
         timer = asyncio.get_running_loop().call_later(retry_s, retry)
         self._retries.add(timer)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from barnabas.base.faults import REPORTS
 from barnabas.coordinators.runtime.group_coordinator import GroupHost
 from barnabas.coordinators.runtime.host import State
 from barnabas.coordinators.txn.state import TxnState
@@ -18,6 +19,7 @@ from barnabas.server.long_requests import LongRequests
 from barnabas.server.metrics_sources import Scrape, Space
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.request_bytes import RequestBytes
+from barnabas.server.network.response_bytes import ResponseBytes
 from barnabas.server.request_stats import BOUNDS_NS
 from barnabas.server.transactions import TxnHost
 
@@ -71,6 +73,13 @@ def _request_bytes(read: Callable[[RequestBytes], int]) -> Read:
     """Read from what all listeners of a broker share."""
     return lambda scrape: [
         Sample("", read(pool.request_bytes)) for pool in list(scrape.sources.pools().values())[:1]
+    ]
+
+
+def _response_bytes(read: Callable[[ResponseBytes], int]) -> Read:
+    """Read from what all listeners of a broker share."""
+    return lambda scrape: [
+        Sample("", read(pool.response_bytes)) for pool in list(scrape.sources.pools().values())[:1]
     ]
 
 
@@ -226,6 +235,26 @@ TABLE: Final[tuple[Row, ...]] = (
         "barnabas_request_bytes_evictions_total",
         "Connections closed because they held request bytes for too long while others waited for room.",
         _request_bytes(lambda held: held.evicted),
+    ),
+    _gauge(
+        "barnabas_response_bytes",
+        "Memory of responses that clients have not taken yet, as of the last second.",
+        _response_bytes(lambda held: held.used),
+    ),
+    _gauge(
+        "barnabas_response_bytes_limit",
+        "Memory of responses above which connections that hold the most are closed.",
+        _response_bytes(lambda held: held.bytes_max),
+    ),
+    _counter(
+        "barnabas_response_bytes_evictions_total",
+        "Connections closed because they did not take their responses and others needed the memory.",
+        _response_bytes(lambda held: held.evicted),
+    ),
+    _counter(
+        "barnabas_faults_total",
+        "Exceptions that nobody foresaw, in this process. Each is a mistake in the program; the log has it.",
+        _one(lambda _: REPORTS.total),
     ),
     _gauge("barnabas_connections", "Open connections.", _per_listener(len), _LISTENER),
     _counter(

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeAlias
 
+from barnabas.base.faults import report_fault
 from barnabas.server.disk_space import DiskSpace
 from barnabas.server.exposition import Dialect
 from barnabas.server.http_request import BadRequest, HttpRequest, parse_request
@@ -135,8 +136,8 @@ class MetricsServer:
                 await _part(reader, writer)
         except (ConnectionError, TimeoutError) as error:
             logger.debug("metrics client lost error=%r", error)
-        except Exception:
-            logger.exception("metrics request failed")
+        except Exception as error:
+            report_fault(logger, error, "metrics request failed")
         finally:
             # Nothing is left to send, or nobody to take it.
             writer.transport.abort()
@@ -163,8 +164,8 @@ class MetricsServer:
             return _said(HTTPStatus.METHOD_NOT_ALLOWED, "GET it", "Allow: GET, HEAD")
         try:
             return await page(request)
-        except Exception:
-            logger.exception("page failed path=%s", request.path)
+        except Exception as error:
+            report_fault(logger, error, "page failed path=%s", request.path)
             return _said(HTTPStatus.INTERNAL_SERVER_ERROR, "this page failed; the log says why")
 
 

@@ -11,14 +11,17 @@ Whatever goes wrong inside carries the seed, and how to see it again.
 
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from random import Random
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
+from barnabas.base.faults import REPORTS
 from barnabas.sim.clock import SimClock
 from barnabas.sim.disk import SimDisk
+from barnabas.sim.errors import SimulationFailed
 from barnabas.sim.loop import SimLoop
 
 T = TypeVar("T")
@@ -37,6 +40,8 @@ class World:
         # Dice for the code under test. Everybody has dice of their own: one throw more on the
         # network does not change what the disk does.
         self.rng = self.dice("code")
+        # Whether a broker may meet mistakes, because the test makes them on purpose.
+        self.expects_faults = False
         self.loop = SimLoop(self.dice("loop"))
         self.network = self.loop.network
         self.executor = self.loop.executor
@@ -61,8 +66,13 @@ class World:
     def run(self, story: Coroutine[Any, Any, T], *, until_ms: float = UNTIL_MS) -> T:
         """Run a story to its end. Tasks that it leaves behind go on in the next run."""
         self.loop.until_s = self.loop.time() + until_ms / 1000
+        faults = REPORTS.total
         try:
-            return self.loop.run_until_complete(story)
+            result = self.loop.run_until_complete(story)
+            if REPORTS.total != faults and not (self.expects_faults or _faults_expected.get()):
+                # A broker goes on after a mistake of ours. A test does not.
+                raise SimulationFailed(REPORTS.latest)
+            return result
         except BaseException as error:
             self._explain(error)
             raise
@@ -107,6 +117,19 @@ class World:
         error.add_note(command)
         for event in list(self.network.history)[-EVENTS_SHOWN:]:
             error.add_note(f"{event.at_s:.6f} s: {event.source} > {event.target}: {event.what}")
+
+
+_faults_expected: Final = ContextVar("faults expected", default=False)
+
+
+@contextmanager
+def expecting_faults() -> Iterator[None]:
+    """In runs that are begun inside, a broker may meet mistakes, because the test makes them on purpose."""
+    before = _faults_expected.set(True)
+    try:
+        yield
+    finally:
+        _faults_expected.reset(before)
 
 
 def run_sim(

@@ -291,7 +291,12 @@ class DiskFileSystem:
 
     def read(self, path: str) -> bytes:
         held = _opened(self._open_files, path, os.O_RDONLY)
-        return DiskRange(held, 0, os.fstat(held.number).st_size).read()
+        try:
+            return DiskRange(held, 0, os.fstat(held.number).st_size).read()
+        except OSError as error:
+            # A descriptor has no name, and whoever reports this needs one.
+            error.filename = path
+            raise
 
     def entries(self, directory: str) -> list[Entry]:
         try:

@@ -6,11 +6,12 @@ log that cannot be compacted is left alone until the next start, and says so.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from barnabas.base.tasks import together
+from barnabas.base.faults import report_fault
+from barnabas.base.tasks import keep_running, together
 from barnabas.base.values import value
 from barnabas.storage.cleaner.build import KeysDoNotFit
 from barnabas.storage.cleaner.clean import clean, dirty_log
@@ -91,23 +92,29 @@ class Upkeep:
 
     async def run(self) -> None:
         """Do everything at its time, until cancelled."""
-        chores = [
-            self._flush_when_due(),
-            self._every(lambda: self.settings.flush_check_ms, self.flush_old),
-            self._every(lambda: self.settings.checkpoint_ms, self.write_checkpoints),
-            self._every(lambda: self.settings.retention_check_ms, self.enforce_retention),
-            self._every(lambda: self.settings.producer_check_ms, self.expire_producers),
-            self._every(lambda: self.settings.removal_check_ms, self.remove_marked),
-        ]
+        chores: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+            "flush": self._flush_when_due,
+            "flush by age": self._every(lambda: self.settings.flush_check_ms, self.flush_old),
+            "checkpoints": self._every(lambda: self.settings.checkpoint_ms, self.write_checkpoints),
+            "retention": self._every(lambda: self.settings.retention_check_ms, self.enforce_retention),
+            "producer expiry": self._every(lambda: self.settings.producer_check_ms, self.expire_producers),
+            "removal": self._every(lambda: self.settings.removal_check_ms, self.remove_marked),
+        }
         if self.settings.cleaner_enable:
-            chores.append(self._every(lambda: self.settings.cleaner_backoff_ms, self.clean_all))
-        await together(*chores)
+            chores["cleaner"] = self._every(lambda: self.settings.cleaner_backoff_ms, self.clean_all)
+        # One that fails is begun again. The others go on.
+        await together(*(keep_running(name, chore) for name, chore in chores.items()))
 
-    async def _every(self, interval_ms: Callable[[], int], chore: Callable[[], Awaitable[object]]) -> None:
-        await asyncio.sleep(min(interval_ms(), self.settings.initial_delay_ms) / 1000)
-        while True:
-            await chore()
-            await asyncio.sleep(interval_ms() / 1000)
+    def _every(
+        self, interval_ms: Callable[[], int], chore: Callable[[], Awaitable[object]]
+    ) -> Callable[[], Coroutine[Any, Any, None]]:
+        async def run() -> None:
+            await asyncio.sleep(min(interval_ms(), self.settings.initial_delay_ms) / 1000)
+            while True:
+                await chore()
+                await asyncio.sleep(interval_ms() / 1000)
+
+        return run
 
     # Flush
 
@@ -141,6 +148,9 @@ class Upkeep:
         except StorageError as error:
             self._report("flush failed", log, error)
             return
+        except Exception as error:
+            report_fault(logger, error, "flush failed tp=%s", log.tp)
+            return
         self._flushed_ms[log] = self.manager.clock.monotonic_ms()
 
     # Checkpoints and expiry
@@ -155,11 +165,17 @@ class Upkeep:
                     continue
                 except StorageError as error:
                     logger.error("checkpoints not written: %s", error)
+                except Exception as error:
+                    report_fault(logger, error, "checkpoints not written path=%s", directory.path)
 
     async def expire_producers(self) -> None:
         """Forget producers that have written nothing for long."""
+        now_ms, after_ms = self.manager.clock.now_ms(), self.settings.producer_expiration_ms
         for log in self._logs():
-            log.producers.expire(self.manager.clock.now_ms(), after_ms=self.settings.producer_expiration_ms)
+            try:
+                log.producers.expire(now_ms, after_ms=after_ms)
+            except Exception as error:
+                report_fault(logger, error, "producers not expired tp=%s", log.tp)
 
     # Retention and removal
 
@@ -250,6 +266,9 @@ class Upkeep:
             self._report("log not looked at", log, manager.failed(log, error))
         except StorageError as error:
             self._give_up(log, error)
+        except Exception as error:
+            report_fault(logger, error, "cleaning failed tp=%s", log.tp)
+            self.uncleanable[log] = repr(error)
         return None
 
     async def _clean(self, log: Log, candidate: Candidate) -> None:
@@ -267,6 +286,12 @@ class Upkeep:
             self._give_up(log, error)
             return
         except CleaningStopped:
+            return
+        except (StorageError, OSError):
+            raise
+        except Exception as error:
+            report_fault(logger, error, "cleaning failed tp=%s", log.tp)
+            self.uncleanable[log] = repr(error)
             return
         self._mark(log, result.to_remove)
         stats = result.stats
@@ -299,6 +324,9 @@ class Upkeep:
             self._report("upkeep failed", log, self.manager.failed(log, error))
         except StorageError as error:
             self._report("upkeep failed", log, error)
+        except Exception as error:
+            # A mistake of ours. The next round tries again, and other logs have their turn in this one.
+            report_fault(logger, error, "upkeep failed tp=%s", log.tp)
 
     def _report(self, event: str, log: Log, error: StorageError) -> None:
         """Log an error, unless it is logged once for all: the log is gone or offline, or the disk is full."""

@@ -46,3 +46,31 @@ def test_the_monotonic_clock_does_not_go_back_and_the_other_is_of_today() -> Non
 
     assert clock.monotonic_ms() >= before
     assert clock.now_ms() > 1_700_000_000_000
+
+
+def test_all_threads_are_made_at_the_beginning() -> None:
+    before = threading.active_count()
+
+    executor = ThreadExecutor(5)
+
+    assert threading.active_count() == before + 5
+    assert executor.close()
+
+
+def test_closing_does_not_wait_longer_than_it_is_told_and_drops_what_waits_in_line() -> None:
+    executor = ThreadExecutor(1)
+    may_end, done = threading.Event(), threading.Event()
+
+    async def story() -> None:
+        running = asyncio.ensure_future(executor.run(lambda: may_end.wait(60)))
+        waiting = asyncio.ensure_future(executor.run(done.set))
+        await asyncio.sleep(0.01)
+        assert not executor.close(0.01)
+        may_end.set()
+        assert await running
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert waiting.cancelled()
+
+    asyncio.run(story())
+
+    assert not done.is_set()

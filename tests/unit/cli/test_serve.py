@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.cli import addresses
 from barnabas.cli.addresses import CannotListen, check_address, own_name
-from barnabas.cli.serve import ONE_PRESS_S, StopSignals
+from barnabas.cli.signals import ONE_PRESS_S, StopSignals
 
 
 class Recorded:
@@ -17,7 +17,7 @@ class Recorded:
         self.now = 100.0
         self.done: list[str] = []
         self.signals = StopSignals(
-            lambda: self.done.append("stop"), lambda code: self.done.append(f"exit {code}"), lambda: self.now
+            lambda name: self.done.append(f"stop {name}"), self.done.append, lambda: self.now
         )
 
 
@@ -26,7 +26,7 @@ def test_the_first_signal_asks_for_a_clean_stop() -> None:
 
     process.signals.told(signal.SIGTERM)
 
-    assert process.done == ["stop"]
+    assert process.done == ["stop SIGTERM"]
 
 
 def test_a_second_press_of_ctrl_c_ends_the_process_at_once() -> None:
@@ -36,7 +36,7 @@ def test_a_second_press_of_ctrl_c_ends_the_process_at_once() -> None:
     process.now += ONE_PRESS_S
     process.signals.told(signal.SIGINT)
 
-    assert process.done == ["stop", "exit 1"]
+    assert process.done == ["stop SIGINT", "stopped at once signal=SIGINT"]
 
 
 def test_the_same_press_that_comes_twice_through_a_wrapper_is_one() -> None:
@@ -46,7 +46,7 @@ def test_the_same_press_that_comes_twice_through_a_wrapper_is_one() -> None:
     process.now += ONE_PRESS_S / 2
     process.signals.told(signal.SIGINT)
 
-    assert process.done == ["stop"]
+    assert process.done == ["stop SIGINT"]
 
 
 def test_a_port_that_is_taken_is_said_so() -> None:

@@ -165,7 +165,9 @@ def test_info_tells_of_problems(tool: Tool) -> None:
 
     meta = tool.logs / "meta.properties"
     meta.write_text("version=1\nnode.id=1\n")
-    assert tool.info() == (1, f"{found}Error loading {meta}: cluster.id is missing\n\n", "")
+    code, out, err = tool.info()
+    assert (code, err) == (1, "")
+    assert out.startswith(f"{found}Error loading {meta}: cluster.id is missing; restore the file")
 
 
 def test_info_tells_of_directories_that_do_not_belong_together(tool: Tool) -> None:

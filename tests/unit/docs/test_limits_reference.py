@@ -91,6 +91,32 @@ FIXED = {
             "Then the broker closes the connections that hold the most bytes.",
         ),
         Limit(
+            "server.network.response_bytes",
+            "MEMORY_SHARE",
+            "",
+            "Responses that clients have not taken may use the memory divided by this, for all connections "
+            "together. Above it the broker closes the connections that hold the most.",
+        ),
+        Limit(
+            "server.network.response_bytes",
+            "LIMIT_MIN",
+            "bytes",
+            "The least that responses may use, however little memory there is.",
+        ),
+        Limit(
+            "server.network.turn",
+            "BEGUN_AT_ONCE_MAX",
+            "",
+            "Requests of one connection that are begun before others have a turn.",
+        ),
+        Limit(
+            "server.network.turn",
+            "BEGUN_TOGETHER_MAX",
+            "",
+            "The same for all connections that have sent more than that. With very many of them each begins "
+            "one request in a turn.",
+        ),
+        Limit(
             "protocol.wire",
             "STRING_BYTES_MAX",
             "bytes",
@@ -146,6 +172,13 @@ FIXED = {
             "ENCODED_AT_ONCE_MAX",
             "",
             "Items of a response that are encoded at once. A longer response is encoded in steps.",
+        ),
+        Limit(
+            "server.error_messages",
+            "MESSAGE_CHARS_MAX",
+            "characters",
+            "What is left of an error message that does not fit into a response, because it quotes a very "
+            "long name.",
         ),
         Limit(
             "server.api",
@@ -368,6 +401,12 @@ FIXED = {
             "bytes",
             "Size of one batch when decompressed. Larger ones are neither built nor read.",
         ),
+        Limit(
+            "server.handlers.produce",
+            "RECORD_ERRORS_MAX",
+            "",
+            "Records of a refused batch that are looked at to say which of them are wrong.",
+        ),
         Limit("records.codecs", "MAX_GZIP_MEMBERS", "", "Members of a gzip stream in one batch."),
         Limit(
             "records.columns_read",
@@ -448,6 +487,52 @@ FIXED = {
             "Longest time until a coordinator tries again to load a partition that it cannot read.",
         ),
     ],
+    "Stops and faults": [
+        Limit(
+            "cli.serving_options",
+            "STOP_TIMEOUT_S",
+            "s",
+            "Time of a clean stop, unless `--stop-timeout` sets it. Then the process ends at once, with exit "
+            "code 1, and the next start recovers the logs.",
+        ),
+        Limit(
+            "cli.serving_options",
+            "STOP_TIMEOUT_S_MAX",
+            "s",
+            "The largest `--stop-timeout`.",
+        ),
+        Limit(
+            "server.broker",
+            "LEAVE_TIMEOUT_S",
+            "s",
+            "Time that a clean stop waits for the controller.",
+        ),
+        Limit(
+            "server.broker",
+            "FINISH_TIMEOUT_S",
+            "s",
+            "Time that a clean stop waits for clients to take their responses. Then it cuts them off.",
+        ),
+        Limit(
+            "cli.serve",
+            "THREADS_TIMEOUT_S",
+            "s",
+            "Time that a start that is given up waits for logs that are being loaded.",
+        ),
+        Limit(
+            "base.tasks",
+            "RESTART_S_MAX",
+            "s",
+            "Pause before a background task that failed is begun again; the first pause is 1 s, and each is "
+            "twice as long as the one before.",
+        ),
+        Limit(
+            "base.faults",
+            "QUIET_S",
+            "s",
+            "Time between two stack traces of the same place in the log. The faults in between are counted.",
+        ),
+    ],
     "Logs": [
         Limit(
             "base.structured_log",
@@ -460,13 +545,14 @@ FIXED = {
 }
 # Limits of the same modules that only pace or protect the program itself.
 OF_THE_PROGRAM = {
-    "BEGUN_AT_ONCE_MAX",
     "SMALL_READS_MAX",
     "RECORDS_PER_BATCH_MAX",
     "DUE_AT_ONCE_MAX",
     "REFUSALS_MAX",
     "SNAPPY_MAX_RATIO",
     "INT32_MAX",
+    "PLACES_MAX",
+    "PORT_MAX",
     "SMALL_WEIGHT_MAX",
     "TRIED_AFTER_MAX",
 }

@@ -22,7 +22,7 @@ from barnabas.server.metrics_http import (
     Response,
     pages,
 )
-from barnabas.sim.world import run_sim
+from barnabas.sim.world import expecting_faults, run_sim
 from support.hosted import one_topic
 from support.managers import on_a_loop
 from support.observed import sources_of
@@ -333,7 +333,7 @@ def test_a_page_that_fails_is_an_answer_and_a_line_in_the_log(caplog: pytest.Log
     async def broken(_: HttpRequest) -> Response:
         raise RuntimeError("a bug")
 
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.ERROR), expecting_faults():
         assert ask(get("/broken"), {"/broken": broken})[0] == 500
 
     assert "a bug" in caplog.text
@@ -356,7 +356,7 @@ def test_an_answer_that_fails_in_the_middle_breaks_off(caplog: pytest.LogCapture
 
         await answers({"/half": page}, one)
 
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.ERROR), expecting_faults():
         run_sim(story)
 
     assert "a bug" in caplog.text

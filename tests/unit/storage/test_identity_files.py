@@ -112,6 +112,8 @@ def test_a_directory_that_was_never_formatted_has_no_meta_properties(tmp_path: P
 @pytest.mark.parametrize(
     ("content", "what"),
     [
+        (b"", "the file is empty"),
+        (b"\xff\xfe\0", "version is missing"),
         (b"version=2\nnode.id=1\ncluster.id=c\n", "version is '2'"),
         (b"version=one\nnode.id=1\ncluster.id=c\n", "version is 'one'"),
         (b"version=1\nnode.id=1\n", "cluster.id is missing"),
@@ -132,7 +134,7 @@ def test_damaged_meta_properties_are_refused(content: bytes, what: str, tmp_path
     assert what in str(raised.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"version=0\nbroker.id=1\n", b"broker.id=1\ncluster.id=c\n"])
+@pytest.mark.parametrize("content", [b"version=0\nbroker.id=1\n", b"broker.id=1\ncluster.id=c\n"])
 def test_a_directory_from_the_time_of_zookeeper_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_bytes(content)
 

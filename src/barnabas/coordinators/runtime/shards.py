@@ -8,6 +8,7 @@ from typing import Final, Generic
 from barnabas.base.clock import Clock
 from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
+from barnabas.base.faults import report_fault
 from barnabas.base.tasks import Tasks
 from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.runtime.host import ShardHost, State
@@ -93,8 +94,12 @@ class Shards(Generic[AnyShard]):
                 self._clock,
                 bytes_at_once=self._load_bytes_at_once,
             )
-        except BarnabasError as error:
-            logger.error("shard not loaded partition=%s error=%s", host.partition.name, error)
+        except Exception as error:
+            if isinstance(error, BarnabasError):
+                logger.error("shard not loaded partition=%s error=%s", host.partition.name, error)
+            else:
+                # A mistake of ours in one shard. Others are loaded, and this one is tried again.
+                report_fault(logger, error, "shard not loaded partition=%s", host.partition.name)
             host.close()
             if self.hosts.get(index) is host:
                 self._failures[index] = self._failures.get(index, 0) + 1

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from barnabas.base.faults import report_fault
 from barnabas.server.dispatch import Dispatcher
 from barnabas.server.network.accepting import Accepting, socket_of, socket_of_both_families
 from barnabas.server.network.connection import Connection
@@ -101,4 +102,4 @@ def _has_own_sockets(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _report(error: BaseException) -> None:
-    logger.error("connection failed error=%r", error, exc_info=error)
+    report_fault(logger, error, "connection failed")

@@ -62,7 +62,10 @@ class DirectoryInUse(StorageError):
     """Another broker, of this program or of Kafka, works in the directory."""
 
     def __init__(self, directory: str) -> None:
-        super().__init__(f"log directory {directory} is in use: {LOCK} in it is locked by another broker")
+        super().__init__(
+            f"log directory {directory} is in use: {LOCK} in it is locked by another broker; "
+            "stop that one, or use another directory"
+        )
         self.directory = directory
 
 

@@ -19,6 +19,9 @@ _VERSION: Final = "1"
 # Kafka never gives these ids to a directory: they stand for "not known yet", "none" and "lost".
 _RESERVED_IDS: Final = 100
 _NODE_ID_MAX: Final = 2**31 - 1
+# Has the place of node.id in a file of ZooKeeper's time, which may lack the version.
+_ZOOKEEPER_KEY: Final = "broker.id"
+_REMEDY: Final = "restore the file from a backup, or write it anew with version=1, cluster.id and node.id"
 
 
 class WrongDirectory(StorageError):
@@ -64,9 +67,13 @@ def write_meta_properties(fs: FileSystem, directory: str, meta: MetaProperties, 
 def check_owner(directory: str, meta: MetaProperties, *, cluster_id: str, node_id: int) -> None:
     """WrongDirectory unless this node of this cluster formatted the directory."""
     if meta.cluster_id != cluster_id:
-        raise WrongDirectory(directory, f"belongs to cluster {meta.cluster_id}, not to {cluster_id}")
+        raise WrongDirectory(
+            directory, f"belongs to cluster {meta.cluster_id}, not to {cluster_id}; correct log.dirs"
+        )
     if meta.node_id != node_id:
-        raise WrongDirectory(directory, f"belongs to node {meta.node_id}, not to node {node_id}")
+        raise WrongDirectory(
+            directory, f"belongs to node {meta.node_id}, not to node {node_id}; correct node.id or log.dirs"
+        )
 
 
 def check_together(found: Mapping[str, MetaProperties]) -> None:
@@ -77,12 +84,16 @@ def check_together(found: Mapping[str, MetaProperties]) -> None:
         if first is None:
             first = directory, meta
         if (meta.cluster_id, meta.node_id) != (first[1].cluster_id, first[1].node_id):
-            raise WrongDirectory(directory, f"is of {_owner(meta)}, but {first[0]} is of {_owner(first[1])}")
+            raise WrongDirectory(
+                directory,
+                f"is of {_owner(meta)}, but {first[0]} is of {_owner(first[1])}; "
+                "log.dirs must name directories of one node only",
+            )
         if meta.directory_id is None:
             continue
         if meta.directory_id in seen:
             same = f"has the id {format_uuid(meta.directory_id)}, but so has {seen[meta.directory_id]}"
-            raise WrongDirectory(directory, f"{same}: one is a copy of the other")
+            raise WrongDirectory(directory, f"{same}: one is a copy of the other; remove it from log.dirs")
         seen[meta.directory_id] = directory
 
 
@@ -96,18 +107,29 @@ def is_reserved(directory_id: Uuid) -> bool:
 
 
 def _parse(fields: dict[str, str], directory: str, path: str) -> MetaProperties:
-    version = fields.pop("version", "0").strip()
+    if not fields:
+        raise CorruptFile(path, f"the file is empty; {_REMEDY}")
+    version = fields.pop("version", "0" if _ZOOKEEPER_KEY in fields else "").strip()
     if version == "0":
-        raise WrongDirectory(directory, f"has {META_PROPERTIES} of version 0, from the time of ZooKeeper")
+        raise WrongDirectory(
+            directory,
+            f"has {META_PROPERTIES} of version 0, from a cluster with ZooKeeper; "
+            "migrate the cluster to KRaft first, with Kafka 3.9",
+        )
+    if not version:
+        raise CorruptFile(path, f"version is missing; {_REMEDY}")
     if version != _VERSION:
-        raise CorruptFile(path, f"version is {version!r}, and only {_VERSION} is known")
+        raise CorruptFile(path, f"version is {version[:80]!r}, and only {_VERSION} is known; {_REMEDY}")
     cluster_id, node_id = fields.pop("cluster.id", ""), fields.pop("node.id", "")
     if not cluster_id:
-        raise CorruptFile(path, "cluster.id is missing")
+        raise CorruptFile(path, f"cluster.id is missing; {_REMEDY}")
     if not (node_id.isascii() and node_id.isdigit() and len(node_id) <= 10 and int(node_id) <= _NODE_ID_MAX):
-        raise CorruptFile(path, f"node.id is {node_id[:80]!r}, not a number of a node")
+        raise CorruptFile(path, f"node.id is {node_id[:80]!r}, not a number of a node; {_REMEDY}")
     text = fields.pop("directory.id", None)
-    directory_id = None if text is None else parse_uuid(text)
+    try:
+        directory_id = None if text is None else parse_uuid(text)
+    except Malformed as error:
+        raise CorruptFile(path, f"directory.id: {error}; {_REMEDY}") from None
     if directory_id is not None and is_reserved(directory_id):
         raise CorruptFile(path, f"directory.id {text} is reserved")
     return MetaProperties(

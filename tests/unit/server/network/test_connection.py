@@ -31,7 +31,7 @@ from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.wire import RoomyWire, Wire
 from barnabas.server.request_stats import RequestStats
 from barnabas.server.settings.endpoints import Endpoint
-from barnabas.sim.world import World, run_sim
+from barnabas.sim.world import World, expecting_faults, run_sim
 from support.frames import RawClient
 
 pytestmark = pytest.mark.kernel
@@ -220,7 +220,8 @@ def test_a_handler_that_raises_is_answered_and_logged(caplog: pytest.LogCaptureF
 
         assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
-    story(do)
+    with expecting_faults():
+        story(do)
 
     assert [record.exc_info is not None for record in caplog.records if record.levelno >= logging.ERROR] == [
         True
@@ -242,7 +243,8 @@ def test_work_that_raises_is_answered_and_the_connection_goes_on() -> None:
         assert (await client.answer())[1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert (await client.answer())[0] == 1
 
-    story(do)
+    with expecting_faults():
+        story(do)
 
 
 def test_a_client_that_floods_is_not_read_beyond_the_limit() -> None:
@@ -516,7 +518,8 @@ def test_an_answer_that_cannot_be_written_closes_and_does_not_hang(caplog: pytes
 
         assert await asyncio.wait_for(client.is_closed(), 5)
 
-    story(do)
+    with expecting_faults():
+        story(do)
 
     assert any("not encoded" in record.message for record in caplog.records)
 
