@@ -114,6 +114,13 @@ FIXED = {
             "Items of a response that are encoded at once. A longer response is encoded in steps.",
         ),
         Limit(
+            "server.error_messages",
+            "MESSAGE_CHARS_MAX",
+            "characters",
+            "What is left of an error message that does not fit into a response, because it quotes a very "
+            "long name.",
+        ),
+        Limit(
             "server.api",
             "WHOLE_ITEMS_MAX",
             "",

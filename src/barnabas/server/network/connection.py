@@ -28,6 +28,7 @@ from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.schema.codec import NotEncodable
 from barnabas.server.api import Api, Context, EncodedBody, NoAnswer
 from barnabas.server.dispatch import Dispatcher
+from barnabas.server.error_messages import cut_messages
 from barnabas.server.later import Later
 from barnabas.server.long_requests import ClientGone
 from barnabas.server.network.outlet import Outlet, Part, SocketOutlet, TransportOutlet
@@ -445,6 +446,8 @@ class Connection:
                     answer, request.version, key=api.key, correlation_id=request.correlation_id
                 )
         except NotEncodable:
+            if not isinstance(answer, EncodedBody) and cut_messages(answer):
+                return self._encode(api, request, answer, started_ns)
             # A mistake of ours. The answers behind this one must not wait for it for ever.
             logger.exception("answer not encoded api=%s version=%d", api.key.name, request.version)
             self.close_for("its answer could not be written")
