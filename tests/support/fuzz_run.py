@@ -33,6 +33,7 @@ from barnabas.protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
+from support.bystander import TOPIC as BYSTANDER
 from support.fuzz_lanes import FuzzFailure, Lane, Tally, run_lanes
 from support.fuzz_requests import Batch, RequestMutator
 from support.fuzz_words import TOPICS, Words
@@ -63,7 +64,11 @@ SETTINGS: Final = {
     "log.retention.check.interval.ms": 5000,
 }
 KEPT: Final = "kept-records"
+# Said by the topics themselves, because mutated requests change the defaults of the broker.
 _KEPT_SETTINGS: Final = {
+    "message.timestamp.before.max.ms": 2**63 - 1,
+    "message.timestamp.after.max.ms": 2**63 - 1,
+    "segment.bytes": 1 << 20,
     "retention.ms": -1,
     "retention.bytes": -1,
     "cleanup.policy": "delete",
@@ -106,7 +111,7 @@ class LiveFuzz:
 
     def prepare(self) -> None:
         """Create the topics that requests are about, and the one whose records must stay."""
-        self._create({KEPT: _KEPT_SETTINGS})
+        self._create({KEPT: _KEPT_SETTINGS, BYSTANDER: _KEPT_SETTINGS})
         self._housekeep(fresh=False)
         self._write_records()
 
@@ -200,7 +205,7 @@ class LiveFuzz:
     def _housekeep(self, *, fresh: bool) -> None:
         """Delete what is not to stay, create what is missing, and take back settings of brokers."""
         topics = {topic.name: topic for topic in self._ask(MetadataRequest(topics=None), 12).topics}
-        stay = {KEPT, "bystander", *(() if fresh else TOPICS)}
+        stay = {KEPT, BYSTANDER, *(() if fresh else TOPICS)}
         unwanted = [name for name in topics if name not in stay and not topics[name].is_internal]
         if unwanted:
             states = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in unwanted]

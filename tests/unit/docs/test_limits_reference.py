@@ -197,6 +197,12 @@ FIXED = {
             "bytes",
             "Size of one batch when decompressed. Larger ones are neither built nor read.",
         ),
+        Limit(
+            "server.handlers.produce",
+            "RECORD_ERRORS_MAX",
+            "",
+            "Records of a refused batch that are looked at to say which of them are wrong.",
+        ),
         Limit("records.codecs", "MAX_GZIP_MEMBERS", "", "Members of a gzip stream in one batch."),
         Limit(
             "records.columns_read",

@@ -28,7 +28,7 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from barnabas.records.decode import decode_batch
+from barnabas.records.decode import decode_first
 from barnabas.replication.errors import NotForClients, NotLeader
 from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context
 from barnabas.server.endpoints import endpoints_of
@@ -42,6 +42,8 @@ from barnabas.storage.files import Buffer
 
 logger = logging.getLogger(__name__)
 
+# A client may send a million records in one batch, all of them wrong. To name each would take seconds.
+RECORD_ERRORS_MAX: Final = 1_000
 NOBODY: Final = 0
 _NONE: Final = ErrorCode.NONE
 _ACKS: Final = (ALL_IN_SYNC, NOBODY, 1)
@@ -229,6 +231,13 @@ class _Produce:
     def _refused(
         self, topic: TopicProduceData, target: ProduceTarget, wrong: BarnabasError
     ) -> PartitionProduceResponse:
+        record_errors: list[BatchIndexAndErrorMessage] = []
+        if isinstance(wrong, MissingKey | InvalidTimestamp):
+            try:
+                record_errors = _record_errors(target.batch, wrong)
+            except BarnabasError as unreadable:
+                # Kafka unpacks a batch first, and does not get to its timestamps.
+                wrong = unreadable
         code = wrong.code if isinstance(wrong, NotVerified) else code_of(wrong)
         if code is None:
             raise wrong
@@ -246,8 +255,7 @@ class _Produce:
         was_tried = target.is_batch and not isinstance(wrong, NotVerified) and code not in _WITHOUT_START
         if target.partition is not None and was_tried:
             answer.log_start_offset = target.partition.log.start_offset
-        if isinstance(wrong, MissingKey | InvalidTimestamp):
-            answer.record_errors = _record_errors(target.batch, wrong)
+        answer.record_errors = record_errors
         if isinstance(wrong, NotLeader) and self._version >= _HINTS_FROM:
             answer.current_leader = LeaderIdAndEpoch(leader_id=wrong.leader, leader_epoch=wrong.leader_epoch)
             self._moved.add(wrong.leader)
@@ -255,9 +263,9 @@ class _Produce:
 
 
 def _record_errors(batch: Buffer, wrong: MissingKey | InvalidTimestamp) -> list[BatchIndexAndErrorMessage]:
-    """Which records of the batch it is that may not be."""
+    """Which of the first records of the batch it is that may not be."""
     found = []
-    for index, record in enumerate(decode_batch(bytes(batch))):
+    for index, record in enumerate(decode_first(bytes(batch), RECORD_ERRORS_MAX)):
         if isinstance(wrong, MissingKey) and record.key is None:
             found.append((index, "A compacted topic takes no record without a key."))
         elif isinstance(wrong, InvalidTimestamp) and not wrong.allows(record.timestamp):
