@@ -35,7 +35,8 @@ DECODED_ONE_OF: Final = 4
 _POLL_S: Final = 0.05
 _SIZE: Final = Struct(">i")
 _MAY_WAIT: Final = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
-_LAST: Final = 0x7FFFFFFF
+# No mutation makes this correlation id.
+_LAST: Final = 0x5EED1A57
 _LAST_REQUEST: Final = encode_request(
     ApiVersionsRequest(), 0, key=ApiKey.API_VERSIONS, correlation_id=_LAST, client_id=None
 )
