@@ -59,6 +59,8 @@ SETTINGS: Final = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 2000,
     "producer.id.expiration.ms": 20_000,
     "producer.id.expiration.check.interval.ms": 5000,
+    # A lane that gives up leaves a connection behind, which waits for a JoinGroup and is not read meanwhile.
+    "connections.max.idle.ms": 10_000,
     "log.retention.bytes": 10 << 20,
     "log.segment.bytes": 2 << 20,
     "log.retention.check.interval.ms": 5000,
