@@ -22,7 +22,7 @@ from support.victim import SERVED_WITHIN_S, Victim
 
 REQUESTS = scaled("BARNABAS_FUZZ_REQUESTS", 30_000, 1_000_000)
 # The broker's caches are full after so many.
-WARM_UP_MAX = 100_000
+WARM_UP_MAX = 300_000
 SEED = int(os.environ.get("BARNABAS_SEED", random.Random().getrandbits(30) if is_soak() else 1))
 # Requests for which Kafka, too, has no better code: isolation levels that do not exist, topics without a
 # name, markers without a producer, epochs that are used up, static members that join with a given id.
