@@ -27,19 +27,21 @@ $(PIP) uninstall -q -y barnabas
 $(PIP) install "$$(echo build/wheel/*.whl)[$(1)]"
 endef
 
-.PHONY: demo test check soak interop lint build wheel bench fuzz docs vectors assignors answers clients clean
+.PHONY: demo test check soak hostile interop lint build wheel bench fuzz docs vectors assignors answers requests clients clean
 
 demo: .venv/.demo ; $(BIN)/barnabas demo
 test: lint ; $(INSTALLED) $(WORKERS) --durations=10 $(TESTS) && $(INTERPRETED) $(WORKERS) -m "kernel and not soak" $(TESTS)
 check: lint ; $(INSTALLED) $(WORKERS) tests/unit
 soak: build ; BARNABAS_SOAK=1 $(INSTALLED) -n 2 --dist worksteal -m "soak or scaled" --durations=10 $(TESTS)
+hostile: build ; BARNABAS_SOAK=1 $(INSTALLED) --durations=10 tests/hostile
 interop: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) -n 2 --dist worksteal -rs --ignore=tests/interop/spark tests/scenario/clients/test_checklist.py tests/interop && $(INSTALLED) -rs tests/interop/spark
 lint: build ; $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 bench: build ; for name in $(BENCHES); do $(BIN)/python bench/$$name.py || exit 1; done
-fuzz: build ; BARNABAS_FUZZ=1000000 $(INSTALLED) tests/property/test_malformed_messages.py && BARNABAS_FUZZ=100000 $(INSTALLED) $(WORKERS) tests/property
+fuzz: build ; BARNABAS_FUZZ=1000000 $(INSTALLED) tests/property/test_malformed_messages.py && BARNABAS_FUZZ=100000 $(INSTALLED) $(WORKERS) tests/property && BARNABAS_FUZZ_REQUESTS=10000000 $(INSTALLED) -s tests/hostile/test_fuzz_live.py
 vectors: ; mvn -q -B -f tests/differential/kafka_vectors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
 assignors: ; mvn -q -B -f tests/differential/kafka_assignors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
 answers: build ; BARNABAS_WRITE_ANSWERS=1 $(INSTALLED) tests/interop/test_answers_of_kafka.py
+requests: build ; PYTHONPATH=tests $(BIN)/python -m support.record_requests
 clients: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) $(WORKERS) tests/scenario/clients/test_checklist.py
 wheel: .venv ; rm -rf build/lib* && $(PIP) wheel -q --no-deps -w dist . && du -h dist/*.whl
 build: .venv/.built

@@ -32,7 +32,8 @@ def main(address: str) -> int:
                 produced_at = time.monotonic()
                 answer = client.ask(fetch_of(TOPIC, {0: offset}), 12)
                 slowest_s = max(slowest_s, produced_at - started, time.monotonic() - produced_at)
-                assert len(records_of(fetched(answer))) == 1
+                found = fetched(answer)
+                assert len(records_of(found)) == 1, f"error {found.error_code} at offset {offset}"
                 requests += 2
                 if requests == 2:
                     slowest_s = 0.0

@@ -36,6 +36,22 @@ def decode_batch(data: ByteSource, at: int = 0, *, limit: int = MAX_DECOMPRESSED
     return records
 
 
+def decode_first(data: ByteSource, count: int, *, limit: int = MAX_DECOMPRESSED) -> list[Record]:
+    """Decode up to `count` records of a batch, and no further than they are sound."""
+    header = read_header(data)
+    area, start, end = record_area(data, 0, header, limit=limit)
+    records: list[Record] = []
+    add_deltas = header.attributes & LOG_APPEND_TIME_BIT == 0
+    timestamp = header.base_timestamp if add_deltas else header.max_timestamp
+    first = min(header.count, count)
+    try:
+        decode_records(area, start, end, first, header.base_offset, timestamp, add_deltas, records)
+    except BadRecord:
+        # More records follow, or the next one is damaged.
+        return records
+    return records
+
+
 def decode_records(
     data: bytes,
     at: i64,

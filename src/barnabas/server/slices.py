@@ -16,9 +16,10 @@ class Slices:
 
     `items` is the path to the list, down to the innermost one that may be long: ("topics", "partitions").
     `answers` is the path to the answers in the response, if it is another. `same` names the fields that are
-    equal in two answers about one item whose inner list was split. Items with the same `together` fields stay
-    in one slice, because handlers refuse them as duplicates. With `is_set` an item that is named twice is
-    answered once. `merged` names other lists of the response: their entries are collected from all slices.
+    equal in two answers about one item whose inner list was split, and `same_topic` those of the level below,
+    where the path has three. Items with the same `together` fields stay in one slice, because handlers refuse
+    them as duplicates. With `is_set` an item that is named twice is answered once. `merged` names other lists
+    of the response: their entries are collected from all slices.
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class Slices:
         *,
         at_once: int = AT_ONCE,
         same: tuple[str, ...] = ("name",),
+        same_topic: tuple[str, ...] = ("name",),
         together: tuple[str, ...] = (),
         is_set: bool = False,
         merged: tuple[str, ...] = (),
@@ -44,7 +46,7 @@ class Slices:
         # The client of a change may be gone, and the change is still carried out as a whole.
         self.is_change: Final = is_change
         self._is_set: Final = is_set
-        self._same: Final = attrgetter(*same)
+        self._same: Final = (attrgetter(*same), attrgetter(*same_topic))
         self._together: Final = attrgetter(*together) if together else None
 
     def weight(self, body: object) -> int:
@@ -130,13 +132,15 @@ def _with(message: Any, name: str, items: list[Any]) -> Any:
     return part
 
 
-def _joined(last: list[Any], more: list[Any], inner: tuple[str, ...], same: "attrgetter[Any]") -> list[Any]:
-    if not inner or not last or not more or same(last[-1]) != same(more[0]):
+def _joined(
+    last: list[Any], more: list[Any], inner: tuple[str, ...], same: tuple["attrgetter[Any]", ...]
+) -> list[Any]:
+    if not inner or not last or not more or same[0](last[-1]) != same[0](more[0]):
         return last + more
-    # Levels below the first have partitions, which are never split.
+    # The innermost level has partitions, which are never split.
     nested = getattr(last[-1], inner[0])
     if len(inner) == 1:
         nested += getattr(more[0], inner[0])
     else:
-        nested[:] = _joined(nested, getattr(more[0], inner[0]), inner[1:], attrgetter("name", "topic_id"))
+        nested[:] = _joined(nested, getattr(more[0], inner[0]), inner[1:], same[1:])
     return last + more[1:]

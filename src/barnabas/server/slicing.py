@@ -12,6 +12,7 @@ from barnabas.protocol.apis import api as messages_of
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.schema.pieces import ResponsePieces
 from barnabas.server.api import CLOSE, NO_ANSWER, Api, Context, EncodedBody, NoAnswer
+from barnabas.server.error_messages import cut_all_messages, cut_messages
 from barnabas.server.later import Later
 from barnabas.server.long_requests import ClientGone, LongRequests
 from barnabas.server.slices import Slices
@@ -40,6 +41,7 @@ async def answer_in_slices(
             # The request failed as a whole, and the response says it once.
             return answer
         else:
+            cut_all_messages(getattr(answer, slices.answers[0]))
             found = slices.join(last, getattr(answer, slices.answers[0]))
             last = found[-1:]
             if shell is None:
@@ -63,6 +65,7 @@ async def encode_in_steps(
     name = api.long_list(answer)
     assert name is not None, api.key
     pieces = ResponsePieces(type(answer), request.version, name)
+    cut_messages(answer)
     await turns.run(pieces.add(getattr(answer, name)), is_gone)
     return EncodedBody(pieces.parts(answer))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.records.codecs import compress
-from barnabas.records.decode import decode_batch
+from barnabas.records.decode import decode_batch, decode_first
 from barnabas.records.errors import CorruptBatch, DecompressedTooLarge, DecompressionFailed, UnknownCodec
 from barnabas.records.header import BatchHeader, Codec
 from barnabas.records.record import Record
@@ -187,3 +187,16 @@ def test_the_limit_holds_for_compressed_records() -> None:
 
     with pytest.raises(DecompressedTooLarge):
         decode_batch(big, limit=1 << 19)
+
+
+def test_the_first_records_are_decoded_alone() -> None:
+    whole = batch(PLAIN * 5, count=5)
+
+    assert decode_first(whole, 2) == decode_batch(whole)[:2]
+    assert decode_first(whole, 7) == decode_batch(whole)
+
+
+def test_the_first_records_end_before_a_damaged_one() -> None:
+    damaged = batch(PLAIN * 2 + b"\x7f" + PLAIN, count=4)
+
+    assert len(decode_first(damaged, 4)) == 2

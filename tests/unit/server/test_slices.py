@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -21,6 +22,13 @@ from barnabas.protocol.messages.offsets import (
 )
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.transactions import (
+    WritableTxnMarker,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from barnabas.server.handlers import txn_markers
 from barnabas.server.slices import Slices, weight
 
 pytestmark = pytest.mark.kernel
@@ -132,6 +140,20 @@ def test_three_levels_are_split_at_the_innermost() -> None:
 
     assert [group.group_id for group in joined] == ["g", "all"]
     assert [(topic.name, len(topic.partitions)) for topic in joined[0].topics] == [("t0", 25), ("t1", 25)]
+
+
+def test_answers_about_the_markers_of_one_producer_are_joined() -> None:
+    [slices] = txn_markers.API.slices
+    topic = WritableTxnMarkerTopic(name="t", partition_indexes=list(range(1200)))
+    whole = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=7, topics=[topic])])
+    joined: list[WritableTxnMarkerResult] = []
+
+    for body in slices.split(whole):
+        joined = slices.join(joined, txn_markers.refuse(body, 1, ErrorCode.NOT_LEADER_OR_FOLLOWER).markers)
+
+    [marker] = joined
+    [answered] = marker.topics
+    assert [one.partition_index for one in answered.partitions] == list(range(1200))
 
 
 def test_items_that_may_be_duplicates_stay_together() -> None:

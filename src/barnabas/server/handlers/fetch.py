@@ -95,7 +95,7 @@ def _hint(ctx: Context, wanted: Wanted, data: PartitionData, moved: set[int]) ->
         if isinstance(wanted.topic, bytes)
         else image.topics.get(wanted.topic)
     )
-    if topic is not None and data.partition_index < len(topic.partitions):
+    if topic is not None and 0 <= data.partition_index < len(topic.partitions):
         now = topic.partitions[data.partition_index]
         data.current_leader = LeaderIdAndEpoch(leader_id=now.leader, leader_epoch=now.leader_epoch)
         if data.error_code == ErrorCode.FENCED_LEADER_EPOCH or now.leader != ctx.broker.node_id:

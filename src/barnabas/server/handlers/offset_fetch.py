@@ -172,7 +172,10 @@ API = Api(
     refuse=refuse,
     slices=(
         Slices(
-            ("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"), same=("group_id",)
+            ("groups", "topics", "partition_indexes"),
+            ("groups", "topics", "partitions"),
+            same=("group_id",),
+            same_topic=("name", "topic_id"),
         ),
         Slices(("topics", "partition_indexes"), ("topics", "partitions")),
     ),

@@ -107,14 +107,15 @@ class ClassicMembers:
         steps.count_epoch()
         owned = owned_partitions(subscription, self._ground.image)
         outcome = Outcome()
-        if self._migration.downgrades_by_replacing(group, group.static_member(request.group_instance_id)):
-            assert replaced is not None
+        # A static member that spoke the new protocol may come back with its own id, and takes its own place.
+        existing = group.static_member(request.group_instance_id)
+        if existing is not None and self._migration.downgrades_by_replacing(group, existing):
             is_stale = group.assignment_epoch < steps.epoch
             if not is_stale:
                 steps.reconcile(Target(group.assignment_epoch, group.target_of(after)), owned, now)
             # What was decided of the consumer group is not written: it ends with the same batch.
             outcome.add(
-                self._migration.downgraded(group, [replaced], now, joining=steps.member, rebalance=is_stale)
+                self._migration.downgraded(group, [existing], now, joining=steps.member, rebalance=is_stale)
             )
         else:
             target = steps.target(now)

@@ -127,9 +127,9 @@ class Migration:
         classic = group.classic_members - sum(member.classic is not None for member in leaving)
         return 0 < staying == classic and self._allows_downgrade(staying)
 
-    def downgrades_by_replacing(self, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
+    def downgrades_by_replacing(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
         """Whether all speak the classic protocol once the one in this place does."""
-        if replaced is None or replaced.classic is not None:
+        if replaced.classic is not None:
             return False
         size = len(group.members)
         return group.classic_members == size - 1 and self._allows_downgrade(size)

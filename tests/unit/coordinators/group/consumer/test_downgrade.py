@@ -157,6 +157,20 @@ def test_such_a_restart_with_another_subscription_calls_all_to_join() -> None:
     assert story.replayed().shard.durable() == story.shard.durable()
 
 
+def test_a_static_member_that_comes_back_with_its_own_id_downgrades_too() -> None:
+    story, modern, classic = _mixed(instance_id="one")
+    had = modern.partitions()
+
+    back = story.joins_classically(Classic(modern.id, instance_id="one"))
+
+    group = story.classic_group
+    assert back.id == modern.id
+    assert set(group.members) == {classic.id, modern.id}
+    assert story.syncs(back).partitions() == had
+    assert story.beats_classically(classic) is ErrorCode.NONE
+    assert story.replayed().shard.durable() == story.shard.durable()
+
+
 def test_a_group_goes_over_and_back_again() -> None:
     story, modern, classic = _mixed()
     story.leaves(modern)
