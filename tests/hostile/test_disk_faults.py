@@ -399,7 +399,8 @@ def test_a_segment_that_cannot_be_read_costs_its_partition_until_the_next_start(
         assert bystander.error is None
         assert bystander.slowest_s < SERVED_WITHIN_S
         calls.mend()
-        victim.stop()
+        # Not a clean stop: the next start recovers the log.
+        victim.stop(code=1)
         victim.start()
         with WireClient(victim.address) as client:
             assert len(values(client, "bad")) == 20

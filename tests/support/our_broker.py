@@ -74,13 +74,13 @@ class OurBroker:
                 return False
         return False
 
-    def stop(self) -> None:
-        """Stop it cleanly: it has to end by itself, and well."""
+    def stop(self, *, code: int = 0) -> None:
+        """Stop it with SIGTERM: it has to end by itself, with this exit code."""
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
-            code = self.process.wait(STOP_TIMEOUT_S)
+            ended = self.process.wait(STOP_TIMEOUT_S)
             self._forget()
-            assert code == 0, f"exit code {code}:\n{self.output.read_text()[-3000:]}"
+            assert ended == code, f"exit code {ended}:\n{self.output.read_text()[-3000:]}"
 
     def kill(self) -> None:
         """What `kill -9` does."""

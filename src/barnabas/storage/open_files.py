@@ -73,13 +73,16 @@ class OpenFiles:
             if released == count:
                 break
             try:
-                candidate, _ = files.popitem(last=False)
+                key, known = files.popitem(last=False)
             except KeyError:  # Another thread was faster.
                 break
+            candidate = known()
+            if candidate is None:
+                continue
             if candidate.evict():
                 released += 1
             else:
-                files[candidate] = None
+                files[key] = known
         return released
 
     def drop(self, file: Evictable) -> None:
