@@ -135,6 +135,7 @@ KERNELS = (
     "barnabas.server.network.writable",
     "barnabas.server.network.outlet",
     "barnabas.server.network.request_bytes",
+    "barnabas.server.network.response_bytes",
     "barnabas.server.network.pool",
     "barnabas.server.network.connection",
 )

@@ -48,6 +48,11 @@ class Outlet:
     def taken(self) -> int:
         """How many bytes the client ever took."""
 
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """How much memory waits to be sent; ranges of files take none."""
+
     @abstractmethod
     def send(self, parts: list[Part]) -> None:
         """Send these after all that was sent before. What goes wrong is told by the transport."""
@@ -104,6 +109,14 @@ class SocketOutlet(Outlet):
     @property
     def taken(self) -> int:
         return self._taken
+
+    @property
+    def held(self) -> int:
+        size = 0
+        for piece in self._queue:
+            if isinstance(piece, (bytes, memoryview)):
+                size += len(piece)
+        return size
 
     def send_now(self) -> None:
         self._is_due = False
@@ -217,6 +230,14 @@ class TransportOutlet(Outlet):
     @property
     def taken(self) -> int:
         return self._written - self._transport.get_write_buffer_size()
+
+    @property
+    def held(self) -> int:
+        size: int = self._transport.get_write_buffer_size()
+        for piece in self._queue:
+            if isinstance(piece, (bytes, memoryview)):
+                size += len(piece)
+        return size
 
     def has_room(self, value: bool) -> None:
         """What pause_writing() and resume_writing() tell the protocol."""

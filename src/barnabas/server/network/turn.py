@@ -9,9 +9,17 @@ awake for a moment (vigil.py): for the next requests, and for sockets that take 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
+
+from mypy_extensions import i64
 
 from barnabas.server.network.vigil import Vigil
+
+# Requests of one connection that are begun in a turn: one read may hold thousands of small ones.
+BEGUN_AT_ONCE_MAX: Final = 64
+# Requests that connections with a backlog begin in a turn, all together. With very many of these connections
+# each begins one.
+BEGUN_TOGETHER_MAX: Final = 512
 
 
 class Sender(Protocol):
@@ -27,9 +35,17 @@ class Turn:
         self._due: deque[Sender] = deque()
         self._has_end = False
         self._vigil = vigil
+        # Connections with requests that are left for the next turn.
+        self.backlogs: i64 = 0
         self._is_awake = False
         self._has_gone_on = False
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def share(self) -> int:
+        """How many requests a connection may begin at once, beside the others that have a backlog."""
+        if self.backlogs * BEGUN_AT_ONCE_MAX <= BEGUN_TOGETHER_MAX:
+            return BEGUN_AT_ONCE_MAX
+        return int(max(BEGUN_TOGETHER_MAX // self.backlogs, 1))
 
     def add(self, sender: Sender) -> None:
         self._due.append(sender)

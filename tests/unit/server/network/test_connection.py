@@ -21,13 +21,14 @@ from barnabas.server.dispatch import Dispatcher
 from barnabas.server.later import Later
 from barnabas.server.network.admission import Admitted, ConnectionLimits
 from barnabas.server.network.connection import (
-    BEGUN_AT_ONCE_MAX,
     PIPELINED_MAX,
     SMALL_READS_MAX,
     WAITING_BYTES_MAX,
 )
 from barnabas.server.network.listener import Listener
 from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.network.response_bytes import ResponseBytes
+from barnabas.server.network.turn import BEGUN_AT_ONCE_MAX
 from barnabas.server.network.wire import RoomyWire, Wire
 from barnabas.server.request_stats import RequestStats
 from barnabas.server.settings.endpoints import Endpoint
@@ -88,7 +89,12 @@ class Place:
 
 @asynccontextmanager
 async def served(
-    world: World, admitted: Admitted | None = None, *, is_protected: bool = False, **limits: Any
+    world: World,
+    admitted: Admitted | None = None,
+    *,
+    is_protected: bool = False,
+    response_bytes: ResponseBytes | None = None,
+    **limits: Any,
 ) -> AsyncIterator[Place]:
     desk = Desk()
     pool = ConnectionPool(
@@ -107,6 +113,7 @@ async def served(
         context=lambda host: Context(None, listener="PLAINTEXT", client_address=host),  # type: ignore[arg-type]
         admitted=admitted,
         is_protected=is_protected,
+        response_bytes=response_bytes,
     )
     endpoint = Endpoint(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="PLAINTEXT")
     listener = Listener(endpoint, pool, Dispatcher(desk.apis()), backlog=50)
@@ -297,6 +304,38 @@ def test_a_client_that_does_not_read_does_not_fill_our_memory() -> None:
         assert answered == list(range(total))
 
     story(do)
+
+
+def test_a_reader_that_holds_the_most_is_closed_when_memory_is_short() -> None:
+    responses = ResponseBytes(100_000)
+
+    async def do(place: Place) -> None:
+        from barnabas.protocol.messages.cluster import ApiVersion
+
+        rows = [ApiVersion(api_key=1, min_version=0, max_version=0)] * 20_000
+        place.desk.first = lambda _: ApiVersionsResponse(api_keys=rows)
+        stuck, reader = await place.connect(), await place.connect()
+        stuck.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in range(200):
+            ask_first(stuck)
+        for _ in range(3):
+            ask_first(reader)
+            await reader.answer()
+        await asyncio.sleep(5)
+        [size, taken] = sorted(
+            (one.response_bytes() for one in place.listener.pool._connections), reverse=True
+        )
+        assert size > 100_000
+        assert taken == 0
+
+        responses.check()
+        await asyncio.sleep(1)
+
+        assert (responses.used, responses.evicted, len(place.listener.pool)) == (0, 1, 1)
+        ask_first(reader)
+        await reader.answer()
+
+    story(do, response_bytes=responses)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.server.network.turn import Turn
+from barnabas.server.network.turn import BEGUN_AT_ONCE_MAX, BEGUN_TOGETHER_MAX, Turn
 from barnabas.server.network.vigil import REST_MIN, Vigil
 
 pytestmark = pytest.mark.kernel
@@ -216,3 +216,13 @@ def test_where_nobody_asks_again_it_sleeps() -> None:
         assert 9 * 21 <= ticks.looks <= 21 * (9 + 1_000 // REST_MIN) // 2
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("backlogs", [0, 1, 8, 9, 100, 512, 513, 20_000])
+def test_connections_with_a_backlog_share_a_turn(backlogs: int) -> None:
+    turn = asleep()
+    turn.backlogs = backlogs
+
+    assert 1 <= turn.share() <= BEGUN_AT_ONCE_MAX
+    assert turn.share() == 1 or backlogs * turn.share() <= BEGUN_TOGETHER_MAX
+    assert (turn.share() == BEGUN_AT_ONCE_MAX) == (backlogs <= BEGUN_TOGETHER_MAX // BEGUN_AT_ONCE_MAX)
