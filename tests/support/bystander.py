@@ -16,6 +16,8 @@ from support.requests import TIMEOUT_MS, batch, fetch_of, fetched, new_topic, pr
 from support.wire_client import ConnectionClosed, WireClient
 
 TOPIC = "bystander"
+# Its batches have a fixed timestamp of the past.
+SETTINGS = {"retention.ms": "-1"}
 PAUSE_S = 0.02
 # What one request may take before the client gives up; far more than any test allows.
 TIMEOUT_S = 60.0
@@ -24,7 +26,7 @@ TIMEOUT_S = 60.0
 def main(address: str) -> int:
     requests, slowest_s, error = 0, 0.0, None
     with WireClient(address, timeout_s=TIMEOUT_S) as client:
-        client.ask(CreateTopicsRequest(topics=[new_topic(TOPIC, 1, {})], timeout_ms=TIMEOUT_MS), 5)
+        client.ask(CreateTopicsRequest(topics=[new_topic(TOPIC, 1, SETTINGS)], timeout_ms=TIMEOUT_MS), 5)
         try:
             while not select.select([sys.stdin], [], [], PAUSE_S)[0]:
                 started = time.monotonic()
