@@ -170,7 +170,6 @@ class Broker:
             self._advertised(settings.advertised_broker_listeners),
             settings.initial_broker_registration_timeout_ms / 1000,
         )
-        self.services.producer_ids.broker_epoch = lifecycle.epoch
         if not await self._follower.until(self._knows_us, START_TIMEOUT_S):
             raise StartFailed("the metadata did not tell of this broker's registration")
         await lifecycle.become_active(START_TIMEOUT_S)
@@ -179,6 +178,9 @@ class Broker:
         self._keep_running("heartbeats", lifecycle.run)
         self._keep_running("directory reports", self._reports.run)
         self._reports.wake()
+
+    def _registered(self, epoch: int) -> None:
+        self.services.producer_ids.broker_epoch = epoch
 
     def _is_complete(self, image: MetadataImage) -> bool:
         """Whether it holds all that was committed before the leader that we know.
@@ -259,6 +261,8 @@ class Broker:
             previous_epoch=max(known) if len(known) == len(epochs) else -1,
             heartbeat_ms=settings.broker_heartbeat_interval_ms,
             metadata_offset=lambda: self._follower.image.offset,
+            is_registered=lambda: self._node_id in self._follower.image.brokers,
+            on_registered=self._registered,
         )
         for directory in self.logs.directories:
             directory.on_failure(partial(self._directory_failed, lifecycle))

@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 # What may change by itself: no controller yet, our last registration still thought alive.
 _RETRY_S: Final = 0.1
+# How long a broker that was unregistered while it runs tries to register again before it pauses.
+_AGAIN_S: Final = 60.0
 
 
 class RegistrationRefused(BarnabasError):
@@ -50,6 +52,8 @@ class Lifecycle:
         previous_epoch: int,
         heartbeat_ms: int,
         metadata_offset: Callable[[], int],
+        is_registered: Callable[[], bool],
+        on_registered: Callable[[int], None],
     ) -> None:
         self.epoch = -1
         self.is_fenced = True
@@ -63,10 +67,16 @@ class Lifecycle:
         self._previous_epoch = previous_epoch
         self._heartbeat_ms = heartbeat_ms
         self._metadata_offset = metadata_offset
+        # Whether the metadata has any registration of this broker.
+        self._is_registered = is_registered
+        # Called with the epoch of each registration.
+        self._on_registered = on_registered
+        self._listeners: Sequence[Listener] = ()
         self._offline_dirs: list[Uuid] = []
 
     async def register(self, listeners: Sequence[Listener], timeout_s: float) -> None:
         """Tell the controller who and where we are, until it takes us. RegistrationRefused if it will not."""
+        self._listeners = listeners
         request = BrokerRegistrationRequest(
             broker_id=self._node_id,
             cluster_id=self._cluster_id,
@@ -88,6 +98,7 @@ class Lifecycle:
                     raise RegistrationRefused(code)
                 await asyncio.sleep(_RETRY_S)
         self.epoch = answer.broker_epoch
+        self._on_registered(self.epoch)
         logger.info("registered node=%d epoch=%d", self._node_id, self.epoch)
 
     def directory_failed(self, directory_id: Uuid) -> None:
@@ -124,10 +135,24 @@ class Lifecycle:
                     await asyncio.sleep(_RETRY_S)
 
     async def run(self) -> None:
-        """Heartbeats, until cancelled."""
+        """Send heartbeats, until cancelled."""
         while True:
             await asyncio.sleep(self._heartbeat_ms / 1000)
-            await self.beat()
+            answer = await self.beat()
+            if answer.error_code == ErrorCode.STALE_BROKER_EPOCH and not self._is_registered():
+                await self._register_again()
+
+    async def _register_again(self) -> None:
+        """Undo an UnregisterBroker request, which is meant for brokers that are gone.
+
+        Kafka's brokers stay unregistered until they are restarted, and their partitions without a leader.
+        """
+        logger.warning("broker was unregistered while it runs node=%d", self._node_id)
+        self.is_fenced = True
+        # Its logs have all that they had in the registration before.
+        self._previous_epoch = self.epoch
+        await self.register(self._listeners, _AGAIN_S)
+        await self.become_active(_AGAIN_S)
 
     async def leave(self, timeout_s: float) -> None:
         """Let the controller move our leaders away and fence us, as far as it can within the time."""
