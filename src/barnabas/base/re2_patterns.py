@@ -15,7 +15,7 @@ PATTERN_BYTES_MAX: Final = 32_767
 PATTERN_WEIGHT_MAX: Final = 65_536
 # RE2 compiles a pattern to a program of so many instructions; a list of 500 topic names has about 20,000.
 PROGRAM_SIZE_MAX: Final = 40_000
-# What RE2 may use for one pattern, its program and its cache of states.
+# Memory of RE2 for one pattern: its program and its cache of states.
 PATTERN_MEMORY_BYTES_MAX: Final = 1 << 20
 # Compiled in well under a millisecond.
 SMALL_WEIGHT_MAX: Final = 2_000
@@ -25,7 +25,7 @@ WORK_AT_ONCE: Final = 4_000_000
 NAMES_AT_ONCE: Final = 500
 # How much of a pattern an error message repeats.
 _TOLD_CHARS_MAX: Final = 200
-# What is slow to compile besides characters, in units of a character: Unicode classes, repetitions, sets.
+# Constructs that compile slowly, in units of a character: Unicode classes, repetitions, sets.
 # Many optional parts in a row take the square of their number.
 _WEIGHTS: Final = (
     (r"\p", 800),

@@ -10,7 +10,7 @@ logger = logging.getLogger("barnabas")
 
 # Taken for "no limit", which Linux does not have and macOS says although it has one.
 UNLIMITED: Final = 1 << 20
-# What macOS lets a process have whatever its limits say (OPEN_MAX).
+# macOS gives a process no more than this, whatever its limits say (OPEN_MAX).
 MODEST: Final = 10_240
 # With fewer there is little room for clients beside logs and the reserve.
 FEW: Final = 1024

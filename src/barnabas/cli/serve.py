@@ -177,14 +177,14 @@ async def _serve(
         if metrics is not None:
             await metrics.close()
         checksums.close()
-        # What a broker that served has begun, a compaction for one, goes on to its end or to the deadline.
+        # Work that a serving broker has begun, such as a compaction, goes on to its end or to the deadline.
         if not executor.close(None if has_served else THREADS_TIMEOUT_S):
             _leave_threads(code)
     return code
 
 
 def _callback_failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody else has handled: one line, and everything else goes on."""
+    """Log an exception that reached the event loop. Everything else goes on."""
     error, message = context.get("exception"), context.get("message")
     if isinstance(error, BaseException):
         report_fault(logger, error, "callback failed message=%s", message)
@@ -247,12 +247,12 @@ def _say_ready(addresses: list[str]) -> None:
     try:
         print(f"ready: {','.join(addresses)}", flush=True)
     except OSError as error:
-        # Whoever started us does not want to know (`barnabas up | true`). Clients are served all the same.
+        # The reader of our output is gone (`barnabas up | true`). Clients are served all the same.
         logger.warning("ready line not written error=%s", error.strerror)
 
 
 def _discard_unwritten() -> None:
-    """What a stream could not write would fail again at exit, and change the exit code."""
+    """Discard unwritten output. Writing it at exit would fail again and change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

@@ -1,4 +1,4 @@
-"""What a serving process does with signals, whatever else it is doing at the moment.
+"""The signals of a serving process, handled whatever else it is doing.
 
 SIGTERM and SIGINT stop it cleanly within a time; a second one ends it at once. SIGHUP is logged and ignored,
 unless the terminal of the process is gone: then it stops it as well. Two threads wait for all this, because

@@ -81,7 +81,7 @@ class Broker:
         self._cluster_id = cluster_id
         self._node_id = settings.node_id
         self._follower = ImageFollower()
-        # What the broker cannot live without: if one of them fails, it ends.
+        # Tasks that the broker cannot live without: if one of them fails, it ends.
         self._tasks = Tasks(self._crashed)
         # Work for one client, one group or one topic: if that fails, others have nothing to do with it.
         self._isolated = Tasks(_task_failed)

@@ -58,7 +58,7 @@ class DirectoryReports:
                     if not await self._tell(found):
                         await asyncio.sleep(_RETRY_S)
             except Exception:
-                # Whoever begins this again begins with what was not told.
+                # The next attempt begins with the partitions that were not reported.
                 self._wake.set()
                 raise
 

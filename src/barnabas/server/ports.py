@@ -26,5 +26,5 @@ class Ports:
     awake_ns: int = 0
     # The memory that the process may use.
     memory_bytes: int = UNKNOWN_BYTES
-    # What clients may use of the process' descriptors; None where nobody divides them.
+    # The division of the process' descriptors; None if they are not divided.
     descriptors: DescriptorBudget | None = None

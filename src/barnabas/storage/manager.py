@@ -47,7 +47,7 @@ from barnabas.storage.truncation import truncate
 
 logger = logging.getLogger(__name__)
 
-# What the system says of one file and not of its disk: it was removed, replaced or made unreadable.
+# Errors of one file and not of its disk: it was removed, replaced or made unreadable.
 _OF_ONE_FILE: Final = (
     *(errno.ENOENT, errno.ESTALE, errno.EACCES, errno.EPERM),
     *(errno.EISDIR, errno.ENOTDIR, errno.ELOOP),
@@ -202,7 +202,7 @@ class LogManager:
             await self.executor.run(directory.mark_in_use)
         except OSError as error:
             if is_shortage(error):
-                # What is on the disk may be all right: nobody could look.
+                # The files may be intact. They could not be read.
                 raise Shortage(directory.path, str(error)) from error
             # Also those that nobody got to are here, and out of reach. None may be made in their place.
             for found in todo:
@@ -267,7 +267,7 @@ class LogManager:
     # Failing
 
     def failed(self, log: Log, error: OSError, *, reading: bool = False) -> StorageError:
-        """What an OSError in a log's files means: a full disk, the end of this log, or of the directory.
+        """Judge an OSError in a log's files: a full disk, the end of this log, or of the directory.
 
         A disk that cannot be written is not to be trusted with anything. One that cannot be read in a place
         may be good in all others.

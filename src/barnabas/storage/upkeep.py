@@ -102,7 +102,7 @@ class Upkeep:
         }
         if self.settings.cleaner_enable:
             chores["cleaner"] = self._every(lambda: self.settings.cleaner_backoff_ms, self.clean_all)
-        # One that fails is begun again. The others go on.
+        # A chore that fails is begun again. The others go on.
         await together(*(keep_running(name, chore) for name, chore in chores.items()))
 
     def _every(

@@ -34,7 +34,7 @@ class Assigner:
                 async with self._turn:
                     await self._assign(host, next(iter(wanted)))
         finally:
-            # Whoever wants one from here on begins anew.
+            # The next request for an assignment begins anew.
             wanted.clear()
 
     async def _assign(self, host: ShardHost[GroupShard], group_id: str) -> None:

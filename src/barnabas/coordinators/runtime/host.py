@@ -286,7 +286,7 @@ class ShardHost(Generic[AnyShard]):
             self._giving = asyncio.get_running_loop().call_soon(self._give_some)
 
     def _give_some(self) -> None:
-        # Whoever is answered may ask again at once, and even end the shard.
+        # A member that is answered may ask again at once, and even end the shard.
         for _ in range(GIVEN_AT_ONCE_MAX):
             if not self._to_give:
                 break

@@ -166,7 +166,7 @@ class Quorum:
             except OSError as error:
                 if not is_full(error):
                     raise
-                # What is committed is on the disk. The next start makes the rest anew.
+                # Committed records are on the disk. The next start makes the rest anew.
                 logger.error("metadata log not closed cleanly error=%s", error.strerror)
         # After a failure nobody knows what is on the disk. The next start will find out.
         engine.stop(QuorumClosed("it was closed"))

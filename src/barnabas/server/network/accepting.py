@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 ACCEPTED_AT_ONCE_MAX: Final = 128
 # How long nobody is accepted when the system has no descriptors or memory for it.
 RETRY_S: Final = 0.1
-# What accept() says when a client has gone before it was let in: Linux passes on what went wrong with it.
+# Errors of accept() if the client is gone already: Linux passes on the error of its connection.
 _GONE: Final = frozenset(
     (
         errno.ECONNABORTED,
@@ -52,7 +52,7 @@ class HasDescriptor(Protocol):
 
 
 class Doors(Protocol):
-    """What accepting needs of the pool of connections."""
+    """The part of the connection pool that accepting needs."""
 
     @property
     def clock(self) -> Clock: ...

@@ -1,4 +1,4 @@
-"""Who may connect, and when: the limits on the connections of one listener (pure).
+"""The limits on the connections of one listener (pure): which client may connect, and when.
 
 Kafka's limits behave as in Kafka 4.3. At max.connections, and above max.connection.creation.rate, clients
 wait in the kernel's backlog until there is room. Above max.connections.per.ip a client is accepted and
@@ -75,7 +75,7 @@ class DescriptorShare:
 
 
 class Admitted:
-    """Who is connected through any of the listeners that share their limits."""
+    """The connections of all listeners that share their limits, counted."""
 
     def __init__(self, descriptors: DescriptorShare | None = None) -> None:
         self.count = 0

@@ -79,7 +79,7 @@ class _Slot:
         # None while it is being decoded.
         self.request = request
         self.started_ns = started_ns
-        # What the request counts for among the request bytes, until it is answered.
+        # Bytes that the request counts for, until it is answered.
         self.size: i64 = size
         self.later: Later | None = None
         self.parts: list[Part] = []
@@ -114,7 +114,7 @@ class Connection:
         self._room: memoryview | None = None
         self._backlog: deque[bytes] = deque()
         self._slots: deque[_Slot] = deque()
-        # What this connection holds of the broker's request bytes: of an incomplete large frame, of requests
+        # This connection's part of the broker's request bytes: of an incomplete large frame, of requests
         # without a response, of the backlog.
         self._request_bytes = pool.request_bytes
         self._unfinished: i64 = 0
@@ -744,7 +744,7 @@ class Connection:
 
 
 def _counts_for(api: Api, size: i64) -> i64:
-    """What a decoded request counts for: the records of a Produce stay as they came."""
+    """Return how many bytes a decoded request counts for. The records of a Produce stay as they came."""
     return size if api.key is _PRODUCE_KEY else size * DECODED_TIMES
 
 

@@ -114,7 +114,7 @@ class ConnectionPool:
             logger.warning("connections refused count=%d last=%s reason=%s", count, peer, why)
 
     def add(self, connection: "Connection") -> None:
-        """One that was counted by enter()."""
+        """Add a connection that enter() has counted."""
         self.accepted += 1
         self._connections.add(connection)
         self.admission.make_room()
@@ -185,7 +185,7 @@ class ConnectionPool:
         for connection in list(self._connections):
             connection.abort()
         await self.tasks.close()
-        # Those that were aborted are told in the loop's next turn, and give up what waits.
+        # Aborted connections learn of it in the loop's next turn, and give up what waits.
         await asyncio.sleep(0)
         self.writable.close()
 

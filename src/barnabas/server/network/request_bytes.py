@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 # The share of the memory that is used if queued.max.request.bytes is not set. Requests take more memory as
 # objects than as bytes.
 MEMORY_SHARE: Final = 8
-# What a decoded request counts for: a Fetch of many partitions takes 15 times its size as objects.
+# A decoded request counts for so many times its size: a Fetch of many partitions takes 15 times as objects.
 DECODED_TIMES: Final = 16
-# What the connection of a large frame reads at once: so much must be free before the next one is read again.
+# A connection reads so much of a large frame at once; so much must be free before the next one is read again.
 READ_BYTES: Final = 256 << 10
 # While others wait, a large frame has to come this fast, apart from a grace period.
 FRAME_BYTES_PER_S_MIN: Final = 64 << 10
@@ -164,7 +164,7 @@ class RequestBytes:
             self._evict(holder, "its request comes too slowly, and others need the memory")
         if not self._may_go_ahead():
             self._close_longest()
-        # What they held is free when they are closed, in this turn of the loop or the next.
+        # Their bytes are free when they are closed, in this turn of the loop or the next.
         self.freed()
         self._check_soon()
 

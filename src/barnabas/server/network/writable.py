@@ -46,7 +46,7 @@ class Writable:
                 callback()
             return
         for number, _ in self._epoll.poll(0, READY_AT_ONCE_MAX):
-            # One that was called before it may have closed its connection.
+            # A callback that ran before this one may have closed its connection.
             found = self._callbacks.get(number)
             if found is not None:
                 found()

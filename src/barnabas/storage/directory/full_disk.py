@@ -10,7 +10,7 @@ QUIET_MS: Final = 60_000
 
 
 class FullDisk:
-    """What was logged about the room in one directory."""
+    """Whether the disk of a directory is full, and when that was last logged."""
 
     def __init__(self, path: str) -> None:
         self.path: Final = path

@@ -37,7 +37,7 @@ class Membership:
         # Who has not asked for the assignment of this generation.
         self.unsynced: set[str] = set()
         self.joining_count = 0
-        # What the members have told of themselves, for all protocols.
+        # The metadata of all members, for all protocols.
         self.metadata_bytes = 0
         # How many members support each protocol.
         self._support: dict[str, int] = {}

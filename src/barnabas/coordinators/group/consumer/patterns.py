@@ -1,4 +1,4 @@
-"""What regular expressions stand for among the topics of the cluster, for all groups of a broker.
+"""The topics that regular expressions match, for all groups of a broker.
 
 A result holds until a topic is made or deleted. Small expressions among few topics are resolved at once, when
 a group asks; all others by runtime/pattern_resolver.py, before a request that brings one, or when a group has
@@ -21,7 +21,7 @@ RESULTS_MAX: Final = 256
 RESULT_TOPICS_MAX: Final = 200_000
 # Expressions that wait for a new result. One more is wanted again by the next heartbeat.
 WANTED_MAX: Final = 1_000
-# What is matched at once, in two milliseconds at most: topics, and characters times the size of the program.
+# Small patterns are matched at once, in two milliseconds at most: topics, and characters times program size.
 _TOPICS_AT_ONCE: Final = 500
 _WORK_AT_ONCE: Final = 400_000
 
@@ -59,7 +59,7 @@ class TopicPatterns:
             raise GroupError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"{compiled}.")
 
     def topics_of(self, regex: str, image: MetadataImage) -> Found | None:
-        """What an expression stands for; the last result, or None, while a new one is made."""
+        """Return the topics that an expression matches; the last result, or None, while a new one is made."""
         found = self.now(regex, image)
         if found is not None:
             return found

@@ -107,7 +107,7 @@ class Steps:
             self._resolve_regex(regex, now)
 
     def _resolve_regex(self, regex: str, now: Now) -> None:
-        """What the expression stands for now, if that is known already."""
+        """Return the topics that the expression matches now, if they are known already."""
         found = self._ground.patterns.topics_of(regex, self._ground.image)
         old = self._subscriptions.resolved.get(regex)
         if found is None or (old is not None and found.version < self._topics.new_since):
