@@ -15,11 +15,8 @@ from barnabas.coordinators.runtime.host import State
 from barnabas.coordinators.txn.state import TxnState
 from barnabas.replication.partition import Partition
 from barnabas.server.exposition import Dialect, Kind, Metric, Sample, end, histogram, labelled, render
-from barnabas.server.long_requests import LongRequests
 from barnabas.server.metrics_sources import Scrape, Space
 from barnabas.server.network.pool import ConnectionPool
-from barnabas.server.network.request_bytes import RequestBytes
-from barnabas.server.network.response_bytes import ResponseBytes
 from barnabas.server.request_stats import BOUNDS_NS
 from barnabas.server.transactions import TxnHost
 
@@ -62,25 +59,9 @@ def _descriptors(scrape: Scrape) -> Iterable[Sample]:
     return [Sample(labelled(use=use), count) for use, count in shares.items()]
 
 
-def _long_requests(read: Callable[[LongRequests], int]) -> Read:
-    """Read from what all listeners of a broker share."""
-    return lambda scrape: [
-        Sample("", read(pool.long_requests)) for pool in list(scrape.sources.pools().values())[:1]
-    ]
-
-
-def _request_bytes(read: Callable[[RequestBytes], int]) -> Read:
-    """Read from what all listeners of a broker share."""
-    return lambda scrape: [
-        Sample("", read(pool.request_bytes)) for pool in list(scrape.sources.pools().values())[:1]
-    ]
-
-
-def _response_bytes(read: Callable[[ResponseBytes], int]) -> Read:
-    """Read from what all listeners of a broker share."""
-    return lambda scrape: [
-        Sample("", read(pool.response_bytes)) for pool in list(scrape.sources.pools().values())[:1]
-    ]
+def _shared(read: Callable[[ConnectionPool], int]) -> Read:
+    """Read what all listeners of a broker share from the first of them."""
+    return lambda scrape: [Sample("", read(pool)) for pool in list(scrape.sources.pools().values())[:1]]
 
 
 def _per_partition(read: Callable[[Partition], int]) -> Read:
@@ -209,47 +190,47 @@ TABLE: Final[tuple[Row, ...]] = (
     _counter(
         "barnabas_long_requests_total",
         "Requests that were handled in slices because they have many items.",
-        _long_requests(lambda long: long.begun),
+        _shared(lambda pool: pool.long_requests.begun),
     ),
     _gauge(
         "barnabas_long_requests_waiting",
         "Requests that wait until fewer long requests are worked on.",
-        _long_requests(lambda long: long.waiting),
+        _shared(lambda pool: pool.long_requests.waiting),
     ),
     _gauge(
         "barnabas_request_bytes",
         "Bytes of requests that are incomplete or wait, large ones among them.",
-        _request_bytes(lambda held: held.used),
+        _shared(lambda pool: pool.request_bytes.used),
     ),
     _gauge(
         "barnabas_request_bytes_limit",
         "Bytes of requests at which no more of large ones is read.",
-        _request_bytes(lambda held: held.bytes_max),
+        _shared(lambda pool: pool.request_bytes.bytes_max),
     ),
     _gauge(
         "barnabas_request_bytes_paused_connections",
         "Connections that are not read because the limit of request bytes is reached.",
-        _request_bytes(lambda held: held.paused),
+        _shared(lambda pool: pool.request_bytes.paused),
     ),
     _counter(
         "barnabas_request_bytes_evictions_total",
         "Connections closed because they held request bytes for too long while others waited for room.",
-        _request_bytes(lambda held: held.evicted),
+        _shared(lambda pool: pool.request_bytes.evicted),
     ),
     _gauge(
         "barnabas_response_bytes",
         "Memory of responses that clients have not taken yet, as of the last second.",
-        _response_bytes(lambda held: held.used),
+        _shared(lambda pool: pool.response_bytes.used),
     ),
     _gauge(
         "barnabas_response_bytes_limit",
         "Memory of responses above which connections that hold the most are closed.",
-        _response_bytes(lambda held: held.bytes_max),
+        _shared(lambda pool: pool.response_bytes.bytes_max),
     ),
     _counter(
         "barnabas_response_bytes_evictions_total",
         "Connections closed because they did not take their responses and others needed the memory.",
-        _response_bytes(lambda held: held.evicted),
+        _shared(lambda pool: pool.response_bytes.evicted),
     ),
     _counter(
         "barnabas_faults_total",
