@@ -255,7 +255,7 @@ def _chosen(frames: Iterable[tuple[str, bytes]]) -> list[Recorded]:
     found: list[Recorded] = []
     of_version: Counter[tuple[int, int]] = Counter()
     of_client: Counter[tuple[str, int, int]] = Counter()
-    # Those that hold most come first: they lead farther into the broker than empty ones.
+    # The requests with the most content come first: they lead farther into the broker than empty ones.
     for one in sorted(shapes.values(), key=lambda one: -len(one.frame)):
         version, client = (one.key, one.version), (one.client, one.key, one.version)
         if of_version[version] < PER_VERSION_MAX and of_client[client] < PER_CLIENT_MAX:

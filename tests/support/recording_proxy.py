@@ -32,7 +32,7 @@ class RecordingProxy:
 
     def __init__(self) -> None:
         self.frames: list[tuple[str, bytes]] = []
-        # Who is recorded now.
+        # The client that is recorded now.
         self.client = ""
         self.lower = 0
         self.broker_port = 0

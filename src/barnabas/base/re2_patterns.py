@@ -83,7 +83,7 @@ def compile_re2(text: str) -> Any:
     options = re2.Options()
     # What is wrong is raised; RE2 would write it to stderr as well.
     options.log_errors = False
-    # To find groups takes time for each group at each character, and nobody asks for them.
+    # Capture groups cost time for each group at each character, and are never read.
     options.never_capture = True
     options.max_mem = PATTERN_MEMORY_BYTES_MAX
     try:

@@ -55,7 +55,7 @@ class Sources:
     image: Callable[[], MetadataImage]
     committed_offset: Callable[[], int]
     process: Callable[[], ProcessFigures]
-    # None where nobody divides them.
+    # None if they are not divided.
     descriptors: DescriptorBudget | None = None
 
 

@@ -6,7 +6,7 @@ from barnabas.protocol.schema.codec import encode
 from barnabas.protocol.wire import STRING_BYTES_MAX
 from barnabas.server.error_messages import MESSAGE_CHARS_MAX, cut_messages
 
-# Of a name that is itself as long as a string may be.
+# The message quotes a name that is itself as long as a string may be.
 LONG = f"topic {'é' * (STRING_BYTES_MAX // 2)} does not exist"
 
 
