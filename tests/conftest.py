@@ -5,6 +5,7 @@ other kind would prove nothing.
 """
 
 import os
+import signal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,6 +37,9 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell without job control has its background jobs ignore Ctrl-C, and every program that they start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     home = TemporaryDirectory(prefix="barnabas-spark-home-")
     config.add_cleanup(home.cleanup)
     # Workers of this run find it in the environment.
