@@ -20,6 +20,11 @@ _EPOCH_MAX: Final = 2**31 - 1
 # How long a session is safe from making room for another.
 EVICTION_MS: Final = 120_000
 
+IDS_FROM: Final = 13
+NO_EPOCH: Final = -1
+# The first version whose responses can tell that the client's log diverges from ours.
+DIVERGENCE_FROM: Final = 12
+
 # A topic by id where the client speaks ids, otherwise by name.
 TopicKey: TypeAlias = Uuid | str
 Key: TypeAlias = tuple[TopicKey, int]
@@ -60,6 +65,8 @@ class Session:
 
     id: int
     uses_ids: bool
+    # Of the last request.
+    version: int
     epoch: int
     created_ms: int
     used_ms: int
@@ -103,13 +110,13 @@ class FetchSessions:
 
     def plan(self, request: FetchRequest, version: int, now_ms: int) -> Plan:
         """What to fetch for a request. A full request may open a session, and ends the one it names."""
-        uses_ids = version >= 13
+        uses_ids = version >= IDS_FROM
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             wanted = _wanted(request, uses_ids)
             if request.session_epoch == FINAL_EPOCH:
                 return Plan(list(wanted.values()))
-            return self._open(wanted, uses_ids, now_ms)
+            return self._open(wanted, version, now_ms)
         session = self._sessions.get(request.session_id)
         if session is None:
             return Plan([], error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -117,9 +124,13 @@ class FetchSessions:
             return Plan([], error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_ids != uses_ids:
             return Plan([], error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        return self._go_on(session, request, now_ms)
+        return self._go_on(session, request, version, now_ms)
 
-    def _go_on(self, session: Session, request: FetchRequest, now_ms: int) -> Plan:
+    def _go_on(self, session: Session, request: FetchRequest, version: int, now_ms: int) -> Plan:
+        if version < DIVERGENCE_FROM <= session.version:
+            for one in session.wanted.values():
+                one.asked.last_fetched_epoch = NO_EPOCH
+        session.version = version
         for key, fresh in _wanted(request, session.uses_ids).items():
             known = session.wanted.get(key)
             if known is None:
@@ -138,14 +149,20 @@ class FetchSessions:
         self._sessions[session.id] = self._sessions.pop(session.id)
         return Plan(list(session.wanted.values()), session.id, session=session, incremental=True)
 
-    def _open(self, wanted: dict[Key, Wanted], uses_ids: bool, now_ms: int) -> Plan:
+    def _open(self, wanted: dict[Key, Wanted], version: int, now_ms: int) -> Plan:
         if not self._has_room(len(wanted), now_ms):
             return Plan(list(wanted.values()))
         session_id = self._new_id()
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._new_id()
         session = Session(
-            id=session_id, uses_ids=uses_ids, epoch=1, created_ms=now_ms, used_ms=now_ms, wanted=wanted
+            id=session_id,
+            uses_ids=version >= IDS_FROM,
+            version=version,
+            epoch=1,
+            created_ms=now_ms,
+            used_ms=now_ms,
+            wanted=wanted,
         )
         self._sessions[session_id] = session
         return Plan(list(wanted.values()), session_id, session=session)
