@@ -11,7 +11,7 @@ import pytest
 from barnabas.cli.main import main
 from support.processes import Running, run_to_end, started
 
-TAKEN = "another program listens there; stop it, or use another port"
+TAKEN = "the address is in use; stop the program that listens on it, or use another port"
 
 
 @pytest.fixture

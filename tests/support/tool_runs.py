@@ -10,7 +10,7 @@ from support.processes import Ended
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 # On a machine that is busy with something else a broker may take longer to answer than a tool cares to be
 # silent about. That says nothing of the tool: its own test looks at it.
-_PATIENCE = "waiting for a broker to answer ...\n"
+_PATIENCE = "waiting for a broker to respond ...\n"
 
 
 class Tools:

@@ -61,11 +61,11 @@ def _bind(family: int, kind: int, protocol: int, address: tuple[object, ...]) ->
 
 def why(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "another program listens there; stop it, or use another port"
+        return "the address is in use; stop the program that listens on it, or use another port"
     if error.errno == errno.EADDRNOTAVAIL:
         return "this machine has no such address"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return "that port needs more rights than this user has; use one above 1023"
+        return "this user has no permission for that port; use one above 1023"
     return error.strerror or str(error)
 
 

@@ -20,7 +20,7 @@ _BROKERS: Final = "broker"
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "Which versions of which API the brokers of a cluster speak."
+    parser.about = "print the API versions that each broker supports"
     add_client_options(parser, required=False)
 
 

@@ -33,21 +33,23 @@ class Parser(argparse.ArgumentParser):
 def arguments(parser: argparse.ArgumentParser) -> None:
     # The parsers of sub-commands are of the parser's own class.
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add(commands, "cluster-id", "the cluster's id")
-    unregister = _add(commands, "unregister", "forget a broker that will not come back")
-    unregister.add_argument("--id", "-i", type=integer, required=True, help="the broker's id")
-    endpoints = _add(commands, "list-endpoints", "where the brokers are")
-    endpoints.add_argument("--include-fenced-brokers", action="store_true", help="also those that are fenced")
+    _add(commands, "cluster-id", "print the cluster id")
+    unregister = _add(commands, "unregister", "unregister a broker that will not return")
+    unregister.add_argument("--id", "-i", type=integer, required=True, help="id of the broker")
+    endpoints = _add(commands, "list-endpoints", "list the endpoints of the brokers")
+    endpoints.add_argument("--include-fenced-brokers", action="store_true", help="include fenced brokers")
 
 
 def _add(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT,...", help="brokers to begin with")
-    where.add_argument("--bootstrap-controller", "-C", metavar="HOST:PORT,...", help="refused: use brokers")
+    where.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT,...", help="bootstrap servers")
+    where.add_argument(
+        "--bootstrap-controller", "-C", metavar="HOST:PORT,...", help="not supported: use --bootstrap-server"
+    )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--config", metavar="FILE", help="the old name of --command-config")
-    how.add_argument("--command-config", "-c", metavar="FILE", help="a file with settings for the client")
+    how.add_argument("--config", metavar="FILE", help="(DEPRECATED) --command-config")
+    how.add_argument("--command-config", "-c", metavar="FILE", help="properties file with client settings")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON document")
     return parser
 
@@ -77,8 +79,8 @@ async def _main(options: argparse.Namespace) -> int:
 def _settings(options: argparse.Namespace) -> dict[str, object]:
     if options.bootstrap_controller is not None:
         raise ToolFailed(
-            "--bootstrap-controller: this client speaks to brokers, which pass on what is the controller's to"
-            " decide; use --bootstrap-server"
+            "--bootstrap-controller is not supported: this client connects to brokers, which forward requests"
+            " to the controller; use --bootstrap-server"
         )
     options.command_config = options.command_config or options.config
     return admin_settings(options)

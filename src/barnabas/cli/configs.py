@@ -27,22 +27,23 @@ _QUOTAS: Final = frozenset((entities.USERS, entities.CLIENTS, entities.IPS))
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "Settings of topics, clients, users, brokers, ips, client metrics and groups."
-    parser.option("bootstrap-server", "Where the cluster is reached: HOST:PORT,...", value="host:port,...")
-    parser.option("bootstrap-controller", "Refused: use --bootstrap-server.", value="host:port,...")
-    parser.option("command-config", "A file of properties with settings for the client.", value="file")
-    parser.flag("alter", "Change settings.")
-    parser.flag("describe", "Print settings.")
-    parser.flag("all", "With --describe: all settings, not only those that were given while brokers run.")
+    parser.about = (
+        "describe and alter settings of topics, clients, users, brokers, ips, client metrics and groups"
+    )
+    parser.option("bootstrap-server", "bootstrap servers: HOST:PORT,...", value="host:port,...")
+    parser.option("bootstrap-controller", "not supported: use --bootstrap-server", value="host:port,...")
+    parser.option("command-config", "properties file with client settings", value="file")
+    parser.flag("alter", "alter settings")
+    parser.flag("describe", "describe settings")
+    parser.flag("all", "with --describe: all settings, not only dynamic ones")
     entities.add_options(parser)
     parser.option(
         "add-config",
-        "Settings to add: NAME=VALUE, several with commas between them. A value with commas is put into"
-        " brackets: NAME=[V1,V2].",
+        "settings to add: NAME=VALUE,...; a value that contains commas goes into brackets: NAME=[V1,V2]",
         value="name=value,...",
     )
-    parser.option("add-config-file", "A file of properties with settings to add.", value="file")
-    parser.option("delete-config", "Settings to remove: NAME,...", value="name,...", many=True)
+    parser.option("add-config-file", "properties file with settings to add", value="file")
+    parser.option("delete-config", "names of settings to remove; repeatable", value="name,...", many=True)
     add_json_option(parser)
 
 
@@ -69,8 +70,8 @@ async def _main(options: Options, meant: entities.Entities) -> int:
 
     if options.bootstrap_controller is not None:
         raise ToolFailed(
-            "--bootstrap-controller: this client speaks to brokers, which pass on what is the controller's to"
-            " decide; use --bootstrap-server"
+            "--bootstrap-controller is not supported: this client connects to brokers, which forward requests"
+            " to the controller; use --bootstrap-server"
         )
     added, deleted = changes.to_add(options), changes.to_delete(options)
     family = quotas if meant.type in _QUOTAS else resources

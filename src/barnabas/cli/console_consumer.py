@@ -31,60 +31,68 @@ _RENAMED: Final = (("command-property", "consumer-property"), ("command-config",
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "Read records of topics and print them to standard output."
-    add_stream_options(parser, "every record")
-    parser.option("topic", "The topic to read.", value="topic")
-    parser.option("include", "A regular expression: read all topics whose names it matches.", value="regex")
-    parser.option("partition", "Read this partition only.", value="partition", convert=integer)
+    parser.about = "print the records of topics to standard output"
+    add_stream_options(parser, "each record")
+    parser.option("topic", "topic to read", value="topic")
+    parser.option("include", "regular expression of the topics to read", value="regex")
+    parser.option("partition", "partition to read", value="partition", convert=integer)
     parser.option(
-        "offset", "Where to begin in --partition: a number, earliest or latest. (latest)", value="offset"
+        "offset",
+        "start offset in --partition: a number, earliest or latest (default: latest)",
+        value="offset",
     )
     parser.flag(
         "from-beginning",
-        "Begin with the first record that is there, not with the next that comes; in a group, where it has "
-        "committed nothing yet.",
+        "start at the earliest record, not at the log end; a group starts at its committed offsets if it has "
+        "any",
     )
-    parser.option("max-messages", "End after so many records.", value="number", convert=integer)
-    parser.option("timeout-ms", "End if no record comes for so long.", value="ms", convert=long)
+    parser.option("max-messages", "exit after this number of records", value="number", convert=integer)
+    parser.option("timeout-ms", "exit if no record arrives for this time", value="ms", convert=long)
     parser.option(
         "isolation-level",
-        "read_committed leaves out what transactions have not committed. (read_uncommitted)",
+        "read_uncommitted or read_committed, which skips uncommitted records (default: read_uncommitted)",
         value="level",
         default="read_uncommitted",
     )
     parser.option(
         "group",
-        "Share the partitions with the other members of this group, begin where it has come to, and commit "
-        "what was shown.",
+        "consumer group: share partitions with its members, start at its committed offsets, and commit "
+        "printed records",
         value="group",
     )
-    parser.flag("enable-systest-events", "Print shutdown_complete at the end.")
+    parser.flag("enable-systest-events", "print shutdown_complete at the end")
     _add_format_options(parser)
-    parser.option("consumer-property", "(DEPRECATED) --command-property.", value="name=value", many=True)
-    parser.option("consumer.config", "(DEPRECATED) --command-config.", value="file")
+    parser.option("consumer-property", "(DEPRECATED) --command-property", value="name=value", many=True)
+    parser.option("consumer.config", "(DEPRECATED) --command-config", value="file")
 
 
 def _add_format_options(parser: Parser) -> None:
     parser.option(
         "formatter",
-        "How records are printed: DefaultMessageFormatter, LoggingMessageFormatter, NoOpMessageFormatter of "
-        "org.apache.kafka.tools.consumer, and its formatters of internal topics.",
+        "record formatter: DefaultMessageFormatter, LoggingMessageFormatter, NoOpMessageFormatter of "
+        "org.apache.kafka.tools.consumer, or its formatters of internal topics",
         value="class",
     )
     parser.option(
         "formatter-property",
-        "What is printed: print.timestamp, print.partition, print.offset, print.delivery, print.epoch, "
-        "print.headers, print.key (false), print.value (true); between it: key.separator, line.separator, "
-        "headers.separator; for what is null: null.literal; as text: key.deserializer, value.deserializer, "
-        "headers.deserializer.",
+        "formatter property; repeatable. Columns: print.timestamp, print.partition, print.offset, "
+        "print.delivery, print.epoch, print.headers, print.key (default: false), print.value (default: "
+        "true); separators: key.separator, line.separator, headers.separator; text for null: null.literal; "
+        "deserializers: key.deserializer, value.deserializer, headers.deserializer",
         value="name=value",
         many=True,
     )
-    parser.option("property", "(DEPRECATED) --formatter-property.", value="name=value", many=True)
-    parser.option("formatter-config", "A file of such properties; --formatter-property wins.", value="file")
-    parser.option("key-deserializer", "As text: String, Integer, Long, ... of Kafka.", value="class")
-    parser.option("value-deserializer", "The same for values.", value="class")
-    parser.flag("skip-message-on-error", "Pass over a record that cannot be printed.")
+    parser.option("property", "(DEPRECATED) --formatter-property", value="name=value", many=True)
+    parser.option(
+        "formatter-config", "file of formatter properties; --formatter-property overrides it", value="file"
+    )
+    parser.option(
+        "key-deserializer",
+        "Kafka deserializer of keys: StringDeserializer, LongDeserializer, ...",
+        value="class",
+    )
+    parser.option("value-deserializer", "Kafka deserializer of values", value="class")
+    parser.flag("skip-message-on-error", "skip records that cannot be printed")
 
 
 def run(options: Options) -> int:
@@ -258,5 +266,5 @@ def _formatter_named(options: Options, properties: dict[str, str]) -> "Formatter
 
     found = internal_formatter(name)
     if found is None:
-        options.parser.fail(f"--formatter {name}: Java classes cannot be loaded here", usage=True)
+        options.parser.fail(f"--formatter {name}: cannot load Java classes", usage=True)
     return found

@@ -21,67 +21,67 @@ _MADE_UP_MAX: Final = 100_000
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "Read records of topics as fast as it goes, and say how fast that was."
-    add_stream_options(parser, "every line of figures")
-    parser.option("topic", "The topic to read.", value="topic")
-    parser.option("include", "A regular expression: read all topics whose names it matches.", value="regex")
-    parser.option("num-records", "REQUIRED: end after so many records.", value="number", convert=long)
-    parser.option("messages", "(DEPRECATED) --num-records.", value="number", convert=long)
+    parser.about = "read records of topics at full speed and print the throughput"
+    add_stream_options(parser, "each line of figures")
+    parser.option("topic", "topic to read", value="topic")
+    parser.option("include", "regular expression of the topics to read", value="regex")
+    parser.option("num-records", "REQUIRED: number of records to read", value="number", convert=long)
+    parser.option("messages", "(DEPRECATED) --num-records", value="number", convert=long)
     parser.option(
         "group",
-        "The group to read in: it begins where that has come to. (perf-consumer- and a number)",
+        "consumer group; reading starts at its committed offsets (default: a random one)",
         value="group",
     )
     _add_reading_options(parser)
     _add_printing_options(parser)
-    parser.option("consumer.config", "(DEPRECATED) --command-config.", value="file")
+    parser.option("consumer.config", "(DEPRECATED) --command-config", value="file")
 
 
 def _add_reading_options(parser: Parser) -> None:
     parser.option(
         "fetch-size",
-        "max.partition.fetch.bytes: what one answer holds of a partition. (1048576)",
+        "max.partition.fetch.bytes: bytes of a partition per response (default: 1048576)",
         value="bytes",
         convert=integer,
         default=1_048_576,
     )
     parser.option(
         "socket-buffer-size",
-        "receive.buffer.bytes: SO_RCVBUF. (2097152)",
+        "receive.buffer.bytes: size of the socket receive buffer (default: 2097152)",
         value="bytes",
         convert=integer,
         default=2_097_152,
     )
     parser.flag(
         "from-latest",
-        "Begin with the next record that comes, not with the first that is there; in a group, where it has "
-        "committed nothing yet.",
+        "start at the log end, not at the earliest record; a group starts at its committed offsets if it has "
+        "any",
     )
     parser.option(
         "timeout",
-        f"End if no record comes for so long. ({TIMEOUT_MS})",
+        f"exit if no record arrives for this time (default: {TIMEOUT_MS})",
         value="ms",
         convert=long,
         default=TIMEOUT_MS,
         value_optional=True,
     )
-    parser.flag("arrow", "Read Arrow tables, not single records (needs pyarrow).")
+    parser.flag("arrow", "read Arrow tables instead of single records (needs pyarrow)")
 
 
 def _add_printing_options(parser: Parser) -> None:
-    parser.flag("show-detailed-stats", "A line for every interval, instead of one at the end.")
+    parser.flag("show-detailed-stats", "print a line for each interval instead of one at the end")
     parser.option(
         "reporting-interval",
-        f"How long an interval is. ({REPORTING_INTERVAL_MS})",
+        f"length of an interval (default: {REPORTING_INTERVAL_MS})",
         value="ms",
         convert=_interval,
         default=REPORTING_INTERVAL_MS,
     )
-    parser.flag("hide-header", "No line with the names of the columns.")
+    parser.flag("hide-header", "omit the header line")
     parser.option(
-        "date-format", f"How times are printed: a SimpleDateFormat of Java. ({DATE_FORMAT})", value="format"
+        "date-format", f"time format, as of Java's SimpleDateFormat (default: {DATE_FORMAT})", value="format"
     )
-    parser.flag("print-metrics", "Refused: the client has no metrics.")
+    parser.flag("print-metrics", "not supported: this client has no metrics")
 
 
 def _interval(text: str) -> int:
@@ -129,7 +129,7 @@ def _check(options: Options) -> None:
 
         compiled(options.include)
     if options.print_metrics:
-        raise ToolFailed("--print-metrics: the client has no metrics yet")
+        raise ToolFailed("--print-metrics is not supported: this client has no metrics")
 
 
 def consumer_settings(options: Options) -> dict[str, object]:

@@ -25,27 +25,37 @@ HOST: Final = "127.0.0.1"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--events", type=int, default=EVENTS, metavar="N", help=f"how many clicks are made up ({EVENTS})"
+        "--events",
+        type=int,
+        default=EVENTS,
+        metavar="N",
+        help=f"number of generated clicks (default: {EVENTS})",
     )
     parser.add_argument(
-        "--seed", type=int, default=SEED, metavar="N", help=f"the same seed makes the same clicks ({SEED})"
+        "--seed",
+        type=int,
+        default=SEED,
+        metavar="N",
+        help=f"random seed; a seed always generates the same clicks (default: {SEED})",
     )
     parser.add_argument(
         "--master",
         default=MASTER,
-        help=f"where Spark runs; its workers need this Python, and reach HOST and DIR ({MASTER})",
+        help=f"Spark master; its workers need this Python and access to HOST and DIR (default: {MASTER})",
     )
     parser.add_argument(
-        "--host", default=HOST, help=f"the address that the broker and Spark's driver listen on ({HOST})"
+        "--host",
+        default=HOST,
+        help=f"address that the broker and the Spark driver listen on (default: {HOST})",
     )
     parser.add_argument(
-        "--dir", metavar="DIR", help="where all of it is kept (a temporary directory, removed at the end)"
+        "--dir", metavar="DIR", help="data directory (default: a temporary one, removed on exit)"
     )
 
 
 def run(options: argparse.Namespace) -> int:
     if not EVENTS_MIN <= options.events <= EVENTS_MAX:
-        raise Misuse(f"--events {options.events}: must be {EVENTS_MIN} to {EVENTS_MAX}")
+        raise Misuse(f"--events {options.events}: must be from {EVENTS_MIN} to {EVENTS_MAX}")
     from barnabas.cli.demo_parts.needs import check_packages, java_home
 
     check_packages()
@@ -87,7 +97,7 @@ def _tell(options: argparse.Namespace, directory: Path, java_home: str | None) -
 def _new_directory(given: str) -> Path:
     directory = Path(given).resolve()
     if not given or "," in str(directory) or (directory.exists() and not _is_empty(directory)):
-        raise Misuse(f"--dir {given}: must be a new or empty directory, without a comma in its name")
+        raise Misuse(f"--dir {given}: must be a new or empty directory, without a comma in its path")
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 

@@ -30,7 +30,7 @@ def report(found: DescriptorBudget) -> None:
         found.reserve,
     )
     if found.total < FEW:
-        logger.warning("few file descriptors limit=%d; raise it with ulimit -n", found.total)
+        logger.warning("file descriptor limit is low limit=%d; raise it with ulimit -n", found.total)
 
 
 def _raised() -> int:

@@ -22,23 +22,23 @@ MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
 INT_MAX: Final = 0x7FFFFFFF
 
 _SWITCHES: Final = {
-    "print-data-log": "print keys and values when dumping logs; any decoder does that too",
-    "verify-index-only": "hold indexes against their logs without printing them",
-    "index-sanity-check": "only check whether an index must be made anew, as a broker does when it starts",
-    "deep-iteration": "print a line for each record; --print-data-log does that too",
-    "skip-record-metadata": "print keys and values only, and nothing of control records",
-    "offsets-decoder": "the records are those of __consumer_offsets",
-    "transaction-log-decoder": "the records are those of __transaction_state",
-    "cluster-metadata-decoder": "the records are those of the metadata log",
-    "share-group-state-decoder": "the records are those of __share_group_state",
-    "remote-log-metadata-decoder": "refused: the records of tiered storage are not known here",
+    "print-data-log": "print keys and values of records; implied by any decoder",
+    "verify-index-only": "check indexes against their logs without printing them",
+    "index-sanity-check": "only check whether a broker would rebuild an index at startup",
+    "deep-iteration": "print a line for each record; implied by --print-data-log",
+    "skip-record-metadata": "print only keys and values, and nothing for control records",
+    "offsets-decoder": "decode records of __consumer_offsets",
+    "transaction-log-decoder": "decode records of __transaction_state",
+    "cluster-metadata-decoder": "decode records of the metadata log",
+    "share-group-state-decoder": "decode records of __share_group_state",
+    "remote-log-metadata-decoder": "not supported: records of tiered storage",
 }
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.allow_abbrev = False
     parser.add_argument(
-        "--files", required=True, metavar="FILE,...", help="what to dump: logs, indexes, snapshots"
+        "--files", required=True, metavar="FILE,...", help="files to dump: logs, indexes, snapshots"
     )
     for name, text in _SWITCHES.items():
         parser.add_argument(f"--{name}", action="store_true", help=text)
@@ -48,24 +48,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             nargs="?",
             const="",
             metavar="CLASS",
-            help=f"print {what}s by org.apache.kafka.tools.api.StringDecoder, IntegerDecoder, LongDecoder"
-            " or DefaultDecoder",
+            help=f"decoder of {what}s: StringDecoder, IntegerDecoder, LongDecoder or DefaultDecoder of"
+            f" org.apache.kafka.tools.api (default: StringDecoder)",
         )
     parser.add_argument(
-        "--max-message-size", type=_int32, default=MESSAGE_BYTES_MAX, metavar="SIZE", help="the largest batch"
+        "--max-message-size",
+        type=_int32,
+        default=MESSAGE_BYTES_MAX,
+        metavar="SIZE",
+        help=f"maximum size of a batch in bytes (default: {MESSAGE_BYTES_MAX})",
     )
     parser.add_argument(
-        "--max-bytes", type=_int32, default=INT_MAX, metavar="SIZE", help="how much to read of each log"
+        "--max-bytes",
+        type=_int32,
+        default=INT_MAX,
+        metavar="SIZE",
+        help="bytes to read of each log (default: all)",
     )
     parser.add_argument(
-        "--version", action="version", version=KAFKA_VERSION, help="the version of Kafka whose tool this is"
+        "--version",
+        action="version",
+        version=KAFKA_VERSION,
+        help="print the Kafka version that this tool matches",
     )
 
 
 def _int32(text: str) -> int:
     value = int(text)
     if not -INT_MAX - 1 <= value <= INT_MAX:
-        raise argparse.ArgumentTypeError(f"{value} has more than 32 bits")
+        raise argparse.ArgumentTypeError(f"{value} is out of range ({-INT_MAX - 1} to {INT_MAX})")
     return value
 
 

@@ -45,23 +45,23 @@ class Parser(option_parser.Parser):
 
 
 def arguments(parser: option_parser.Parser) -> None:
-    parser.about = "Where partitions begin and end, and which offset a time has."
+    parser.about = "print the start or end offsets of partitions, or the offset of a timestamp"
     add_client_options(parser, required=False)
     parser.option(
         "topic-partitions",
-        "Rules with commas between them: TOPICS:PARTITIONS, where TOPICS is a regular expression (nothing:"
-        " all) and PARTITIONS is NUMBER, FROM-UP_TO, FROM-, -UP_TO (without UP_TO itself) or nothing: all.",
+        "rules TOPICS:PARTITIONS,...; TOPICS is a regular expression (empty: all), PARTITIONS is NUMBER,"
+        " FROM-END, FROM- or -END, without END itself (empty: all)",
         value="rules",
     )
-    parser.option("topic", "A regular expression for topics. (all)", value="pattern")
-    parser.option("partitions", "Numbers of partitions: 0,1,2. (all)", value="numbers")
+    parser.option("topic", "regular expression of topics (default: all)", value="pattern")
+    parser.option("partitions", "partition numbers: 0,1,2 (default: all)", value="numbers")
     parser.option(
         "time",
-        f"Which offset: {_FORMS}, or a time in milliseconds: the first record that is not older. (latest)",
+        f"offset to print: {_FORMS}, or a timestamp in ms: the first record at or after it (default: latest)",
         value="time",
         default="latest",
     )
-    parser.flag("exclude-internal-topics", "Leave out topics of the brokers themselves.")
+    parser.flag("exclude-internal-topics", "skip internal topics")
 
 
 def run(options: Options) -> int:

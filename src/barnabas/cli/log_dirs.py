@@ -28,11 +28,11 @@ _STORAGE_ERROR: Final = "org.apache.kafka.common.errors.KafkaStorageException"
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "What the log directories of brokers hold."
+    parser.about = "describe the log directories of brokers"
     add_client_options(parser, required=False)
-    parser.flag("describe", "REQUIRED: tell it.")
-    parser.option("topic-list", "Only these topics: NAME,...", value="topics", default="")
-    parser.option("broker-list", "Only these brokers: ID,...", value="ids", default="")
+    parser.flag("describe", "REQUIRED: describe the log directories")
+    parser.option("topic-list", "only these topics: NAME,...", value="topics", default="")
+    parser.option("broker-list", "only these brokers: ID,...", value="ids", default="")
 
 
 def run(options: Options) -> int:

@@ -34,8 +34,8 @@ COMMANDS = {
     "broker-api-versions": "print the API versions of brokers: kafka-broker-api-versions.sh",
     "console-producer": "write lines of standard input to a topic: kafka-console-producer.sh",
     "console-consumer": "print the records of topics: kafka-console-consumer.sh",
-    "producer-perf-test": "measure the speed of producing: kafka-producer-perf-test.sh",
-    "consumer-perf-test": "measure the speed of consuming: kafka-consumer-perf-test.sh",
+    "producer-perf-test": "measure the throughput of producing: kafka-producer-perf-test.sh",
+    "consumer-perf-test": "measure the throughput of consuming: kafka-consumer-perf-test.sh",
 }
 
 # The commands that `barnabas` without arguments names, with an example each.

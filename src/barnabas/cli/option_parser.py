@@ -85,8 +85,8 @@ class Parser:
         # What the help begins with. A tool says more than its line in the list of commands.
         self.about = description
         self._options: dict[str, Option] = {}
-        self.flag("help", "Print this.")
-        self.flag("version", "Print the version of Kafka whose tool this is.")
+        self.flag("help", "print this help")
+        self.flag("version", "print the Kafka version that this tool matches")
 
     def flag(self, *names: str, hidden: bool = False) -> None:
         """flag("list", "All topics."): names, and the help as the last. True or False in the options."""
@@ -157,7 +157,10 @@ class Parser:
         if missing:
             self.fail(f"Missing required option(s) [{', '.join(missing)}]")
         if strays:
-            print(f"{self.prog}: not used, because no option takes it: {' '.join(strays)}", file=sys.stderr)
+            print(
+                f"{self.prog}: arguments ignored, they belong to no option: {' '.join(strays)}",
+                file=sys.stderr,
+            )
         return options
 
     def find(self, name: str) -> Option | None:
@@ -292,8 +295,8 @@ def long(text: str) -> int:
 def _whole(text: str, most: int) -> int:
     digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
     if not (digits.isascii() and digits.isdecimal()) or len(digits.lstrip("0")) > _DIGITS_MAX:
-        raise ValueError(f"{text!r} is no whole number")
+        raise ValueError(f"{text!r} is not a whole number")
     value = int(text)
     if not -most - 1 <= value <= most:
-        raise ValueError(f"{value} does not fit")
+        raise ValueError(f"{value} is out of range ({-most - 1} to {most})")
     return value

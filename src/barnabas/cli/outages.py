@@ -56,8 +56,8 @@ class Outages(logging.Handler):
         if because is None or isinstance(because, Refused) or str(because) in self._told:
             return
         self._told.add(str(because))
-        print(f"{because}; trying again", file=sys.stderr, flush=True)
+        print(f"{because}; retrying", file=sys.stderr, flush=True)
 
     def _wait_is_long(self) -> None:
         if not self._told:
-            print("waiting for a broker to answer ...", file=sys.stderr, flush=True)
+            print("waiting for a broker to respond ...", file=sys.stderr, flush=True)

@@ -41,46 +41,58 @@ class Parser(argparse.ArgumentParser):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Write records to a topic as fast as it goes, or at a rate, and say how fast that was."
+        "write records to a topic at full speed or at a fixed rate, and print throughput and latency"
     )
     parser.set_defaults(fail=parser.error)
     add = parser.add_argument
-    add("--bootstrap-server", metavar="HOST:PORT,...", help="the brokers to begin with")
-    add("--topic", required=True, metavar="TOPIC", help="the topic to write to")
-    add("--num-records", required=True, type=long, metavar="NUMBER", help="how many records")
-    add("--throughput", required=True, type=float, metavar="RATE", help="records a second; -1: no limit")
+    add("--bootstrap-server", metavar="HOST:PORT,...", help="bootstrap servers")
+    add("--topic", required=True, metavar="TOPIC", help="topic to write to")
+    add("--num-records", required=True, type=long, metavar="NUMBER", help="number of records")
+    add("--throughput", required=True, type=float, metavar="RATE", help="records per second (-1: no limit)")
     payload = parser.add_mutually_exclusive_group(required=True)
-    payload.add_argument("--record-size", type=integer, metavar="BYTES", help="random letters, so many")
-    payload.add_argument("--payload-file", metavar="FILE", help="a random one of the payloads in this file")
-    payload.add_argument("--payload-monotonic", action="store_true", help="0, 1, 2 and so on")
-    add("--payload-delimiter", default="\\n", metavar="REGEX", help="what is between payloads (\\n)")
-    add("--command-property", nargs="+", metavar="NAME=VALUE", help="settings of the producer")
-    add("--command-config", metavar="FILE", help="a file of such settings; --command-property wins")
+    payload.add_argument(
+        "--record-size", type=integer, metavar="BYTES", help="send this number of random letters"
+    )
+    payload.add_argument("--payload-file", metavar="FILE", help="send random payloads of this file")
+    payload.add_argument("--payload-monotonic", action="store_true", help="send 0, 1, 2, ...")
+    add("--payload-delimiter", default="\\n", metavar="REGEX", help="payload delimiter (default: \\n)")
+    add("--command-property", nargs="+", metavar="NAME=VALUE", help="producer settings")
+    add(
+        "--command-config",
+        metavar="FILE",
+        help="properties file with producer settings; --command-property overrides it",
+    )
     add("--producer-props", nargs="+", metavar="NAME=VALUE", help="(DEPRECATED) --command-property")
     add("--producer.config", metavar="FILE", dest="producer_config", help="(DEPRECATED) --command-config")
-    add("--warmup-records", type=long, default=0, metavar="NUMBER", help="not in the steady state (0)")
+    add(
+        "--warmup-records",
+        type=long,
+        default=0,
+        metavar="NUMBER",
+        help="records to send before the steady state is measured (default: 0)",
+    )
     add(
         "--reporting-interval",
         type=long,
         default=REPORTING_INTERVAL_MS,
         metavar="MS",
-        help=f"a line after so long ({REPORTING_INTERVAL_MS})",
+        help=f"interval between progress lines (default: {REPORTING_INTERVAL_MS})",
     )
-    add("--arrow", action="store_true", help="send Arrow tables, not single records (needs pyarrow)")
-    add("--json", action="store_true", help="print one JSON object a line")
-    add("--print-metrics", action="store_true", help="refused: the client has no metrics")
+    add("--arrow", action="store_true", help="send Arrow tables instead of single records (needs pyarrow)")
+    add("--json", action="store_true", help="print one JSON object per line")
+    add("--print-metrics", action="store_true", help="not supported: this client has no metrics")
     add(
         "--transactional-id",
         metavar="ID",
-        help="send in transactions; wins over transactional.id among the settings, which does the same "
-        f"({TRANSACTIONAL_ID_PREFIX} and a uuid, if only --transaction-duration-ms is given)",
+        help="send in transactions with this id; overrides the setting transactional.id "
+        f"(default with --transaction-duration-ms: {TRANSACTIONAL_ID_PREFIX} and a uuid)",
     )
     add(
         "--transaction-duration-ms",
         type=long,
         metavar="MS",
-        help="send in transactions, and commit each after so long "
-        f"({TRANSACTION_DURATION_MS}, if only an id is given)",
+        help="send in transactions, each committed after this time "
+        f"(default with a transactional id: {TRANSACTION_DURATION_MS})",
     )
 
 
@@ -132,7 +144,7 @@ def _check(options: argparse.Namespace) -> None:
         # Kafka's tool takes 0 and then never sends a second record.
         options.fail("--throughput should be greater than zero, or -1 for no limit.")
     if options.print_metrics:
-        raise ToolFailed("--print-metrics: the client has no metrics yet")
+        raise ToolFailed("--print-metrics is not supported: this client has no metrics")
 
 
 def producer_settings(options: argparse.Namespace) -> dict[str, object]:
@@ -212,7 +224,7 @@ def _read_payloads(options: argparse.Namespace) -> list[bytes]:
     found = split_payloads(content, delimiter)
     _warn(options, f"Number of records read: {len(found)}")
     if not found:
-        raise ToolFailed(f"{path}: there is no payload in it")
+        raise ToolFailed(f"{path} contains no payload")
     return found
 
 

@@ -126,7 +126,7 @@ def _run_loop(story: Coroutine[Any, Any, int]) -> int:
 
         factory = uvloop.new_event_loop
     except ImportError:
-        logger.warning("uvloop is not installed: the loop of Python itself is slower")
+        logger.warning("uvloop is not installed; using the slower event loop of asyncio")
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(story)
 
@@ -189,12 +189,12 @@ def _callback_failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
     if isinstance(error, BaseException):
         report_fault(logger, error, "callback failed message=%s", message)
     else:
-        logger.error("event loop: %s", message)
+        logger.error("event loop error message=%s", message)
 
 
 def _leave_threads(code: int) -> None:
     """End the process although threads wait for a disk: Python would wait for them at its end."""
-    logger.warning("stopped without waiting for the disk")
+    logger.warning("stopped without waiting for disk threads")
     error = sys.exc_info()[1]
     if error is not None:
         print(f"barnabas: {error}", file=sys.stderr)

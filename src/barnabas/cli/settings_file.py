@@ -29,7 +29,7 @@ def with_absolute_directories(given: Mapping[str, str]) -> dict[str, str]:
         if given.get(name, "").strip():
             paths = [os.path.abspath(one.strip()) if one.strip() else "" for one in given[name].split(",")]
             if "/" in paths:
-                raise InvalidSetting(name, given[name], "must be directories of their own, and / is not one")
+                raise InvalidSetting(name, given[name], "must name directories other than /")
             found[name] = ",".join(paths)
     return found
 

@@ -25,7 +25,7 @@ from barnabas.storage.disk import DiskFileSystem
 
 _VOTERS: Final = "controller.quorum.voters"
 _NOT_DYNAMIC: Final = (
-    "makes a quorum whose voters are in the metadata log, which is not built yet; set "
+    "needs voters in the metadata log, which are not built yet; set "
     f"{_VOTERS}=ID@HOST:PORT in the configuration instead"
 )
 
@@ -69,13 +69,13 @@ def format_node(options: argparse.Namespace) -> None:
 
 def _check_options(options: argparse.Namespace, settings: BrokerSettings) -> None:
     if not options.cluster_id.strip():
-        raise CannotFormat("--cluster-id must not be empty; `barnabas storage random-uuid` makes one")
+        raise CannotFormat("--cluster-id must not be empty; `barnabas storage random-uuid` generates one")
     asked = "--standalone" if options.standalone else "--initial-controllers"
     if options.standalone or options.initial_controllers is not None:
         if settings.given.get(_VOTERS):
             raise CannotFormat(
                 f"You cannot specify {_VOTERS} and format the node with --initial-controllers or "
-                f"--standalone. {_VOTERS} alone is what works here."
+                f"--standalone. Use {_VOTERS} alone."
             )
         raise CannotFormat(f"{asked} {_NOT_DYNAMIC}")
     if not settings.given.get(_VOTERS) and not options.no_initial_controllers:

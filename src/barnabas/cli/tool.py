@@ -6,10 +6,10 @@ A tool is a module like every command (see main.py) and looks like this:
     from barnabas.cli.tool import add_client_options, print_json, run_async
 
     def arguments(parser: Parser) -> None:
-        parser.about = "What the tool is for."
+        parser.about = "describe something"
         add_client_options(parser)                # --bootstrap-server, --command-config, --json
-        parser.option("topic", "The topic.", value="topic", required=True)
-        parser.flag("list", "All of them.")
+        parser.option("topic", "topic to describe", value="topic", required=True)
+        parser.flag("list", "list all topics")
 
     def run(options: Options) -> int:
         if not options.list: options.parser.fail("...", usage=True)      # misuse: stderr, exit code 1
@@ -57,16 +57,16 @@ def add_client_options(parser: Parser, *, required: bool = True) -> None:
     """Where the cluster is and how to speak to it. Not `required`: the tool checks that itself."""
     parser.option(
         "bootstrap-server",
-        "REQUIRED: where the cluster is reached: HOST:PORT, several with commas between them.",
+        "REQUIRED: bootstrap servers: HOST:PORT,...",
         value="host:port,...",
         required=required,
     )
-    parser.option("command-config", "A file of properties with settings for the client.", value="file")
+    parser.option("command-config", "properties file with client settings", value="file")
     add_json_option(parser)
 
 
 def add_json_option(parser: Parser) -> None:
-    parser.flag("json", "Print the result as one JSON document.")
+    parser.flag("json", "print the result as one JSON document")
 
 
 class GivenOptions(Protocol):
@@ -94,7 +94,7 @@ def admin_settings(options: GivenOptions) -> dict[str, object]:
     found = client_settings(options)
     unknown = [name for name in found if name not in settings_of(AdminSettings)]
     for name in _of_other_clients(unknown) if unknown else ():
-        note(f"{options.command_config}: {name} is for producers and consumers, and not used here")
+        note(f"{options.command_config}: {name} is a producer or consumer setting; ignored")
         del found[name]
     return found
 

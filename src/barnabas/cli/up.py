@@ -78,16 +78,14 @@ def _check_count(name: str, count: int) -> None:
     if count < 1:
         raise Misuse(f"--{name} {count}: must be at least 1")
     if count > 1:
-        raise Misuse(
-            f"--{name} {count}: only one can be started, clusters of several nodes are not built yet"
-        )
+        raise Misuse(f"--{name} {count}: must be 1, because clusters of several nodes are not built yet")
 
 
 def _directory(text: str) -> str:
     directory = os.path.abspath(text)
     if not text or "," in directory or directory == "/":
         # Log directories are a list with commas in between, so that is how far their names can go.
-        raise Misuse(f"--dir {text}: must be a directory of its own, without a comma in its name")
+        raise Misuse(f"--dir {text}: must be a directory other than /, without a comma in its path")
     return directory
 
 

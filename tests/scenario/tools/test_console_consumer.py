@@ -193,6 +193,6 @@ def test_a_broker_that_is_down_is_told_at_once_and_at_the_end() -> None:
 
     assert (read.code, read.out) == (1, b"")
     at_once, told, why = read.err.splitlines()
-    assert at_once == f"no broker at {address}: Connection refused; trying again"
+    assert at_once == f"no broker at {address}: Connection refused; retrying"
     assert told == "Processed a total of 0 messages"
     assert why.startswith(f"barnabas console-consumer: no broker at {address}: ")

@@ -273,7 +273,7 @@ def test_a_member_that_gets_nothing_says_so(
     assert read == (
         0,
         b"",
-        f"group {group} has given this consumer no partition yet; waiting for one\n"
+        f"group {group} has not assigned a partition to this consumer yet; waiting for one\n"
         "Processed a total of 0 messages\n",
     )
 

@@ -174,5 +174,5 @@ def test_a_broker_that_is_down_is_told_at_once_and_at_the_end() -> None:
 
     assert (sent.code, sent.out) == (1, b"")
     at_once, why = sent.err.splitlines()
-    assert at_once == f"no broker at {address}: Connection refused; trying again"
+    assert at_once == f"no broker at {address}: Connection refused; retrying"
     assert why.startswith(f"barnabas console-producer: no broker at {address}: ")

@@ -295,5 +295,5 @@ def test_a_broker_that_is_down_is_told_at_once_and_at_the_end(name: str, words: 
 
     assert done.code == 1
     at_once, why = done.err.splitlines()
-    assert at_once == f"no broker at {address}: Connection refused; trying again"
+    assert at_once == f"no broker at {address}: Connection refused; retrying"
     assert why.startswith(f"barnabas {name}: no broker at {address}: ")

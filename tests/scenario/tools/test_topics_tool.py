@@ -259,7 +259,7 @@ def test_a_broker_that_is_not_there_is_told_at_once_and_when_the_time_is_over(tm
         tmp_path / "err", "topics", "--bootstrap-server", address, "--command-config", str(settings), "--list"
     )
 
-    at_once = f"no broker at {address}: Connection refused; trying again\n"
+    at_once = f"no broker at {address}: Connection refused; retrying\n"
     assert (ended.code, ended.err) == (1, at_once)
     assert ended.out.startswith(f"{FAILED}no broker at {address}: ")
     assert ended.out.count("\n") == 1
@@ -303,6 +303,6 @@ def test_what_a_shared_file_says_to_other_clients_is_passed_over_with_a_note(
 
     assert (ended.code, ended.out) == (0, "\n")
     assert ended.err.splitlines() == [
-        f"{path}: {name} is for producers and consumers, and not used here"
+        f"{path}: {name} is a producer or consumer setting; ignored"
         for name in ("acks", "group.id", "key.deserializer")
     ]

@@ -15,9 +15,8 @@ from barnabas.cli.option_parser import Parser
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 OPENING = """# Commands
 
-Made from the parsers in the code; a test keeps it current. `barnabas COMMAND --help` prints the same.
-[What the tools are for, with an example each](../guides/tools.md). In brackets is what an option is if it
-is not given.
+Generated from the option parsers; a test keeps this page current. `barnabas COMMAND --help` prints the same.
+[The tools](../guides/tools.md) has an example of each command.
 """
 
 

@@ -35,7 +35,7 @@ async def told_during(*failures: ClientError) -> None:
 def test_a_broker_that_is_down_is_told_at_once_and_once(capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(told_during(DOWN, DOWN, DOWN))
 
-    assert capsys.readouterr() == ("", "no broker at a:1: Connection refused; trying again\n")
+    assert capsys.readouterr() == ("", "no broker at a:1: Connection refused; retrying\n")
 
 
 def test_what_a_broker_answers_is_left_to_the_tool(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +53,7 @@ def test_a_broker_that_goes_away_later_is_told_again(capsys: pytest.CaptureFixtu
 
     asyncio.run(story())
 
-    assert capsys.readouterr().err == "no broker at a:1: Connection refused; trying again\n" * 2
+    assert capsys.readouterr().err == "no broker at a:1: Connection refused; retrying\n" * 2
 
 
 def test_the_loggers_are_left_as_they_were() -> None:

@@ -55,7 +55,7 @@ def test_a_port_that_is_taken_is_said_so() -> None:
         taken.listen()
         port = taken.getsockname()[1]
 
-        with pytest.raises(CannotListen, match=f"127.0.0.1:{port}: another program listens there"):
+        with pytest.raises(CannotListen, match=f"127.0.0.1:{port}: the address is in use"):
             check_address("127.0.0.1", port)
 
     check_address("127.0.0.1", port)

@@ -219,7 +219,7 @@ def test_without_fixed_voters_it_has_to_be_asked_for(tool: Tool) -> None:
     code, _, err = tool.format()
     assert (code, "specify --no-initial-controllers" in err) == (1, True)
     code, _, err = tool.format("--standalone")
-    assert (code, "which is not built yet; set controller.quorum.voters=" in err) == (1, True)
+    assert (code, "which are not built yet; set controller.quorum.voters=" in err) == (1, True)
     assert not tool.logs.exists()
     assert tool.format("--no-initial-controllers")[0] == 0
 

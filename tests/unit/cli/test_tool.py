@@ -53,7 +53,7 @@ def test_a_broker_that_says_nothing_is_waited_for_aloud(
 
     asyncio.run(use(SlowClient()))
 
-    assert capsys.readouterr() == ("", "waiting for a broker to answer ...\n")
+    assert capsys.readouterr() == ("", "waiting for a broker to respond ...\n")
 
 
 def test_no_hint_is_left_behind_when_the_start_fails() -> None:

@@ -39,15 +39,13 @@ _HOST: Final = re.compile(r"[A-Za-z0-9.:-]{1,253}")
 
 
 def add_options(parser: Parser) -> None:
-    parser.option("entity-type", f"Whose settings: {', '.join(TYPES)}.", value="type", many=True)
-    parser.option(
-        "entity-name", "Which of them: a topic, the id of a broker, and so on.", value="name", many=True
-    )
-    parser.flag("entity-default", "What holds for all clients, users, brokers or ips.")
+    parser.option("entity-type", f"entity type: {', '.join(TYPES)}", value="type", many=True)
+    parser.option("entity-name", "entity name, such as a topic or a broker id", value="name", many=True)
+    parser.flag("entity-default", "default settings of clients, users, brokers or ips")
     for name, kind in _NAMED.items():
-        parser.option(name, f"The same as --entity-type {kind} --entity-name NAME.", value="name")
+        parser.option(name, f"short for --entity-type {kind} --entity-name NAME", value="name")
     for name, kind in _DEFAULTS.items():
-        parser.flag(name, f"The same as --entity-type {kind} --entity-default.")
+        parser.flag(name, f"short for --entity-type {kind} --entity-default")
 
 
 class Entities:

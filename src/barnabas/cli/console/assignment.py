@@ -48,7 +48,7 @@ class Assignment:
     async def begin(self) -> None:
         """Assign what is there, once there is something. Whoever calls decides how long that may take."""
         loop = asyncio.get_running_loop()
-        hint = loop.call_later(PATIENCE_S, note, f"{self._shown()} is not there; waiting for it")
+        hint = loop.call_later(PATIENCE_S, note, f"{self._shown()} does not exist yet; waiting for it")
         try:
             while not await self._assign():
                 await asyncio.sleep(LOOK_AGAIN_S)

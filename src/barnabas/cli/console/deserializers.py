@@ -33,7 +33,7 @@ class UnknownDeserializer(BarnabasError):
 
     def __init__(self, name: str) -> None:
         known = ", ".join(_BY_NAME)
-        super().__init__(f"no deserializer {name!r}: Java classes cannot be loaded here, there are {known}")
+        super().__init__(f"unknown deserializer {name!r}; supported: {known} (Java classes cannot be loaded)")
 
 
 def deserializer(name: str) -> Deserializer:

@@ -151,7 +151,7 @@ def _text(texts: Mapping[str, str | None], name: str) -> str:
     assert text is not None, name
     if not text:
         # Java would find it at every place; a line taken apart there says nothing.
-        raise BadLine(f"{name} may not be empty")
+        raise BadLine(f"{name} must not be empty")
     return text
 
 
@@ -159,4 +159,4 @@ def _pattern(text: str) -> "re.Pattern[str]":
     try:
         return re.compile(text)
     except re.error as wrong:
-        raise BadLine(f"headers.separator={text} is no regular expression: {wrong}") from None
+        raise BadLine(f"headers.separator={text} is not a valid regular expression: {wrong}") from None

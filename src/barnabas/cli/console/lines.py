@@ -17,7 +17,7 @@ class LineTooLong(BarnabasError):
     """Input without a line end that nobody could take as one record."""
 
     def __init__(self, held: int) -> None:
-        super().__init__(f"a line of more than {held} bytes is no record")
+        super().__init__(f"line exceeds the maximum record size of {held} bytes")
 
 
 class LineSplitter:

@@ -16,12 +16,12 @@ _OWN: Final = ("key.serializer", "value.serializer", "key.deserializer", "value.
 
 def add_stream_options(parser: Parser, each: str) -> None:
     """Where the cluster is, the client's settings, and --json: one object for `each`."""
-    parser.option("bootstrap-server", "REQUIRED: HOST:PORT of brokers, with commas.", value="host:port,...")
-    parser.option("command-config", "A file of settings for the client.", value="file")
+    parser.option("bootstrap-server", "REQUIRED: bootstrap servers: HOST:PORT,...", value="host:port,...")
+    parser.option("command-config", "properties file with client settings", value="file")
     parser.option(
-        "command-property", "A setting for the client; wins over a file.", value="name=value", many=True
+        "command-property", "client setting; overrides the file; repeatable", value="name=value", many=True
     )
-    parser.flag("json", f"Print one JSON object on a line for {each}.")
+    parser.flag("json", f"print one JSON object per line for {each}")
 
 
 def key_values(texts: Iterable[str]) -> dict[str, str]:

@@ -24,7 +24,7 @@ def compiled(include: str | None) -> "re.Pattern[str] | None":
     try:
         return None if include is None else re.compile(include)
     except re.error as wrong:
-        raise ToolFailed(f"--include {include} is no regular expression: {wrong}") from None
+        raise ToolFailed(f"--include {include} is not a valid regular expression: {wrong}") from None
 
 
 async def subscribe(
@@ -73,4 +73,4 @@ class Subscription:
         self._hint_at = None
         if not self._consumer.assignment:
             group = self._consumer.settings.group_id
-            note(f"group {group} has given this consumer no partition yet; waiting for one")
+            note(f"group {group} has not assigned a partition to this consumer yet; waiting for one")

@@ -53,18 +53,18 @@ def judge(expected: Expected, found: Found, watermark_ms: int) -> Verdict:
         ),
         Row("dropped: duplicate", expected.kinds[Kind.DUPLICATE], found.duplicates),
         Row("written to the topic", sound, len(found.written_ids)),
-        Row("landed in Parquet", sound, len(found.landed_ids)),
+        Row("written to Parquet", sound, len(found.landed_ids)),
         Row("hours counted, by page", len(hours), len(found.hours)),
         Row("clicks in these hours", sum(hours.values()), sum(clicks for _, clicks in found.hours)),
     ]
     wrong = [
-        f"{row.what}: {row.found} instead of {row.expected}" for row in rows if row.found != row.expected
+        f"{row.what}: found {row.found}, expected {row.expected}" for row in rows if row.found != row.expected
     ]
     unknown = sorted(found.dropped.keys() - {one.value for one in REASONS})
     if unknown:
-        wrong.append(f"dropped for a reason that nobody knows: {', '.join(unknown)}")
+        wrong.append(f"unknown drop reasons: {', '.join(unknown)}")
     wrong += _once_each("written to the topic", found.written_ids, expected.sound_ids)
-    wrong += _once_each("landed in Parquet", found.landed_ids, expected.sound_ids)
+    wrong += _once_each("written to Parquet", found.landed_ids, expected.sound_ids)
     wrong += _same_hours(hours, found.hours)
     return Verdict(rows, wrong)
 
@@ -77,7 +77,7 @@ def _once_each(where: str, ids: Iterable[str], expected: set[str]) -> list[str]:
         for how, some in (
             ("more than once", doubled),
             ("missing", expected - counted.keys()),
-            ("that should not be there", counted.keys() - expected),
+            ("unexpected", counted.keys() - expected),
         )
         if some
     ]
@@ -90,7 +90,7 @@ def _same_hours(expected: Mapping[Hour, int], found: list[tuple[Hour, int]]) -> 
     different = [hour for hour, clicks in found if expected.get(hour) != clicks]
     doubled = len(found) - len({hour for hour, _ in found})
     missing = len(expected.keys() - {hour for hour, _ in found})
-    return [f"hours: {len(different)} with a wrong number, {doubled} told again, {missing} missing"]
+    return [f"hours: {len(different)} with a wrong count, {doubled} repeated, {missing} missing"]
 
 
 def _examples(some: Iterable[str]) -> str:

@@ -114,7 +114,7 @@ class SparkJob:
     def check(self) -> None:
         """DemoFailed if it has ended, and not well."""
         if self.exit_code not in (None, 0):
-            raise DemoFailed(f"the Spark job ended with {self.exit_code}: {last_lines(self._log)}")
+            raise DemoFailed(f"the Spark job failed with exit code {self.exit_code}: {last_lines(self._log)}")
 
     def kill(self) -> None:
         """`kill -9` to its Python, its JVM and their workers, until none is left."""
@@ -125,7 +125,7 @@ class SparkJob:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             if time.monotonic() > end:
-                raise DemoFailed(f"processes of the Spark job do not end: {living}")
+                raise DemoFailed(f"processes of the Spark job did not end after SIGKILL: {living}")
             time.sleep(_POLL_S)
         if self.exit_code is None:
             # A system without /proc: its own group, and the workers notice.

@@ -89,7 +89,7 @@ class Look:
             while left:
                 some = consumer.batch(timeout_ms=_SILENCE_MS_MAX)
                 if not some:
-                    raise DemoFailed(f"{topic}: the broker sends nothing for {_SILENCE_MS_MAX // 1000} s")
+                    raise DemoFailed(f"{topic}: no records from the broker for {_SILENCE_MS_MAX // 1000} s")
                 for message in some:
                     if isinstance(message, EndOfPartition):
                         left.discard(message.tp)

@@ -68,7 +68,7 @@ class Story:
 
     def tell(self) -> int:
         with running_broker(self._plan.directory, self._plan.host) as address:
-            self._say(f"a broker serves: {address}")
+            self._say(f"broker ready: {address}")
             with Admin(bootstrap_servers=address) as admin:
                 expected = self._produce(admin, address)
                 look = Look(admin, address, self._parquet)
@@ -79,10 +79,10 @@ class Story:
                 lost = look.never_committed()
         self._show(verdict, expected)
         if verdict.wrong:
-            print(f"\nkept to look at: {self._plan.directory}")
+            print(f"\nkept for inspection: {self._plan.directory}")
             return 1
         if lost > 0:
-            print(f"records that were written, never committed, and written again: {lost:,}")
+            print(f"records of aborted transactions, written again after the restart: {lost:,}")
         self._show_answer()
         self._point_on()
         return 0
@@ -104,8 +104,8 @@ class Story:
             for delivery in deliveries:
                 delivery.result()
         kinds = ", ".join(f"{clicks.expected.kinds[kind]:,} {kind.value}" for kind in Kind)
-        made_up = f"clicks of {START:%Y-%m-%d}, made up with seed {self._plan.seed}"
-        self._say(f"produced to {CLICKS}: {len(deliveries):,} {made_up}")
+        generated = f"clicks of {START:%Y-%m-%d}, generated with seed {self._plan.seed}"
+        self._say(f"produced to {CLICKS}: {len(deliveries):,} {generated}")
         self._say(f"  of these: {kinds}")
         return clicks.expected
 
@@ -129,21 +129,21 @@ class Story:
     def _run_until_killed(self, address: str, look: Look) -> None:
         job = self._job(address)
         try:
-            self._say(f"Spark starts: {self._plan.master}, its log goes to {self._log}")
+            self._say(f"Spark starts: master {self._plan.master}, log {self._log}")
             ended = self._follow(job, look, stop_at=int(_KILL_AT * self._plan.events))
             if not ended:
                 self._wait_for_transaction(look)
             if job.exit_code is not None:
-                raise DemoFailed("the Spark job was done before it could be killed: try more --events")
+                raise DemoFailed("the Spark job finished before it could be killed; try more --events")
         finally:
             job.kill()
         self._say("killed: SIGKILL to the job's Python, its JVM and their workers")
-        self._say(f"  transactions to {CLEAN} that it left open: {look.open_transactions()}")
+        self._say(f"  transactions to {CLEAN} left open: {look.open_transactions()}")
 
     def _run_to_the_end(self, address: str, look: Look) -> None:
         job = self._job(address)
         try:
-            self._say("Spark starts again, with the checkpoints of the job that was killed")
+            self._say("Spark starts again from the checkpoints of the killed job")
             self._follow(job, look, stop_at=None)
         finally:
             job.kill()
@@ -164,22 +164,22 @@ class Story:
             is_enough = stop_at is not None and seen[0] >= stop_at and seen[1] > 0
             is_news = seen != told and (now - told_at >= _TELL_S or is_enough or ended)
             if is_news or now - told_at >= _TELL_ALWAYS_S:
-                self._say(f"  read {seen[0]:,} of {self._plan.events:,}, landed in Parquet {seen[1]:,}")
+                self._say(f"  read {seen[0]:,} of {self._plan.events:,}, written to Parquet {seen[1]:,}")
                 told, told_at = seen, now
             job.check()
             if is_enough or (ended and said is None):
                 return not is_enough
             if now - changed_at > _SILENCE_S_MAX:
-                raise DemoFailed(f"nothing happens for {_SILENCE_S_MAX:.0f} s: see {self._log}")
+                raise DemoFailed(f"no progress for {_SILENCE_S_MAX:.0f} s; see {self._log}")
 
     def _heard(self, said: dict[str, Any]) -> None:
         match said["event"]:
             case "started":
-                self._say("  Spark is up: one stream begins to clean the clicks")
+                self._say("  Spark is up: the first stream starts to clean the clicks")
             case "all started":
-                self._say("  two more begin to land and to count what is clean")
+                self._say("  two more streams started: one writes to Parquet, one counts per hour")
             case "cleaned":
-                self._say("  all clicks are cleaned, landing and counting catch up")
+                self._say("  all clicks are cleaned; the other two streams catch up")
             case "answer":
                 self._answer = said
 
@@ -192,27 +192,27 @@ class Story:
     # What came of it
 
     def _show(self, verdict: Verdict, expected: Expected) -> None:
-        self._say("the check")
+        self._say("check")
         print(f"\n  {'':<26}{'expected':>10}{'found':>10}")
         for row in verdict.rows:
             mark = "" if row.found == row.expected else "  DIFFERS"
             print(f"  {row.what:<26}{row.expected:>10,}{row.found:>10,}{mark}")
         if verdict.wrong:
-            print("\nit does not add up:")
+            print("\ncheck failed:")
             for line in verdict.wrong:
                 print(f"  {line}")
             return
         sum_of = " + ".join(f"{expected.kinds[kind]:,} {kind.value}" for kind in Kind)
-        print(f"\nit adds up: {expected.events:,} = {sum_of}")
-        print(f"every sound click is in {CLEAN} once and in Parquet once")
+        print(f"\ncheck passed: {expected.events:,} = {sum_of}")
+        print(f"every sound click is exactly once in {CLEAN} and exactly once in Parquet")
         closed = expected.closed_hours(_WATERMARK_HOURS * HOUR_MS)
         waiting = len({hour.start_ms for hour in expected.hours}) - len({hour.start_ms for hour in closed})
-        print(f"{HOURS} has all hours but the last {waiting}: its watermark is {_WATERMARK_HOURS} hours")
+        print(f"{HOURS} has all hours except the last {waiting}: its watermark is {_WATERMARK_HOURS} hours")
 
     def _show_answer(self) -> None:
         if self._answer is None:
-            raise DemoFailed(f"the Spark job ended without an answer: see {self._log}")
-        print("\nin SQL, asked of the Parquet files: the page that was clicked most in each six hours\n")
+            raise DemoFailed(f"the Spark job ended without a query result; see {self._log}")
+        print("\nSQL on the Parquet files: the most clicked page in every six hours\n")
         for line in self._answer["query"].splitlines():
             print(f"  {line}")
         print()
@@ -223,12 +223,12 @@ class Story:
         pipeline = Path(barnabas.__file__).parent / "spark" / "demo" / "pipeline.py"
         print(f"\nthe pipeline: {pipeline}")
         if self._plan.is_kept:
-            print("the topics, in two terminals:")
+            print("to read the topics, in two terminals:")
             print(f"  barnabas up --dir {self._plan.directory / 'broker'}")
             words = "--from-beginning --formatter-property print.headers=true --max-messages 5"
             print(f"  barnabas console-consumer --bootstrap-server 127.0.0.1:9092 --topic {DROPPED} {words}")
         else:
-            print("the same, with topics, Parquet and logs kept to look at: barnabas demo --dir demo-data")
+            print("to keep topics, Parquet and logs: barnabas demo --dir demo-data")
         print("Spark and topics: docs/guides/spark.md; exactly once: docs/guides/delivery.md")
         self._say("done")
 

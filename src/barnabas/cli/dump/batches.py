@@ -53,12 +53,12 @@ def walk(source: Source, start: int, end: int) -> Iterator[Batch]:
     while at < end - _PROLOGUE.size:
         prologue = source.read(at, _PROLOGUE.size)
         if len(prologue) < _PROLOGUE.size:
-            raise DumpFailed(source.path, f"it became shorter while it was read: byte {at} is gone")
+            raise DumpFailed(source.path, f"file was truncated at byte {at} during the dump")
         offset, length, _, magic = _PROLOGUE.unpack(prologue)
         if length < SMALLEST_LENGTH:
             raise DumpFailed(
                 source.path,
-                f"length {length} of the batch at byte {at} is less than any batch's {SMALLEST_LENGTH}",
+                f"batch at byte {at} has length {length}, expected at least {SMALLEST_LENGTH}",
             )
         if at > end - LENGTH_EXCLUDES - length:
             return
@@ -69,9 +69,9 @@ def walk(source: Source, start: int, end: int) -> Iterator[Batch]:
 def clip(source: Source, position: int, size: int) -> tuple[int, int]:
     """The part of a log file from `position` on, no longer than `size`: where it starts and ends."""
     if not 0 <= position <= source.size:
-        raise DumpFailed(source.path, f"position {position} is outside of its {source.size} bytes")
+        raise DumpFailed(source.path, f"position {position} is outside the file of {source.size} bytes")
     if size < 0:
-        raise DumpFailed(source.path, f"a part of {size} bytes was asked for")
+        raise DumpFailed(source.path, f"size limit {size} is negative")
     return position, min(position + size, source.size)
 
 
@@ -79,7 +79,7 @@ def read_header(source: Source, batch: Batch) -> BatchHeader:
     """All fields of a batch of version 2 or later, whatever its length says."""
     data = source.read(batch.position, HEADER_SIZE)
     if len(data) < HEADER_SIZE:
-        raise DumpFailed(source.path, f"the header of the batch at byte {batch.position} is cut off")
+        raise DumpFailed(source.path, f"header of the batch at byte {batch.position} is truncated")
     return BatchHeader._make(_HEADER.unpack(data))
 
 
@@ -121,7 +121,7 @@ def timestamp_type(header: BatchHeader) -> str:
 
 def codec_name(source: Source, batch: Batch, bits: int) -> str:
     if bits > Codec.ZSTD:
-        raise DumpFailed(source.path, f"compression codec {bits} of the batch at byte {batch.position}")
+        raise DumpFailed(source.path, f"batch at byte {batch.position} has unknown compression codec {bits}")
     return Codec(bits).name.lower()
 
 
@@ -137,7 +137,7 @@ def _pieces(source: Source, at: int, end: int) -> Iterator[bytes]:
     while at < end:
         piece = source.read(at, min(WINDOW_BYTES, end - at))
         if not piece:
-            raise DumpFailed(source.path, f"it became shorter while it was read: byte {at} is gone")
+            raise DumpFailed(source.path, f"file was truncated at byte {at} during the dump")
         yield piece
         at += len(piece)
 
@@ -173,7 +173,9 @@ def _read_legacy(source: Source, batch: Batch) -> LegacyMessage:
     start, end = batch.position + LENGTH_EXCLUDES, batch.position + batch.size
     data = source.read(start, _LEGACY.size)
     if batch.magic < 0 or len(data) < _LEGACY.size:
-        raise DumpFailed(source.path, f"magic {batch.magic} of the batch at byte {batch.position}")
+        raise DumpFailed(
+            source.path, f"batch at byte {batch.position} is truncated or has invalid magic {batch.magic}"
+        )
     crc, magic, attributes, timestamp = _LEGACY.unpack(data)
     computed = 0
     for piece in _pieces(source, start + 4, end):

@@ -30,7 +30,7 @@ def describe_control(path: str, record: Shown) -> str:
         if not isinstance(kind, ControlType):
             return f" controlType: UNKNOWN({kind})"
         if record.value is None:
-            raise Malformed("it has no value", where=f"control record {kind.name}")
+            raise Malformed("value is missing", where=f"control record {kind.name}")
         message, version = decode_control(kind, record.value)
     except Malformed as wrong:
         raise DumpFailed(path, f"record {record.offset}: {wrong}") from None

@@ -64,7 +64,7 @@ def _long(data: bytes) -> str:
 
 def _first(number: Struct, data: bytes) -> str:
     if len(data) < number.size:
-        raise CannotDecode(f"{len(data)} bytes are too few for a number of {number.size}")
+        raise CannotDecode(f"cannot read a {number.size}-byte number from {len(data)} bytes")
     return str(number.unpack_from(data)[0])
 
 
@@ -83,7 +83,9 @@ def class_decoder(*, key_class: str, value_class: str) -> Decoder:
     for name in (value_class, key_class):
         if name not in CLASSES:
             known = ", ".join(CLASSES)
-            raise CannotDecode(f"no decoder {name!r}: Java classes cannot be loaded here, there are {known}")
+            raise CannotDecode(
+                f"unknown decoder {name!r}; supported: {known} (Java classes cannot be loaded)"
+            )
     key_text, value_text = CLASSES[key_class], CLASSES[value_class]
 
     def decode_record(record: Shown) -> Text:
@@ -116,7 +118,9 @@ class _Skipped(Exception):
 
 def _coordinator_record(topic: CoordinatorTopic, record: Shown) -> Text:
     if record.key is None:
-        raise CannotDecode(f"the record at offset {record.offset} has no key, so it is none of {topic.name}")
+        raise CannotDecode(
+            f"record at offset {record.offset} has no key, but records of {topic.name} have one"
+        )
     try:
         kind = _version(record.key, "key")
         try:
@@ -179,7 +183,7 @@ def _unreadable(version: int, where: str, wrong: Malformed) -> _Skipped:
 
 
 def remote_decoder(record: Shown) -> Text:
-    raise CannotDecode("the records of tiered storage's topic are not known here")
+    raise CannotDecode("records of tiered storage are not supported")
 
 
 # The metadata log

@@ -81,7 +81,7 @@ def dump_index(
             for offset, position in index:
                 batch = next(walk(log, *clip(log, position, bytes_max)), None)
                 if batch is None:
-                    raise DumpFailed(path, f"no batch of the log starts at position {position}")
+                    raise DumpFailed(path, f"log has no complete batch at position {position}")
                 found = last_offset(log, batch)
                 if found != offset:
                     findings.mismatch(absolute_path(path), offset, found)
@@ -93,13 +93,15 @@ def _check_offsets(source: Source, index: OffsetIndex, base: int) -> None:
     """What a broker checks of an index when it starts."""
     last = index.entry(index.entries - 1)[0]
     if last < base:
-        raise DumpFailed(source.path, f"its last offset {last} is less than its base offset {base}")
+        raise DumpFailed(source.path, f"last offset {last} is less than base offset {base}")
     _check_size(source, _OFFSET_ENTRY.size)
 
 
 def _check_size(source: Source, entry_size: int) -> None:
     if source.size % entry_size != 0:
-        raise DumpFailed(source.path, f"{source.size} bytes are no multiple of {entry_size}")
+        raise DumpFailed(
+            source.path, f"file size {source.size} is not a multiple of the entry size {entry_size}"
+        )
 
 
 def dump_time_index(
@@ -139,9 +141,11 @@ def _check_times(source: Source, base: int) -> None:
             source.read_apart((entries - 1) * _TIME_ENTRY.size, _TIME_ENTRY.size)
         )
         if last < first:
-            raise DumpFailed(source.path, f"its last time {last} is before its first, {first}")
+            raise DumpFailed(source.path, f"last timestamp {last} is less than first timestamp {first}")
         if int64(base + relative) < base:
-            raise DumpFailed(source.path, f"its last offset is {-relative} before its base offset {base}")
+            raise DumpFailed(
+                source.path, f"last offset {int64(base + relative)} is less than base offset {base}"
+            )
     _check_size(source, _TIME_ENTRY.size)
 
 
@@ -188,7 +192,9 @@ class _TimeChecker:
 
     def _latest(self, batch: Batch) -> int:
         if batch.magic <= LAST_LEGACY_MAGIC:
-            raise DumpFailed(self._log.path, f"the message of version {batch.magic} at byte {batch.position}")
+            raise DumpFailed(
+                self._log.path, f"cannot check the version {batch.magic} message at byte {batch.position}"
+            )
         decoded = decode_records(self._log, batch, read_header(self._log, batch))
         if decoded.failure is not None:
             raise DumpFailed(self._log.path, decoded.failure)

@@ -73,7 +73,7 @@ def _title(path: str) -> str:
         return "KRaft bootstrap snapshot"
     offset, epoch = parse_long(path, name[_OFFSET_DIGITS]), parse_long(path, name[_EPOCH_DIGITS])
     if not -INT_MAX - 1 <= epoch <= INT_MAX:
-        raise DumpFailed(path, f"epoch {epoch} in its name is out of range")
+        raise DumpFailed(path, f"epoch {epoch} in the file name is out of range")
     return f"Snapshot end offset: {offset}, epoch: {epoch}"
 
 
@@ -129,7 +129,7 @@ class _Deep:
             # Brokers since 4.0 do not read this format at all; one message at a time is shown as it is.
             raise DumpFailed(
                 self._source.path,
-                f"the compressed messages of version {message.magic} at byte {batch.position}",
+                f"version {message.magic} message at byte {batch.position} is compressed or too large",
             )
         data = self._source.read(batch.position + LENGTH_EXCLUDES, batch.length)
         key, at = self._sized(batch, data, _LEGACY_KEY_AT[message.magic])
@@ -138,11 +138,11 @@ class _Deep:
 
     def _sized(self, batch: Batch, data: bytes, at: int) -> tuple[bytes | None, int]:
         if at + _SIZE.size > len(data):
-            raise DumpFailed(self._source.path, f"the message at byte {batch.position} is cut off")
+            raise DumpFailed(self._source.path, f"message at byte {batch.position} is truncated")
         (size,) = _SIZE.unpack_from(data, at)
         at += _SIZE.size
         if size > len(data) - at:
-            raise DumpFailed(self._source.path, f"the message at byte {batch.position} is cut off")
+            raise DumpFailed(self._source.path, f"message at byte {batch.position} is truncated")
         return (None, at) if size < 0 else (data[at : at + size], at + size)
 
     def _follow(self, offset: int) -> None:

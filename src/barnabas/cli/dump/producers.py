@@ -90,7 +90,7 @@ def dump_txn_index(path: str, output: Output) -> None:
         for number in range(count):
             version = _ABORTED.unpack(source.read(number * _ABORTED.size, _ABORTED.size))[0]
             if version > _ABORTED_VERSION:
-                raise DumpFailed(path, f"entry {number} has version {version}, known is {_ABORTED_VERSION}")
+                raise DumpFailed(path, f"entry {number} has version {version}, expected {_ABORTED_VERSION}")
         for number in range(count):
             version, producer, first, last, stable = _ABORTED.unpack(
                 source.read(number * _ABORTED.size, _ABORTED.size)

@@ -42,11 +42,14 @@ class Decoded(NamedTuple):
 def decode_records(source: Source, batch: Batch, header: BatchHeader) -> Decoded:
     """Never raises for what is in the batch: the failure comes behind the records that go before it."""
     if batch.size < HEADER_SIZE:
-        raise DumpFailed(source.path, f"the batch at byte {batch.position} is shorter than its header")
+        raise DumpFailed(source.path, f"batch at byte {batch.position} is shorter than its header")
     if header.count == 0:
         return Decoded([], None)
     if batch.size > BATCH_BYTES_MAX:
-        raise DumpFailed(source.path, f"the batch at byte {batch.position} has {batch.size} bytes")
+        raise DumpFailed(
+            source.path,
+            f"batch at byte {batch.position} has {batch.size} bytes, maximum is {BATCH_BYTES_MAX}",
+        )
     data = source.read(batch.position, batch.size)
     try:
         if header.magic == MAGIC:
@@ -75,7 +78,7 @@ def _sound(data: bytes, header: BatchHeader) -> list[Shown]:
 
 def _damaged(data: bytes, batch: Batch, header: BatchHeader) -> Decoded:
     if header.count < 0:
-        return Decoded([], _at(batch, f"it has {header.count} records"))
+        return Decoded([], _at(batch, f"record count {header.count} is negative"))
     try:
         area, at, end = record_area(data, 0, header)
     except Malformed as wrong:
@@ -88,7 +91,7 @@ def _damaged(data: bytes, batch: Batch, header: BatchHeader) -> Decoded:
         if parser.at != end:
             # Kafka looks whether something is left before it hands out the last record.
             records.pop()
-            raise _Bad(f"{end - parser.at} bytes are left after its last record")
+            raise _Bad(f"{end - parser.at} bytes remain after the last record")
     except _Bad as wrong:
         # Compressed records are all read before the first is shown, others one after another.
         shown = records if header.codec is Codec.NONE else []
@@ -97,7 +100,7 @@ def _damaged(data: bytes, batch: Batch, header: BatchHeader) -> Decoded:
 
 
 def _at(batch: Batch, what: str) -> str:
-    return f"the batch at byte {batch.position} does not decode: {what}"
+    return f"cannot decode the batch at byte {batch.position}: {what}"
 
 
 class _Bad(Exception):
@@ -121,14 +124,14 @@ class _Parser:
         size = self.varint()
         start = self.at
         if not 0 < size <= self.end - start:
-            raise _Bad(f"its length is {size}, and {self.end - start} bytes are left")
+            raise _Bad(f"record length {size} is out of range (1 to {self.end - start})")
         self.at += 1  # the attributes, of which none are defined
         timestamp = int64(self.base_timestamp + self.varlong())
         delta = self.varint()
         key, value = self.nullable(), self.nullable()
         header_keys = self.header_keys()
         if self.at - start != size:
-            raise _Bad(f"its length is {size}, and its fields take {self.at - start}")
+            raise _Bad(f"record length is {size}, but its fields take {self.at - start} bytes")
         return Shown(
             int64(self.base_offset + delta),
             timestamp if self.append_time is None else self.append_time,
@@ -141,12 +144,12 @@ class _Parser:
     def header_keys(self) -> list[str]:
         count = self.varint()
         if not 0 <= count <= self.end - self.at:
-            raise _Bad(f"{count} headers do not fit")
+            raise _Bad(f"header count {count} is out of range (0 to {self.end - self.at})")
         keys = []
         for _ in range(count):
             key = self.nullable()
             if key is None:
-                raise _Bad("a header's name is null")
+                raise _Bad("header key is null")
             keys.append(string(key))
             self.nullable()
         return keys
@@ -156,7 +159,7 @@ class _Parser:
         if size < 0:
             return None
         if size > self.end - self.at:
-            raise _Bad(f"a field of {size} bytes does not fit")
+            raise _Bad(f"field of {size} bytes exceeds the {self.end - self.at} bytes left")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -172,10 +175,10 @@ class _Parser:
         value = 0
         for index in range(bytes_max):
             if self.at >= self.end:
-                raise _Bad("it is cut off")
+                raise _Bad("record is truncated")
             byte = self.data[self.at]
             self.at += 1
             value |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 return value
-        raise _Bad(f"a number of more than {bytes_max} bytes")
+        raise _Bad(f"varint has more than {bytes_max} bytes")

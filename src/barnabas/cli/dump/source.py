@@ -43,7 +43,7 @@ class Source:
         self._window_at = 0
         if self.size > size_max:
             self._file.close()
-            raise DumpFailed(path, f"{self.size} bytes are more than the {size_max} that it can have")
+            raise DumpFailed(path, f"file size {self.size} exceeds the maximum of {size_max}")
 
     def read(self, at: int, size: int) -> bytes:
         """The bytes from `at` on, fewer than `size` where the file ends."""
@@ -115,4 +115,4 @@ def start_offset(path: str) -> int:
 def parse_long(path: str, text: str) -> int:
     if _LONG.fullmatch(text) and _LONG_MIN <= int(text) <= _LONG_MAX:
         return int(text)
-    raise DumpFailed(path, f"its name must start with an offset, and {text!r} is none")
+    raise DumpFailed(path, f"file name must start with an offset, found {text!r}")

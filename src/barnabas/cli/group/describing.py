@@ -107,5 +107,5 @@ async def _times(
         return await admin.first_record_times(behind, timeout_ms=timeout_ms)
     except PartlyRefused as error:
         for name, refused in error.refused.items():
-            note(f"the first unread record of {name} could not be read: {reason(refused)}")
+            note(f"cannot read the first unread record of {name}: {reason(refused)}")
         return error.done

@@ -36,7 +36,10 @@ def parse_plan(lines: list[str], groups: list[str]) -> Plan:
     for number, row in enumerate(rows, 1):
         whole = [groups[0], *row] if without_group else row
         if len(whole) != 4:
-            raise CommandFailed(f"line {number} of the file has {len(row)} columns: {','.join(row)}")
+            expected = 3 if without_group else 4
+            raise CommandFailed(
+                f"line {number} of the file has {len(row)} columns, expected {expected}: {','.join(row)}"
+            )
         try:
             tp, offset = TopicPartition(whole[1], integer(whole[2].strip())), long(whole[3].strip())
         except ValueError as error:

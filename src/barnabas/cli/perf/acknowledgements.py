@@ -24,7 +24,7 @@ Sent: TypeAlias = tuple[Any, int, int, float, bool]
 
 # Different reasons why records were not delivered that are told; of the others only the number.
 REASONS_MAX: Final = 20
-OTHER_REASONS: Final = "for other reasons"
+OTHER_REASONS: Final = "other errors"
 
 
 def now_ms() -> float:

@@ -45,7 +45,9 @@ def split_payloads(content: bytes, delimiter: str) -> list[bytes]:
     try:
         pattern = re.compile(delimiter)
     except re.error as wrong:
-        raise BadDelimiter(f"--payload-delimiter {delimiter} is no regular expression: {wrong}") from None
+        raise BadDelimiter(
+            f"--payload-delimiter {delimiter} is not a valid regular expression: {wrong}"
+        ) from None
     text = content.decode("utf-8", "surrogateescape")
     pieces: list[str] = []
     at = 0

@@ -42,7 +42,7 @@ def _check_pattern(error: "SomeRefused", pattern: str | None) -> None:
 
     codes = {each.code.name for each in error.refused.values()}
     if pattern is not None and "INVALID_REGULAR_EXPRESSION" in codes:
-        fault = fault_of(pattern) or "the broker refuses it"
+        fault = fault_of(pattern) or "the broker rejects it"
         raise ToolFailed(
             f"Failed to list transactions: the regular expression `{pattern}` is invalid: {fault}"
         ) from error

@@ -90,6 +90,6 @@ def test_what_does_not_fit_is_refused_in_kafkas_words(name: str, data: bytes, wh
 
 def test_a_class_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(
-        UnknownDeserializer, match=r"no deserializer 'com\.example\.Mine'.*StringDeserializer"
+        UnknownDeserializer, match=r"unknown deserializer 'com\.example\.Mine'.*StringDeserializer"
     ):
         deserializer("com.example.Mine")

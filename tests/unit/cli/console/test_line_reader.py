@@ -94,8 +94,8 @@ def test_with_ignore_error_what_is_not_there_is_null() -> None:
         ({"headers.separator": ":"}, "headers.separator and headers.key.separator may not be equal"),
         ({"null.marker": "\t"}, "null.marker and key.separator may not be equal"),
         ({"null.marker": ","}, "null.marker and headers.separator may not be equal"),
-        ({"headers.separator": "["}, "headers.separator=[ is no regular expression"),
-        ({"key.separator": ""}, "key.separator may not be empty"),
+        ({"headers.separator": "["}, "headers.separator=[ is not a valid regular expression"),
+        ({"key.separator": ""}, "key.separator must not be empty"),
     ],
 )
 def test_separators_that_cannot_be_told_apart_are_refused(properties: dict[str, str], why: str) -> None:

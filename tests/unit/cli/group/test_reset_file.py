@@ -53,10 +53,10 @@ def test_names_are_in_quotes_where_kafka_has_them(name: str, cell: str) -> None:
 @pytest.mark.parametrize(
     ("line", "groups", "why"),
     [
-        ("orders,0,1", ["a", "b"], "line 1 of the file has 3 columns: orders,0,1"),
-        ("orders,0,1,2,3", ["a"], "line 1 of the file has 5 columns: orders,0,1,2,3"),
-        ("g,orders,x,1", [], "line 1 of the file: 'x' is no whole number"),
-        ("g,orders,0,99999999999999999999", [], "is no whole number"),
+        ("orders,0,1", ["a", "b"], "line 1 of the file has 3 columns, expected 4: orders,0,1"),
+        ("orders,0,1,2,3", ["a"], "line 1 of the file has 5 columns, expected 4: orders,0,1,2,3"),
+        ("g,orders,x,1", [], "line 1 of the file: 'x' is not a whole number"),
+        ("g,orders,0,99999999999999999999", [], "is not a whole number"),
     ],
 )
 def test_a_line_that_cannot_be_is_named(line: str, groups: list[str], why: str) -> None:

@@ -61,7 +61,7 @@ def test_what_cannot_be_is_refused_with_the_usage(
 
 
 FAILED = [
-    (["--print-metrics"], "--print-metrics: the client has no metrics yet"),
+    (["--print-metrics"], "--print-metrics is not supported: this client has no metrics"),
     (["--command-property", "linger.ms"], "Invalid property: linger.ms"),
 ]
 
