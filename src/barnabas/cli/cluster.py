@@ -1,7 +1,7 @@
-"""`barnabas cluster`: the id of a cluster, its brokers, and how to forget one: kafka-cluster.sh.
+"""`barnabas cluster`: print the cluster id, list brokers, unregister a broker: kafka-cluster.sh.
 
-Flags, output and exit codes are its. --bootstrap-controller is refused: our client speaks to brokers only,
-which pass on what is the controller's to decide.
+Flags, output and exit codes are those of Kafka's tool. --bootstrap-controller is not supported: our client
+connects to brokers only, which forward requests to the controller.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _DEPRECATED: Final = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Kafka's tool exits with 1 when it is misused, and ours with it."""
+    """Exits with 1 when options are invalid, as Kafka's tool does."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    # The parsers of sub-commands are of the parser's own class.
+    # add_subparsers() gives subcommands the class of this parser.
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add(commands, "cluster-id", "print the cluster id")
     unregister = _add(commands, "unregister", "unregister a broker that will not return")
@@ -56,7 +56,7 @@ def _add(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     if options.config is not None:
-        # Kafka prints it to stdout, where a JSON document has to be alone.
+        # Kafka prints the warning to stdout, but with --json stdout must hold one JSON document only.
         print(_DEPRECATED, file=sys.stderr if options.json else sys.stdout)
     return run_reporting(_main(options))
 
@@ -102,7 +102,7 @@ async def _unregister(admin: "Admin", broker: int, *, as_json: bool) -> int:
     try:
         await admin.unregister_broker(broker)
     except UnsupportedByBroker:
-        # Kafka's tool takes that for a success as well.
+        # Kafka's tool exits with 0 here, too.
         line = "The target cluster does not support the broker unregistration API."
         note(line) if as_json else print(line)
         return 0

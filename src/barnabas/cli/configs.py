@@ -1,9 +1,8 @@
-"""`barnabas configs`: settings of topics, brokers, groups and others, told and changed: kafka-configs.sh.
+"""`barnabas configs`: describe and alter settings of topics, brokers, groups and others: kafka-configs.sh.
 
-Flags, output and exit codes are its. What a broker does not serve (quotas, groups, client metrics, SCRAM
-credentials, as far as they are not built) it refuses, and the reason is printed. --bootstrap-controller is
-refused: our client speaks to brokers only. Entities are printed in the order of their names, those of Kafka's
-tool in that of a hash map.
+Flags, output and exit codes are those of Kafka's tool. If the broker does not support an entity type (quotas,
+groups, client metrics, SCRAM credentials), its error is printed. --bootstrap-controller is not supported: our
+client connects to brokers only. Entities are sorted by name; Kafka's tool prints them in hash map order.
 """
 
 from typing import Final
@@ -59,7 +58,7 @@ def run(options: Options) -> int:
             changes.check(options)
         return run_async(_main(options, meant))
     except BarnabasError as error:
-        # Kafka prints a line about its own command line before some of these, and a stack trace after it.
+        # Kafka adds its own command line and a stack trace to some of these errors.
         note(reason(error))
         return 1
 

@@ -1,10 +1,9 @@
-"""barnabas console-consumer: print the records of topics, as kafka-console-consumer.sh of Kafka 4.3.
+"""`barnabas console-consumer`: print the records of topics, as kafka-console-consumer.sh of Kafka 4.3.
 
-Flags, output, messages and exit codes are Kafka's. With --group the partitions are the group's to share out,
-and what was shown is committed. Without one Kafka's tool makes up a group that nobody else is in; ours reads
-all partitions by assignment, which shows the same and leaves nothing behind. A broker that is not there, and
-records that cannot be read, end the program with 1, where Kafka's ends with 0. With --json there is one
-object on stdout for every record.
+Flags, output, messages and exit codes are Kafka's. With --group the group assigns the partitions, and printed
+records are committed. Without --group, Kafka's tool joins a group with a random name; ours assigns itself all
+partitions, which prints the same and leaves no group behind. If the broker is unreachable or a record cannot
+be read, the exit code is 1, where Kafka's is 0. --json prints one object per record to stdout.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -25,8 +24,8 @@ LATEST: Final = "latest"
 _RESET: Final = "auto.offset.reset"
 _GROUP: Final = "group.id"
 _AUTO_COMMIT: Final = "enable.auto.commit"
-# The names of groups that Kafka's tool makes up have a number below this.
-_MADE_UP_MAX: Final = 100_000
+# Generated group names end with a random number below this, as in Kafka's tool.
+_GROUP_NUMBER_END: Final = 100_000
 _RENAMED: Final = (("command-property", "consumer-property"), ("command-config", "consumer.config"))
 
 
@@ -136,7 +135,7 @@ def _warn_of(options: Options, old: str, name: str) -> None:
 
 
 def consumer_settings(options: Options) -> dict[str, object]:
-    """What the consumer is made with."""
+    """Return the settings of the consumer."""
     file = options.command_config or getattr(options, "consumer.config")
     of_file = given_settings(file, ())
     of_properties = given_settings(None, options.command_property or options.consumer_property)
@@ -157,7 +156,7 @@ def consumer_settings(options: Options) -> dict[str, object]:
 
 
 def _given_group(options: Options, *given: dict[str, object]) -> str | None:
-    """The group of --group, a file and properties: whoever names one must name the same."""
+    """Return the group of --group, the file and the properties, which must not contradict each other."""
     names = {str(settings[_GROUP]) for settings in given if _GROUP in settings}
     if options.given("group"):
         names.add(options.group)
@@ -177,10 +176,10 @@ def _set_group(settings: dict[str, object], group: str | None) -> None:
     if group is not None:
         settings[_GROUP] = group
     elif str(settings.get(_AUTO_COMMIT)).strip().lower() == "true":
-        # There has to be a group to commit for, and nobody else is in one with such a name.
+        # Commits need a group; a random name keeps other consumers out of it.
         from random import randrange
 
-        settings[_GROUP] = f"{CLIENT_ID}-{randrange(_MADE_UP_MAX)}"
+        settings[_GROUP] = f"{CLIENT_ID}-{randrange(_GROUP_NUMBER_END)}"
 
 
 def _wanted(options: Options, *, in_group: bool) -> "Wanted":
@@ -208,7 +207,7 @@ def _include(options: Options) -> str | None:
 
 
 def _begin(options: Options) -> int | str:
-    """An offset, or a word for one."""
+    """Return an offset, `earliest` or `latest`."""
     if not options.given("offset"):
         return EARLIEST if options.from_beginning else LATEST
     text: str = options.offset

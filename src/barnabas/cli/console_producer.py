@@ -1,10 +1,10 @@
-"""barnabas console-producer: a record for every line of its input: kafka-console-producer.sh of Kafka 4.3.
+"""`barnabas console-producer`: send each input line as a record: kafka-console-producer.sh of Kafka 4.3.
 
-Flags, defaults, messages and exit codes are Kafka's: a record that was not delivered is told on stderr, and
-only with --sync it ends the program. Some things differ. A broker that is not there ends the program with 1.
-Bytes that are no UTF-8 are sent as they came, a compression.type among the properties counts unless
---compression-codec is given, and Java classes cannot be loaded as readers. With --json there is one object
-on stdout for every record: where it is, or why it is nowhere.
+Flags, defaults, messages and exit codes are Kafka's: failed deliveries are reported on stderr, and only with
+--sync they end the program. Differences: an unreachable broker ends the program with 1; bytes that are not
+UTF-8 are sent unchanged; compression.type among the properties applies unless --compression-codec is given;
+Java classes cannot be loaded as line readers. --json prints one object per record to stdout: its offset, or
+the error.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CLIENT_ID: Final = "console-producer"
 
-# Setting -> option. The last two are one setting, and the older option wins, as in Kafka's tool.
+# Setting -> option.
 _MERGED: Final = {
     "linger.ms": "timeout",
     "acks": "request-required-acks",
@@ -39,7 +39,7 @@ _MERGED: Final = {
     "batch.size": "batch-size",
 }
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-# What must not be given together, and which of them is the old name of the other.
+# (option, its deprecated name); the two must not be combined.
 _RENAMED: Final = (
     ("command-config", "producer.config"),
     ("command-property", "producer-property"),
@@ -132,7 +132,7 @@ def _check(options: Options) -> None:
 
 
 def producer_settings(options: Options) -> dict[str, object]:
-    """What the producer is made with."""
+    """Return the settings of the producer."""
     file = options.command_config or getattr(options, "producer.config")
     settings = given_settings(file, options.command_property or options.producer_property)
     settings[BOOTSTRAP] = options.bootstrap_server

@@ -1,8 +1,8 @@
-"""`barnabas consumer-groups`: list, describe, reset and delete groups, as kafka-consumer-groups.sh does it.
+"""`barnabas consumer-groups`: list, describe, reset and delete groups, as kafka-consumer-groups.sh does.
 
-Flags, output and exit codes are its: what a broker refuses is printed on stdout and ends with 0. With --json
-it is on stderr and ends with 1. Groups, topics and partitions are in the order of their names where Kafka
-prints in the order of a hash map. --lag-seconds is ours.
+Flags, output and exit codes are those of Kafka's tool: an error from a broker goes to stdout, and the exit
+code is 0. With --json it goes to stderr, and the exit code is 1. Groups, topics and partitions are sorted;
+Kafka prints some of them in hash map order. --lag-seconds is our extension.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ _SCENARIOS: Final = (
     "shift-by",
     "from-file",
 )
-# What may be given with some actions only, as the parser of Kafka's tool knows it.
+# Options that need one of these actions, as declared in the parser of Kafka's tool.
 _AVAILABLE: Final = {
     "members": ("describe",),
     "verbose": ("describe",),
@@ -35,7 +35,7 @@ _AVAILABLE: Final = {
     "state": ("describe", "list"),
     "type": ("list",),
 }
-_NOTHING_IS_DONE: Final = (
+_NO_ACTION_WARNING: Final = (
     "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command will"
     " require either --dry-run or --execute to be specified. You should add the --dry-run option explicitly"
     " if you are scripting this command and want to keep the current default behavior without prompting."
@@ -137,11 +137,11 @@ def _validate(options: Options) -> int:
     return 0
 
 
-# What fits together
+# Checks of options
 
 
 def _check(options: Options) -> str:
-    """The action; the program ends if the options do not fit together. In the order of Kafka's checks."""
+    """Return the action, or end the program if options conflict. The checks are in Kafka's order."""
     parser = options.parser
     for name, actions in _AVAILABLE.items():
         if options.given(name) and not any(options.given(action) for action in actions):
@@ -194,7 +194,7 @@ def _check_reset(options: Options) -> None:
     if options.dry_run and options.execute:
         parser.fail("Option [reset-offsets] only accepts one of [execute] and [dry-run]", usage=True)
     if not options.dry_run and not options.execute:
-        note(_NOTHING_IS_DONE)
+        note(_NO_ACTION_WARNING)
     _check_groups(options, "reset-offsets")
     for name in _SCENARIOS:
         parser.refuse_with(options, name, [other for other in _SCENARIOS if other != name])
@@ -207,7 +207,7 @@ def _check_reset(options: Options) -> None:
         )
 
 
-# At work
+# Actions
 
 
 async def _main(options: Options, action: str) -> int:
@@ -231,7 +231,7 @@ async def _main(options: Options, action: str) -> int:
     except CommandFailed as error:
         return _failed(options, str(error), code=0)
     except BarnabasError as error:
-        # Nobody answered, which Kafka's tool ends with 0 as well. A script should be able to tell.
+        # No broker responded. Kafka's tool exits with 0 here, which a script cannot tell from success.
         return _failed(options, reason(error), code=1)
 
 

@@ -1,8 +1,8 @@
-"""barnabas consumer-perf-test: how fast records are read: kafka-consumer-perf-test.sh of Kafka 4.3.
+"""`barnabas consumer-perf-test`: measure consume throughput: kafka-consumer-perf-test.sh of Kafka 4.3.
 
-Flags, the lines of comma-separated values and exit codes are Kafka's, but a broker that is not there is an
-error. Records are read as the member of a group, which commits what was read; the wait for the group counts
-as rebalancing. Every record becomes an object of the client, as in Kafka's tool; --arrow reads Arrow tables
+Flags, the lines of comma-separated values and exit codes are Kafka's, except that an unreachable broker is an
+error. The consumer is a member of a group and commits what it read; the wait for an assignment counts as
+rebalancing. The client makes an object of every record, as in Kafka's tool; --arrow reads Arrow tables
 instead, which measures the broker more than the client.
 """
 
@@ -16,8 +16,8 @@ CLIENT_ID: Final = "perf-consumer-client"
 DATE_FORMAT: Final = "yyyy-MM-dd HH:mm:ss:SSS"
 TIMEOUT_MS: Final = 10_000
 REPORTING_INTERVAL_MS: Final = 5000
-# The names of groups that are made up have a number below this.
-_MADE_UP_MAX: Final = 100_000
+# Generated group names end with a random number below this, as in Kafka's tool.
+_GROUP_NUMBER_END: Final = 100_000
 
 
 def arguments(parser: Parser) -> None:
@@ -133,11 +133,11 @@ def _check(options: Options) -> None:
 
 
 def consumer_settings(options: Options) -> dict[str, object]:
-    """What the consumer is made with."""
+    """Return the settings of the consumer."""
     file = options.command_config or getattr(options, "consumer.config")
     settings = given_settings(file, options.command_property)
-    # As in Kafka's tool, the group of a file or a property does not count.
-    settings["group.id"] = _made_up_group() if options.group is None else options.group
+    # As in Kafka's tool, group.id in a file or a property is ignored.
+    settings["group.id"] = _random_group() if options.group is None else options.group
     settings[BOOTSTRAP] = options.bootstrap_server
     settings["receive.buffer.bytes"] = options.socket_buffer_size
     settings["max.partition.fetch.bytes"] = options.fetch_size
@@ -147,7 +147,7 @@ def consumer_settings(options: Options) -> dict[str, object]:
     return settings
 
 
-def _made_up_group() -> str:
+def _random_group() -> str:
     from random import randrange
 
-    return f"perf-consumer-{randrange(_MADE_UP_MAX)}"
+    return f"perf-consumer-{randrange(_GROUP_NUMBER_END)}"

@@ -1,9 +1,8 @@
-"""barnabas dump-log: what is in the files of a log, as kafka-dump-log.sh of Kafka 4.3 prints it.
+"""`barnabas dump-log`: print the files of a log, as kafka-dump-log.sh of Kafka 4.3 does.
 
-Flags, lines and the streams they go to are Kafka's. The exit code is 0 also if something was found that does
-not fit together, and 1 if a file ends the dump: Kafka's tool has an exception there and we have one line. Two
-things are not done: Java classes cannot be loaded as decoders, and records of tiered storage's own topic are
-not known here. Unlike Kafka's tool this one never changes a file.
+Flags, lines and their streams are Kafka's. The exit code is 0 even if mismatches were found, and 1 if a file
+cannot be dumped: Kafka's tool then prints an exception, ours one line. Not supported: Java classes as
+decoders, and the records of tiered storage's own topic. Unlike Kafka's tool, this one never changes a file.
 """
 
 import argparse
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.cli.dump.findings import Findings
     from barnabas.cli.dump.output import Output
 
-# The release whose tool this is, which is what its --version prints.
+# The Kafka release that this tool matches; --version prints it.
 KAFKA_VERSION: Final = "4.3.0"
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
 INT_MAX: Final = 0x7FFFFFFF
@@ -99,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _files(text: str) -> list[str]:
-    """Between commas; empty names at the end are dropped, as Java does it."""
+    """Split at commas; drop empty names at the end, as Java's split() does."""
     names = text.split(",")
     while len(names) > 1 and not names[-1]:
         names.pop()
@@ -107,7 +106,7 @@ def _files(text: str) -> list[str]:
 
 
 def _dump(path: str, options: argparse.Namespace, findings: "Findings", output: "Output") -> None:
-    # Imported when it is known what is to be read: records and messages are the larger part of the start.
+    # Each kind of file imports its own modules: records and messages take most of the startup time.
     suffix = os.path.basename(path).rpartition(".")[2] if "." in os.path.basename(path) else ""
     match suffix:
         case "log" | "checkpoint":
@@ -161,7 +160,7 @@ def _dump_log(path: str, options: argparse.Namespace, findings: "Findings", outp
 
 
 def _decoder(options: argparse.Namespace) -> "tuple[Decoder, bool]":
-    """The decoder, and whether it was asked for. Of several the first in Kafka's order counts."""
+    """Return the decoder, and whether an option chose it. Of several, the first in Kafka's order wins."""
     from barnabas.cli.dump import decoders
 
     by_flag: dict[str, Callable[..., decoders.Text]] = {

@@ -1,7 +1,7 @@
-"""`barnabas get-offsets`: where partitions begin and end, and which offset a time has: kafka-get-offsets.sh.
+"""`barnabas get-offsets`: print start and end offsets, or the offset of a timestamp: kafka-get-offsets.sh.
 
-Flags, output and exit codes are its: one line TOPIC:PARTITION:OFFSET each, nothing for a partition where
-nothing is found, and one line on stderr for a partition that could not be asked.
+Flags, output and exit codes are those of Kafka's tool: one line TOPIC:PARTITION:OFFSET per partition, no line
+if the partition has no such offset, and one line on stderr if the request failed.
 """
 
 from collections.abc import Mapping
@@ -79,23 +79,23 @@ async def _main(options: Options) -> int:
         if not partitions:
             raise ToolFailed("Could not match any topic-partitions with the specified filters")
         found = await _offsets(admin, dict.fromkeys(partitions, spec))
-    told = {tp: found[tp] for tp in partitions if tp in found and found[tp].offset is not None}
+    listed = {tp: found[tp] for tp in partitions if tp in found and found[tp].offset is not None}
     if options.json:
-        print_json({"offsets": [_document(tp, listed) for tp, listed in told.items()]})
+        print_json({"offsets": [_document(tp, each) for tp, each in listed.items()]})
     else:
-        print_lines(f"{tp.topic}:{tp.partition}:{listed.offset}" for tp, listed in told.items())
+        print_lines(f"{tp.topic}:{tp.partition}:{each.offset}" for tp, each in listed.items())
     return 0
 
 
 def parse_time(text: str) -> int:
-    """One of the names, or a number: those of the names too."""
+    """Parse a name such as `latest`, its number, or a timestamp."""
     if text in _TIMES:
         return _TIMES[text]
     try:
         number = long(text)
     except ValueError:
         number = _NO_TIME
-    # A negative number that means nothing would be sent by Kafka's tool, for the broker to refuse.
+    # Kafka's tool would send an undefined negative number and get an error from the broker.
     if number <= _NO_TIME:
         raise ToolFailed(
             f"Malformed time argument {text}. Please use {_FORMS}, or a specified long format timestamp"
@@ -114,7 +114,7 @@ def _filter(options: Options) -> "PartitionFilter":
 
 
 async def _partitions(admin: "Admin", wanted: "PartitionFilter", *, internal: bool) -> list[TopicPartition]:
-    """In the order of their names, `TOPIC-PARTITION`, which is how Kafka's tool sorts its lines."""
+    """Return the partitions sorted by `TOPIC-PARTITION` as text, the order of Kafka's tool."""
     topics = await admin.list_topics(internal=internal)
     found = [
         TopicPartition(name, number)

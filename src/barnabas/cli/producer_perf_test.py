@@ -1,9 +1,9 @@
-"""barnabas producer-perf-test: how fast records are taken: kafka-producer-perf-test.sh of Kafka 4.3.
+"""`barnabas producer-perf-test`: measure produce throughput: kafka-producer-perf-test.sh of Kafka 4.3.
 
-Flags, lines and exit codes are Kafka's, but a broker or a topic that is not there is an error. Every record
-goes through the producer's send(), as in Kafka's tool, so that the figures mean the same; --arrow sends
-tables of records instead, which measures the broker more than the client. --print-metrics is refused: the
-client has no metrics yet. With --json there is one object on stdout for every line.
+Flags, lines and exit codes are Kafka's, except that an unreachable broker or an unknown topic is an error.
+Every record passes through the producer's send(), as in Kafka's tool, so that the figures are comparable;
+--arrow sends tables of records instead, which measures the broker more than the client. --print-metrics is
+not supported: the client has no metrics yet. --json prints one object per line to stdout.
 """
 
 import argparse
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 CLIENT_ID: Final = "perf-producer-client"
 REPORTING_INTERVAL_MS: Final = 5000
 TRANSACTION_DURATION_MS: Final = 3000
-# What is made up if nobody gives a transactional id; a uuid follows.
+# Prefix of a generated transactional id; a uuid follows.
 TRANSACTIONAL_ID_PREFIX: Final = "performance-producer-"
 _TRANSACTIONAL_ID: Final = "transactional.id"
 
 
 class Parser(argparse.ArgumentParser):
-    """Kafka's tool has the habits of argparse here, but ends with 1 when it is misused."""
+    """Kafka's tool uses argparse4j here, so argparse fits; but invalid options exit with 1."""
 
     def parse_args(self, words: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         if not words:
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
         payload_bytes=size,
         transaction_duration_ms=duration_ms,
     )
-    return run_async(measure(settings, test, _tell_json if options.json else _tell))
+    return run_async(measure(settings, test, _print_json_figures if options.json else _print_line))
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -141,14 +141,14 @@ def _check(options: argparse.Namespace) -> None:
     if options.reporting_interval <= 0:
         options.fail("--reporting-interval should be greater than zero.")
     if options.throughput == 0 or options.throughput != options.throughput:
-        # Kafka's tool takes 0 and then never sends a second record.
+        # Kafka's tool accepts 0 and then never sends a second record.
         options.fail("--throughput should be greater than zero, or -1 for no limit.")
     if options.print_metrics:
         raise ToolFailed("--print-metrics is not supported: this client has no metrics")
 
 
 def producer_settings(options: argparse.Namespace) -> dict[str, object]:
-    """What the producer is made with."""
+    """Return the settings of the producer."""
     from barnabas.cli.console.settings import given_settings
 
     properties = options.command_property or options.producer_props or []
@@ -171,11 +171,11 @@ def producer_settings(options: argparse.Namespace) -> dict[str, object]:
     if options.transactional_id is not None:
         settings[_TRANSACTIONAL_ID] = options.transactional_id
     elif options.transaction_duration_ms is not None and _TRANSACTIONAL_ID not in settings:
-        settings[_TRANSACTIONAL_ID] = _made_up_id()
+        settings[_TRANSACTIONAL_ID] = _random_id()
     return settings
 
 
-def _made_up_id() -> str:
+def _random_id() -> str:
     from random import SystemRandom
 
     from barnabas.base.ids import Uuid, format_uuid
@@ -184,7 +184,7 @@ def _made_up_id() -> str:
 
 
 def transaction_duration_ms(options: argparse.Namespace, settings: dict[str, object]) -> int | None:
-    """How long a transaction lasts; None if the producer of these settings has none."""
+    """Return how long a transaction lasts; None if the settings name no transactional id."""
     if _TRANSACTIONAL_ID not in settings:
         return None
     given: int | None = options.transaction_duration_ms
@@ -192,12 +192,12 @@ def transaction_duration_ms(options: argparse.Namespace, settings: dict[str, obj
 
 
 def _payload(options: argparse.Namespace) -> "tuple[Payload, int]":
-    """What is sent, and about how large one is."""
+    """Return the payload generator and the approximate size of a payload."""
     from random import Random
 
     from barnabas.cli.perf import payloads
 
-    # The same in every run, as in Kafka's tool.
+    # The payloads are the same in every run, as in Kafka's tool.
     rng = Random(0)
     if options.record_size is not None:
         return payloads.random_letters(options.record_size, rng), options.record_size
@@ -232,11 +232,11 @@ def _warn(options: argparse.Namespace, line: str) -> None:
     print(line, file=sys.stderr if options.json else sys.stdout)
 
 
-def _tell(figures: dict[str, Any], line: str) -> None:
+def _print_line(figures: dict[str, Any], line: str) -> None:
     print(line, flush=True)
 
 
-def _tell_json(figures: dict[str, Any], line: str) -> None:
+def _print_json_figures(figures: dict[str, Any], line: str) -> None:
     from barnabas.cli.perf.java_format import without_nan
 
     print_json(without_nan(figures))

@@ -1,4 +1,4 @@
-"""`barnabas storage format`: give log directories their identity, with the words of Kafka's tool."""
+"""`barnabas storage format`: format log directories, with the output of Kafka's tool."""
 
 import argparse
 import random
@@ -31,7 +31,7 @@ _NOT_DYNAMIC: Final = (
 
 
 class CannotFormat(BarnabasError):
-    """Why nothing was formatted. The message is the whole line."""
+    """Nothing was formatted. The message is the whole line."""
 
 
 def random_uuid() -> str:
@@ -87,7 +87,7 @@ def _check_options(options: argparse.Namespace, settings: BrokerSettings) -> Non
 
 
 def _to_format(fs: DiskFileSystem, settings: BrokerSettings, options: argparse.Namespace) -> list[str]:
-    """The directories without an owner. Those that have one must have the right one."""
+    """Return the unformatted directories. Formatted ones must belong to this cluster and node."""
     found = survey(fs, directories_of(settings))
     check_together(found.formatted)
     for path, meta in found.formatted.items():

@@ -1,8 +1,8 @@
-"""`barnabas topics`: make, list, describe, grow and delete topics, as kafka-topics.sh does it.
+"""`barnabas topics`: create, list, describe, alter and delete topics, as kafka-topics.sh does.
 
-Flags, output and exit codes are its. What goes wrong is one line on stdout, as Kafka prints it; with --json
-it is on stderr. Topics are printed in the order of their names; Kafka describes them in the order of a hash
-map. A setting that does not exist is refused by the broker and not by the tool, with the same line.
+Flags, output and exit codes are those of Kafka's tool. An error is one line on stdout, as in Kafka's tool;
+with --json it goes to stderr. Topics are sorted by name; Kafka describes them in hash map order. An unknown
+setting is rejected by the broker instead of the tool, with the same line.
 """
 
 import sys
@@ -20,7 +20,7 @@ _PARTITION_FILTERS: Final = {
     "under-min-isr-partitions": "with --describe: only partitions with an ISR below min.insync.replicas",
     "at-min-isr-partitions": "with --describe: only partitions with an ISR of exactly min.insync.replicas",
 }
-# Which actions an option goes with, in the order of Kafka's checks.
+# The actions that allow an option, in the order of Kafka's checks.
 _GOES_WITH: Final = {
     "config": ("alter", "create"),
     "partitions": ("alter", "create"),
@@ -36,7 +36,7 @@ _GOES_WITH: Final = {
 
 class Parser(option_parser.Parser):
     def fail_value(self, message: str) -> NoReturn:
-        # Kafka's tool looks at values when it is already at work.
+        # Kafka's tool parses values only after it has started, so the error has the prefix of failures.
         print(f"{_FAILED}{message}")
         raise SystemExit(1)
 
@@ -95,7 +95,7 @@ def run(options: Options) -> int:
 
 
 def _check(options: Options) -> str:
-    """The action; the program ends if the options do not fit together."""
+    """Return the action, or end the program if options conflict."""
     parser = options.parser
     asked = [action for action in _ACTIONS if options.given(action)]
     if len(asked) != 1:

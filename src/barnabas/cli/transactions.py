@@ -1,8 +1,8 @@
-"""`barnabas transactions`: look at transactions, and end those that hang, as kafka-transactions.sh does it.
+"""`barnabas transactions`: describe transactions and abort hanging ones, as kafka-transactions.sh does.
 
-Flags, output and exit codes are its: what is misused, refused or not found is told on stderr and ends with 1.
-Rows and partitions are in the order of their names where Kafka prints in the order of a hash map. The options
-that stand before the command in Kafka's tool may also stand after it.
+Flags, output and exit codes are those of Kafka's tool: every error goes to stderr, and the exit code is 1.
+Rows and partitions are sorted; Kafka prints some in hash map order. The options that Kafka's tool accepts
+before the command are also accepted after it.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from barnabas.cli.option_parser import KAFKA_VERSION, integer, long
 from barnabas.cli.tool import admin_settings, run_reporting, started
 
 _SHORT_MAX: Final = 0x7FFF
-# Minutes, as the setting transaction.max.timeout.ms of brokers is by itself.
+# The default of the broker setting transaction.max.timeout.ms.
 _MAX_TIMEOUT_MINUTES: Final = 15
 
 
 class Parser(argparse.ArgumentParser):
-    """Kafka's tool exits with 1 when it is misused, and ours with it."""
+    """Exits with 1 when options are invalid, as Kafka's tool does."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def short(text: str) -> int:
-    """A Java Short."""
+    """Parse a Java Short."""
     number = integer(text)
     if not -_SHORT_MAX - 1 <= number <= _SHORT_MAX:
         raise ValueError(f"{number} is out of range ({-_SHORT_MAX - 1} to {_SHORT_MAX})")
@@ -46,9 +46,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="print the Kafka version that this tool matches",
     )
     _add_client_options(parser)
-    # run() says what is missing, because it may stand before the command or after it.
+    # run() checks required options, because they may stand before or after the command.
     parser.set_defaults(misused=parser.error)
-    # The parsers of commands are of the parser's own class.
+    # add_subparsers() gives subcommands the class of this parser.
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_list(commands)
     describe = _add(commands, "describe", "describe the state of a transactional id")
@@ -65,7 +65,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_client_options(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
-    """Where the cluster is. `again`: after the command, where they are not in the help a second time."""
+    """Add the options of the client. `again`: accept them after the command too, hidden in the help."""
 
     def add(name: str, text: str, **given: Any) -> None:
         if again:

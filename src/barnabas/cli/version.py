@@ -1,4 +1,4 @@
-"""barnabas version: what is installed, and whether its kernels are compiled."""
+"""`barnabas version`: print the version, and whether the kernels are compiled."""
 
 import argparse
 import json

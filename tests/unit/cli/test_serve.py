@@ -24,27 +24,27 @@ class Recorded:
 def test_the_first_signal_asks_for_a_clean_stop() -> None:
     process = Recorded()
 
-    process.signals.told(signal.SIGTERM)
+    process.signals.receive(signal.SIGTERM)
 
     assert process.done == ["stop SIGTERM"]
 
 
 def test_a_second_press_of_ctrl_c_ends_the_process_at_once() -> None:
     process = Recorded()
-    process.signals.told(signal.SIGINT)
+    process.signals.receive(signal.SIGINT)
 
     process.now += ONE_PRESS_S
-    process.signals.told(signal.SIGINT)
+    process.signals.receive(signal.SIGINT)
 
     assert process.done == ["stop SIGINT", "stopped at once signal=SIGINT"]
 
 
 def test_the_same_press_that_comes_twice_through_a_wrapper_is_one() -> None:
     process = Recorded()
-    process.signals.told(signal.SIGINT)
+    process.signals.receive(signal.SIGINT)
 
     process.now += ONE_PRESS_S / 2
-    process.signals.told(signal.SIGINT)
+    process.signals.receive(signal.SIGINT)
 
     assert process.done == ["stop SIGINT"]
 

@@ -1,6 +1,6 @@
-"""Whose settings the command line means: types and names of entities, and what cannot be. Pure.
+"""The entities of `barnabas configs`: their types, their names, and checks of both. Pure.
 
-An entity is named by --entity-type with --entity-name or --entity-default, or by an option of its own such as
+An entity is named by --entity-type with --entity-name or --entity-default, or by a specific option such as
 --topic or --broker-defaults. Checks and messages are those of kafka-configs.sh, in its order.
 """
 
@@ -14,7 +14,7 @@ from barnabas.cli.tool import ToolFailed
 TOPICS, CLIENTS, USERS, BROKERS, IPS = "topics", "clients", "users", "brokers", "ips"
 METRICS, GROUPS, LOGGERS = "client-metrics", "groups", "broker-loggers"
 TYPES: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS, METRICS, GROUPS, LOGGERS)
-# The name of what holds for all entities of a type.
+# The name of the default entity of a type.
 DEFAULT: Final = ""
 
 _NAMED: Final = {
@@ -49,7 +49,7 @@ def add_options(parser: Parser) -> None:
 
 
 class Entities:
-    """What is meant: types in the order of the command line, and as many names or fewer."""
+    """The entities of a command line: types in their order, and at most as many names."""
 
     def __init__(self, options: Options) -> None:
         names = iter(options.entity_name)
@@ -78,7 +78,7 @@ def singular(kind: str) -> str:
 
 
 def check(options: Options, entities: Entities) -> None:
-    """ToolFailed for what cannot be asked for."""
+    """Raise ToolFailed if the combination of entities and actions is invalid."""
     _check_types(options, entities)
     _check_names(entities)
     listed = ",".join(entities.types)

@@ -1,4 +1,4 @@
-"""Whether it adds up: what the generator knows against what is really there. Numbers in, a verdict out."""
+"""Compare the expected results of the generator with the results that were read back. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,10 +12,10 @@ _EXAMPLES_MAX: Final = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What was read back from the topics and from Parquet."""
+    """The results read back from the topics and from Parquet."""
 
     in_topic: int
-    # As far as the pipeline's group is.
+    # Records up to the committed offsets of the pipeline's group.
     read: int
     dropped: Mapping[str, int]
     written_ids: list[str]
@@ -24,7 +24,7 @@ class Found:
 
     @property
     def duplicates(self) -> int:
-        """Read, and neither passed on nor put aside."""
+        """Records that were read, but neither written nor dropped with a reason."""
         return self.read - len(self.written_ids) - sum(self.dropped.values())
 
 
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 @dataclass(frozen=True)
 class Verdict:
     rows: list[Row]
-    # What differs, in words; nothing if all is well.
+    # Descriptions of the differences; empty if the check passed.
     wrong: list[str]
 
 
@@ -63,13 +63,13 @@ def judge(expected: Expected, found: Found, watermark_ms: int) -> Verdict:
     unknown = sorted(found.dropped.keys() - {one.value for one in REASONS})
     if unknown:
         wrong.append(f"unknown drop reasons: {', '.join(unknown)}")
-    wrong += _once_each("written to the topic", found.written_ids, expected.sound_ids)
-    wrong += _once_each("written to Parquet", found.landed_ids, expected.sound_ids)
-    wrong += _same_hours(hours, found.hours)
+    wrong += _check_ids("written to the topic", found.written_ids, expected.sound_ids)
+    wrong += _check_ids("written to Parquet", found.landed_ids, expected.sound_ids)
+    wrong += _check_hours(hours, found.hours)
     return Verdict(rows, wrong)
 
 
-def _once_each(where: str, ids: Iterable[str], expected: set[str]) -> list[str]:
+def _check_ids(where: str, ids: Iterable[str], expected: set[str]) -> list[str]:
     counted = Counter(ids)
     doubled = [one for one, times in counted.items() if times > 1]
     return [
@@ -83,8 +83,8 @@ def _once_each(where: str, ids: Iterable[str], expected: set[str]) -> list[str]:
     ]
 
 
-def _same_hours(expected: Mapping[Hour, int], found: list[tuple[Hour, int]]) -> list[str]:
-    """Every hour of every page is told once, with its number."""
+def _check_hours(expected: Mapping[Hour, int], found: list[tuple[Hour, int]]) -> list[str]:
+    """Check that every hour of every page occurs once with the right count."""
     if Counter(found) == Counter(expected.items()):
         return []
     different = [hour for hour, clicks in found if expected.get(hour) != clicks]

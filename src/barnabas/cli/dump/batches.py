@@ -1,7 +1,7 @@
-"""From a file to its batches, and one line for each, which shows what the header says, be it true or not.
+"""Find the batches of a file, and print one line for each with the content of its header, valid or not.
 
-A batch ends the walk if it is longer than the rest of the file: that is a torn tail, and no error. A length
-that not even the oldest message format could have is one.
+A batch that is longer than the rest of the file ends the walk: a torn tail is not an error. A length that is
+too small for any message format is an error.
 """
 
 import zlib
@@ -22,12 +22,12 @@ from barnabas.records.header import (
     Codec,
 )
 
-# Base offset, length, leader epoch and magic: enough to know how far a batch reaches and how to read it.
+# Base offset, length, leader epoch and magic: enough to find the end of a batch and its format.
 _PROLOGUE: Final = Struct(">qiib")
 _HEADER: Final = Struct(">qiibIhiqqqhii")
-# CRC, magic, attributes and time of a message of version 1; in version 0 there is no time.
+# CRC, magic, attributes and timestamp of a version 1 message; version 0 has no timestamp.
 _LEGACY: Final = Struct(">IbBq")
-# The smallest message there ever was; whatever is shorter is garbage.
+# The minimum length of any message format.
 SMALLEST_LENGTH: Final = 14
 LAST_LEGACY_MAGIC: Final = 1
 
@@ -35,7 +35,7 @@ _TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 
 class Batch(NamedTuple):
-    """Where a batch is, and the little that the walk has to know of it."""
+    """Position, offset, length and magic of a batch."""
 
     position: int
     offset: int
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
 
 
 def walk(source: Source, start: int, end: int) -> Iterator[Batch]:
-    """The batches of the file between two positions. A batch that does not end before `end` ends the walk."""
+    """Yield the batches between two positions. A batch that extends past `end` ends the walk."""
     at = start
     while at < end - _PROLOGUE.size:
         prologue = source.read(at, _PROLOGUE.size)
@@ -67,7 +67,7 @@ def walk(source: Source, start: int, end: int) -> Iterator[Batch]:
 
 
 def clip(source: Source, position: int, size: int) -> tuple[int, int]:
-    """The part of a log file from `position` on, no longer than `size`: where it starts and ends."""
+    """Return start and end of the part of a log file from `position` on, at most `size` bytes."""
     if not 0 <= position <= source.size:
         raise DumpFailed(source.path, f"position {position} is outside the file of {source.size} bytes")
     if size < 0:
@@ -76,7 +76,7 @@ def clip(source: Source, position: int, size: int) -> tuple[int, int]:
 
 
 def read_header(source: Source, batch: Batch) -> BatchHeader:
-    """All fields of a batch of version 2 or later, whatever its length says."""
+    """Read all header fields of a batch of version 2 or later, even if its length is smaller."""
     data = source.read(batch.position, HEADER_SIZE)
     if len(data) < HEADER_SIZE:
         raise DumpFailed(source.path, f"header of the batch at byte {batch.position} is truncated")
@@ -133,7 +133,7 @@ def _crc32c(source: Source, batch: Batch) -> int:
 
 
 def _pieces(source: Source, at: int, end: int) -> Iterator[bytes]:
-    """A batch may be as large as the file: it is checked a window at a time."""
+    """Yield a batch in windows, because it may be as large as the file."""
     while at < end:
         piece = source.read(at, min(WINDOW_BYTES, end - at))
         if not piece:
@@ -146,7 +146,7 @@ def _pieces(source: Source, at: int, end: int) -> Iterator[bytes]:
 
 
 class LegacyMessage(NamedTuple):
-    """What stands in front of the key. Version 0 knows no time."""
+    """The fields before the key. Version 0 has no timestamp."""
 
     crc: int
     magic: int
@@ -157,7 +157,7 @@ class LegacyMessage(NamedTuple):
 
 
 def print_legacy(source: Source, batch: Batch, output: Output) -> LegacyMessage:
-    """The line of a message from before version 2: what Kafka still shows of it."""
+    """Print the line of a message of version 0 or 1, as Kafka's tool does."""
     output.write(f"offset: {batch.offset}")
     message = _read_legacy(source, batch)
     codec = codec_name(source, batch, message.attributes & CODEC_BITS)

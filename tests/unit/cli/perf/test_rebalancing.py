@@ -11,7 +11,7 @@ def test_it_is_waited_from_the_beginning_until_partitions_come() -> None:
 
     rebalancing.assigned([READ_0], 350)
 
-    assert (rebalancing.total_ms, rebalancing.untold_ms) == (250, 250)
+    assert (rebalancing.total_ms, rebalancing.unreported_ms) == (250, 250)
 
 
 def test_it_is_waited_again_from_when_the_last_one_went() -> None:

@@ -121,7 +121,7 @@ def test_replicas_that_are_being_added_do_not_count_yet() -> None:
 def test_a_broker_that_does_not_tell_min_isr_makes_no_wrong_answer() -> None:
     silent = replace(described(partition(0)), settings={})
 
-    with pytest.raises(ToolFailed, match=r"does not tell min\.insync\.replicas of topic orders"):
+    with pytest.raises(ToolFailed, match=r"did not return min\.insync\.replicas of topic orders"):
         list(lines([silent], Filters(at_min_isr=True)))
 
 
