@@ -1,4 +1,4 @@
-"""docs/reference/cli.md is made from the parsers of the commands.
+"""docs/reference/cli.md is generated from the option parsers of the commands.
 
 PYTHONPATH=src python tests/unit/cli/test_cli_reference.py        # writes the page again
 """
@@ -85,7 +85,7 @@ def test_the_page_is_current() -> None:
     assert PAGE.read_text() == page(), f"write it again: PYTHONPATH=src python {__file__}"
 
 
-def test_every_option_of_every_command_says_what_it_does() -> None:
+def test_every_option_of_every_command_has_a_help_text() -> None:
     silent = [
         (title, option)
         for name in COMMANDS

@@ -1,4 +1,4 @@
-"""What the operating system says of this process."""
+"""Figures of this process from the operating system."""
 
 import os
 import resource

@@ -29,7 +29,7 @@ def wrong(**changes: object) -> list[str]:
     return judge(EXPECTED, replace(FOUND, **changes), HOUR_MS).wrong  # type: ignore[arg-type]
 
 
-def test_what_adds_up_is_told_in_numbers() -> None:
+def test_matching_results_pass() -> None:
     verdict = judge(EXPECTED, FOUND, HOUR_MS)
 
     assert verdict.wrong == []
