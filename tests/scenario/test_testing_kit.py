@@ -116,7 +116,7 @@ def test_several_run_at_once() -> None:
 
 def test_the_callers_loop_is_not_blocked_by_start_and_stop() -> None:
     async def begun(work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
-        """A call that holds up the loop would be done when we have our next turn."""
+        """Check that the call is unfinished after one iteration of the loop: it does not block."""
         task = asyncio.create_task(work)
         await asyncio.sleep(0)
         assert not task.done()
@@ -157,7 +157,7 @@ def test_a_cancelled_start_leaves_nothing_behind() -> None:
     assert not broker_threads()
 
 
-# How it fails
+# Errors
 
 
 def test_an_unknown_setting_is_rejected_by_name() -> None:
@@ -243,7 +243,7 @@ def test_the_error_of_a_block_wins_and_has_the_death_as_a_note() -> None:
 
 
 def lose_disk(broker: Broker) -> None:
-    """Put a file in the place of its directory, and let it notice."""
+    """Replace the log directory with a file, and make the broker notice."""
     shutil.rmtree(broker.directory)
     broker.directory.touch()
     with suppress(Refused, BrokerDied):
@@ -265,7 +265,7 @@ def test_a_broker_that_does_not_run_raises_broker_stopped() -> None:
         broker.start()
 
 
-# What it leaves behind
+# Cleanup
 
 
 def broker_threads() -> list[str]:
@@ -283,7 +283,7 @@ def test_twenty_consecutive_brokers_leave_nothing_behind() -> None:
             socket.create_connection(("127.0.0.1", broker.port)).close()
         return broker.directory.parent
 
-    # The first one opens what stays for the process, such as the source of random bytes.
+    # The first broker opens descriptors that the process keeps, such as the source of random bytes.
     above = one().parent
     before = descriptors()
 

@@ -9,7 +9,7 @@ from support.kit import installed_session, pytest_session
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """An empty directory for somebody's tests, with settings of its own and none of ours."""
+    """A pytest session in an empty directory, with its own settings."""
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     return tmp_path
 

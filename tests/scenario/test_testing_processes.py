@@ -10,7 +10,7 @@ from support.kit import Ended, python
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """Where brokers with storage="disk" keep their files, in the processes of these tests."""
+    """The directory of brokers with storage="disk" in the child processes."""
     found = tmp_path / "scratch"
     found.mkdir()
     return found
@@ -105,7 +105,7 @@ if child == 0:
             os._exit(3)
     with Broker(storage="disk", topics=["mine"]) as own:
         assert own.bootstrap != broker.bootstrap
-    # Through everything that the end of a process does, the finalizers included.
+    # A normal exit, with all finalizers.
     del broker
     sys.exit(7)
 _, status = os.waitpid(child, 0)

@@ -1,4 +1,4 @@
-"""What tests see of a topic: everything in it, or as much as they wait for.
+"""Reading a topic in tests: all records, or a number of records to wait for.
 
 What they are told when that does not come is in simulation/, where waiting costs nothing.
 """
@@ -33,7 +33,7 @@ def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
 
 
 def test_records_are_sorted_by_partition_and_offset(broker: Broker, topic: str) -> None:
-    # So large that no fetch brings more than one or two of a partition: they come in turns.
+    # Large records, so that a fetch returns one or two per partition, alternating.
     large = b"x" * 900_000
     produce(broker.bootstrap, topic, large, large, b"last", partition=1)
     produce(broker.bootstrap, topic, b"first", large, large, partition=0)
@@ -84,7 +84,7 @@ def test_every_function_has_an_async_variant(broker: Broker, topic: str) -> None
         assert [one.value for one in await records_async(broker.bootstrap, topic)] == [b"one"]
         assert [one.value for one in await wait_for_records_async(broker.bootstrap, topic)] == [b"one"]
         assert await wait_for_offset_async(broker.bootstrap, topic, 1) == 1
-        # The one for plain code does not mind the loop that runs here.
+        # The blocking function works although an event loop is running here.
         assert len(wait_for_records(broker.bootstrap, topic)) == 1
 
     asyncio.run(story())
