@@ -37,7 +37,7 @@ from barnabas.testing.plans import Plan, TopicPlan
 from barnabas.testing.settings import HOST, broker_properties
 from barnabas.testing.unsynced import UnsyncedFileSystem
 
-# A broker may use one OPEN_FILES_SHARE-th of the process' descriptors for files.
+# A broker may use 1/OPEN_FILES_SHARE of the process' descriptors for files; other code needs the rest.
 OPEN_FILES_SHARE: Final = 8
 OPEN_FILES_MIN: Final = 32
 TOPIC_TIMEOUT_MS: Final = 30_000

@@ -29,7 +29,7 @@ def parser_of(name: str) -> Any:
 
 
 def rows(parser: Any) -> list[tuple[str, str]]:
-    """Every option that is shown, and its help."""
+    """Return heading and help text of every visible option."""
     if isinstance(parser, Parser):
         shown = {one.names: one for one in parser._options.values() if not one.hidden}
         return [
@@ -56,7 +56,7 @@ def _heading(action: argparse.Action) -> str:
 
 
 def sections(name: str) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """The command, and those under it: title, what it is for, options."""
+    """Yield title, description and options of a command and its subcommands."""
     parser = parser_of(name)
     about = parser.about if isinstance(parser, Parser) else COMMANDS[name]
     yield f"## {name}", about, rows(parser)

@@ -19,7 +19,7 @@ RECORDS = (
 
 
 class Tool:
-    """The tool on a configuration below a directory of the test."""
+    """Runs the tool with a configuration in a temporary directory."""
 
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.root = root

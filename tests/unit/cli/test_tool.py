@@ -12,7 +12,7 @@ from barnabas.protocol.error_codes import ErrorCode
 
 
 class SlowClient:
-    """Starts after a few turns of the loop, or fails then."""
+    """Starts after a few iterations of the loop, or fails then."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self._error = error

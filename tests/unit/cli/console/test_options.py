@@ -97,7 +97,7 @@ def test_the_group_may_be_named_in_several_places_if_it_is_the_same(tmp_path: Pa
     for words in (*places, [word for place in places for word in place]):
         settings = console_consumer.consumer_settings(parsed(console_consumer, "--topic", "t", *words))
 
-        # Whether it commits by itself is the consumer's own default then.
+        # Without the option, the consumer's default of enable.auto.commit applies.
         assert (settings["group.id"], settings.get("enable.auto.commit")) == ("g", None)
 
 

@@ -24,7 +24,7 @@ def formatted(message: bytes) -> bytes:
 
 
 class Output(io.BytesIO):
-    """Lets nobody go on before it is opened; closed, it is a pipe that nobody reads."""
+    """A stdout whose writes wait for `gate`; with `broken` set it is a closed pipe."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,12 +47,12 @@ def output() -> Output:
 
 
 def run(work: Coroutine[Any, Any, None], output: Output) -> None:
-    """With this as standard output, and not for ever."""
+    """Run with this object as standard output, with a timeout."""
     with redirect_stdout(io.TextIOWrapper(output, write_through=True)) as text:
         try:
             asyncio.run(asyncio.wait_for(work, 10))
         finally:
-            # Or it would close the output when it goes.
+            # Otherwise the wrapper would close the output when it is garbage-collected.
             text.detach()
 
 

@@ -68,10 +68,10 @@ def test_members_with_most_partitions_come_first_and_unassigned_partitions_last(
     ("known", "time", "age"),
     [
         (row(), NOW_MS - 2500, 2.5),
-        # Only markers follow.
+        # Only transaction markers follow.
         (row(), None, 0.0),
         (row(), -1, None),
-        # The clock of whoever wrote it is ahead of ours.
+        # The producer's clock is ahead of ours.
         (row(), NOW_MS + 5, 0.0),
         (row(offset=10), NOW_MS - 2500, 0.0),
         (row(offset=12), NOW_MS - 2500, 0.0),

@@ -15,10 +15,10 @@ AT = 1_700_000_010_000
         ("2023-11-14T22:13:30.000Z", AT),
         ("2023-11-15T00:13:30.000+02:00", AT),
         ("2023-11-14T17:13:30.000-05:00", AT),
-        # The short zone is of hours, and what follows it is not looked at.
+        # A short zone has hours only; Java ignores the text after it.
         ("2023-11-15T03:13:30.000+05", AT),
         ("2023-11-15T03:13:30.000+0530", AT),
-        # A number of milliseconds, not a fraction of a second.
+        # Milliseconds, not a fraction of a second.
         ("2023-11-14T22:13:30.5", AT + 5),
         ("1969-12-31T23:59:59.999", -1),
     ],

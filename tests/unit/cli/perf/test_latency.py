@@ -7,7 +7,7 @@ from barnabas.cli.perf.latency import Latencies
 
 
 class Told:
-    """The lines, in the order in which they came."""
+    """Collects figures and lines in order."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

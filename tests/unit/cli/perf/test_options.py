@@ -96,7 +96,7 @@ def test_a_file_without_payloads_is_rejected(tmp_path: Path, capsys: pytest.Capt
 
 
 def transactions_of(*words: str) -> tuple[object, int | None]:
-    """The transactional id, and how long a transaction lasts."""
+    """Return the transactional id and the transaction duration."""
     parser = Parser()
     arguments(parser)
     options = parser.parse_args([*NEEDED, *SERVER, "--record-size", "1", *words])

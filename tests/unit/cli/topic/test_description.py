@@ -55,7 +55,7 @@ def shown(topic: Described, filters: Filters) -> list[int]:
     return [each.partition for each in topic.partitions(filters)]
 
 
-# One partition for each thing that can be the matter with it.
+# A healthy partition, and one for each kind of problem.
 TROUBLED = described(
     partition(0),
     partition(1, isr=(1, 2)),

@@ -79,7 +79,7 @@ def test_a_transactional_id_without_transaction_has_no_times() -> None:
 def test_missing_values_of_a_producer_are_none_or_minus_one() -> None:
     _, writer, idle = cells(tables.producers([WRITER, IDLE]))
 
-    # A transaction may begin at offset 0.
+    # Offset 0 is a valid start of a transaction.
     assert writer == ["7", "3", "-1", "41", "100000", "0", ""]
     assert idle == ["8", "0", "5", "-1", "-1", "None", ""]
 
