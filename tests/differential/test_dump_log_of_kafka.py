@@ -1,4 +1,4 @@
-"""dump-log against what Kafka 4.3.0's own tool printed: on the sample, and on three hundred damaged files."""
+"""dump-log compared with Kafka 4.3.0's own tool: on the sample, and on three hundred damaged files."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.kernel
 
 
 def printed_runs() -> dict[str, str]:
-    """Each command of the transcript with the lines it printed."""
+    """Return each command of the transcript with its output."""
     text = (FIXTURES / "dump-log.txt").read_text()
     runs = {}
     for block in re.split(r"^\$ kafka-dump-log.sh ", text, flags=re.MULTILINE)[1:]:
@@ -42,18 +42,18 @@ def test_the_sample_is_printed_line_for_line(
     if RUNS[command].endswith("[exit 0]\n"):
         assert f"{printed}[exit {code}]\n" == RUNS[command]
     else:
-        # The last run of the transcript was cut off: it has the first lines only.
+        # The last output of the transcript is truncated.
         assert command == list(RUNS)[-1]
         assert RUNS[command].count("\n") > 80
         assert printed.startswith(RUNS[command])
 
 
-def test_every_damaged_file_was_shown_to_kafkas_tool() -> None:
+def test_there_is_a_recorded_output_for_every_damaged_file() -> None:
     assert written_answers().keys() == CASES.keys()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_damaged_files_are_answered_as_kafka_does(
+def test_damaged_files_are_dumped_as_by_kafka(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = our_answer(CASES[name], tmp_path, capsys)

@@ -31,7 +31,7 @@ class Told(NamedTuple):
 
 
 class Both:
-    """One configuration each, alike but for the directory, which is shown as DATA."""
+    """A configuration for each tool; they differ in the directory, which is masked as DATA."""
 
     def __init__(self, tools: KafkaTools, root: Path) -> None:
         self._tools = tools
@@ -62,7 +62,7 @@ def _plain(told: Told, logs: Path) -> Told:
     def plain(text: str) -> str:
         return DIRECTORY_ID.sub("directory.id=SOME", text.replace(str(logs), "DATA"))
 
-    # What Kafka's tool says by an exception has its message in the first line.
+    # If Kafka's tool fails with an exception, its first line has the message.
     first = plain(told.err).split("\n\tat ")[0].rstrip("\n")
     return Told(told.code, plain(told.out), re.sub(r'^Exception in thread "main" [\w.]+: ', "", first))
 
@@ -72,7 +72,7 @@ def both(tmp_path: Path) -> Both:
     return Both(kafka_tools(), tmp_path)
 
 
-def test_the_same_is_printed_in_the_life_of_a_directory(
+def test_the_same_is_printed_for_each_state_of_a_directory(
     both: Both, capsys: pytest.CaptureFixture[str]
 ) -> None:
     story = [
@@ -97,7 +97,7 @@ def test_the_same_is_printed_in_the_life_of_a_directory(
     assert read_bootstrap(fs, str(both.ours)) == read_bootstrap(fs, str(both.kafka.logs))
 
 
-def test_releases_and_features_are_told_alike(capsys: pytest.CaptureFixture[str]) -> None:
+def test_releases_and_features_are_printed_alike(capsys: pytest.CaptureFixture[str]) -> None:
     tools = kafka_tools()
     for words in (
         ["version-mapping"],
@@ -122,7 +122,7 @@ def served_by_us(both: Both, config: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("release", ["4.3", "3.7"])
-def test_a_directory_that_we_formatted_is_started_by_kafka(
+def test_kafka_starts_on_a_directory_that_we_formatted(
     both: Both, capsys: pytest.CaptureFixture[str], release: str
 ) -> None:
     assert both.barnabas(capsys, "format", "-t", CLUSTER_ID, "-r", release).code == 0
@@ -131,7 +131,7 @@ def test_a_directory_that_we_formatted_is_started_by_kafka(
     with both.kafka.running():
         pass
 
-    # And it is still a directory of ours.
+    # Our broker still accepts the directory.
     shutil.rmtree(both.ours)
     shutil.copytree(both.kafka.logs, both.ours)
     with served_by_us(both, both.our_file):
@@ -139,7 +139,7 @@ def test_a_directory_that_we_formatted_is_started_by_kafka(
 
 
 @pytest.mark.parametrize("release", ["4.3", "3.7"])
-def test_a_directory_that_kafka_formatted_is_started_by_us(both: Both, release: str) -> None:
+def test_we_start_on_a_directory_that_kafka_formatted(both: Both, release: str) -> None:
     both.kafka.format("-r", release)
 
     with served_by_us(both, both.kafka.properties):
@@ -149,7 +149,7 @@ def test_a_directory_that_kafka_formatted_is_started_by_us(both: Both, release: 
         pass
 
 
-def test_a_directory_with_dynamic_voters_is_refused_and_left_to_kafka(both: Both, tmp_path: Path) -> None:
+def test_a_directory_with_dynamic_voters_is_rejected_and_not_changed(both: Both, tmp_path: Path) -> None:
     text = re.sub(
         r"controller\.quorum\.voters=1@(.*)",
         r"controller.quorum.bootstrap.servers=\1",
@@ -162,6 +162,6 @@ def test_a_directory_with_dynamic_voters_is_refused_and_left_to_kafka(both: Both
         ended = run_to_end(tmp_path / "err.txt", "up", "--port", "0", "--dir", str(both.kafka.logs))
         assert ended.code == 1
         assert "has dynamic voters (kraft.version 1" in ended.err
-        # The second time after Kafka has run on it.
+        # The second time, Kafka has run on the directory.
         with both.kafka.running():
             pass

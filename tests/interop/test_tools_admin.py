@@ -1,7 +1,7 @@
-"""Kafka's own tools and ours against the same Kafka 4.3: what they print, and how they end.
+"""Kafka's own tools and ours against the same Kafka 4.3: output and exit codes.
 
-Where Kafka prints in the order of a hash map and we in that of names, lines are compared sorted. Of what is
-said on stderr the first line counts: stack traces and usage texts are not compared.
+Where Kafka prints in hash map order and we sort by name, lines are compared sorted. Only the first line of
+stderr is compared, without stack traces and usage texts.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ def address(tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 async def produce(address: str) -> None:
-    """The last record is not the latest one."""
+    """Records whose timestamps are not in the order of offsets."""
     async with Producer(bootstrap_servers=address, linger_ms=0) as producer:
         for time in (1000, 3000, 2000):
             await (await producer.send("plain", b"v", partition=0, timestamp_ms=time))
@@ -62,7 +62,7 @@ async def produce(address: str) -> None:
 
 def command(line: str, address: str) -> tuple[str, list[str]]:
     tool, *words = line.split()
-    # The tool with sub-commands takes its options after them.
+    # The tool with subcommands takes its options after the subcommand.
     first = [words.pop(0)] if tool == "cluster" and words else []
     return tool, [*first, "--bootstrap-server", address, *words]
 
@@ -122,14 +122,14 @@ def both(tools: KafkaTools, line: str, address: str) -> tuple[tuple[int, str, st
         "broker-api-versions",
     ],
 )
-def test_the_same_question_has_the_same_answer(tools: KafkaTools, address: str, line: str) -> None:
+def test_both_tools_print_the_same(tools: KafkaTools, address: str, line: str) -> None:
     theirs, ours = both(tools, line, address)
 
     assert ours[0] == theirs[0]
     assert sorted(ours[1].splitlines()) == sorted(theirs[1].splitlines())
 
 
-def test_log_directories_are_the_same_document(tools: KafkaTools, address: str) -> None:
+def test_both_print_the_same_log_directories(tools: KafkaTools, address: str) -> None:
     documents = []
     for _, out, _ in both(tools, "log-dirs --describe", address):
         document = json.loads(out.splitlines()[-1])
@@ -162,7 +162,7 @@ def test_log_directories_are_the_same_document(tools: KafkaTools, address: str) 
         "log-dirs",
     ],
 )
-def test_what_is_refused_is_refused_in_the_same_words(tools: KafkaTools, address: str, line: str) -> None:
+def test_errors_have_kafkas_messages(tools: KafkaTools, address: str, line: str) -> None:
     theirs, ours = both(tools, line, address)
 
     assert ours[:2] == theirs[:2] == (1, "")
@@ -178,7 +178,7 @@ def test_what_is_refused_is_refused_in_the_same_words(tools: KafkaTools, address
         "cluster unregister --id 7",
     ],
 )
-def test_where_kafka_has_a_stack_trace_we_have_its_reason(tools: KafkaTools, address: str, line: str) -> None:
+def test_the_reason_of_kafkas_stack_trace_is_printed(tools: KafkaTools, address: str, line: str) -> None:
     theirs, ours = both(tools, line, address)
 
     assert ours[:2] == theirs[:2] == (1, "")
@@ -186,7 +186,7 @@ def test_where_kafka_has_a_stack_trace_we_have_its_reason(tools: KafkaTools, add
     assert ours[2] == f"{reason}\n"
 
 
-def test_what_one_tool_changes_the_other_tells(tools: KafkaTools, address: str) -> None:
+def test_changes_of_one_tool_are_shown_by_the_other(tools: KafkaTools, address: str) -> None:
     made = tools.run(CLASSES["topics"], ["--bootstrap-server", address, "--create", "--topic", "theirs"])
     grown = run_tool(
         "topics", "--bootstrap-server", address, "--alter", "--topic", "theirs", "--partitions", "2"

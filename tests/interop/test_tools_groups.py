@@ -1,7 +1,7 @@
 """`barnabas consumer-groups` and kafka-consumer-groups.sh against one Kafka 4.3, with groups of both kinds.
 
-Where Kafka prints in the order of a hash map and we in that of names, lines are compared sorted. Of what is
-said on stderr the first line counts, where that is no stack trace.
+Where Kafka prints in hash map order and we sort by name, lines are compared sorted. Only the first line of
+stderr is compared, if it is not a stack trace.
 """
 
 import asyncio
@@ -137,7 +137,7 @@ async def all_stable(address: str, wanted: dict[str, int]) -> None:
 
 @pytest.fixture(scope="module")
 def both(tools: KafkaTools, address: str) -> Callable[[str], tuple[Ended, Ended]]:
-    """Theirs and ours."""
+    """Run Kafka's tool and ours."""
     ours = Tools(address)
 
     def run(line: str) -> tuple[Ended, Ended]:
@@ -154,7 +154,7 @@ Both = Callable[[str], tuple[Ended, Ended]]
 @pytest.mark.parametrize(
     "line", ["--list", "--list --state", "--list --state stable,Empty --type", "--list --type consumer"]
 )
-def test_groups_are_listed_as_kafka_lists_them(both: Both, line: str) -> None:
+def test_groups_are_listed_as_by_kafka(both: Both, line: str) -> None:
     theirs, ours = both(line)
 
     assert theirs.code == ours.code == 0
@@ -174,7 +174,7 @@ def test_groups_are_listed_as_kafka_lists_them(both: Both, line: str) -> None:
         "--describe --group simple --group consumer-live",
     ],
 )
-def test_groups_are_shown_as_kafka_shows_them(both: Both, line: str) -> None:
+def test_groups_are_described_as_by_kafka(both: Both, line: str) -> None:
     theirs, ours = both(line)
 
     assert theirs.code == ours.code == 0
@@ -208,7 +208,7 @@ def test_groups_are_shown_as_kafka_shows_them(both: Both, line: str) -> None:
         "--validate-regex a.*",
     ],
 )
-def test_what_cannot_be_done_is_told_in_kafkas_words_and_ends_with_0(both: Both, line: str) -> None:
+def test_errors_have_kafkas_messages_and_exit_with_0(both: Both, line: str) -> None:
     theirs, ours = both(line)
 
     assert theirs.code == ours.code == 0
@@ -234,7 +234,7 @@ def test_what_cannot_be_done_is_told_in_kafkas_words_and_ends_with_0(both: Both,
         "--list --describe --group a",
     ],
 )
-def test_misuse_is_told_in_kafkas_words_and_ends_with_1(both: Both, line: str) -> None:
+def test_misuse_has_kafkas_messages_and_exits_with_1(both: Both, line: str) -> None:
     theirs, ours = both(line)
 
     assert ours[:2] == theirs[:2] == (1, "")
@@ -258,7 +258,7 @@ def test_misuse_is_told_in_kafkas_words_and_ends_with_1(both: Both, line: str) -
         "--all-topics --to-earliest",
     ],
 )
-def test_every_strategy_finds_the_offsets_that_kafka_finds(both: Both, strategy: str) -> None:
+def test_every_reset_strategy_finds_the_same_offsets(both: Both, strategy: str) -> None:
     for line in ("--dry-run", "--dry-run --export"):
         theirs, ours = both(f"--reset-offsets --group simple {strategy} {line}")
 
@@ -274,7 +274,9 @@ def test_several_groups_are_exported_with_their_names(both: Both) -> None:
     assert f'simple,"{LONG}",0,0' in ours.out
 
 
-def test_what_one_exports_the_other_sets(tools: KafkaTools, address: str, tmp_path: Path) -> None:
+def test_an_export_of_one_tool_is_imported_by_the_other(
+    tools: KafkaTools, address: str, tmp_path: Path
+) -> None:
     tool, file = Tools(address), tmp_path / "plan.csv"
     reset = ("--reset-offsets", "--group", "carried")
     theirs = tools.run(
@@ -301,7 +303,7 @@ def test_what_one_exports_the_other_sets(tools: KafkaTools, address: str, tmp_pa
     assert "Group carried not found." in missing.out
 
 
-def test_lag_in_seconds_is_the_age_of_the_first_record_that_was_not_read(address: str) -> None:
+def test_lag_seconds_is_the_age_of_the_first_unread_record(address: str) -> None:
     asyncio.run(committed(address, "late", {ORDERS_0: 3, ORDERS_1: 10, TXN_0: 2}))
     before = time.time()
 
@@ -315,7 +317,7 @@ def test_lag_in_seconds_is_the_age_of_the_first_record_that_was_not_read(address
     assert ages["orders", 1] == 0
 
 
-def test_a_group_that_only_a_marker_is_ahead_of_does_not_lag_by_a_second(address: str) -> None:
+def test_a_group_behind_a_marker_only_has_no_lag_seconds(address: str) -> None:
     asyncio.run(committed(address, "marked", {TXN_0: 8}))
 
     table = Tools(address)("consumer-groups", "--describe", "--group", "marked", "--lag-seconds")
@@ -328,8 +330,8 @@ async def committed(address: str, group: str, offsets: dict[TopicPartition, int]
         await admin.alter_group_offsets(group, offsets)
 
 
-def test_members_are_put_out_of_a_group(address: str) -> None:
-    """They come back by themselves: a static one as the same instance, with another id."""
+def test_members_are_removed_from_a_group(address: str) -> None:
+    """Removed members rejoin: a static one with the same instance id and another member id."""
 
     async def put_out() -> tuple[str, str]:
         async with Admin(bootstrap_servers=address) as admin:

@@ -1,8 +1,8 @@
-"""Kafka's own tools for records and ours against the same broker: what they print, and how they end.
+"""Kafka's own tools for records and ours against the same broker: output and exit codes.
 
-The broker is Kafka 4.3, and ours too where groups are concerned. Both tools read what either wrote, and go on
-where the other has left a group. Usage texts differ, so what is wrong with a command line counts by its first
-line. Figures of measurements differ from run to run: lines are compared with every number as N.
+The broker is Kafka 4.3, and for groups also ours. Each tool reads what the other wrote, and continues a group
+where the other stopped. Usage texts differ, so only the first line of an error is compared. Measured figures
+differ from run to run, so lines are compared with every number replaced by N.
 """
 
 import re
@@ -58,7 +58,7 @@ class Both:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     tools = kafka_tools()
-    # Kafka's tools read in a group, which would wait three seconds for others to join.
+    # Kafka's tools read in a group, which would wait three seconds for more members.
     settings = {
         "group.initial.rebalance.delay.ms": 0,
         "transaction.state.log.replication.factor": 1,
@@ -94,7 +94,7 @@ EVERYTHING = [
 
 @pytest.fixture(scope="module")
 def written(both: Both) -> str:
-    """The same lines, first by Kafka's producer and then by ours."""
+    """Write the same lines with Kafka's producer, then with ours."""
     for tool in (both.theirs, both.ours):
         sent = tool("console-producer", "--topic", "written", *PARSED, stdin=LINES)
         assert (sent.code, sent.out) == (0, b""), sent
@@ -138,7 +138,7 @@ def test_both_consumers_print_the_same(both: Both, written: str, words: list[str
     ours = both.ours("console-consumer", "--topic", written, *words)
 
     assert shown(ours) == shown(theirs)
-    # Kafka's may have advertised another group protocol before.
+    # Kafka's tool may print a hint about the group protocol first.
     assert ours.err.splitlines()[-1] == theirs.err.splitlines()[-1]
 
 
@@ -177,13 +177,13 @@ def both_on_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 @pytest.fixture(params=["kafka", "barnabas"])
 def either(request: pytest.FixtureRequest) -> Both:
-    """On a broker of Kafka, and on one of ours."""
+    """Both tools, on a broker of Kafka and on ours."""
     found: Both = request.getfixturevalue("both" if request.param == "kafka" else "both_on_ours")
     return found
 
 
 def offsets(both: Both, group: str) -> list[list[str]]:
-    """Topic, partition and offset of all that the group has committed."""
+    """Return topic, partition and offset of every commit of the group."""
     told = both.ours("consumer-groups", "--describe", "--group", group)
     assert told.code == 0, told
     rows = [line.split() for line in told.out.decode().splitlines()]
@@ -198,7 +198,9 @@ def counted(both: Both, topic: str, lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_both_commit_what_they_have_shown_and_go_on_where_the_other_was(either: Both, protocol: str) -> None:
+def test_both_commit_printed_records_and_continue_where_the_other_stopped(
+    either: Both, protocol: str
+) -> None:
     topic = f"counted-{protocol}"
     counted(either, topic, [str(number) for number in range(20)])
     how = ["--command-property", f"group.protocol={protocol}", "--from-beginning", "--timeout-ms", "20000"]
@@ -233,7 +235,7 @@ def test_both_commit_what_they_have_shown_and_go_on_where_the_other_was(either: 
     ],
     ids=["nothing", "until nothing comes", "a record that cannot be printed", "topics that match"],
 )
-def test_both_leave_the_same_behind_in_a_group(both: Both, words: list[str], committed: str | None) -> None:
+def test_both_commit_the_same_offsets(both: Both, words: list[str], committed: str | None) -> None:
     topic = "odd-lengths"
     if topic not in both.ours("topics", "--list").out.decode().split():
         counted(both, topic, ["abcd", "abc", "abcd", "abcd"])
@@ -251,7 +253,7 @@ def test_both_leave_the_same_behind_in_a_group(both: Both, words: list[str], com
     assert found[0][1] == ([] if committed is None else [[topic, "0", committed]])
 
 
-def test_both_show_the_offsets_of_groups(both: Both, written: str) -> None:
+def test_both_print_committed_offsets_of_groups(both: Both, written: str) -> None:
     read = both.theirs(
         "console-consumer", "--topic", written, "--group", "g", "--from-beginning", "--max-messages", "16"
     )
@@ -286,9 +288,7 @@ def test_both_show_the_offsets_of_groups(both: Both, written: str) -> None:
         ("consumer-perf-test", ["--topic", "t"]),
     ],
 )
-def test_a_command_line_that_cannot_be_is_refused_in_the_same_words(
-    both: Both, tool: str, words: list[str]
-) -> None:
+def test_invalid_command_lines_have_kafkas_messages(both: Both, tool: str, words: list[str]) -> None:
     theirs = both.theirs(tool, *words)
     ours = both.ours(tool, *words)
 
@@ -296,7 +296,7 @@ def test_a_command_line_that_cannot_be_is_refused_in_the_same_words(
     assert ours.err.splitlines()[0] == theirs.err.splitlines()[0]
 
 
-def test_a_line_that_is_no_record_ends_both_producers(both: Both) -> None:
+def test_an_invalid_line_ends_both_producers(both: Both) -> None:
     words = ["--topic", "written", "--reader-property", "parse.key=true"]
 
     theirs = both.theirs("console-producer", *words, stdin=b"novalue\n")
@@ -309,11 +309,11 @@ def test_a_line_that_is_no_record_ends_both_producers(both: Both) -> None:
 
 
 def masked(told: Told) -> list[str]:
-    """Every number as N, so that only the words are left."""
+    """Replace every number with N."""
     return [re.sub(r"\d+(\.\d+)?", "N", line) for line in told.out.decode().splitlines()]
 
 
-def test_both_measure_a_producer_in_the_same_lines(both: Both, tmp_path: Path) -> None:
+def test_both_print_the_same_lines_for_a_producer(both: Both, tmp_path: Path) -> None:
     file = tmp_path / "payloads"
     file.write_text("a\n\nb\n")
     for words in (
@@ -331,8 +331,8 @@ def test_both_measure_a_producer_in_the_same_lines(both: Both, tmp_path: Path) -
         assert masked(ours) == masked(theirs)
 
 
-def test_both_measure_nothing_if_a_transaction_cannot_be_committed(both: Both) -> None:
-    # A batch of it is larger than the topic takes.
+def test_both_print_no_figures_if_a_commit_fails(both: Both) -> None:
+    # A batch exceeds max.message.bytes of the topic.
     words = ["--topic", "measured", "--throughput", "-1", "--num-records", "1", "--record-size", "2000000"]
     larger = ["max.request.size=10000000", "transactional.id=large"]
 
@@ -344,7 +344,7 @@ def test_both_measure_nothing_if_a_transaction_cannot_be_committed(both: Both) -
     assert "MESSAGE_TOO_LARGE" in ours.err
 
 
-def test_both_measure_a_consumer_in_the_same_lines(either: Both) -> None:
+def test_both_print_the_same_lines_for_a_consumer(either: Both) -> None:
     sent = either.ours(
         *("producer-perf-test", "--topic", "read", "--num-records", "5000", "--record-size", "100"),
         *("--throughput", "-1"),
@@ -359,7 +359,7 @@ def test_both_measure_a_consumer_in_the_same_lines(either: Both) -> None:
 
         assert ours.code == theirs.code == 0
         assert masked(ours) == masked(theirs)
-        # How much was read is no matter of luck.
+        # The amount of data is the same in every run.
         assert ours.out.split(b", ")[-8:-4:2] == theirs.out.split(b", ")[-8:-4:2]
         assert all(rebalance_ms(each) > 0 for each in (ours, theirs))
 
@@ -369,7 +369,7 @@ def rebalance_ms(told: Told) -> int:
     return int(told.out.decode().splitlines()[-1].split(", ")[6])
 
 
-def test_both_measure_in_the_group_they_are_given(either: Both) -> None:
+def test_both_perf_consumers_use_the_given_group(either: Both) -> None:
     counted(either, "in-group", [str(number) for number in range(1000)])
     words = [
         "--topic",
@@ -389,5 +389,5 @@ def test_both_measure_in_the_group_they_are_given(either: Both) -> None:
         head, first, *_ = told.out.decode().splitlines()
         assert head.startswith("time, threadId, ")
         assert int(first.split(", ")[6]) > 0
-        # A poll brings 500 at most.
+        # A poll returns at most 500 records.
         assert offsets(either, group) == [["in-group", "0", "500"]]

@@ -1,8 +1,8 @@
 """`barnabas transactions` and kafka-transactions.sh with one cluster, and the calls of Admin behind it.
 
-Transactions are made by confluent-kafka. One that hangs is made on purpose: a transactional batch that no
-coordinator knows of, let in because the broker does not verify it. What depends on the minute is masked, and
-Kafka's advice to turn on debug logging is cut off.
+Transactions are made by confluent-kafka. A hanging one is made on purpose: a transactional batch that no
+coordinator knows, accepted because the broker does not verify it. Values that depend on the time are masked,
+and Kafka's advice to enable debug logging is removed.
 """
 
 import json
@@ -30,7 +30,7 @@ from support.processes import Ended
 from support.tool_runs import Tools
 from support.wire_client import WireClient
 
-# Whose broker the tools are run with.
+# The brokers that the tools run against.
 BROKERS = ("kafka", "barnabas")
 
 MAIN_CLASS = "org.apache.kafka.tools.TransactionsCommand"
@@ -39,14 +39,14 @@ SETTINGS = {
     "transaction.state.log.replication.factor": 1,
     "transaction.state.log.min.isr": 1,
     "transaction.state.log.num.partitions": 2,
-    # So that a batch of a transaction that nobody began is let in.
+    # Accept a batch of a transaction that no coordinator knows.
     "transaction.partition.verification.enable": "false",
 }
 HOUR_MS = 3_600_000
-# Before version 12 a batch does not begin a transaction by itself.
+# Before Produce version 12 a batch does not start a transaction implicitly.
 PRODUCE_VERSION = 11
 TIMEOUT_S = 30
-# Producers that no coordinator knows.
+# Producers without coordinator.
 HUNG, STALE = 9000, 9001
 
 Both = Callable[[str], tuple[Ended, Ended]]
@@ -61,7 +61,7 @@ def tools() -> KafkaTools:
 def address(
     request: pytest.FixtureRequest, tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """Transactions that are committed, aborted and open, and two that hang."""
+    """A cluster with committed, aborted and open transactions, and two hanging ones."""
     with running(request.param, tools, tmp_path_factory.mktemp(request.param)) as address:
         with Admin(bootstrap_servers=address) as admin:
             admin.create_topic("orders", partitions=3)
@@ -70,7 +70,7 @@ def address(
                 transact(address, name, commits=commits)
             done = admin.describe_transaction("done")
         hang(address, "orders", 1, producer_id=HUNG)
-        # Of a producer that its coordinator knows, but not with this partition.
+        # The coordinator knows this producer, but not this partition of its transaction.
         hang(address, "plain", 1, producer_id=done.producer_id, epoch=done.producer_epoch)
         still_open = begin(address, "open", partitions=(0, 2), timestamp_ms=now_ms() - HOUR_MS)
         yield address
@@ -111,7 +111,7 @@ def transact(address: str, name: str, *, commits: bool) -> None:
 
 
 def hang(address: str, topic: str, partition: int, *, producer_id: int, epoch: int = 0) -> int:
-    """Write the first batch of a transaction, an hour ago; the offset of its record."""
+    """Write the first batch of a transaction, dated an hour ago; return its offset."""
     batch = build_batch(
         [(now_ms() - HOUR_MS, None, b"hanging", ())],
         producer_id=producer_id,
@@ -134,7 +134,7 @@ def hang(address: str, topic: str, partition: int, *, producer_id: int, epoch: i
 
 @pytest.fixture(scope="module")
 def both(tools: KafkaTools, address: str) -> Both:
-    """Theirs and ours."""
+    """Run Kafka's tool and ours."""
     ours = Tools(address)
 
     def run(line: str) -> tuple[Ended, Ended]:
@@ -145,11 +145,11 @@ def both(tools: KafkaTools, address: str) -> Both:
     return run
 
 
-# What is shown
+# Output
 
 
 def masked(text: str) -> list[str]:
-    """Columns that tell how long something takes have a number that grows."""
+    """Mask the durations, which grow with time."""
     lines = text.splitlines()
     for name in ("TransactionDurationMs", "Duration(min)"):
         if name in lines[0]:
@@ -186,7 +186,7 @@ def masked(text: str) -> list[str]:
         ("find-hanging --broker-id 7", 0),
     ],
 )
-def test_it_is_shown_as_kafka_shows_it(both: Both, line: str, rows: int) -> None:
+def test_tables_equal_kafkas(both: Both, line: str, rows: int) -> None:
     theirs, ours = both(line)
 
     assert ours.code == theirs.code == 0
@@ -207,12 +207,12 @@ def test_it_is_shown_as_kafka_shows_it(both: Both, line: str, rows: int) -> None
         "abort --topic orders --partition 0 --start-offset 77",
     ],
 )
-def test_what_cannot_be_done_is_told_in_kafkas_words_and_ends_with_1(both: Both, line: str) -> None:
+def test_errors_have_kafkas_messages_and_exit_with_1(both: Both, line: str) -> None:
     theirs, ours = both(line)
 
     assert ours.code == theirs.code == 1
     assert ours.out == theirs.out == ""
-    # Kafka adds its advice to a sentence, whether that has a full stop or not.
+    # Kafka appends its advice to the sentence, with or without a full stop between them.
     assert ours.err.strip() == theirs.err.strip().removesuffix(ADVICE)
 
 
@@ -232,15 +232,15 @@ def test_what_cannot_be_done_is_told_in_kafkas_words_and_ends_with_1(both: Both,
         "forceTerminateTransaction --transactional-id open",
     ],
 )
-def test_misuse_ends_with_1(both: Both, line: str) -> None:
+def test_misuse_exits_with_1(both: Both, line: str) -> None:
     theirs, ours = both(line)
 
     assert ours[:2] == theirs[:2] == (1, "")
     assert ours.err != ""
 
 
-def test_what_nobody_knows_is_given_up_soon(address: str) -> None:
-    """Kafka's tool asks for a minute."""
+def test_unknown_partitions_fail_soon(address: str) -> None:
+    """Kafka's tool retries for a minute."""
     tool = Tools(address)
     producers = ("transactions", "describe-producers")
 
@@ -278,11 +278,11 @@ def test_with_json_there_is_one_document(address: str) -> None:
     assert all(each["durationMs"] >= HOUR_MS for each in hanging["hanging"])
 
 
-# What is ended
+# Aborting
 
 
 def stuck_topic(address: str, name: str, *, epoch: int = 0) -> TopicPartition:
-    """A partition whose last stable offset stays at 1, because of what hangs there."""
+    """A partition whose last stable offset stays at 1 because of a hanging transaction."""
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(name, partitions=1)
     plain = Producer({"bootstrap.servers": address})
@@ -305,9 +305,7 @@ def last_stable(address: str, tp: TopicPartition) -> int:
         ("stuck-by-producer", f"--producer-id {STALE} --producer-epoch 2 --coordinator-epoch -1"),
     ],
 )
-def test_a_transaction_that_hangs_is_found_and_aborted(
-    address: str, both: Both, topic: str, which: str
-) -> None:
+def test_a_hanging_transaction_is_found_and_aborted(address: str, both: Both, topic: str, which: str) -> None:
     tp = stuck_topic(address, topic, epoch=2)
     found_by_both = [len(each.out.splitlines()) for each in both(f"find-hanging --topic {topic}")]
 
@@ -325,7 +323,7 @@ def test_a_transaction_that_hangs_is_found_and_aborted(
     assert ours.out.splitlines()[1].split("\t")[-2].strip() == "None"
 
 
-def test_a_marker_with_a_stale_epoch_is_refused_and_changes_nothing(address: str, both: Both) -> None:
+def test_a_marker_with_a_stale_epoch_is_rejected_and_changes_nothing(address: str, both: Both) -> None:
     tp = stuck_topic(address, "stuck-on", epoch=5)
 
     theirs, ours = both(
@@ -338,7 +336,7 @@ def test_a_marker_with_a_stale_epoch_is_refused_and_changes_nothing(address: str
     assert last_stable(address, tp) == 1
 
 
-def test_what_is_aborted_is_told_as_json(address: str) -> None:
+def test_abort_prints_the_transaction_as_json(address: str) -> None:
     stuck_topic(address, "stuck-json")
 
     ended = Tools(address)(
@@ -370,10 +368,10 @@ def test_a_transaction_is_terminated_by_force_and_its_producer_fenced(address: s
     assert error.fatal()
 
 
-# The calls of Admin
+# Calls of Admin
 
 
-def test_transactions_are_chosen_by_state_and_producer(address: str) -> None:
+def test_transactions_are_filtered_by_state_and_producer(address: str) -> None:
     with Admin(bootstrap_servers=address) as admin:
         ongoing = admin.list_transactions(states=[TransactionState.ONGOING])
         chosen = admin.list_transactions(producer_ids=[ongoing["open"].producer_id])
@@ -383,7 +381,7 @@ def test_transactions_are_chosen_by_state_and_producer(address: str) -> None:
     assert none == {}
 
 
-def test_of_several_ids_those_that_are_known_are_described(address: str) -> None:
+def test_known_ids_are_described_and_unknown_ones_are_errors(address: str) -> None:
     with Admin(bootstrap_servers=address) as admin, pytest.raises(PartlyRefused) as caught:
         admin.describe_transactions(["open", "nobody", "done"])
 
@@ -392,7 +390,7 @@ def test_of_several_ids_those_that_are_known_are_described(address: str) -> None
     assert caught.value.refused["nobody"].code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
-def test_several_producers_are_fenced_each_with_a_higher_epoch(address: str) -> None:
+def test_each_fenced_producer_gets_a_higher_epoch(address: str) -> None:
     names = ["fenced-a", "fenced-b"]
     with Admin(bootstrap_servers=address) as admin:
         first = admin.fence_producers(names, transaction_timeout_ms=5000)
@@ -408,7 +406,7 @@ def test_several_producers_are_fenced_each_with_a_higher_epoch(address: str) -> 
     assert caught.value.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
-def test_a_search_without_limits_finds_what_hangs_anywhere(address: str) -> None:
+def test_an_unlimited_search_finds_every_hanging_transaction(address: str) -> None:
     told = []
     with Admin(bootstrap_servers=address) as admin:
         found = admin.find_hanging(tell=told.append)

@@ -1,4 +1,4 @@
-"""dump-log on any bytes at all: it ends with 0 or 1 and a line that says why, and never with a traceback."""
+"""dump-log on arbitrary bytes exits with 0, or with 1 and an error line, and never with a traceback."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,7 +38,7 @@ DAMAGE = st.lists(st.tuples(st.integers(0, 2999), st.integers(1, 255)), max_size
     flag=st.sampled_from(FLAGS),
 )
 @settings(max_examples=EXAMPLES)
-def test_any_bytes_end_in_an_answer(
+def test_arbitrary_bytes_cause_no_traceback(
     name: str, damage: list[tuple[int, int]], beside: bytes, length: int, flag: str
 ) -> None:
     log = bytearray(sample_files()[name][:length])

@@ -1,4 +1,4 @@
-"""`barnabas demo` as a new user runs it: it adds up, it is ended by Ctrl-C, and it says what is missing."""
+"""`barnabas demo` as a new user runs it: its check passes, Ctrl-C ends it, it says what is missing."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def command(*words: str) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or "")
-def test_the_demo_adds_up_although_spark_is_killed_on_the_way(tmp_path: Path) -> None:
+def test_the_check_passes_although_spark_is_killed_midway(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     words = command("--events", str(EVENTS), "--seed", "3", "--dir", str(kept))
 
@@ -38,7 +38,7 @@ def test_the_demo_adds_up_although_spark_is_killed_on_the_way(tmp_path: Path) ->
     out = ended.stdout
     assert (ended.returncode, ended.stderr) == (0, ""), out
     assert "killed: SIGKILL" in out
-    assert f"it adds up: {EVENTS:,} = " in out
+    assert f"check passed: {EVENTS:,} = " in out
     for what in ("produced", "read by Spark"):
         assert re.search(rf"^  {what} +{EVENTS:,} +{EVENTS:,}$", out, re.MULTILINE), out
     assert "SELECT" in out
@@ -48,7 +48,7 @@ def test_the_demo_adds_up_although_spark_is_killed_on_the_way(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or "")
-def test_an_interrupt_ends_all_of_it_and_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupt_ends_every_process_and_removes_all_files(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command("--events", "100"),
         stdout=subprocess.PIPE,
@@ -119,11 +119,11 @@ def test_without_java_it_says_so_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--events", "99"], "--events 99: must be 100 to 1000000"),
+        (["--events", "99"], "--events 99: must be from 100 to 1000000"),
         (["--dir", "{used}"], "must be a new or empty directory"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path: Path, words: list[str], said: str) -> None:
+def test_invalid_options_are_refused(tmp_path: Path, words: list[str], said: str) -> None:
     (tmp_path / "something").touch()
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

@@ -1,4 +1,4 @@
-"""A broker inside this process: what it offers, how it fails, and what it leaves behind."""
+"""A broker inside this process: its methods, its errors, and its cleanup."""
 
 import asyncio
 import gc
@@ -31,7 +31,7 @@ def test_a_record_goes_in_and_comes_out() -> None:
 
 
 @pytest.mark.parametrize("storage", ["auto", "memory", "disk"])
-def test_its_directory_is_gone_afterwards(storage: str) -> None:
+def test_its_directory_is_removed(storage: str) -> None:
     with Broker(topics=["orders"], storage=storage) as broker:
         assert (broker.directory / "orders-0" / "00000000000000000000.log").exists()
 
@@ -39,7 +39,7 @@ def test_its_directory_is_gone_afterwards(storage: str) -> None:
     assert broker.directory.parent.name.startswith(PREFIX)
 
 
-def test_settings_and_topics_are_as_they_were_asked_for() -> None:
+def test_settings_and_topics_are_applied() -> None:
     with Broker({"num.partitions": 3}, topics=["a"], auto_create_topics_enable=False) as broker:
         broker.create_topic("b")
         broker.create_topic("c", partitions=2, settings={"cleanup.policy": ["compact", "delete"]})
@@ -49,12 +49,12 @@ def test_settings_and_topics_are_as_they_were_asked_for() -> None:
     assert made == ["a-0", "a-1", "a-2", "b-0", "b-1", "b-2", "c-0", "c-1"]
 
 
-def test_topics_may_say_how_many_partitions_they_have() -> None:
+def test_topics_can_have_partition_counts() -> None:
     with Broker(topics={"a": 2, "b": 1}) as broker:
         assert sorted(path.name for path in broker.directory.glob("?-?")) == ["a-0", "a-1", "b-0"]
 
 
-def test_a_topic_that_cannot_be_is_refused_as_the_client_would_have_it() -> None:
+def test_an_invalid_topic_raises_the_clients_error() -> None:
     with Broker(topics=["orders"]) as broker:
         with pytest.raises(Refused, match="topic orders: TOPIC_ALREADY_EXISTS"):
             broker.create_topic("orders")
@@ -78,7 +78,7 @@ def test_a_restart_keeps_port_and_data() -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_nobody_serves_while_it_is_down(clean: bool) -> None:
+def test_connections_fail_while_it_is_down(clean: bool) -> None:
     with Broker(topics=["orders"]) as broker:
         with broker.down(clean=clean):
             with pytest.raises(ConnectionRefusedError):
@@ -96,7 +96,7 @@ def test_a_broker_that_is_down_can_be_stopped() -> None:
     assert not broker.directory.exists()
 
 
-def test_data_in_a_given_directory_stays_and_can_be_served_again(tmp_path: Path) -> None:
+def test_data_in_a_given_directory_is_kept_and_can_be_served_again(tmp_path: Path) -> None:
     with Broker(directory=tmp_path / "data", topics=["orders"], node_id=7) as broker:
         produce(broker.bootstrap, "orders", b"one")
 
@@ -114,9 +114,9 @@ def test_several_run_at_once() -> None:
         assert consume(second.bootstrap, "a", 1) == [b"second"]
 
 
-def test_the_callers_loop_goes_on_while_it_starts_and_stops() -> None:
+def test_the_callers_loop_is_not_blocked_by_start_and_stop() -> None:
     async def begun(work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
-        """A call that holds up the loop would be done when we have our next turn."""
+        """Check that the call is unfinished after one iteration of the loop: it does not block."""
         task = asyncio.create_task(work)
         await asyncio.sleep(0)
         assert not task.done()
@@ -132,7 +132,7 @@ def test_the_callers_loop_goes_on_while_it_starts_and_stops() -> None:
     assert not asyncio.run(story()).exists()
 
 
-def test_coroutines_have_it_in_an_async_with() -> None:
+def test_it_works_in_an_async_with() -> None:
     async def story() -> Path:
         async with Broker(topics=["orders"]) as broker:
             await asyncio.to_thread(produce, broker.bootstrap, "orders", b"one")
@@ -141,7 +141,7 @@ def test_coroutines_have_it_in_an_async_with() -> None:
     assert not asyncio.run(story()).exists()
 
 
-def test_a_start_that_is_cancelled_leaves_nothing() -> None:
+def test_a_cancelled_start_leaves_nothing_behind() -> None:
     async def story() -> Broker:
         broker = Broker()
         starting = asyncio.create_task(broker.__aenter__())
@@ -157,17 +157,17 @@ def test_a_start_that_is_cancelled_leaves_nothing() -> None:
     assert not broker_threads()
 
 
-# How it fails
+# Errors
 
 
-def test_an_unknown_setting_is_refused_by_its_name() -> None:
+def test_an_unknown_setting_is_rejected_by_name() -> None:
     with pytest.raises(InvalidSetting, match=r"is num\.partitions meant") as caught:
         Broker(num_partition=3).start()
 
     assert caught.value.name == "num.partition"
 
 
-def test_a_port_that_is_taken_is_the_real_error() -> None:
+def test_a_port_in_use_raises_the_original_error() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -179,23 +179,23 @@ def test_a_port_that_is_taken_is_the_real_error() -> None:
     assert not broker.directory.exists()
 
 
-def test_a_start_that_fails_tells_what_was_logged_before(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_error_of_a_failed_start_has_the_last_log_lines(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="barnabas")
 
     with pytest.raises(Refused) as caught:
         Broker(topics=["a/b"]).start()
 
     [note] = caught.value.__notes__
-    assert note.startswith("what the broker logged last:\n")
+    assert note.startswith("last log lines of the broker:\n")
     assert "listening name=PLAINTEXT host=127.0.0.1" in note
 
 
-def test_a_directory_that_is_in_use_is_the_real_error(tmp_path: Path) -> None:
+def test_a_directory_in_use_raises_the_original_error(tmp_path: Path) -> None:
     with Broker(directory=tmp_path), pytest.raises(DirectoryInUse):
         Broker(directory=tmp_path).start()
 
 
-def test_a_topic_that_cannot_be_made_fails_the_start() -> None:
+def test_an_invalid_topic_fails_the_start() -> None:
     broker = Broker(topics=["a/b"])
 
     with pytest.raises(Refused, match=r"topic a/b: INVALID_TOPIC_EXCEPTION"):
@@ -204,7 +204,7 @@ def test_a_topic_that_cannot_be_made_fails_the_start() -> None:
     assert not broker.directory.exists()
 
 
-def test_a_broker_that_dies_says_so_with_the_reason_and_its_log() -> None:
+def test_a_dead_broker_raises_its_cause_with_the_log() -> None:
     broker = Broker(topics=["orders"]).start()
     lose_disk(broker)
 
@@ -219,7 +219,7 @@ def test_a_broker_that_dies_says_so_with_the_reason_and_its_log() -> None:
     assert not broker.directory.exists()
 
 
-def test_the_end_of_a_block_tells_of_a_broker_that_died_in_it() -> None:
+def test_the_end_of_a_block_raises_if_the_broker_died() -> None:
     def body() -> None:
         with Broker(topics=["orders"]) as broker:
             lose_disk(broker)
@@ -229,7 +229,7 @@ def test_the_end_of_a_block_tells_of_a_broker_that_died_in_it() -> None:
         body()
 
 
-def test_a_failed_test_keeps_its_own_error_and_has_the_death_as_a_note() -> None:
+def test_the_error_of_a_block_wins_and_has_the_death_as_a_note() -> None:
     def body() -> None:
         with Broker(topics=["orders"]) as broker:
             lose_disk(broker)
@@ -243,14 +243,14 @@ def test_a_failed_test_keeps_its_own_error_and_has_the_death_as_a_note() -> None
 
 
 def lose_disk(broker: Broker) -> None:
-    """Put a file in the place of its directory, and let it notice."""
+    """Replace the log directory with a file, and make the broker notice."""
     shutil.rmtree(broker.directory)
     broker.directory.touch()
     with suppress(Refused, BrokerDied):
         broker.create_topic("noticed")
 
 
-def test_what_was_never_started_or_is_over_says_so() -> None:
+def test_a_broker_that_does_not_run_raises_broker_stopped() -> None:
     broker = Broker()
     for use in (lambda: broker.bootstrap, lambda: broker.directory, broker.stop):
         with pytest.raises(BrokerStopped, match="was not started"):
@@ -261,11 +261,11 @@ def test_what_was_never_started_or_is_over_says_so() -> None:
 
     with pytest.raises(BrokerStopped, match="was stopped"):
         broker.create_topic("late")
-    with pytest.raises(BrokerStopped, match="needs a new Broker"):
+    with pytest.raises(BrokerStopped, match="can be started only once"):
         broker.start()
 
 
-# What it leaves behind
+# Cleanup
 
 
 def broker_threads() -> list[str]:
@@ -277,13 +277,13 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_twenty_brokers_one_after_another_leave_nothing() -> None:
+def test_twenty_consecutive_brokers_leave_nothing_behind() -> None:
     def one() -> Path:
         with Broker(topics=["orders"]) as broker:
             socket.create_connection(("127.0.0.1", broker.port)).close()
         return broker.directory.parent
 
-    # The first one opens what stays for the process, such as the source of random bytes.
+    # The first broker opens descriptors that the process keeps, such as the source of random bytes.
     above = one().parent
     before = descriptors()
 
@@ -296,7 +296,7 @@ def test_twenty_brokers_one_after_another_leave_nothing() -> None:
     assert above.exists()
 
 
-def test_a_broker_that_was_dropped_without_a_stop_is_stopped() -> None:
+def test_a_dropped_broker_is_stopped() -> None:
     broker = Broker().start()
     directory = broker.directory
 
@@ -306,7 +306,7 @@ def test_a_broker_that_was_dropped_without_a_stop_is_stopped() -> None:
     wait_until(lambda: not directory.parent.exists() and not broker_threads(), what="its end")
 
 
-def test_nothing_that_belongs_to_the_process_is_touched() -> None:
+def test_process_wide_settings_are_not_changed() -> None:
     def process() -> list[object]:
         return [
             *(signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)),
@@ -326,7 +326,7 @@ def test_nothing_that_belongs_to_the_process_is_touched() -> None:
     assert process() == before
 
 
-def test_temporary_data_does_not_wait_for_the_disk_and_data_that_stays_does(
+def test_temporary_data_is_not_synced_and_kept_data_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     syncs: list[int] = []

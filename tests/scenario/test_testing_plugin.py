@@ -1,4 +1,4 @@
-"""The pytest plugin, in sessions of its own: fixtures, marker, options, and many workers."""
+"""The pytest plugin, in separate pytest sessions: fixtures, marker, options, workers."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ from support.kit import installed_session, pytest_session
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """An empty directory for somebody's tests, with settings of its own and none of ours."""
+    """A pytest session in an empty directory, with its own settings."""
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     return tmp_path
 
 
-def test_the_broker_is_the_same_for_all_tests_and_topics_are_new_for_each(suite: Path) -> None:
+def test_tests_share_the_broker_and_have_their_own_topics(suite: Path) -> None:
     (suite / "test_it.py").write_text(
         """
 import pytest
@@ -40,7 +40,7 @@ def test_afterwards(barnabas_broker):
     assert "4 passed" in ended.out
 
 
-def test_the_marker_says_what_the_topic_is_like(suite: Path) -> None:
+def test_the_marker_configures_the_topic(suite: Path) -> None:
     (suite / "test_it.py").write_text(
         """
 import pytest
@@ -62,7 +62,7 @@ def test_bad(barnabas_topic):
     assert "INVALID_CONFIG" in ended.out
 
 
-def test_a_test_can_have_several_topics_and_may_delete_them_itself(suite: Path) -> None:
+def test_a_test_can_create_and_delete_several_topics(suite: Path) -> None:
     (suite / "test_it.py").write_text(
         """
 def test_two(barnabas_broker, barnabas_topics):
@@ -102,9 +102,7 @@ def test_it(barnabas_broker, barnabas_topic):
         ("barnabas_settings = num.partition=2", "is num.partitions meant?"),
     ],
 )
-def test_settings_that_cannot_be_are_told_where_the_broker_is_asked_for(
-    suite: Path, line: str, said: str
-) -> None:
+def test_invalid_settings_fail_in_the_broker_fixture(suite: Path, line: str, said: str) -> None:
     (suite / "pytest.ini").write_text(f"[pytest]\n{line}\n")
     (suite / "test_it.py").write_text("def test_it(barnabas_broker): pass\ndef test_other(): pass\n")
 
@@ -114,7 +112,7 @@ def test_settings_that_cannot_be_are_told_where_the_broker_is_asked_for(
     assert "1 passed, 1 error" in ended.out
 
 
-def test_every_worker_of_xdist_has_a_broker_of_its_own(suite: Path) -> None:
+def test_every_xdist_worker_has_its_own_broker(suite: Path) -> None:
     (suite / "test_it.py").write_text(
         """
 import pathlib, pytest
@@ -134,12 +132,12 @@ def test_it(barnabas_broker, barnabas_topic, worker_id, number):
     assert len({line.split()[1] for line in seen}) == 2
 
 
-def test_the_help_tells_of_the_option_and_the_marker(suite: Path) -> None:
+def test_the_help_lists_the_option_and_the_marker(suite: Path) -> None:
     assert "--barnabas-storage={auto,memory,disk}" in pytest_session(suite, "--help").out
     assert "@pytest.mark.barnabas_topic(partitions=None" in pytest_session(suite, "--markers").out
 
 
-def test_an_installed_plugin_leaves_our_own_assertions_as_they_are(suite: Path) -> None:
+def test_the_installed_plugin_excludes_our_modules_from_rewriting(suite: Path) -> None:
     (suite / "test_it.py").write_text(
         """
 import sys

@@ -1,4 +1,4 @@
-"""A broker inside a process, seen from outside: how the process ends, and what a fork of it has."""
+"""Processes with a broker inside: their exit, their forks, and what they leave behind."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from support.kit import Ended, python
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """Where brokers with storage="disk" keep their files, in the processes of these tests."""
+    """The directory of brokers with storage="disk" in the child processes."""
     found = tmp_path / "scratch"
     found.mkdir()
     return found
@@ -22,7 +22,7 @@ def run(tmp_path: Path, scratch: Path, program: str) -> Ended:
     return python(str(file), cwd=tmp_path, environment={"TMPDIR": str(scratch)})
 
 
-def test_a_process_that_ends_without_a_stop_leaves_no_directory_and_does_not_hang(
+def test_a_process_that_exits_without_stop_leaves_no_directory_and_does_not_hang(
     tmp_path: Path, scratch: Path
 ) -> None:
     ended = run(
@@ -42,7 +42,7 @@ print(brokers[0].directory)
     assert list(scratch.iterdir()) == []
 
 
-def test_a_process_that_fails_without_a_stop_leaves_no_directory(tmp_path: Path, scratch: Path) -> None:
+def test_a_process_that_fails_without_stop_leaves_no_directory(tmp_path: Path, scratch: Path) -> None:
     ended = run(
         tmp_path,
         scratch,
@@ -57,7 +57,7 @@ raise SystemExit("the test went wrong")
     assert list(scratch.iterdir()) == []
 
 
-def test_what_a_killed_process_leaves_goes_with_the_next_start(tmp_path: Path, scratch: Path) -> None:
+def test_the_next_start_removes_what_a_killed_process_left(tmp_path: Path, scratch: Path) -> None:
     killed = run(
         tmp_path,
         scratch,
@@ -84,9 +84,7 @@ with Broker(storage="disk"):
     assert list(scratch.iterdir()) == []
 
 
-def test_a_fork_is_told_that_the_broker_is_not_there_and_takes_nothing_with_it(
-    tmp_path: Path, scratch: Path
-) -> None:
+def test_a_fork_has_no_broker_and_removes_nothing(tmp_path: Path, scratch: Path) -> None:
     ended = run(
         tmp_path,
         scratch,
@@ -107,7 +105,7 @@ if child == 0:
             os._exit(3)
     with Broker(storage="disk", topics=["mine"]) as own:
         assert own.bootstrap != broker.bootstrap
-    # Through everything that the end of a process does, the finalizers included.
+    # A normal exit, with all finalizers.
     del broker
     sys.exit(7)
 _, status = os.waitpid(child, 0)
@@ -147,7 +145,7 @@ with Broker(storage="disk", topics=["orders"]) as broker:
     assert (ended.code, ended.err) == (0, "")
 
 
-def test_a_ctrl_c_while_it_starts_stops_it(tmp_path: Path, scratch: Path) -> None:
+def test_ctrl_c_during_the_start_stops_it(tmp_path: Path, scratch: Path) -> None:
     ended = run(
         tmp_path,
         scratch,
@@ -187,7 +185,7 @@ except KeyboardInterrupt:
     assert list(scratch.iterdir()) == []
 
 
-def test_the_package_and_the_plugin_import_next_to_nothing(tmp_path: Path) -> None:
+def test_the_package_and_the_plugin_import_little(tmp_path: Path) -> None:
     ended = python(
         "-c",
         "import sys; before = set(sys.modules); import barnabas.testing; "
@@ -207,7 +205,7 @@ def test_the_package_and_the_plugin_import_next_to_nothing(tmp_path: Path) -> No
     assert ended.out.split() == ["barnabas", "barnabas.testing", "barnabas.testing.plugin"]
 
 
-def test_a_process_that_may_have_no_more_threads_is_told_so_and_keeps_no_directory(
+def test_a_process_without_spare_threads_gets_an_error_and_no_directory(
     tmp_path: Path, scratch: Path
 ) -> None:
     ended = run(

@@ -1,4 +1,4 @@
-"""What tests see of a topic: everything in it, or as much as they wait for.
+"""Reading a topic in tests: all records, or a number of records to wait for.
 
 What they are told when that does not come is in simulation/, where waiting costs nothing.
 """
@@ -32,8 +32,8 @@ def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
     return broker.create_topic(request.node.name[:200], partitions=2)
 
 
-def test_everything_in_a_topic_is_in_the_order_of_partitions_and_offsets(broker: Broker, topic: str) -> None:
-    # So large that no fetch brings more than one or two of a partition: they come in turns.
+def test_records_are_sorted_by_partition_and_offset(broker: Broker, topic: str) -> None:
+    # Large records, so that a fetch returns one or two per partition, alternating.
     large = b"x" * 900_000
     produce(broker.bootstrap, topic, large, large, b"last", partition=1)
     produce(broker.bootstrap, topic, b"first", large, large, partition=0)
@@ -48,20 +48,20 @@ def test_an_empty_topic_has_no_records(broker: Broker, topic: str) -> None:
     assert broker.records(topic) == []
 
 
-def test_a_topic_that_is_not_there_has_none_and_is_not_made(broker: Broker) -> None:
+def test_a_missing_topic_is_an_error_and_is_not_created(broker: Broker) -> None:
     with pytest.raises(UnknownTopic, match="topic nobody-made-it"):
         broker.records("nobody-made-it")
 
     assert not list(broker.directory.glob("nobody-made-it-*"))
 
 
-def test_records_that_are_there_are_not_waited_for(broker: Broker, topic: str) -> None:
+def test_existing_records_are_returned_at_once(broker: Broker, topic: str) -> None:
     produce(broker.bootstrap, topic, b"one", b"two", b"three")
 
     assert [one.value for one in broker.wait_for_records(topic, 2)] == [b"one", b"two"]
 
 
-def test_records_that_come_later_are_waited_for_and_so_is_their_topic(broker: Broker) -> None:
+def test_later_records_and_their_topic_are_waited_for(broker: Broker) -> None:
     later = threading.Timer(0.05, produce, [broker.bootstrap, "made-later", b"one"])
     later.start()
 
@@ -71,26 +71,26 @@ def test_records_that_come_later_are_waited_for_and_so_is_their_topic(broker: Br
     assert [one.value for one in found] == [b"one"]
 
 
-def test_an_offset_is_waited_for(broker: Broker, topic: str) -> None:
+def test_wait_for_offset_waits(broker: Broker, topic: str) -> None:
     produce(broker.bootstrap, topic, b"one", b"two", partition=1)
 
     assert broker.wait_for_offset(topic, 1, partition=1) == 2
 
 
-def test_coroutines_have_all_of_it_too(broker: Broker, topic: str) -> None:
+def test_every_function_has_an_async_variant(broker: Broker, topic: str) -> None:
     produce(broker.bootstrap, topic, b"one")
 
     async def story() -> None:
         assert [one.value for one in await records_async(broker.bootstrap, topic)] == [b"one"]
         assert [one.value for one in await wait_for_records_async(broker.bootstrap, topic)] == [b"one"]
         assert await wait_for_offset_async(broker.bootstrap, topic, 1) == 1
-        # The one for plain code does not mind the loop that runs here.
+        # The blocking function works although an event loop is running here.
         assert len(wait_for_records(broker.bootstrap, topic)) == 1
 
     asyncio.run(story())
 
 
-def test_a_broker_that_was_stopped_says_so_instead_of_waiting() -> None:
+def test_a_stopped_broker_raises_instead_of_waiting() -> None:
     with Broker(topics=["orders"]) as broker:
         pass
 

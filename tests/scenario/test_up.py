@@ -1,4 +1,4 @@
-"""`barnabas up` and `barnabas broker` as processes: what is printed, how they end, and what they refuse."""
+"""`barnabas up` and `barnabas broker` as processes: output, exit codes and errors."""
 
 import json
 import signal
@@ -11,7 +11,7 @@ import pytest
 from barnabas.cli.main import main
 from support.processes import Running, run_to_end, started
 
-TAKEN = "another program listens there; stop it, or use another port"
+TAKEN = "the address is in use; stop the program that listens on it, or use another port"
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def reach(address: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_says_ready_once_serves_and_stops_cleanly(data: Path, err: Path, number: signal.Signals) -> None:
+def test_it_prints_ready_once_serves_and_stops_cleanly(data: Path, err: Path, number: signal.Signals) -> None:
     with started(err, "up", "--dir", str(data), "--port", "0") as up:
         [address] = up.ready()
         reach(address)
@@ -54,7 +54,7 @@ def test_a_second_start_on_the_same_directory_is_the_same_cluster(data: Path, er
     assert "formatted" not in err.read_text()
 
 
-def test_a_directory_that_is_in_use_is_refused_in_one_line(data: Path, err: Path, tmp_path: Path) -> None:
+def test_a_directory_in_use_is_an_error_of_one_line(data: Path, err: Path, tmp_path: Path) -> None:
     with started(err, "up", "--dir", str(data), "--port", "0") as first:
         [address] = first.ready()
 
@@ -70,7 +70,7 @@ def test_a_directory_that_is_in_use_is_refused_in_one_line(data: Path, err: Path
     )
 
 
-def test_a_port_in_use_is_refused_in_one_line_and_nothing_is_made(data: Path, err: Path) -> None:
+def test_a_port_in_use_is_an_error_of_one_line_and_nothing_is_created(data: Path, err: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -83,7 +83,7 @@ def test_a_port_in_use_is_refused_in_one_line_and_nothing_is_made(data: Path, er
     assert not data.exists()
 
 
-def test_a_metrics_port_in_use_is_refused_too(data: Path, err: Path) -> None:
+def test_a_metrics_port_in_use_is_an_error(data: Path, err: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -96,7 +96,7 @@ def test_a_metrics_port_in_use_is_refused_too(data: Path, err: Path) -> None:
     assert not data.exists()
 
 
-def test_metrics_are_served_when_they_are_asked_for(data: Path, err: Path) -> None:
+def test_metrics_are_served_if_requested(data: Path, err: Path) -> None:
     words = ["up", "--dir", str(data), "--port", "0", "--metrics-port", "0", "--log-format", "json"]
     with started(err, *words) as up:
         up.ready()
@@ -111,7 +111,7 @@ def test_metrics_are_served_when_they_are_asked_for(data: Path, err: Path) -> No
         assert up.stop().code == 0
 
     assert "# TYPE barnabas_" in text
-    # And all of the log is JSON, to the end.
+    # Every line of the log is JSON.
     assert all(json.loads(line)["level"] == "INFO" for line in err.read_text().splitlines())
 
 
@@ -127,20 +127,20 @@ def test_without_a_directory_nothing_is_left_behind(err: Path) -> None:
     assert not directory.exists()
 
 
-def test_at_level_warning_nothing_but_ready_is_said(data: Path, err: Path) -> None:
+def test_at_level_warning_only_ready_is_printed(data: Path, err: Path) -> None:
     with started(err, "up", "--dir", str(data), "--port", "0", "--log-level", "warning") as up:
         up.ready()
         assert up.stop() == (0, "", "")
 
 
-def test_a_setting_with_nothing_to_tune_is_no_reason_for_a_warning(data: Path, err: Path) -> None:
+def test_a_setting_without_effect_causes_no_warning(data: Path, err: Path) -> None:
     config = ["--config", "share.coordinator.threads=7", "--log-level", "warning"]
     with started(err, "up", "--dir", str(data), "--port", "0", *config) as up:
         up.ready()
         assert up.stop() == (0, "", "")
 
 
-def test_on_all_addresses_the_one_that_is_told_can_be_reached(data: Path, err: Path) -> None:
+def test_the_address_advertised_for_a_wildcard_host_is_reachable(data: Path, err: Path) -> None:
     with started(err, "up", "--dir", str(data), "--port", "0", "--host", "0.0.0.0") as up:
         [address] = up.ready()
 
@@ -149,12 +149,12 @@ def test_on_all_addresses_the_one_that_is_told_can_be_reached(data: Path, err: P
         assert up.stop().code == 0
 
 
-def test_a_directory_of_dynamic_voters_is_refused_and_left_alone(data: Path, err: Path) -> None:
+def test_a_directory_of_dynamic_voters_is_rejected_and_not_changed(data: Path, err: Path) -> None:
     assert main(["up", "--dir", str(data), "--brokers", "2"]) == 2
     with started(err, "up", "--dir", str(data), "--port", "0") as up:
         up.ready()
         up.stop()
-    # What Kafka writes when voters are in the log.
+    # The file that Kafka writes when the voters are in the log.
     state = data / "__cluster_metadata-0" / "quorum-state"
     state.write_text('{"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"x","data_version":1}')
     before = {path: path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file()}
@@ -168,7 +168,7 @@ def test_a_directory_of_dynamic_voters_is_refused_and_left_alone(data: Path, err
 
 @pytest.fixture
 def config(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A formatted node's file."""
+    """Write the server.properties of a formatted node."""
     path = tmp_path / "server.properties"
     path.write_text(
         "process.roles=broker,controller\nnode.id=5\n"
@@ -205,13 +205,13 @@ def test_a_node_does_not_start_on_the_directory_of_another(config: Path, err: Pa
     )
 
 
-def test_one_that_was_told_to_stop_before_it_was_ready_stops(data: Path, err: Path) -> None:
+def test_a_stop_before_ready_ends_the_broker(data: Path, err: Path) -> None:
     with started(err, "up", "--dir", str(data), "--port", "0") as up:
         wait_for_line(up, "formatted")
 
         ended = up.stop()
 
-    # Before its handlers are set the signal itself ends the process; after that it is a clean stop.
+    # Before the handlers are installed, the signal itself ends the process; later it causes a clean stop.
     assert ended.code in (0, -signal.SIGTERM)
     assert "Traceback" not in ended.err
 
@@ -221,7 +221,7 @@ def wait_for_line(running: Running, text: str) -> None:
         assert running.process.poll() is None, running.err
 
 
-def test_a_port_of_the_controller_in_use_is_found_before_anything_is_touched(
+def test_a_controller_port_in_use_is_reported_before_anything_is_written(
     config: Path, err: Path, data: Path
 ) -> None:
     with socket.socket() as taken:

@@ -21,7 +21,7 @@ async def make_topic(world: World, partitions: int, *values: bytes) -> None:
             await producer.send(TOPIC, value, partition=partitions - 1)
 
 
-def test_too_few_records_are_told_with_what_came() -> None:
+def test_a_timeout_lists_the_received_records() -> None:
     async def story(world: World) -> str:
         async with running(world):
             await make_topic(world, 2, b"one", b"two")
@@ -33,7 +33,7 @@ def test_too_few_records_are_told_with_what_came() -> None:
         told = world.run(story(world))
 
     assert told == (
-        "waited 20 s for 3 records of orders; 2 came:\n"
+        "waited 20 s for 3 records of orders; received 2:\n"
         "  orders-1@0 key=None value=b'one'\n"
         "  orders-1@1 key=None value=b'two'"
     )
@@ -43,7 +43,7 @@ def test_of_many_only_the_last_are_told() -> None:
     async def story(world: World) -> None:
         async with running(world):
             await make_topic(world, 1, *(b"%d" % number for number in range(25)))
-            with pytest.raises(WaitTimedOut, match=r"; 25 came, the last 10:\n.*@15 .*value=b'15'"):
+            with pytest.raises(WaitTimedOut, match=r"; received 25, the last 10:\n.*@15 .*value=b'15'"):
                 await wait_for_records_async(BOOTSTRAP, TOPIC, 26, timeout_s=20)
 
     with World(seed=1) as world:
@@ -53,21 +53,21 @@ def test_of_many_only_the_last_are_told() -> None:
 def test_no_records_and_no_topic_are_told_apart() -> None:
     async def story(world: World) -> None:
         async with running(world):
-            with pytest.raises(WaitTimedOut, match=r"for 1 record of orders; there is no such topic"):
+            with pytest.raises(WaitTimedOut, match=r"for 1 record of orders; the topic does not exist"):
                 await wait_for_records_async(BOOTSTRAP, TOPIC, timeout_s=20)
             await make_topic(world, 1)
-            with pytest.raises(WaitTimedOut, match=r"for 1 record of orders; none came$"):
+            with pytest.raises(WaitTimedOut, match=r"for 1 record of orders; received none$"):
                 await wait_for_records_async(BOOTSTRAP, TOPIC, timeout_s=20)
 
     with World(seed=1) as world:
         world.run(story(world))
 
 
-def test_an_offset_that_is_not_reached_is_told() -> None:
+def test_a_timeout_reports_the_end_offset() -> None:
     async def story(world: World) -> None:
         async with running(world):
             await make_topic(world, 2, b"one", b"two")
-            with pytest.raises(WaitTimedOut, match=r"for orders-1 to end at 3; .*: it ends at 2"):
+            with pytest.raises(WaitTimedOut, match=r"for orders-1 to end at 3; .*: orders-1 ends at 2"):
                 await wait_for_offset_async(BOOTSTRAP, TOPIC, 3, partition=1, timeout_s=20)
 
     with World(seed=1) as world:

@@ -1,6 +1,6 @@
-"""What dump-log answers to the damaged files: Kafka's tool as it was written down, or ours.
+"""Output of dump-log for damaged files: the recorded one of Kafka's tool, and ours.
 
-With BARNABAS_WRITE_ANSWERS=1 `make interop` writes the file anew from Kafka's tool.
+With BARNABAS_WRITE_ANSWERS=1 `make interop` records the output of Kafka's tool again.
 """
 
 import json
@@ -26,14 +26,14 @@ WRITE = bool(os.environ.get("BARNABAS_WRITE_ANSWERS"))
 
 OUR_FAILURE = "barnabas dump-log: "
 KAFKAS_FAILURE = 'Exception in thread "main" '
-# Why bytes did not parse is Kafka's own business: often it says no more than "null".
+# Reasons of parse errors are not compared: Kafka's is often just "null".
 _REASON = re.compile(r"(due to|schema validation): (?!Snapshot contained).*")
 
 CASES = {case.name: case for case in (*log_cases(), *index_cases())}
 
 
 class Answer(NamedTuple):
-    """What went to stdout and stderr, and how it ended. A failure is an exception there and one line here."""
+    """Stdout, stderr and exit code. A failure is an exception in Kafka's tool and one line in ours."""
 
     stdout: str
     notices: list[str]

@@ -1,4 +1,4 @@
-"""`barnabas ...` in a process of its own, with both of its streams to read."""
+"""Run `barnabas ...` as a process and read its output."""
 
 import os
 import select
@@ -16,7 +16,7 @@ READY = "ready: "
 
 
 class Ended(NamedTuple):
-    """How a process ended, and what it said after what was read already."""
+    """The exit code of a process, and its remaining output."""
 
     code: int
     out: str
@@ -24,7 +24,7 @@ class Ended(NamedTuple):
 
 
 class Running:
-    """One process. Its stderr goes to a file, so that it never has to wait for a reader."""
+    """A running process. Its stderr goes to a file, so that it never blocks."""
 
     def __init__(self, errors: Path, *words: str) -> None:
         self._errors = errors
@@ -37,7 +37,7 @@ class Running:
             )
 
     def ready(self) -> list[str]:
-        """Wait for the line that says where it serves. The addresses."""
+        """Wait for the `ready:` line and return its addresses."""
         out = self.process.stdout
         assert out is not None
         deadline = time.monotonic() + TIMEOUT_S
@@ -61,7 +61,7 @@ class Running:
 
 @contextmanager
 def started(errors: Path, *words: str) -> Iterator[Running]:
-    """Started, and gone at the end of the block whatever happened in it."""
+    """Run a process; it is killed at the end of the block."""
     running = Running(errors, *words)
     try:
         yield running

@@ -1,4 +1,4 @@
-"""A tool that reads or writes records, run in this process: bytes in, bytes out.
+"""Run a tool that reads or writes records in this process: bytes in, bytes out.
 
 support.tool_runs does the same for tools that print text and read nothing.
 """
@@ -25,12 +25,12 @@ class Run(NamedTuple):
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """What --json printed."""
+        """The output of --json."""
         return [json.loads(line) for line in self.lines]
 
 
 class RecordTools:
-    """Tools with a cluster: each call runs one, with --bootstrap-server after its name."""
+    """Runs tools against a cluster: each call adds --bootstrap-server."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -42,7 +42,7 @@ class RecordTools:
         return self("console-producer", "--topic", topic, "--timeout", "0", *words, stdin=lines)
 
     def consume(self, topic: str, count: int, *words: str) -> Run:
-        """So many records from the beginning; fewer are waited for, and then it takes long."""
+        """Consume this many records from the beginning; waits if there are fewer."""
         limit = ("--from-beginning", "--max-messages", str(count), "--timeout-ms", "10000")
         return self("console-consumer", "--topic", topic, *limit, *words)
 

@@ -1,4 +1,4 @@
-"""A tool run in this process, as `barnabas TOOL ...` would be: what it prints and how it ends."""
+"""Run a tool in this process like `barnabas TOOL ...`, and capture output and exit code."""
 
 import io
 import re
@@ -8,13 +8,13 @@ from barnabas.cli.main import main
 from support.processes import Ended
 
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
-# On a machine that is busy with something else a broker may take longer to answer than a tool cares to be
-# silent about. That says nothing of the tool: its own test looks at it.
-_PATIENCE = "waiting for a broker to answer ...\n"
+# On a busy machine a broker may respond so late that the tool prints this hint. It is removed here; the hint
+# has its own test.
+_PATIENCE = "waiting for a broker to respond ...\n"
 
 
 class Tools:
-    """Tools with a cluster: each call runs one, with --bootstrap-server after its name."""
+    """Runs tools against a cluster: each call adds --bootstrap-server."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -34,5 +34,5 @@ def run_tool(*words: str) -> Ended:
 
 
 def without_ids(text: str) -> str:
-    """The ids of topics and clusters are made by chance."""
+    """Mask the random ids of topics and clusters."""
     return _TOPIC_ID.sub("ID", text)

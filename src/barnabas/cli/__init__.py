@@ -1,1 +1,1 @@
-"""The command line, one file per command. A command's module is imported when it is called for."""
+"""The command line, one module per command. `main` imports only the module of the chosen command."""

@@ -1,4 +1,4 @@
-"""Addresses of this machine: whether listeners can have theirs, and what to tell clients of it."""
+"""Addresses of this machine: can a listener bind one, and under which name do clients reach it?"""
 
 import errno
 import socket
@@ -10,12 +10,12 @@ from barnabas.server.settings.endpoints import Endpoint
 
 ALL_IPV4 = "0.0.0.0"
 ALL_IPV6 = "::"
-# Nothing is sent there: it only asks the routing table which of our addresses others see. (RFC 5737)
-_ELSEWHERE = ("192.0.2.1", 9)
+# A connected UDP socket sends nothing; its local address is the one that routing chooses. (RFC 5737)
+_PROBE_ADDRESS = ("192.0.2.1", 9)
 
 
 class CannotListen(BarnabasError):
-    """An address that a listener cannot have, and why."""
+    """A listener cannot bind an address."""
 
     def __init__(self, host: str, port: int, why: str) -> None:
         super().__init__(f"cannot listen on {shown(host, port)}: {why}")
@@ -26,10 +26,10 @@ def shown(host: str, port: int) -> str:
 
 
 def check_free(endpoints: Iterable[Endpoint]) -> None:
-    """CannotListen if one of them cannot be bound right now.
+    """Raise CannotListen if an endpoint cannot be bound right now.
 
-    It is asked before a log directory is touched. Who takes the port in the meantime is noticed when it is
-    bound for good.
+    Called before any log directory is touched. A port that another program takes after this check fails
+    when the listener binds it.
     """
     for endpoint in endpoints:
         check_address(endpoint.host, endpoint.port)
@@ -49,7 +49,7 @@ def _bind(family: int, kind: int, protocol: int, address: tuple[object, ...]) ->
         sock = socket.socket(family, kind, protocol)
     except OSError as error:
         if error.errno == errno.EAFNOSUPPORT:
-            # The machine has no such addresses, and the listener will do without them.
+            # The machine does not support this address family; the listener skips it too.
             return
         raise
     with sock:
@@ -61,21 +61,21 @@ def _bind(family: int, kind: int, protocol: int, address: tuple[object, ...]) ->
 
 def why(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "another program listens there; stop it, or use another port"
+        return "the address is in use; stop the program that listens on it, or use another port"
     if error.errno == errno.EADDRNOTAVAIL:
         return "this machine has no such address"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return "that port needs more rights than this user has; use one above 1023"
+        return "this user has no permission for that port; use one above 1023"
     return error.strerror or str(error)
 
 
 def own_name() -> str:
-    """A name or an address of this machine that others can be expected to reach it by."""
+    """Return a name or an address under which other machines can probably reach this one."""
     for name in (socket.getfqdn(), socket.gethostname()):
         if name and not name.startswith("localhost") and _resolves(name):
             return name
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.connect(_ELSEWHERE)
+        sock.connect(_PROBE_ADDRESS)
         address: str = sock.getsockname()[0]
         return address
     return "localhost"

@@ -1,7 +1,7 @@
-"""`barnabas broker CONFIG`: one node from a server.properties file, as kafka-server-start.sh takes it.
+"""`barnabas broker CONFIG`: run one node from the server.properties file of kafka-server-start.sh.
 
-The log directories must have been formatted, by `barnabas storage format` or Kafka's own tool. When the
-broker serves, it prints `ready: HOST:PORT,...` with every listener to stdout. SIGTERM and Ctrl-C stop it
+The log directories must be formatted, by `barnabas storage format` or by Kafka's own tool. When the broker
+accepts connections it prints `ready: HOST:PORT,...` with every listener to stdout. SIGTERM and Ctrl-C stop it
 cleanly.
 """
 

@@ -1,7 +1,7 @@
-"""`barnabas broker-api-versions`: which versions of which API each broker speaks, and which we would use.
+"""`barnabas broker-api-versions`: the API versions of each broker, and the one that our client would use.
 
-Flags and output are those of kafka-broker-api-versions.sh. A broker that cannot be asked is printed with the
-reason, as Kafka's tool does it.
+Flags and output are those of kafka-broker-api-versions.sh. An unreachable broker is printed with its error,
+as in Kafka's tool.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _BROKERS: Final = "broker"
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "Which versions of which API the brokers of a cluster speak."
+    parser.about = "print the API versions that each broker supports"
     add_client_options(parser, required=False)
 
 
@@ -46,7 +46,7 @@ async def _main(options: Options) -> int:
 
 
 async def _offer(cluster: "Cluster", node: int) -> "Mapping[int, tuple[int, int]] | str":
-    """What it speaks, or why it did not say."""
+    """Return the API versions of the broker, or the reason why it did not respond."""
     from barnabas.client.errors import ClientError
 
     try:
@@ -56,7 +56,7 @@ async def _offer(cluster: "Cluster", node: int) -> "Mapping[int, tuple[int, int]
 
 
 def _shown(node: "Node") -> str:
-    # Only brokers that are not fenced are in the metadata.
+    # The metadata lists unfenced brokers only.
     return f"{node.host}:{node.port} (id: {node.id} rack: {node.rack or 'null'} isFenced: false)"
 
 
@@ -68,7 +68,7 @@ def _text(offer: "Mapping[int, tuple[int, int]] | str") -> str:
 
 
 def _client_apis() -> list[int]:
-    """What clients can ask brokers for, whether this broker has it or not."""
+    """Return the keys of all APIs for clients, including those that this broker lacks."""
     from barnabas.protocol.api_keys import ApiKey
     from barnabas.protocol.apis import api
 
@@ -99,7 +99,7 @@ def _usable(key: int, theirs: tuple[int, int]) -> str:
 
 
 def _name(key: int) -> str | None:
-    """As Kafka calls it; None for an API that came after us."""
+    """Return Kafka's name of the API; None for an API that is newer than our list."""
     from barnabas.protocol.api_keys import ApiKey
 
     try:

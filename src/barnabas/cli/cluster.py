@@ -1,7 +1,7 @@
-"""`barnabas cluster`: the id of a cluster, its brokers, and how to forget one: kafka-cluster.sh.
+"""`barnabas cluster`: print the cluster id, list brokers, unregister a broker: kafka-cluster.sh.
 
-Flags, output and exit codes are its. --bootstrap-controller is refused: our client speaks to brokers only,
-which pass on what is the controller's to decide.
+Flags, output and exit codes are those of Kafka's tool. --bootstrap-controller is not supported: our client
+connects to brokers only, which forward requests to the controller.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _DEPRECATED: Final = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Kafka's tool exits with 1 when it is misused, and ours with it."""
+    """Exits with 1 when options are invalid, as Kafka's tool does."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -31,30 +31,32 @@ class Parser(argparse.ArgumentParser):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    # The parsers of sub-commands are of the parser's own class.
+    # add_subparsers() gives subcommands the class of this parser.
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add(commands, "cluster-id", "the cluster's id")
-    unregister = _add(commands, "unregister", "forget a broker that will not come back")
-    unregister.add_argument("--id", "-i", type=integer, required=True, help="the broker's id")
-    endpoints = _add(commands, "list-endpoints", "where the brokers are")
-    endpoints.add_argument("--include-fenced-brokers", action="store_true", help="also those that are fenced")
+    _add(commands, "cluster-id", "print the cluster id")
+    unregister = _add(commands, "unregister", "unregister a broker that will not return")
+    unregister.add_argument("--id", "-i", type=integer, required=True, help="id of the broker")
+    endpoints = _add(commands, "list-endpoints", "list the endpoints of the brokers")
+    endpoints.add_argument("--include-fenced-brokers", action="store_true", help="include fenced brokers")
 
 
 def _add(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT,...", help="brokers to begin with")
-    where.add_argument("--bootstrap-controller", "-C", metavar="HOST:PORT,...", help="refused: use brokers")
+    where.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT,...", help="bootstrap servers")
+    where.add_argument(
+        "--bootstrap-controller", "-C", metavar="HOST:PORT,...", help="not supported: use --bootstrap-server"
+    )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--config", metavar="FILE", help="the old name of --command-config")
-    how.add_argument("--command-config", "-c", metavar="FILE", help="a file with settings for the client")
+    how.add_argument("--config", metavar="FILE", help="(DEPRECATED) --command-config")
+    how.add_argument("--command-config", "-c", metavar="FILE", help="properties file with client settings")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON document")
     return parser
 
 
 def run(options: argparse.Namespace) -> int:
     if options.config is not None:
-        # Kafka prints it to stdout, where a JSON document has to be alone.
+        # Kafka prints the warning to stdout, but with --json stdout must hold one JSON document only.
         print(_DEPRECATED, file=sys.stderr if options.json else sys.stdout)
     return run_reporting(_main(options))
 
@@ -77,8 +79,8 @@ async def _main(options: argparse.Namespace) -> int:
 def _settings(options: argparse.Namespace) -> dict[str, object]:
     if options.bootstrap_controller is not None:
         raise ToolFailed(
-            "--bootstrap-controller: this client speaks to brokers, which pass on what is the controller's to"
-            " decide; use --bootstrap-server"
+            "--bootstrap-controller is not supported: this client connects to brokers, which forward requests"
+            " to the controller; use --bootstrap-server"
         )
     options.command_config = options.command_config or options.config
     return admin_settings(options)
@@ -100,7 +102,7 @@ async def _unregister(admin: "Admin", broker: int, *, as_json: bool) -> int:
     try:
         await admin.unregister_broker(broker)
     except UnsupportedByBroker:
-        # Kafka's tool takes that for a success as well.
+        # Kafka's tool exits with 0 here, too.
         line = "The target cluster does not support the broker unregistration API."
         note(line) if as_json else print(line)
         return 0

@@ -1,9 +1,8 @@
-"""`barnabas configs`: settings of topics, brokers, groups and others, told and changed: kafka-configs.sh.
+"""`barnabas configs`: describe and alter settings of topics, brokers, groups and others: kafka-configs.sh.
 
-Flags, output and exit codes are its. What a broker does not serve (quotas, groups, client metrics, SCRAM
-credentials, as far as they are not built) it refuses, and the reason is printed. --bootstrap-controller is
-refused: our client speaks to brokers only. Entities are printed in the order of their names, those of Kafka's
-tool in that of a hash map.
+Flags, output and exit codes are those of Kafka's tool. If the broker does not support an entity type (quotas,
+groups, client metrics, SCRAM credentials), its error is printed. --bootstrap-controller is not supported: our
+client connects to brokers only. Entities are sorted by name; Kafka's tool prints them in hash map order.
 """
 
 from typing import Final
@@ -27,22 +26,23 @@ _QUOTAS: Final = frozenset((entities.USERS, entities.CLIENTS, entities.IPS))
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "Settings of topics, clients, users, brokers, ips, client metrics and groups."
-    parser.option("bootstrap-server", "Where the cluster is reached: HOST:PORT,...", value="host:port,...")
-    parser.option("bootstrap-controller", "Refused: use --bootstrap-server.", value="host:port,...")
-    parser.option("command-config", "A file of properties with settings for the client.", value="file")
-    parser.flag("alter", "Change settings.")
-    parser.flag("describe", "Print settings.")
-    parser.flag("all", "With --describe: all settings, not only those that were given while brokers run.")
+    parser.about = (
+        "describe and alter settings of topics, clients, users, brokers, ips, client metrics and groups"
+    )
+    parser.option("bootstrap-server", "bootstrap servers: HOST:PORT,...", value="host:port,...")
+    parser.option("bootstrap-controller", "not supported: use --bootstrap-server", value="host:port,...")
+    parser.option("command-config", "properties file with client settings", value="file")
+    parser.flag("alter", "alter settings")
+    parser.flag("describe", "describe settings")
+    parser.flag("all", "with --describe: all settings, not only dynamic ones")
     entities.add_options(parser)
     parser.option(
         "add-config",
-        "Settings to add: NAME=VALUE, several with commas between them. A value with commas is put into"
-        " brackets: NAME=[V1,V2].",
+        "settings to add: NAME=VALUE,...; a value that contains commas goes into brackets: NAME=[V1,V2]",
         value="name=value,...",
     )
-    parser.option("add-config-file", "A file of properties with settings to add.", value="file")
-    parser.option("delete-config", "Settings to remove: NAME,...", value="name,...", many=True)
+    parser.option("add-config-file", "properties file with settings to add", value="file")
+    parser.option("delete-config", "names of settings to remove; repeatable", value="name,...", many=True)
     add_json_option(parser)
 
 
@@ -58,7 +58,7 @@ def run(options: Options) -> int:
             changes.check(options)
         return run_async(_main(options, meant))
     except BarnabasError as error:
-        # Kafka prints a line about its own command line before some of these, and a stack trace after it.
+        # Kafka adds its own command line and a stack trace to some of these errors.
         note(reason(error))
         return 1
 
@@ -69,8 +69,8 @@ async def _main(options: Options, meant: entities.Entities) -> int:
 
     if options.bootstrap_controller is not None:
         raise ToolFailed(
-            "--bootstrap-controller: this client speaks to brokers, which pass on what is the controller's to"
-            " decide; use --bootstrap-server"
+            "--bootstrap-controller is not supported: this client connects to brokers, which forward requests"
+            " to the controller; use --bootstrap-server"
         )
     added, deleted = changes.to_add(options), changes.to_delete(options)
     family = quotas if meant.type in _QUOTAS else resources

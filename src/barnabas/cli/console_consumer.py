@@ -1,10 +1,9 @@
-"""barnabas console-consumer: print the records of topics, as kafka-console-consumer.sh of Kafka 4.3.
+"""`barnabas console-consumer`: print the records of topics, as kafka-console-consumer.sh of Kafka 4.3.
 
-Flags, output, messages and exit codes are Kafka's. With --group the partitions are the group's to share out,
-and what was shown is committed. Without one Kafka's tool makes up a group that nobody else is in; ours reads
-all partitions by assignment, which shows the same and leaves nothing behind. A broker that is not there, and
-records that cannot be read, end the program with 1, where Kafka's ends with 0. With --json there is one
-object on stdout for every record.
+Flags, output, messages and exit codes are Kafka's. With --group the group assigns the partitions, and printed
+records are committed. Without --group, Kafka's tool joins a group with a random name; ours assigns itself all
+partitions, which prints the same and leaves no group behind. If the broker is unreachable or a record cannot
+be read, the exit code is 1, where Kafka's is 0. --json prints one object per record to stdout.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -25,66 +24,74 @@ LATEST: Final = "latest"
 _RESET: Final = "auto.offset.reset"
 _GROUP: Final = "group.id"
 _AUTO_COMMIT: Final = "enable.auto.commit"
-# The names of groups that Kafka's tool makes up have a number below this.
-_MADE_UP_MAX: Final = 100_000
+# Generated group names end with a random number below this, as in Kafka's tool.
+_GROUP_NUMBER_END: Final = 100_000
 _RENAMED: Final = (("command-property", "consumer-property"), ("command-config", "consumer.config"))
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "Read records of topics and print them to standard output."
-    add_stream_options(parser, "every record")
-    parser.option("topic", "The topic to read.", value="topic")
-    parser.option("include", "A regular expression: read all topics whose names it matches.", value="regex")
-    parser.option("partition", "Read this partition only.", value="partition", convert=integer)
+    parser.about = "print the records of topics to standard output"
+    add_stream_options(parser, "each record")
+    parser.option("topic", "topic to read", value="topic")
+    parser.option("include", "regular expression of the topics to read", value="regex")
+    parser.option("partition", "partition to read", value="partition", convert=integer)
     parser.option(
-        "offset", "Where to begin in --partition: a number, earliest or latest. (latest)", value="offset"
+        "offset",
+        "start offset in --partition: a number, earliest or latest (default: latest)",
+        value="offset",
     )
     parser.flag(
         "from-beginning",
-        "Begin with the first record that is there, not with the next that comes; in a group, where it has "
-        "committed nothing yet.",
+        "start at the earliest record, not at the log end; a group starts at its committed offsets if it has "
+        "any",
     )
-    parser.option("max-messages", "End after so many records.", value="number", convert=integer)
-    parser.option("timeout-ms", "End if no record comes for so long.", value="ms", convert=long)
+    parser.option("max-messages", "exit after this number of records", value="number", convert=integer)
+    parser.option("timeout-ms", "exit if no record arrives for this time", value="ms", convert=long)
     parser.option(
         "isolation-level",
-        "read_committed leaves out what transactions have not committed. (read_uncommitted)",
+        "read_uncommitted or read_committed, which skips uncommitted records (default: read_uncommitted)",
         value="level",
         default="read_uncommitted",
     )
     parser.option(
         "group",
-        "Share the partitions with the other members of this group, begin where it has come to, and commit "
-        "what was shown.",
+        "consumer group: share partitions with its members, start at its committed offsets, and commit "
+        "printed records",
         value="group",
     )
-    parser.flag("enable-systest-events", "Print shutdown_complete at the end.")
+    parser.flag("enable-systest-events", "print shutdown_complete at the end")
     _add_format_options(parser)
-    parser.option("consumer-property", "(DEPRECATED) --command-property.", value="name=value", many=True)
-    parser.option("consumer.config", "(DEPRECATED) --command-config.", value="file")
+    parser.option("consumer-property", "(DEPRECATED) --command-property", value="name=value", many=True)
+    parser.option("consumer.config", "(DEPRECATED) --command-config", value="file")
 
 
 def _add_format_options(parser: Parser) -> None:
     parser.option(
         "formatter",
-        "How records are printed: DefaultMessageFormatter, LoggingMessageFormatter, NoOpMessageFormatter of "
-        "org.apache.kafka.tools.consumer, and its formatters of internal topics.",
+        "record formatter: DefaultMessageFormatter, LoggingMessageFormatter, NoOpMessageFormatter of "
+        "org.apache.kafka.tools.consumer, or its formatters of internal topics",
         value="class",
     )
     parser.option(
         "formatter-property",
-        "What is printed: print.timestamp, print.partition, print.offset, print.delivery, print.epoch, "
-        "print.headers, print.key (false), print.value (true); between it: key.separator, line.separator, "
-        "headers.separator; for what is null: null.literal; as text: key.deserializer, value.deserializer, "
-        "headers.deserializer.",
+        "formatter property; repeatable. Columns: print.timestamp, print.partition, print.offset, "
+        "print.delivery, print.epoch, print.headers, print.key (default: false), print.value (default: "
+        "true); separators: key.separator, line.separator, headers.separator; text for null: null.literal; "
+        "deserializers: key.deserializer, value.deserializer, headers.deserializer",
         value="name=value",
         many=True,
     )
-    parser.option("property", "(DEPRECATED) --formatter-property.", value="name=value", many=True)
-    parser.option("formatter-config", "A file of such properties; --formatter-property wins.", value="file")
-    parser.option("key-deserializer", "As text: String, Integer, Long, ... of Kafka.", value="class")
-    parser.option("value-deserializer", "The same for values.", value="class")
-    parser.flag("skip-message-on-error", "Pass over a record that cannot be printed.")
+    parser.option("property", "(DEPRECATED) --formatter-property", value="name=value", many=True)
+    parser.option(
+        "formatter-config", "file of formatter properties; --formatter-property overrides it", value="file"
+    )
+    parser.option(
+        "key-deserializer",
+        "Kafka deserializer of keys: StringDeserializer, LongDeserializer, ...",
+        value="class",
+    )
+    parser.option("value-deserializer", "Kafka deserializer of values", value="class")
+    parser.flag("skip-message-on-error", "skip records that cannot be printed")
 
 
 def run(options: Options) -> int:
@@ -128,7 +135,7 @@ def _warn_of(options: Options, old: str, name: str) -> None:
 
 
 def consumer_settings(options: Options) -> dict[str, object]:
-    """What the consumer is made with."""
+    """Return the settings of the consumer."""
     file = options.command_config or getattr(options, "consumer.config")
     of_file = given_settings(file, ())
     of_properties = given_settings(None, options.command_property or options.consumer_property)
@@ -149,7 +156,7 @@ def consumer_settings(options: Options) -> dict[str, object]:
 
 
 def _given_group(options: Options, *given: dict[str, object]) -> str | None:
-    """The group of --group, a file and properties: whoever names one must name the same."""
+    """Return the group of --group, the file and the properties, which must not contradict each other."""
     names = {str(settings[_GROUP]) for settings in given if _GROUP in settings}
     if options.given("group"):
         names.add(options.group)
@@ -169,10 +176,10 @@ def _set_group(settings: dict[str, object], group: str | None) -> None:
     if group is not None:
         settings[_GROUP] = group
     elif str(settings.get(_AUTO_COMMIT)).strip().lower() == "true":
-        # There has to be a group to commit for, and nobody else is in one with such a name.
+        # Commits need a group; a random name keeps other consumers out of it.
         from random import randrange
 
-        settings[_GROUP] = f"{CLIENT_ID}-{randrange(_MADE_UP_MAX)}"
+        settings[_GROUP] = f"{CLIENT_ID}-{randrange(_GROUP_NUMBER_END)}"
 
 
 def _wanted(options: Options, *, in_group: bool) -> "Wanted":
@@ -200,7 +207,7 @@ def _include(options: Options) -> str | None:
 
 
 def _begin(options: Options) -> int | str:
-    """An offset, or a word for one."""
+    """Return an offset, `earliest` or `latest`."""
     if not options.given("offset"):
         return EARLIEST if options.from_beginning else LATEST
     text: str = options.offset
@@ -258,5 +265,5 @@ def _formatter_named(options: Options, properties: dict[str, str]) -> "Formatter
 
     found = internal_formatter(name)
     if found is None:
-        options.parser.fail(f"--formatter {name}: Java classes cannot be loaded here", usage=True)
+        options.parser.fail(f"--formatter {name}: cannot load Java classes", usage=True)
     return found

@@ -1,10 +1,10 @@
-"""barnabas console-producer: a record for every line of its input: kafka-console-producer.sh of Kafka 4.3.
+"""`barnabas console-producer`: send each input line as a record: kafka-console-producer.sh of Kafka 4.3.
 
-Flags, defaults, messages and exit codes are Kafka's: a record that was not delivered is told on stderr, and
-only with --sync it ends the program. Some things differ. A broker that is not there ends the program with 1.
-Bytes that are no UTF-8 are sent as they came, a compression.type among the properties counts unless
---compression-codec is given, and Java classes cannot be loaded as readers. With --json there is one object
-on stdout for every record: where it is, or why it is nowhere.
+Flags, defaults, messages and exit codes are Kafka's: failed deliveries are reported on stderr, and only with
+--sync they end the program. Differences: an unreachable broker ends the program with 1; bytes that are not
+UTF-8 are sent unchanged; compression.type among the properties applies unless --compression-codec is given;
+Java classes cannot be loaded as line readers. --json prints one object per record to stdout: its offset, or
+the error.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CLIENT_ID: Final = "console-producer"
 
-# Setting -> option. The last two are one setting, and the older option wins, as in Kafka's tool.
+# Setting -> option.
 _MERGED: Final = {
     "linger.ms": "timeout",
     "acks": "request-required-acks",
@@ -39,7 +39,7 @@ _MERGED: Final = {
     "batch.size": "batch-size",
 }
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-# What must not be given together, and which of them is the old name of the other.
+# (option, its deprecated name); the two must not be combined.
 _RENAMED: Final = (
     ("command-config", "producer.config"),
     ("command-property", "producer-property"),
@@ -48,13 +48,13 @@ _RENAMED: Final = (
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "Read lines from standard input and write each of them to a topic as a record."
-    add_stream_options(parser, "every record: where it is, or why it is nowhere")
-    parser.option("topic", "REQUIRED: the topic to write to.", value="topic")
-    parser.flag("sync", "Wait for every record to be acknowledged before the next is read.")
+    parser.about = "write each line of standard input to a topic as a record"
+    add_stream_options(parser, "each record: its offset, or the error")
+    parser.option("topic", "REQUIRED: topic to write to", value="topic")
+    parser.flag("sync", "wait for the acknowledgement of each record before reading the next")
     parser.option(
         "compression-codec",
-        f"How batches are compressed: {', '.join(_CODECS)}; gzip if no value follows.",
+        f"compression codec: {', '.join(_CODECS)} (without a value: gzip)",
         value="codec",
         value_optional=True,
     )
@@ -64,36 +64,38 @@ def arguments(parser: Parser) -> None:
 
 def _add_producer_options(parser: Parser) -> None:
     for name, text, convert, default in (
-        ("batch-size", "batch.size: bytes of a batch", integer, 16384),
-        ("message-send-max-retries", "retries: how often a batch is sent again", integer, 3),
-        ("retry-backoff-ms", "retry.backoff.ms: the wait before that", long, 100),
-        ("timeout", "linger.ms: how long a batch waits for more records", long, 1000),
-        ("request-timeout-ms", "request.timeout.ms: how long an answer is waited for", integer, 1500),
-        ("metadata-expiry-ms", "metadata.max.age.ms: metadata is asked for again after this", long, 300_000),
-        ("max-block-ms", "max.block.ms: how long a record waits for metadata and room", long, 60_000),
-        ("max-memory-bytes", "buffer.memory: bytes of records under way", long, 33_554_432),
-        ("socket-buffer-size", "send.buffer.bytes: SO_SNDBUF", integer, 102_400),
+        ("batch-size", "batch.size: maximum bytes of a batch", integer, 16384),
+        ("message-send-max-retries", "retries: maximum retries of a batch", integer, 3),
+        ("retry-backoff-ms", "retry.backoff.ms: backoff before a retry", long, 100),
+        ("timeout", "linger.ms: wait for more records of a batch", long, 1000),
+        ("request-timeout-ms", "request.timeout.ms: timeout of a request", integer, 1500),
+        ("metadata-expiry-ms", "metadata.max.age.ms: maximum age of metadata", long, 300_000),
+        ("max-block-ms", "max.block.ms: wait for metadata and buffer space", long, 60_000),
+        ("max-memory-bytes", "buffer.memory: bytes of records in flight", long, 33_554_432),
+        ("socket-buffer-size", "send.buffer.bytes: size of the socket send buffer", integer, 102_400),
     ):
-        parser.option(name, f"{text}. ({default})", value="number", convert=convert, default=default)
-    parser.option("max-partition-memory-bytes", "(DEPRECATED) --batch-size.", value="number", convert=integer)
-    parser.option("request-required-acks", "acks: all, -1, 0 or 1. (-1)", value="acks", default="-1")
+        parser.option(name, f"{text} (default: {default})", value="number", convert=convert, default=default)
+    parser.option("max-partition-memory-bytes", "(DEPRECATED) --batch-size", value="number", convert=integer)
+    parser.option("request-required-acks", "acks: all, -1, 0 or 1 (default: -1)", value="acks", default="-1")
 
 
 def _add_property_options(parser: Parser) -> None:
-    parser.option("producer-property", "(DEPRECATED) --command-property.", value="name=value", many=True)
-    parser.option("producer.config", "(DEPRECATED) --command-config.", value="file")
+    parser.option("producer-property", "(DEPRECATED) --command-property", value="name=value", many=True)
+    parser.option("producer.config", "(DEPRECATED) --command-config", value="file")
     parser.option(
         "reader-property",
-        "How a line is read: parse.key=false, key.separator=\\t, parse.headers=false, headers.delimiter=\\t, "
-        "headers.separator=, (a regular expression), headers.key.separator=:, ignore.error=false, "
-        "null.marker= (what equals it is null). With headers and a key a line is "
-        "NAME:VALUE,NAME:VALUE\\tKEY\\tVALUE.",
+        "line reader property; repeatable. Defaults: parse.key=false, key.separator=\\t, "
+        "parse.headers=false, headers.delimiter=\\t, headers.separator=, (a regular expression), "
+        "headers.key.separator=:, ignore.error=false, null.marker= (text that stands for null). "
+        "A line with headers and a key is NAME:VALUE,NAME:VALUE\\tKEY\\tVALUE",
         value="name=value",
         many=True,
     )
-    parser.option("property", "(DEPRECATED) --reader-property.", value="name=value", many=True)
-    parser.option("reader-config", "A file of such properties; --reader-property wins.", value="file")
-    parser.option("line-reader", "Refused, but for Kafka's LineMessageReader.", value="class")
+    parser.option("property", "(DEPRECATED) --reader-property", value="name=value", many=True)
+    parser.option(
+        "reader-config", "file of line reader properties; --reader-property overrides it", value="file"
+    )
+    parser.option("line-reader", "not supported, except for Kafka's LineMessageReader", value="class")
 
 
 def run(options: Options) -> int:
@@ -130,7 +132,7 @@ def _check(options: Options) -> None:
 
 
 def producer_settings(options: Options) -> dict[str, object]:
-    """What the producer is made with."""
+    """Return the settings of the producer."""
     file = options.command_config or getattr(options, "producer.config")
     settings = given_settings(file, options.command_property or options.producer_property)
     settings[BOOTSTRAP] = options.bootstrap_server
@@ -147,7 +149,7 @@ def line_reader(options: Options) -> "LineReader":
     from barnabas.cli.console.line_reader import READER_CLASS, LineReader
 
     if options.line_reader not in (None, READER_CLASS, READER_CLASS.rpartition(".")[2]):
-        raise ToolFailed(f"--line-reader {options.line_reader}: Java classes cannot be loaded here")
+        raise ToolFailed(f"--line-reader {options.line_reader}: cannot load Java classes")
     properties = read_properties(options.reader_config) if options.reader_config is not None else {}
     properties.update(key_values(options.reader_property or options.property))
     return LineReader(properties)

@@ -1,8 +1,8 @@
-"""`barnabas consumer-groups`: list, describe, reset and delete groups, as kafka-consumer-groups.sh does it.
+"""`barnabas consumer-groups`: list, describe, reset and delete groups, as kafka-consumer-groups.sh does.
 
-Flags, output and exit codes are its: what a broker refuses is printed on stdout and ends with 0. With --json
-it is on stderr and ends with 1. Groups, topics and partitions are in the order of their names where Kafka
-prints in the order of a hash map. --lag-seconds is ours.
+Flags, output and exit codes are those of Kafka's tool: an error from a broker goes to stdout, and the exit
+code is 0. With --json it goes to stderr, and the exit code is 1. Groups, topics and partitions are sorted;
+Kafka prints some of them in hash map order. --lag-seconds is our extension.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ _SCENARIOS: Final = (
     "shift-by",
     "from-file",
 )
-# What may be given with some actions only, as the parser of Kafka's tool knows it.
+# Options that need one of these actions, as declared in the parser of Kafka's tool.
 _AVAILABLE: Final = {
     "members": ("describe",),
     "verbose": ("describe",),
@@ -35,7 +35,7 @@ _AVAILABLE: Final = {
     "state": ("describe", "list"),
     "type": ("list",),
 }
-_NOTHING_IS_DONE: Final = (
+_NO_ACTION_WARNING: Final = (
     "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command will"
     " require either --dry-run or --execute to be specified. You should add the --dry-run option explicitly"
     " if you are scripting this command and want to keep the current default behavior without prompting."
@@ -43,21 +43,23 @@ _NOTHING_IS_DONE: Final = (
 
 
 def arguments(parser: option_parser.Parser) -> None:
-    parser.about = "List, describe and delete consumer groups, and set their offsets anew."
+    parser.about = "list, describe and delete consumer groups, and reset their offsets"
     add_client_options(parser, required=False)
-    parser.flag("list", "Print the names of groups.")
-    parser.flag("describe", "Print how far groups are, who is in them, or what state they are in.")
-    parser.flag("delete", "Delete groups that have no members, with their offsets.")
-    parser.flag("reset-offsets", "Set the offsets of groups that have no members.")
-    parser.flag("delete-offsets", "Delete the offsets of a group in topics that it is not subscribed to.")
+    parser.flag("list", "list group names")
+    parser.flag("describe", "describe the offsets, members or state of groups")
+    parser.flag("delete", "delete groups without members, and their offsets")
+    parser.flag("reset-offsets", "reset the offsets of groups without members")
+    parser.flag("delete-offsets", "delete a group's offsets of topics that it is not subscribed to")
     parser.option(
-        "validate-regex", "Say whether brokers take this regular expression (RE2) for topics.", value="regex"
+        "validate-regex",
+        "check whether brokers accept this regular expression (RE2) of topics",
+        value="regex",
     )
-    parser.option("group", "The group. May be given several times.", value="group", many=True)
-    parser.flag("all-groups", "All groups of consumers.")
+    parser.option("group", "group id; repeatable", value="group", many=True)
+    parser.flag("all-groups", "all consumer groups")
     parser.option(
         "timeout",
-        f"How long each call to the cluster may take, in ms. ({_TIMEOUT_MS})",
+        f"timeout of each call to the cluster, in ms (default: {_TIMEOUT_MS})",
         value="ms",
         convert=long,
         default=_TIMEOUT_MS,
@@ -67,51 +69,52 @@ def arguments(parser: option_parser.Parser) -> None:
 
 
 def _describe_arguments(parser: option_parser.Parser) -> None:
-    parser.flag("offsets", "With --describe: how far groups are in every partition. That is the default.")
-    parser.flag("members", "With --describe: the members of groups.")
+    parser.flag("offsets", "with --describe: committed offset and lag of every partition (the default)")
+    parser.flag("members", "with --describe: members of groups")
     parser.option(
         "state",
-        "With --describe: the state of groups. With --list: print it, and only groups in these states.",
+        "with --describe: state of groups; with --list: print states, and only list groups in these states",
         value="states",
         value_optional=True,
     )
     parser.option(
         "type",
-        "With --list: print the type of groups, and only those of these types: classic, consumer.",
+        "with --list: print types, and only list groups of these types: classic, consumer",
         value="types",
         value_optional=True,
     )
-    parser.flag("verbose", "With --describe: more columns.")
+    parser.flag("verbose", "with --describe: print more columns")
     parser.flag(
         "lag-seconds",
-        "With --describe: a column with the age of the first record that the group has not read.",
+        "with --describe: add a column with the age of the first unread record",
     )
 
 
 def _reset_arguments(parser: option_parser.Parser) -> None:
     parser.option(
         "topic",
-        "With --reset-offsets and --delete-offsets: a topic, or some of its partitions: orders:0,2. May be"
-        " given several times.",
+        "with --reset-offsets and --delete-offsets: topic, or some of its partitions: orders:0,2; repeatable",
         value="topic",
         many=True,
     )
-    parser.flag("all-topics", "With --reset-offsets: all topics that the group has offsets in.")
-    parser.flag("dry-run", "With --reset-offsets: only print the new offsets. That is the default.")
-    parser.flag("execute", "With --reset-offsets: set them.")
-    parser.flag("export", "With --reset-offsets: print them as CSV, for --from-file.")
-    parser.option("to-offset", "Reset to this offset.", value="offset", convert=long)
-    parser.option("from-file", "Reset to the offsets in this file of CSV.", value="file")
+    parser.flag("all-topics", "with --reset-offsets: all topics with committed offsets of the group")
+    parser.flag("dry-run", "with --reset-offsets: print the new offsets without setting them (the default)")
+    parser.flag("execute", "with --reset-offsets: set the new offsets")
+    parser.flag("export", "with --reset-offsets: print the new offsets as CSV for --from-file")
+    parser.option("to-offset", "reset to this offset", value="offset", convert=long)
+    parser.option("from-file", "reset to the offsets in this CSV file", value="file")
     parser.option(
         "to-datetime",
-        "Reset to the first record since then: YYYY-MM-DDThh:mm:ss.sss, in UTC unless a zone follows.",
+        "reset to the first record at or after this time: YYYY-MM-DDThh:mm:ss.sss, UTC unless a zone follows",
         value="datetime",
     )
-    parser.option("by-duration", "Reset to the first record since so long ago: PnDTnHnMnS.", value="duration")
-    parser.flag("to-earliest", "Reset to where the log begins.")
-    parser.flag("to-latest", "Reset to where the log ends.")
-    parser.flag("to-current", "Reset to where the group is; to where the log ends if it is nowhere.")
-    parser.option("shift-by", "Reset by so many records forth, or back.", value="number", convert=long)
+    parser.option(
+        "by-duration", "reset to the first record younger than this duration: PnDTnHnMnS", value="duration"
+    )
+    parser.flag("to-earliest", "reset to the log start offset")
+    parser.flag("to-latest", "reset to the log end offset")
+    parser.flag("to-current", "reset to the committed offset; without one, to the log end offset")
+    parser.option("shift-by", "shift by this number of records; negative: back", value="number", convert=long)
 
 
 def run(options: Options) -> int:
@@ -134,11 +137,11 @@ def _validate(options: Options) -> int:
     return 0
 
 
-# What fits together
+# Checks of options
 
 
 def _check(options: Options) -> str:
-    """The action; the program ends if the options do not fit together. In the order of Kafka's checks."""
+    """Return the action, or end the program if options conflict. The checks are in Kafka's order."""
     parser = options.parser
     for name, actions in _AVAILABLE.items():
         if options.given(name) and not any(options.given(action) for action in actions):
@@ -191,7 +194,7 @@ def _check_reset(options: Options) -> None:
     if options.dry_run and options.execute:
         parser.fail("Option [reset-offsets] only accepts one of [execute] and [dry-run]", usage=True)
     if not options.dry_run and not options.execute:
-        note(_NOTHING_IS_DONE)
+        note(_NO_ACTION_WARNING)
     _check_groups(options, "reset-offsets")
     for name in _SCENARIOS:
         parser.refuse_with(options, name, [other for other in _SCENARIOS if other != name])
@@ -204,7 +207,7 @@ def _check_reset(options: Options) -> None:
         )
 
 
-# At work
+# Actions
 
 
 async def _main(options: Options, action: str) -> int:
@@ -228,7 +231,7 @@ async def _main(options: Options, action: str) -> int:
     except CommandFailed as error:
         return _failed(options, str(error), code=0)
     except BarnabasError as error:
-        # Nobody answered, which Kafka's tool ends with 0 as well. A script should be able to tell.
+        # No broker responded. Kafka's tool exits with 0 here, which a script cannot tell from success.
         return _failed(options, reason(error), code=1)
 
 

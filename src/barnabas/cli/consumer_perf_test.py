@@ -1,8 +1,8 @@
-"""barnabas consumer-perf-test: how fast records are read: kafka-consumer-perf-test.sh of Kafka 4.3.
+"""`barnabas consumer-perf-test`: measure consume throughput: kafka-consumer-perf-test.sh of Kafka 4.3.
 
-Flags, the lines of comma-separated values and exit codes are Kafka's, but a broker that is not there is an
-error. Records are read as the member of a group, which commits what was read; the wait for the group counts
-as rebalancing. Every record becomes an object of the client, as in Kafka's tool; --arrow reads Arrow tables
+Flags, the lines of comma-separated values and exit codes are Kafka's, except that an unreachable broker is an
+error. The consumer is a member of a group and commits what it read; the wait for an assignment counts as
+rebalancing. The client makes an object of every record, as in Kafka's tool; --arrow reads Arrow tables
 instead, which measures the broker more than the client.
 """
 
@@ -16,72 +16,72 @@ CLIENT_ID: Final = "perf-consumer-client"
 DATE_FORMAT: Final = "yyyy-MM-dd HH:mm:ss:SSS"
 TIMEOUT_MS: Final = 10_000
 REPORTING_INTERVAL_MS: Final = 5000
-# The names of groups that are made up have a number below this.
-_MADE_UP_MAX: Final = 100_000
+# Generated group names end with a random number below this, as in Kafka's tool.
+_GROUP_NUMBER_END: Final = 100_000
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "Read records of topics as fast as it goes, and say how fast that was."
-    add_stream_options(parser, "every line of figures")
-    parser.option("topic", "The topic to read.", value="topic")
-    parser.option("include", "A regular expression: read all topics whose names it matches.", value="regex")
-    parser.option("num-records", "REQUIRED: end after so many records.", value="number", convert=long)
-    parser.option("messages", "(DEPRECATED) --num-records.", value="number", convert=long)
+    parser.about = "read records of topics at full speed and print the throughput"
+    add_stream_options(parser, "each line of figures")
+    parser.option("topic", "topic to read", value="topic")
+    parser.option("include", "regular expression of the topics to read", value="regex")
+    parser.option("num-records", "REQUIRED: number of records to read", value="number", convert=long)
+    parser.option("messages", "(DEPRECATED) --num-records", value="number", convert=long)
     parser.option(
         "group",
-        "The group to read in: it begins where that has come to. (perf-consumer- and a number)",
+        "consumer group; reading starts at its committed offsets (default: a random one)",
         value="group",
     )
     _add_reading_options(parser)
     _add_printing_options(parser)
-    parser.option("consumer.config", "(DEPRECATED) --command-config.", value="file")
+    parser.option("consumer.config", "(DEPRECATED) --command-config", value="file")
 
 
 def _add_reading_options(parser: Parser) -> None:
     parser.option(
         "fetch-size",
-        "max.partition.fetch.bytes: what one answer holds of a partition. (1048576)",
+        "max.partition.fetch.bytes: bytes of a partition per response (default: 1048576)",
         value="bytes",
         convert=integer,
         default=1_048_576,
     )
     parser.option(
         "socket-buffer-size",
-        "receive.buffer.bytes: SO_RCVBUF. (2097152)",
+        "receive.buffer.bytes: size of the socket receive buffer (default: 2097152)",
         value="bytes",
         convert=integer,
         default=2_097_152,
     )
     parser.flag(
         "from-latest",
-        "Begin with the next record that comes, not with the first that is there; in a group, where it has "
-        "committed nothing yet.",
+        "start at the log end, not at the earliest record; a group starts at its committed offsets if it has "
+        "any",
     )
     parser.option(
         "timeout",
-        f"End if no record comes for so long. ({TIMEOUT_MS})",
+        f"exit if no record arrives for this time (default: {TIMEOUT_MS})",
         value="ms",
         convert=long,
         default=TIMEOUT_MS,
         value_optional=True,
     )
-    parser.flag("arrow", "Read Arrow tables, not single records (needs pyarrow).")
+    parser.flag("arrow", "read Arrow tables instead of single records (needs pyarrow)")
 
 
 def _add_printing_options(parser: Parser) -> None:
-    parser.flag("show-detailed-stats", "A line for every interval, instead of one at the end.")
+    parser.flag("show-detailed-stats", "print a line for each interval instead of one at the end")
     parser.option(
         "reporting-interval",
-        f"How long an interval is. ({REPORTING_INTERVAL_MS})",
+        f"length of an interval (default: {REPORTING_INTERVAL_MS})",
         value="ms",
         convert=_interval,
         default=REPORTING_INTERVAL_MS,
     )
-    parser.flag("hide-header", "No line with the names of the columns.")
+    parser.flag("hide-header", "omit the header line")
     parser.option(
-        "date-format", f"How times are printed: a SimpleDateFormat of Java. ({DATE_FORMAT})", value="format"
+        "date-format", f"time format, as of Java's SimpleDateFormat (default: {DATE_FORMAT})", value="format"
     )
-    parser.flag("print-metrics", "Refused: the client has no metrics.")
+    parser.flag("print-metrics", "not supported: this client has no metrics")
 
 
 def _interval(text: str) -> int:
@@ -129,15 +129,15 @@ def _check(options: Options) -> None:
 
         compiled(options.include)
     if options.print_metrics:
-        raise ToolFailed("--print-metrics: the client has no metrics yet")
+        raise ToolFailed("--print-metrics is not supported: this client has no metrics")
 
 
 def consumer_settings(options: Options) -> dict[str, object]:
-    """What the consumer is made with."""
+    """Return the settings of the consumer."""
     file = options.command_config or getattr(options, "consumer.config")
     settings = given_settings(file, options.command_property)
-    # As in Kafka's tool, the group of a file or a property does not count.
-    settings["group.id"] = _made_up_group() if options.group is None else options.group
+    # As in Kafka's tool, group.id in a file or a property is ignored.
+    settings["group.id"] = _random_group() if options.group is None else options.group
     settings[BOOTSTRAP] = options.bootstrap_server
     settings["receive.buffer.bytes"] = options.socket_buffer_size
     settings["max.partition.fetch.bytes"] = options.fetch_size
@@ -147,7 +147,7 @@ def consumer_settings(options: Options) -> dict[str, object]:
     return settings
 
 
-def _made_up_group() -> str:
+def _random_group() -> str:
     from random import randrange
 
-    return f"perf-consumer-{randrange(_MADE_UP_MAX)}"
+    return f"perf-consumer-{randrange(_GROUP_NUMBER_END)}"

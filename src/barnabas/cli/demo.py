@@ -1,6 +1,6 @@
-"""barnabas demo: a Spark pipeline with a broker, killed on the way, and a check that it adds up.
+"""`barnabas demo`: run a Spark pipeline, kill it midway, and check that no event is lost or doubled.
 
-Here is what a user may say, and where everything is kept; demo_parts/story.py is the demo itself.
+This module holds the options and the data directory; demo_parts/story.py runs the demo.
 """
 
 import argparse
@@ -25,53 +25,63 @@ HOST: Final = "127.0.0.1"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--events", type=int, default=EVENTS, metavar="N", help=f"how many clicks are made up ({EVENTS})"
+        "--events",
+        type=int,
+        default=EVENTS,
+        metavar="N",
+        help=f"number of generated clicks (default: {EVENTS})",
     )
     parser.add_argument(
-        "--seed", type=int, default=SEED, metavar="N", help=f"the same seed makes the same clicks ({SEED})"
+        "--seed",
+        type=int,
+        default=SEED,
+        metavar="N",
+        help=f"random seed; a seed always generates the same clicks (default: {SEED})",
     )
     parser.add_argument(
         "--master",
         default=MASTER,
-        help=f"where Spark runs; its workers need this Python, and reach HOST and DIR ({MASTER})",
+        help=f"Spark master; its workers need this Python and access to HOST and DIR (default: {MASTER})",
     )
     parser.add_argument(
-        "--host", default=HOST, help=f"the address that the broker and Spark's driver listen on ({HOST})"
+        "--host",
+        default=HOST,
+        help=f"address that the broker and the Spark driver listen on (default: {HOST})",
     )
     parser.add_argument(
-        "--dir", metavar="DIR", help="where all of it is kept (a temporary directory, removed at the end)"
+        "--dir", metavar="DIR", help="data directory (default: a temporary one, removed on exit)"
     )
 
 
 def run(options: argparse.Namespace) -> int:
     if not EVENTS_MIN <= options.events <= EVENTS_MAX:
-        raise Misuse(f"--events {options.events}: must be {EVENTS_MIN} to {EVENTS_MAX}")
+        raise Misuse(f"--events {options.events}: must be from {EVENTS_MIN} to {EVENTS_MAX}")
     from barnabas.cli.demo_parts.needs import check_packages, java_home
 
     check_packages()
     java = java_home(os.environ)
     if options.dir is not None:
-        return _tell(options, _new_directory(options.dir), java)
+        return _run_story(options, _new_directory(options.dir), java)
     directory = Path(tempfile.mkdtemp(prefix="barnabas-demo-"))
-    # If it fails there is something to look at. If it is interrupted nobody wants to.
-    is_wanted = False
+    # Keep the directory of a failed run for inspection. Remove it after success and after Ctrl-C.
+    has_failed = False
     try:
-        code = _tell(options, directory, java)
-        is_wanted = code != 0
+        code = _run_story(options, directory, java)
+        has_failed = code != 0
         return code
     except Exception:
-        is_wanted = True
+        has_failed = True
         raise
     finally:
-        if not is_wanted:
+        if not has_failed:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def _tell(options: argparse.Namespace, directory: Path, java_home: str | None) -> int:
+def _run_story(options: argparse.Namespace, directory: Path, java_home: str | None) -> int:
     from barnabas.cli.demo_parts.story import Plan, Story
 
-    # Whoever ends us ends our children, too: this runs what is to be done in the end.
-    signal.signal(signal.SIGTERM, _end)
+    # SIGTERM must unwind the stack: the `finally` blocks end the child processes.
+    signal.signal(signal.SIGTERM, _exit)
     plan = Plan(
         events=options.events,
         seed=options.seed,
@@ -81,13 +91,13 @@ def _tell(options: argparse.Namespace, directory: Path, java_home: str | None) -
         is_kept=options.dir is not None,
         java_home=java_home,
     )
-    return Story(plan).tell()
+    return Story(plan).run()
 
 
 def _new_directory(given: str) -> Path:
     directory = Path(given).resolve()
     if not given or "," in str(directory) or (directory.exists() and not _is_empty(directory)):
-        raise Misuse(f"--dir {given}: must be a new or empty directory, without a comma in its name")
+        raise Misuse(f"--dir {given}: must be a new or empty directory, without a comma in its path")
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 
@@ -96,5 +106,5 @@ def _is_empty(directory: Path) -> bool:
     return directory.is_dir() and not any(directory.iterdir())
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _exit(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)

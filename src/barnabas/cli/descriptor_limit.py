@@ -1,4 +1,4 @@
-"""The limit on file descriptors of this process, raised as far as the system lets us."""
+"""Raise the file descriptor limit of this process as far as the system allows."""
 
 import logging
 import resource
@@ -8,16 +8,16 @@ from barnabas.server.descriptors import DescriptorBudget, divide
 
 logger = logging.getLogger("barnabas")
 
-# Taken for "no limit", which Linux does not have and macOS says although it has one.
+# Stands for RLIM_INFINITY: Linux has no such limit, and macOS reports it although it has one.
 UNLIMITED: Final = 1 << 20
-# macOS gives a process no more than this, whatever its limits say (OPEN_MAX).
+# macOS gives a process at most this many descriptors, whatever its limits say (OPEN_MAX).
 MODEST: Final = 10_240
-# With fewer there is little room for clients beside logs and the reserve.
+# With fewer descriptors, logs and the reserve leave little for clients.
 FEW: Final = 1024
 
 
 def budget() -> DescriptorBudget:
-    """Raise the soft limit to the hard limit, and divide what there is."""
+    """Raise the soft limit to the hard limit, and divide it among logs and connections."""
     return divide(_raised())
 
 
@@ -30,7 +30,7 @@ def report(found: DescriptorBudget) -> None:
         found.reserve,
     )
     if found.total < FEW:
-        logger.warning("few file descriptors limit=%d; raise it with ulimit -n", found.total)
+        logger.warning("file descriptor limit is low limit=%d; raise it with ulimit -n", found.total)
 
 
 def _raised() -> int:
@@ -40,7 +40,7 @@ def _raised() -> int:
             try:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             except (OSError, ValueError):
-                # Above the hard limit, or more than the system gives whatever its limits say.
+                # Above the hard limit, or above the limit of the system.
                 continue
             soft = wanted
     return UNLIMITED if soft == resource.RLIM_INFINITY else soft

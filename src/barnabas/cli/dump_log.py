@@ -1,9 +1,8 @@
-"""barnabas dump-log: what is in the files of a log, as kafka-dump-log.sh of Kafka 4.3 prints it.
+"""`barnabas dump-log`: print the files of a log, as kafka-dump-log.sh of Kafka 4.3 does.
 
-Flags, lines and the streams they go to are Kafka's. The exit code is 0 also if something was found that does
-not fit together, and 1 if a file ends the dump: Kafka's tool has an exception there and we have one line. Two
-things are not done: Java classes cannot be loaded as decoders, and records of tiered storage's own topic are
-not known here. Unlike Kafka's tool this one never changes a file.
+Flags, lines and their streams are Kafka's. The exit code is 0 even if mismatches were found, and 1 if a file
+cannot be dumped: Kafka's tool then prints an exception, ours one line. Not supported: Java classes as
+decoders, and the records of tiered storage's own topic. Unlike Kafka's tool, this one never changes a file.
 """
 
 import argparse
@@ -16,29 +15,29 @@ if TYPE_CHECKING:
     from barnabas.cli.dump.findings import Findings
     from barnabas.cli.dump.output import Output
 
-# The release whose tool this is, which is what its --version prints.
+# The Kafka release that this tool matches; --version prints it.
 KAFKA_VERSION: Final = "4.3.0"
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
 INT_MAX: Final = 0x7FFFFFFF
 
 _SWITCHES: Final = {
-    "print-data-log": "print keys and values when dumping logs; any decoder does that too",
-    "verify-index-only": "hold indexes against their logs without printing them",
-    "index-sanity-check": "only check whether an index must be made anew, as a broker does when it starts",
-    "deep-iteration": "print a line for each record; --print-data-log does that too",
-    "skip-record-metadata": "print keys and values only, and nothing of control records",
-    "offsets-decoder": "the records are those of __consumer_offsets",
-    "transaction-log-decoder": "the records are those of __transaction_state",
-    "cluster-metadata-decoder": "the records are those of the metadata log",
-    "share-group-state-decoder": "the records are those of __share_group_state",
-    "remote-log-metadata-decoder": "refused: the records of tiered storage are not known here",
+    "print-data-log": "print keys and values of records; implied by any decoder",
+    "verify-index-only": "check indexes against their logs without printing them",
+    "index-sanity-check": "only check whether a broker would rebuild an index at startup",
+    "deep-iteration": "print a line for each record; implied by --print-data-log",
+    "skip-record-metadata": "print only keys and values, and nothing for control records",
+    "offsets-decoder": "decode records of __consumer_offsets",
+    "transaction-log-decoder": "decode records of __transaction_state",
+    "cluster-metadata-decoder": "decode records of the metadata log",
+    "share-group-state-decoder": "decode records of __share_group_state",
+    "remote-log-metadata-decoder": "not supported: records of tiered storage",
 }
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.allow_abbrev = False
     parser.add_argument(
-        "--files", required=True, metavar="FILE,...", help="what to dump: logs, indexes, snapshots"
+        "--files", required=True, metavar="FILE,...", help="files to dump: logs, indexes, snapshots"
     )
     for name, text in _SWITCHES.items():
         parser.add_argument(f"--{name}", action="store_true", help=text)
@@ -48,24 +47,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             nargs="?",
             const="",
             metavar="CLASS",
-            help=f"print {what}s by org.apache.kafka.tools.api.StringDecoder, IntegerDecoder, LongDecoder"
-            " or DefaultDecoder",
+            help=f"decoder of {what}s: StringDecoder, IntegerDecoder, LongDecoder or DefaultDecoder of"
+            f" org.apache.kafka.tools.api (default: StringDecoder)",
         )
     parser.add_argument(
-        "--max-message-size", type=_int32, default=MESSAGE_BYTES_MAX, metavar="SIZE", help="the largest batch"
+        "--max-message-size",
+        type=_int32,
+        default=MESSAGE_BYTES_MAX,
+        metavar="SIZE",
+        help=f"maximum size of a batch in bytes (default: {MESSAGE_BYTES_MAX})",
     )
     parser.add_argument(
-        "--max-bytes", type=_int32, default=INT_MAX, metavar="SIZE", help="how much to read of each log"
+        "--max-bytes",
+        type=_int32,
+        default=INT_MAX,
+        metavar="SIZE",
+        help="bytes to read of each log (default: all)",
     )
     parser.add_argument(
-        "--version", action="version", version=KAFKA_VERSION, help="the version of Kafka whose tool this is"
+        "--version",
+        action="version",
+        version=KAFKA_VERSION,
+        help="print the Kafka version that this tool matches",
     )
 
 
 def _int32(text: str) -> int:
     value = int(text)
     if not -INT_MAX - 1 <= value <= INT_MAX:
-        raise argparse.ArgumentTypeError(f"{value} has more than 32 bits")
+        raise argparse.ArgumentTypeError(f"{value} is out of range ({-INT_MAX - 1} to {INT_MAX})")
     return value
 
 
@@ -88,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _files(text: str) -> list[str]:
-    """Between commas; empty names at the end are dropped, as Java does it."""
+    """Split at commas; drop empty names at the end, as Java's split() does."""
     names = text.split(",")
     while len(names) > 1 and not names[-1]:
         names.pop()
@@ -96,7 +106,7 @@ def _files(text: str) -> list[str]:
 
 
 def _dump(path: str, options: argparse.Namespace, findings: "Findings", output: "Output") -> None:
-    # Imported when it is known what is to be read: records and messages are the larger part of the start.
+    # Each kind of file imports its own modules: records and messages take most of the startup time.
     suffix = os.path.basename(path).rpartition(".")[2] if "." in os.path.basename(path) else ""
     match suffix:
         case "log" | "checkpoint":
@@ -150,7 +160,7 @@ def _dump_log(path: str, options: argparse.Namespace, findings: "Findings", outp
 
 
 def _decoder(options: argparse.Namespace) -> "tuple[Decoder, bool]":
-    """The decoder, and whether it was asked for. Of several the first in Kafka's order counts."""
+    """Return the decoder, and whether an option chose it. Of several, the first in Kafka's order wins."""
     from barnabas.cli.dump import decoders
 
     by_flag: dict[str, Callable[..., decoders.Text]] = {

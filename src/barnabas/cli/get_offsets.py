@@ -1,7 +1,7 @@
-"""`barnabas get-offsets`: where partitions begin and end, and which offset a time has: kafka-get-offsets.sh.
+"""`barnabas get-offsets`: print start and end offsets, or the offset of a timestamp: kafka-get-offsets.sh.
 
-Flags, output and exit codes are its: one line TOPIC:PARTITION:OFFSET each, nothing for a partition where
-nothing is found, and one line on stderr for a partition that could not be asked.
+Flags, output and exit codes are those of Kafka's tool: one line TOPIC:PARTITION:OFFSET per partition, no line
+if the partition has no such offset, and one line on stderr if the request failed.
 """
 
 from collections.abc import Mapping
@@ -45,23 +45,23 @@ class Parser(option_parser.Parser):
 
 
 def arguments(parser: option_parser.Parser) -> None:
-    parser.about = "Where partitions begin and end, and which offset a time has."
+    parser.about = "print the start or end offsets of partitions, or the offset of a timestamp"
     add_client_options(parser, required=False)
     parser.option(
         "topic-partitions",
-        "Rules with commas between them: TOPICS:PARTITIONS, where TOPICS is a regular expression (nothing:"
-        " all) and PARTITIONS is NUMBER, FROM-UP_TO, FROM-, -UP_TO (without UP_TO itself) or nothing: all.",
+        "rules TOPICS:PARTITIONS,...; TOPICS is a regular expression (empty: all), PARTITIONS is NUMBER,"
+        " FROM-END, FROM- or -END, without END itself (empty: all)",
         value="rules",
     )
-    parser.option("topic", "A regular expression for topics. (all)", value="pattern")
-    parser.option("partitions", "Numbers of partitions: 0,1,2. (all)", value="numbers")
+    parser.option("topic", "regular expression of topics (default: all)", value="pattern")
+    parser.option("partitions", "partition numbers: 0,1,2 (default: all)", value="numbers")
     parser.option(
         "time",
-        f"Which offset: {_FORMS}, or a time in milliseconds: the first record that is not older. (latest)",
+        f"offset to print: {_FORMS}, or a timestamp in ms: the first record at or after it (default: latest)",
         value="time",
         default="latest",
     )
-    parser.flag("exclude-internal-topics", "Leave out topics of the brokers themselves.")
+    parser.flag("exclude-internal-topics", "skip internal topics")
 
 
 def run(options: Options) -> int:
@@ -79,23 +79,23 @@ async def _main(options: Options) -> int:
         if not partitions:
             raise ToolFailed("Could not match any topic-partitions with the specified filters")
         found = await _offsets(admin, dict.fromkeys(partitions, spec))
-    told = {tp: found[tp] for tp in partitions if tp in found and found[tp].offset is not None}
+    listed = {tp: found[tp] for tp in partitions if tp in found and found[tp].offset is not None}
     if options.json:
-        print_json({"offsets": [_document(tp, listed) for tp, listed in told.items()]})
+        print_json({"offsets": [_document(tp, each) for tp, each in listed.items()]})
     else:
-        print_lines(f"{tp.topic}:{tp.partition}:{listed.offset}" for tp, listed in told.items())
+        print_lines(f"{tp.topic}:{tp.partition}:{each.offset}" for tp, each in listed.items())
     return 0
 
 
 def parse_time(text: str) -> int:
-    """One of the names, or a number: those of the names too."""
+    """Parse a name such as `latest`, its number, or a timestamp."""
     if text in _TIMES:
         return _TIMES[text]
     try:
         number = long(text)
     except ValueError:
         number = _NO_TIME
-    # A negative number that means nothing would be sent by Kafka's tool, for the broker to refuse.
+    # Kafka's tool would send an undefined negative number and get an error from the broker.
     if number <= _NO_TIME:
         raise ToolFailed(
             f"Malformed time argument {text}. Please use {_FORMS}, or a specified long format timestamp"
@@ -114,7 +114,7 @@ def _filter(options: Options) -> "PartitionFilter":
 
 
 async def _partitions(admin: "Admin", wanted: "PartitionFilter", *, internal: bool) -> list[TopicPartition]:
-    """In the order of their names, `TOPIC-PARTITION`, which is how Kafka's tool sorts its lines."""
+    """Return the partitions sorted by `TOPIC-PARTITION` as text, the order of Kafka's tool."""
     topics = await admin.list_topics(internal=internal)
     found = [
         TopicPartition(name, number)

@@ -1,7 +1,7 @@
-"""`barnabas log-dirs`: what the log directories of brokers hold, as kafka-log-dirs.sh tells it.
+"""`barnabas log-dirs`: describe the log directories of brokers, as kafka-log-dirs.sh does.
 
-Flags and output are its: two lines for people and one of JSON. Partitions are sorted; Kafka's come in the
-order of a hash map. With --json there is only the document, and it says how large each disk is as well.
+Flags and output are those of Kafka's tool: two lines of text and one of JSON. Partitions are sorted; Kafka
+prints them in hash map order. --json prints only the document, and adds the sizes of the disks.
 """
 
 from collections.abc import Mapping
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Parser", "arguments", "run"]
 
-# Of its kind the only error that a directory has in practice, by the name that scripts look for.
+# In practice the only error of a log directory; scripts look for the Java class name.
 _STORAGE_ERROR: Final = "org.apache.kafka.common.errors.KafkaStorageException"
 
 
 def arguments(parser: Parser) -> None:
-    parser.about = "What the log directories of brokers hold."
+    parser.about = "describe the log directories of brokers"
     add_client_options(parser, required=False)
-    parser.flag("describe", "REQUIRED: tell it.")
-    parser.option("topic-list", "Only these topics: NAME,...", value="topics", default="")
-    parser.option("broker-list", "Only these brokers: ID,...", value="ids", default="")
+    parser.flag("describe", "REQUIRED: describe the log directories")
+    parser.option("topic-list", "only these topics: NAME,...", value="topics", default="")
+    parser.option("broker-list", "only these brokers: ID,...", value="ids", default="")
 
 
 def run(options: Options) -> int:

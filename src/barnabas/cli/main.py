@@ -34,8 +34,8 @@ COMMANDS = {
     "broker-api-versions": "print the API versions of brokers: kafka-broker-api-versions.sh",
     "console-producer": "write lines of standard input to a topic: kafka-console-producer.sh",
     "console-consumer": "print the records of topics: kafka-console-consumer.sh",
-    "producer-perf-test": "measure the speed of producing: kafka-producer-perf-test.sh",
-    "consumer-perf-test": "measure the speed of consuming: kafka-consumer-perf-test.sh",
+    "producer-perf-test": "measure the throughput of producing: kafka-producer-perf-test.sh",
+    "consumer-perf-test": "measure the throughput of consuming: kafka-consumer-perf-test.sh",
 }
 
 # The commands that `barnabas` without arguments names, with an example each.
@@ -74,8 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has closed it (`barnabas ... | head`). Python would fail again when it
-        # flushes stdout at exit.
+        # The reader closed the pipe (`barnabas ... | head`). Without this redirection Python would fail again
+        # when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -117,7 +117,7 @@ def usage() -> str:
 
 
 def unknown(name: str) -> str:
-    """Return the message for a name that is no command, with the nearest one if there is any."""
+    """Return the message for an unknown command, with the most similar one if there is any."""
     from difflib import get_close_matches
 
     what = "option" if name.startswith("-") else "command"

@@ -1,4 +1,4 @@
-"""The metrics of a broker over HTTP, for --metrics-port. Imported only if they are asked for."""
+"""Serve the metrics of a broker over HTTP. Imported only with --metrics-port."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,10 @@ from barnabas.server.observing import metrics_server
 
 
 async def serve_metrics(broker: Broker, hosts: Sequence[str], port: int) -> MetricsServer:
-    """Started, to be closed after the broker. An empty host is every address. CannotListen if it cannot."""
+    """Start the metrics server; close it after the broker. An empty host stands for all addresses.
+
+    CannotListen if an address cannot be bound.
+    """
     server = metrics_server(broker, ProcessReader())
     try:
         await server.start(None if "" in hosts else list(hosts), port)

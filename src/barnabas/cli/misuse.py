@@ -1,14 +1,14 @@
-"""What is wrong with a command line, as opposed to what went wrong in carrying it out: exit code 2."""
+"""Errors in the command line itself: exit code 2. A command that fails later exits with 1."""
 
 from barnabas.base.errors import BarnabasError
 
 
 class Misuse(BarnabasError):
-    """Options that cannot be, alone or together."""
+    """An option is invalid, or options contradict each other."""
 
 
 def split_setting(option: str, text: str) -> tuple[str, str]:
-    """NAME=VALUE, as `option` takes it."""
+    """Parse NAME=VALUE, a value of `option`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise Misuse(f"{option} {text}: must be NAME=VALUE")

@@ -1,20 +1,20 @@
-"""Options of a tool, read as Kafka's tools read theirs: by the habits of joptsimple, not those of argparse.
+"""Parse the options of a tool as Kafka's tools do, by the rules of joptsimple instead of argparse.
 
 `--name value`, `--name=value` and `-name value` are the same. An option that takes a value takes the next
-word whatever it looks like, so that `--time -1` works; one whose value is optional takes it unless it looks
-like an option. Names are not abbreviated, unless a tool says so. An option that was given twice is an error
-if it may have only one value. What is wrong is said on stderr and ends the program with 1, as in Kafka's
-tools. --help is no error here: it goes to stdout and ends with 0.
+word whatever it looks like, so that `--time -1` works; an optional value is taken unless it looks like an
+option. Names cannot be abbreviated, unless a tool allows it. Repeating an option that takes one value is an
+error. Errors go to stderr, and the exit code is 1, as in Kafka's tools. --help goes to stdout and exits
+with 0.
 
-Two things are stricter than in Kafka's tools, where they are dropped without a word: a value for an option
-that takes none is refused (`--if-exists=false`), and a word that belongs to no option is warned about.
+Two mistakes that Kafka's tools ignore silently are reported: a value for an option that takes none
+(`--if-exists=false`) is an error, and a word that belongs to no option causes a warning.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
-# The release whose tools these are, which is what their --version prints.
+# The Kafka release that the tools match; --version prints it.
 KAFKA_VERSION: Final = "4.3.0"
 INT_MAX: Final = 0x7FFFFFFF
 LONG_MAX: Final = 0x7FFFFFFFFFFFFFFF
@@ -24,11 +24,11 @@ _DIGITS_MAX: Final = 19
 
 
 class Option(NamedTuple):
-    """One option, under all of its names; the first is the one that it is called by."""
+    """One option with all of its names; the first is the main one."""
 
     names: tuple[str, ...]
     text: str
-    # What its value is, for the help. Empty: it takes none.
+    # Placeholder of the value in the help. Empty: the option takes no value.
     value: str
     convert: Callable[[str], Any]
     default: Any
@@ -43,16 +43,16 @@ class Option(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """As joptsimple calls it in its messages."""
+        """The name of the option in the messages of joptsimple."""
         return self.names[0] if len(self.names) == 1 else f"[{', '.join(sorted(self.names, key=len))}]"
 
 
 class Options:
-    """What was found: one attribute an option, with _ for -. Those that were not given have their default."""
+    """The parsed options: one attribute each, with _ for -. An option that is not given has its default."""
 
     def __init__(self, parser: "Parser") -> None:
         self.parser = parser
-        # The names of what was given, in the order of the command line.
+        # Names of the given options, in the order of the command line.
         self.order: list[str] = []
         self._given: set[str] = set()
 
@@ -60,7 +60,7 @@ class Options:
         raise AttributeError(f"no option {name}")
 
     def given(self, name: str) -> bool:
-        """Whether it is on the command line, under any of its names."""
+        """Whether the option is on the command line, under any of its names."""
         return self.parser.option_named(name).attribute in self._given
 
     def take(self, option: Option, value: Any) -> None:
@@ -73,23 +73,23 @@ class Options:
 
 
 class Parser:
-    """Filled by flag() and option(); parse_args() then reads a command line or ends the program."""
+    """Declare options with flag() and option(); parse_args() reads a command line or ends the program."""
 
-    # Whether the beginning of a name is enough if no other begins so. In Kafka's tools it is not.
+    # Whether unambiguous prefixes of names are accepted. Kafka's tools do not accept them.
     abbreviations: bool = False
-    # What a message without the usage begins with; some of Kafka's tools have such a thing.
+    # Prefix of messages without usage; some of Kafka's tools have one.
     prefix: str = ""
 
     def __init__(self, *, prog: str, description: str) -> None:
         self.prog = prog
-        # What the help begins with. A tool says more than its line in the list of commands.
+        # First line of the help; by default the line in the list of commands.
         self.about = description
         self._options: dict[str, Option] = {}
-        self.flag("help", "Print this.")
-        self.flag("version", "Print the version of Kafka whose tool this is.")
+        self.flag("help", "print this help")
+        self.flag("version", "print the Kafka version that this tool matches")
 
     def flag(self, *names: str, hidden: bool = False) -> None:
-        """flag("list", "All topics."): names, and the help as the last. True or False in the options."""
+        """flag("list", "all topics"): names, then the help text. The option is True or False."""
         self._add(names, value="", convert=str, default=False, hidden=hidden)
 
     def option(
@@ -103,10 +103,10 @@ class Parser:
         required: bool = False,
         hidden: bool = False,
     ) -> None:
-        """option("topic", "The topic.", value="topic"): names, and the help as the last.
+        """option("topic", "topic name", value="topic"): names, then the help text.
 
-        `convert` raises ValueError for what it cannot read. With `many` it may be given several times and is
-        a list ([] without). With `value_optional` it is "" if no value follows.
+        `convert` raises ValueError for an invalid value. With `many` the option is repeatable and its value a
+        list ([] by default). With `value_optional` the value is "" if none follows.
         """
         self._add(
             names,
@@ -157,41 +157,44 @@ class Parser:
         if missing:
             self.fail(f"Missing required option(s) [{', '.join(missing)}]")
         if strays:
-            print(f"{self.prog}: not used, because no option takes it: {' '.join(strays)}", file=sys.stderr)
+            print(
+                f"{self.prog}: arguments ignored, they belong to no option: {' '.join(strays)}",
+                file=sys.stderr,
+            )
         return options
 
     def find(self, name: str) -> Option | None:
         found = self._options.get(name)
         if found is None and self.abbreviations and name:
-            begin_so = {one.names: one for key, one in self._options.items() if key.startswith(name)}
-            found = next(iter(begin_so.values())) if len(begin_so) == 1 else None
+            matching = {one.names: one for key, one in self._options.items() if key.startswith(name)}
+            found = next(iter(matching.values())) if len(matching) == 1 else None
         return found
 
     def require(self, options: Options, *names: str) -> None:
-        """End the program with the usage if one of them is missing."""
+        """End the program with the usage if one of these options is missing."""
         for name in names:
             if not options.given(name):
                 self.fail(f'Missing required argument "[{name}]"', usage=True)
 
     def refuse_with(self, options: Options, used: str, others: Iterable[str]) -> None:
-        """End the program with the usage if `used` was given and one of the others too."""
+        """End the program with the usage if `used` is combined with one of the others."""
         for other in others:
             if options.given(used) and options.given(other):
                 self.fail(f'Option "[{used}]" can\'t be used with option "[{other}]"', usage=True)
 
     def fail(self, message: str, *, usage: bool = False) -> NoReturn:
-        """A command line that cannot be: say so and end the program, with 1 as Kafka's tools."""
+        """Report an invalid command line and end the program with 1, as Kafka's tools do."""
         print(message if usage else f"{self.prefix}{message}", file=sys.stderr)
         if usage:
             self.print_help(sys.stderr, about=False)
         raise SystemExit(1)
 
     def fail_value(self, message: str) -> NoReturn:
-        """The value of an option cannot be. A tool whose model says that elsewhere brings its own."""
+        """Report an invalid value. Overridden by tools whose model in Kafka reports it differently."""
         self.fail(message)
 
     def print_help(self, to: Any, *, about: bool = True) -> None:
-        # Imported here because the help is not what a tool is started for.
+        # Imported here to keep the start of a tool fast when no help is printed.
         from textwrap import wrap
 
         if about:
@@ -217,7 +220,7 @@ def _heading(option: Option) -> str:
 
 
 class _Reading:
-    """One command line, word by word."""
+    """Reads one command line word by word."""
 
     def __init__(self, parser: Parser, words: list[str], options: Options) -> None:
         self._parser = parser
@@ -226,7 +229,7 @@ class _Reading:
         self._at = 0
 
     def read(self) -> list[str]:
-        """Take every option. What belongs to none of them."""
+        """Take every option; return the words that belong to none."""
         strays: list[str] = []
         while self._at < len(self._words):
             word = self._words[self._at]
@@ -249,7 +252,7 @@ class _Reading:
                 self._parser.fail(f"Option {option.shown} takes no argument, but was given {value!r}")
             self._options.take(option, True)
             return
-        # `--name= value` is `--name value` to joptsimple.
+        # joptsimple treats `--name= value` as `--name value`.
         text = value or self._next(option)
         if not option.many and self._options.given(option.names[0]):
             self._parser.fail_value(
@@ -280,20 +283,20 @@ def _looks_like_an_option(word: str) -> bool:
 
 
 def integer(text: str) -> int:
-    """A Java Integer."""
+    """Parse a Java Integer."""
     return _whole(text, INT_MAX)
 
 
 def long(text: str) -> int:
-    """A Java Long."""
+    """Parse a Java Long."""
     return _whole(text, LONG_MAX)
 
 
 def _whole(text: str, most: int) -> int:
     digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
     if not (digits.isascii() and digits.isdecimal()) or len(digits.lstrip("0")) > _DIGITS_MAX:
-        raise ValueError(f"{text!r} is no whole number")
+        raise ValueError(f"{text!r} is not a whole number")
     value = int(text)
     if not -most - 1 <= value <= most:
-        raise ValueError(f"{value} does not fit")
+        raise ValueError(f"{value} is out of range ({-most - 1} to {most})")
     return value

@@ -1,8 +1,9 @@
-"""Says on stderr what keeps a tool waiting: a broker that is down, or somebody who does not answer.
+"""Report on stderr why a tool waits: a broker is unreachable or does not respond.
 
-The client tries again for a minute, as Kafka's does, and would be silent meanwhile. It logs every try that
-failed; the first of each kind is told here at once, and a broker that says nothing at all after PATIENCE_S.
-What a broker answered is not told: that is the tool's to say, and often passes, as with a topic just made.
+The client retries for a minute, as Kafka's does, and logs each failed attempt. This handler prints the first
+failure of each kind at once, and a hint if no broker has responded after PATIENCE_S. Errors that a broker
+returned are not printed here: they are often temporary, for example just after a topic was created, and the
+tool reports the final one.
 """
 
 import asyncio
@@ -11,22 +12,22 @@ import sys
 from types import TracebackType
 from typing import Final
 
-# Where the client logs that it tries again.
+# The loggers to which the client logs retries.
 _LOGGERS: Final = ("barnabas.client.deadline", "barnabas.client.cluster")
 PATIENCE_S: Final = 2.0
 
 
 class Outages(logging.Handler):
-    """Use it in a `with` around the life of a client, and call started() when that has begun."""
+    """Use in a `with` statement around the life of a client; call started() once the client has started."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
         self._hint: asyncio.TimerHandle | None = None
         self._levels: dict[str, int] = {}
 
     def __enter__(self) -> "Outages":
-        self._hint = asyncio.get_running_loop().call_later(PATIENCE_S, self._wait_is_long)
+        self._hint = asyncio.get_running_loop().call_later(PATIENCE_S, self._print_hint)
         for name in _LOGGERS:
             logger = logging.getLogger(name)
             self._levels[name] = logger.level
@@ -43,21 +44,21 @@ class Outages(logging.Handler):
             logging.getLogger(name).setLevel(self._levels[name])
 
     def started(self) -> None:
-        """A broker has answered."""
+        """A broker has responded."""
         if self._hint is not None:
             self._hint.cancel()
-        # When one is gone later, that is news.
-        self._told.clear()
+        # Print the same failure again if the broker becomes unreachable later.
+        self._printed.clear()
 
     def emit(self, record: logging.LogRecord) -> None:
         from barnabas.client.errors import Refused
 
         because: object = getattr(record, "because", None)
-        if because is None or isinstance(because, Refused) or str(because) in self._told:
+        if because is None or isinstance(because, Refused) or str(because) in self._printed:
             return
-        self._told.add(str(because))
-        print(f"{because}; trying again", file=sys.stderr, flush=True)
+        self._printed.add(str(because))
+        print(f"{because}; retrying", file=sys.stderr, flush=True)
 
-    def _wait_is_long(self) -> None:
-        if not self._told:
-            print("waiting for a broker to answer ...", file=sys.stderr, flush=True)
+    def _print_hint(self) -> None:
+        if not self._printed:
+            print("waiting for a broker to respond ...", file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
-"""Which partitions `barnabas get-offsets` is asked about. Pure.
+"""Partition filters of `barnabas get-offsets`. Pure.
 
-Either a pattern for topics and a set of numbers, or rules: `TOPICS:PARTITIONS` with commas between them,
-where TOPICS is a regular expression (nothing: all) and PARTITIONS a number, `FROM-UP_TO` with either side
-left out, or nothing at all.
+A filter is a topic pattern with a set of partition numbers, or a list of rules `TOPICS:PARTITIONS,...`.
+TOPICS is a regular expression (empty: all). PARTITIONS is a number, a range `FROM-END` without END itself and
+with either side optional, or empty for all.
 """
 
 import re
@@ -18,7 +18,7 @@ _RULE: Final = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 
 @value
 class Rule:
-    """Partitions by their numbers, from the first and up to before the last; or only these."""
+    """Matches the partitions from `first` to before `end`, or exactly those in `only`."""
 
     topics: TopicPattern
     first: int = 0
@@ -35,7 +35,7 @@ class Rule:
 
 
 class PartitionFilter:
-    """What one of the rules allows is allowed."""
+    """Allows a partition if one of the rules does."""
 
     def __init__(self, rules: list[Rule]) -> None:
         self._rules = rules
@@ -48,7 +48,7 @@ class PartitionFilter:
 
 
 def by_topic(topic: str | None, partitions: str | None) -> PartitionFilter:
-    """--topic and --partitions; what is not given leaves nothing out."""
+    """Build the filter of --topic and --partitions; an option that is not given matches everything."""
     pattern = TopicPattern(topic if topic is not None else ".*")
     return PartitionFilter([Rule(pattern, only=_numbers(partitions) if partitions else None)])
 
@@ -63,7 +63,7 @@ def _numbers(text: str) -> frozenset[int]:
 
 
 def by_rules(text: str) -> PartitionFilter:
-    """--topic-partitions."""
+    """Build the filter of --topic-partitions."""
     return PartitionFilter([_rule(each) for each in text.rstrip(",").split(",")])
 
 

@@ -1,4 +1,4 @@
-"""What the operating system says of this process, for the metrics: Linux' /proc, as far as it is there."""
+"""Figures of this process for the metrics, from Linux' /proc where it exists."""
 
 import os
 import resource
@@ -14,7 +14,7 @@ _KILOBYTE: Final = 1024
 
 
 class ProcessReader:
-    """Made at the start of the process; called for every look at the metrics."""
+    """Created when the process starts; called for each scrape of the metrics."""
 
     def __init__(self) -> None:
         self._started_at = time.time()
@@ -34,7 +34,7 @@ class ProcessReader:
         try:
             pages = (_PROC / "statm").read_text().split()[_RESIDENT_PAGES_AT]
         except OSError:
-            # Without /proc the most there ever was is the best that is known.
+            # Without /proc the best known figure is the peak.
             return used.ru_maxrss * _KILOBYTE
         return int(pages) * self._page_bytes
 

@@ -1,9 +1,9 @@
-"""barnabas producer-perf-test: how fast records are taken: kafka-producer-perf-test.sh of Kafka 4.3.
+"""`barnabas producer-perf-test`: measure produce throughput: kafka-producer-perf-test.sh of Kafka 4.3.
 
-Flags, lines and exit codes are Kafka's, but a broker or a topic that is not there is an error. Every record
-goes through the producer's send(), as in Kafka's tool, so that the figures mean the same; --arrow sends
-tables of records instead, which measures the broker more than the client. --print-metrics is refused: the
-client has no metrics yet. With --json there is one object on stdout for every line.
+Flags, lines and exit codes are Kafka's, except that an unreachable broker or an unknown topic is an error.
+Every record passes through the producer's send(), as in Kafka's tool, so that the figures are comparable;
+--arrow sends tables of records instead, which measures the broker more than the client. --print-metrics is
+not supported: the client has no metrics yet. --json prints one object per line to stdout.
 """
 
 import argparse
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 CLIENT_ID: Final = "perf-producer-client"
 REPORTING_INTERVAL_MS: Final = 5000
 TRANSACTION_DURATION_MS: Final = 3000
-# What is made up if nobody gives a transactional id; a uuid follows.
+# Prefix of a generated transactional id; a uuid follows.
 TRANSACTIONAL_ID_PREFIX: Final = "performance-producer-"
 _TRANSACTIONAL_ID: Final = "transactional.id"
 
 
 class Parser(argparse.ArgumentParser):
-    """Kafka's tool has the habits of argparse here, but ends with 1 when it is misused."""
+    """Kafka's tool uses argparse4j here, so argparse fits; but invalid options exit with 1."""
 
     def parse_args(self, words: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         if not words:
@@ -41,46 +41,58 @@ class Parser(argparse.ArgumentParser):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Write records to a topic as fast as it goes, or at a rate, and say how fast that was."
+        "write records to a topic at full speed or at a fixed rate, and print throughput and latency"
     )
     parser.set_defaults(fail=parser.error)
     add = parser.add_argument
-    add("--bootstrap-server", metavar="HOST:PORT,...", help="the brokers to begin with")
-    add("--topic", required=True, metavar="TOPIC", help="the topic to write to")
-    add("--num-records", required=True, type=long, metavar="NUMBER", help="how many records")
-    add("--throughput", required=True, type=float, metavar="RATE", help="records a second; -1: no limit")
+    add("--bootstrap-server", metavar="HOST:PORT,...", help="bootstrap servers")
+    add("--topic", required=True, metavar="TOPIC", help="topic to write to")
+    add("--num-records", required=True, type=long, metavar="NUMBER", help="number of records")
+    add("--throughput", required=True, type=float, metavar="RATE", help="records per second (-1: no limit)")
     payload = parser.add_mutually_exclusive_group(required=True)
-    payload.add_argument("--record-size", type=integer, metavar="BYTES", help="random letters, so many")
-    payload.add_argument("--payload-file", metavar="FILE", help="a random one of the payloads in this file")
-    payload.add_argument("--payload-monotonic", action="store_true", help="0, 1, 2 and so on")
-    add("--payload-delimiter", default="\\n", metavar="REGEX", help="what is between payloads (\\n)")
-    add("--command-property", nargs="+", metavar="NAME=VALUE", help="settings of the producer")
-    add("--command-config", metavar="FILE", help="a file of such settings; --command-property wins")
+    payload.add_argument(
+        "--record-size", type=integer, metavar="BYTES", help="send this number of random letters"
+    )
+    payload.add_argument("--payload-file", metavar="FILE", help="send random payloads of this file")
+    payload.add_argument("--payload-monotonic", action="store_true", help="send 0, 1, 2, ...")
+    add("--payload-delimiter", default="\\n", metavar="REGEX", help="payload delimiter (default: \\n)")
+    add("--command-property", nargs="+", metavar="NAME=VALUE", help="producer settings")
+    add(
+        "--command-config",
+        metavar="FILE",
+        help="properties file with producer settings; --command-property overrides it",
+    )
     add("--producer-props", nargs="+", metavar="NAME=VALUE", help="(DEPRECATED) --command-property")
     add("--producer.config", metavar="FILE", dest="producer_config", help="(DEPRECATED) --command-config")
-    add("--warmup-records", type=long, default=0, metavar="NUMBER", help="not in the steady state (0)")
+    add(
+        "--warmup-records",
+        type=long,
+        default=0,
+        metavar="NUMBER",
+        help="records to send before the steady state is measured (default: 0)",
+    )
     add(
         "--reporting-interval",
         type=long,
         default=REPORTING_INTERVAL_MS,
         metavar="MS",
-        help=f"a line after so long ({REPORTING_INTERVAL_MS})",
+        help=f"interval between progress lines (default: {REPORTING_INTERVAL_MS})",
     )
-    add("--arrow", action="store_true", help="send Arrow tables, not single records (needs pyarrow)")
-    add("--json", action="store_true", help="print one JSON object a line")
-    add("--print-metrics", action="store_true", help="refused: the client has no metrics")
+    add("--arrow", action="store_true", help="send Arrow tables instead of single records (needs pyarrow)")
+    add("--json", action="store_true", help="print one JSON object per line")
+    add("--print-metrics", action="store_true", help="not supported: this client has no metrics")
     add(
         "--transactional-id",
         metavar="ID",
-        help="send in transactions; wins over transactional.id among the settings, which does the same "
-        f"({TRANSACTIONAL_ID_PREFIX} and a uuid, if only --transaction-duration-ms is given)",
+        help="send in transactions with this id; overrides the setting transactional.id "
+        f"(default with --transaction-duration-ms: {TRANSACTIONAL_ID_PREFIX} and a uuid)",
     )
     add(
         "--transaction-duration-ms",
         type=long,
         metavar="MS",
-        help="send in transactions, and commit each after so long "
-        f"({TRANSACTION_DURATION_MS}, if only an id is given)",
+        help="send in transactions, each committed after this time "
+        f"(default with a transactional id: {TRANSACTION_DURATION_MS})",
     )
 
 
@@ -102,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
         payload_bytes=size,
         transaction_duration_ms=duration_ms,
     )
-    return run_async(measure(settings, test, _tell_json if options.json else _tell))
+    return run_async(measure(settings, test, _print_json_figures if options.json else _print_line))
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -129,14 +141,14 @@ def _check(options: argparse.Namespace) -> None:
     if options.reporting_interval <= 0:
         options.fail("--reporting-interval should be greater than zero.")
     if options.throughput == 0 or options.throughput != options.throughput:
-        # Kafka's tool takes 0 and then never sends a second record.
+        # Kafka's tool accepts 0 and then never sends a second record.
         options.fail("--throughput should be greater than zero, or -1 for no limit.")
     if options.print_metrics:
-        raise ToolFailed("--print-metrics: the client has no metrics yet")
+        raise ToolFailed("--print-metrics is not supported: this client has no metrics")
 
 
 def producer_settings(options: argparse.Namespace) -> dict[str, object]:
-    """What the producer is made with."""
+    """Return the settings of the producer."""
     from barnabas.cli.console.settings import given_settings
 
     properties = options.command_property or options.producer_props or []
@@ -159,11 +171,11 @@ def producer_settings(options: argparse.Namespace) -> dict[str, object]:
     if options.transactional_id is not None:
         settings[_TRANSACTIONAL_ID] = options.transactional_id
     elif options.transaction_duration_ms is not None and _TRANSACTIONAL_ID not in settings:
-        settings[_TRANSACTIONAL_ID] = _made_up_id()
+        settings[_TRANSACTIONAL_ID] = _random_id()
     return settings
 
 
-def _made_up_id() -> str:
+def _random_id() -> str:
     from random import SystemRandom
 
     from barnabas.base.ids import Uuid, format_uuid
@@ -172,7 +184,7 @@ def _made_up_id() -> str:
 
 
 def transaction_duration_ms(options: argparse.Namespace, settings: dict[str, object]) -> int | None:
-    """How long a transaction lasts; None if the producer of these settings has none."""
+    """Return how long a transaction lasts; None if the settings name no transactional id."""
     if _TRANSACTIONAL_ID not in settings:
         return None
     given: int | None = options.transaction_duration_ms
@@ -180,12 +192,12 @@ def transaction_duration_ms(options: argparse.Namespace, settings: dict[str, obj
 
 
 def _payload(options: argparse.Namespace) -> "tuple[Payload, int]":
-    """What is sent, and about how large one is."""
+    """Return the payload generator and the approximate size of a payload."""
     from random import Random
 
     from barnabas.cli.perf import payloads
 
-    # The same in every run, as in Kafka's tool.
+    # The payloads are the same in every run, as in Kafka's tool.
     rng = Random(0)
     if options.record_size is not None:
         return payloads.random_letters(options.record_size, rng), options.record_size
@@ -212,7 +224,7 @@ def _read_payloads(options: argparse.Namespace) -> list[bytes]:
     found = split_payloads(content, delimiter)
     _warn(options, f"Number of records read: {len(found)}")
     if not found:
-        raise ToolFailed(f"{path}: there is no payload in it")
+        raise ToolFailed(f"{path} contains no payload")
     return found
 
 
@@ -220,11 +232,11 @@ def _warn(options: argparse.Namespace, line: str) -> None:
     print(line, file=sys.stderr if options.json else sys.stdout)
 
 
-def _tell(figures: dict[str, Any], line: str) -> None:
+def _print_line(figures: dict[str, Any], line: str) -> None:
     print(line, flush=True)
 
 
-def _tell_json(figures: dict[str, Any], line: str) -> None:
+def _print_json_figures(figures: dict[str, Any], line: str) -> None:
     from barnabas.cli.perf.java_format import without_nan
 
     print_json(without_nan(figures))

@@ -1,7 +1,7 @@
-"""A line at the bottom of a terminal that says how far a tool is: on stderr, and only if that is a terminal.
+"""A progress line at the bottom of a terminal: on stderr, and only if stderr is a terminal.
 
-The line is drawn over itself at most a few times a second, and clear() takes it away before anything else is
-printed. With stderr in a file or a pipe nothing is written at all.
+The line is redrawn at most a few times a second; clear() erases it before other output. If stderr is a file
+or a pipe, nothing is written.
 """
 
 import sys
@@ -9,13 +9,13 @@ import time
 from typing import Final, TextIO
 
 REDRAW_INTERVAL_S: Final = 0.1
-# A narrow terminal would wrap a longer line, and a wrapped line cannot be drawn over.
+# A narrow terminal would wrap a longer line, and a wrapped line cannot be overwritten.
 WIDTH_MAX: Final = 79
-_TO_BEGIN_AND_ERASE: Final = "\r\x1b[K"
+_ERASE_LINE: Final = "\r\x1b[K"
 
 
 class Progress:
-    """`update(done)` as often as one likes; `clear()` before other output and at the end."""
+    """Call update(done) as often as needed, and clear() before other output and at the end."""
 
     def __init__(self, what: str, total: int | None = None, *, to: TextIO | None = None) -> None:
         self._what = what
@@ -34,16 +34,16 @@ class Progress:
             return
         self._drawn_at = now
         line = progress_line(self._what, done, self._total, now - self._started)
-        self._to.write(_TO_BEGIN_AND_ERASE + line)
+        self._to.write(_ERASE_LINE + line)
         self._to.flush()
         self._on_screen = True
 
     def clear(self) -> None:
         if self._on_screen:
-            self._to.write(_TO_BEGIN_AND_ERASE)
+            self._to.write(_ERASE_LINE)
             self._to.flush()
             self._on_screen = False
-            # What was printed in between has moved the line; it may be drawn again at once.
+            # Other output follows; the line may be redrawn right after it.
             self._drawn_at = float("-inf")
 
 

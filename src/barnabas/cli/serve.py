@@ -1,7 +1,7 @@
-"""Run one node in this process until it is told to stop: what `up` and `broker` have in common.
+"""Run one node in this process until it is told to stop. Shared by `up` and `broker`.
 
-From settings to the exit code: look at the directories and ports before anything is touched, start the
-broker, say `ready:`, wait for a signal (signals.py), stop it. Every failure that can be foreseen is one line.
+The steps: check directories and ports before anything is written, start the broker, print `ready:`, wait for
+a signal (signals.py), stop the broker. Every expected failure is reported as one line.
 """
 
 import asyncio
@@ -48,14 +48,14 @@ from barnabas.storage.files import FileSystem
 
 logger = logging.getLogger("barnabas")
 
-# How long a start that was given up waits for threads that load logs.
+# How long an aborted start waits for threads that load logs.
 THREADS_TIMEOUT_S: Final = 1.0
-# From so many on a thread of its own for checksums is worth it.
+# Checksums get a thread of their own on machines with at least this many cores.
 CORES_TO_SPARE: Final = 4
 
 
 class UnexpectedError(BarnabasError):
-    """A mistake of ours that ends the broker. The log has its stack."""
+    """A bug of ours that ends the broker. Its stack trace is in the log."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(f"unexpected error in {place_of(error)}: {error!r}; please report it with the log")
@@ -68,7 +68,7 @@ def serve(
     metrics_port: int | None = None,
     stop_timeout_s: float = STOP_TIMEOUT_S,
 ) -> int:
-    """Start the node, say where it is, and stop it when a signal comes. The exit code."""
+    """Start the node, print its addresses, stop it on a signal, and return the exit code."""
     _open_standard_files()
     keep_freed_memory()
     descriptors = descriptor_limit.budget()
@@ -93,15 +93,17 @@ def serve(
 
 
 def _open_standard_files() -> None:
-    """Have something at 0, 1 and 2: of a process that was started without them a log would get the number,
-    and what is meant for stderr would be written into it."""
+    """Open /dev/null at descriptors 0, 1 and 2 if they are closed.
+
+    Otherwise a log file could get one of these numbers, and output for stderr would be written into it.
+    """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)
 
 
 def _identity(fs: FileSystem, settings: BrokerSettings) -> MetaProperties | None:
-    """Who we are by our directories; None if they are new. What cannot be served is left as it is."""
+    """Read the identity of the node from its directories; None if they are new. Changes nothing."""
     identity = identity_of(fs, settings)
     if identity is not None:
         home = settings.metadata_log_dir
@@ -119,16 +121,16 @@ def _format(fs: FileSystem, settings: BrokerSettings) -> str:
     return cluster_id
 
 
-def _run_loop(story: Coroutine[Any, Any, int]) -> int:
+def _run_loop(main: Coroutine[Any, Any, int]) -> int:
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     try:
         import uvloop
 
         factory = uvloop.new_event_loop
     except ImportError:
-        logger.warning("uvloop is not installed: the loop of Python itself is slower")
+        logger.warning("uvloop is not installed; using the slower event loop of asyncio")
     with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(story)
+        return runner.run(main)
 
 
 async def _serve(
@@ -163,7 +165,7 @@ async def _serve(
     code, has_served = 1, False
     try:
         if metrics_port is not None:
-            # Only who asks for it waits for its import. It also tells of a start that takes long.
+            # Imported only if requested. Started before the broker, to serve metrics during a long start.
             from barnabas.cli.metrics_port import serve_metrics
 
             metrics = await serve_metrics(broker, _hosts(settings), metrics_port)
@@ -177,24 +179,24 @@ async def _serve(
         if metrics is not None:
             await metrics.close()
         checksums.close()
-        # Work that a serving broker has begun, such as a compaction, goes on to its end or to the deadline.
+        # Work that a serving broker has started, such as a compaction, runs to its end or to the deadline.
         if not executor.close(None if has_served else THREADS_TIMEOUT_S):
             _leave_threads(code)
     return code
 
 
 def _callback_failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an exception that reached the event loop. Everything else goes on."""
+    """Log an exception that reached the event loop. The broker keeps running."""
     error, message = context.get("exception"), context.get("message")
     if isinstance(error, BaseException):
         report_fault(logger, error, "callback failed message=%s", message)
     else:
-        logger.error("event loop: %s", message)
+        logger.error("event loop error message=%s", message)
 
 
 def _leave_threads(code: int) -> None:
-    """End the process although threads wait for a disk: Python would wait for them at its end."""
-    logger.warning("stopped without waiting for the disk")
+    """End the process while threads wait for a disk; a normal exit of Python would wait for them."""
+    logger.warning("stopped without waiting for disk threads")
     error = sys.exc_info()[1]
     if error is not None:
         print(f"barnabas: {error}", file=sys.stderr)
@@ -208,12 +210,12 @@ def _resize(executor: ThreadExecutor, settings: BrokerSettings, changed: frozens
 
 
 def _checksums() -> ThreadChecksums | InlineChecksums:
-    # A thread pays where a core has time to spare for it. On two, clients and the loop have both of them.
+    # A checksum thread needs a spare core. With two cores, clients and the event loop use both.
     return ThreadChecksums() if processors() >= CORES_TO_SPARE else InlineChecksums()
 
 
 async def _started(broker: Broker, stop: "asyncio.Future[None]") -> bool:
-    """Whether it serves. If not, it failed or was told to stop before it did, and has stopped."""
+    """Return whether the broker serves. If not, it failed or was told to stop, and has stopped."""
     starting = asyncio.ensure_future(broker.start())
     await asyncio.wait([starting, stop, broker.failed], return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
@@ -235,7 +237,7 @@ async def _serve_until(
         await asyncio.wait([stop, broker.failed], return_when=asyncio.FIRST_COMPLETED)
         clean = not broker.failed.done()
     finally:
-        # A broker that stops because it failed has no more time than one that was told to.
+        # The deadline also applies to a broker that stops because it failed.
         signals.deadline.begin()
         trimming.cancel()
         await asyncio.wait([trimming])
@@ -247,7 +249,7 @@ def _say_ready(addresses: list[str]) -> None:
     try:
         print(f"ready: {','.join(addresses)}", flush=True)
     except OSError as error:
-        # The reader of our output is gone (`barnabas up | true`). Clients are served all the same.
+        # The reader of our output is gone (`barnabas up | true`). The broker serves clients nevertheless.
         logger.warning("ready line not written error=%s", error.strerror)
 
 
@@ -264,7 +266,7 @@ def _discard_unwritten() -> None:
 
 
 def _hosts(settings: BrokerSettings) -> list[str]:
-    """Where clients come in, and so the place for metrics too."""
+    """Return the hosts of the client listeners; metrics are served on the same hosts."""
     return list(dict.fromkeys(endpoint.host for endpoint in settings.broker_listeners))
 
 

@@ -1,4 +1,4 @@
-"""Options that `up` and `broker` share. It imports no part of the server, so that --help is quick."""
+"""Options shared by `up` and `broker`. Imports no part of the server, so that --help is fast."""
 
 import argparse
 import logging

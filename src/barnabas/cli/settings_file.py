@@ -1,4 +1,4 @@
-"""A node's settings from a server.properties file, as Kafka's tools take it."""
+"""Read the settings of a node from a server.properties file of Kafka."""
 
 import os
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.base.settings import InvalidSetting
 from barnabas.server.settings.broker_settings import BrokerSettings
 
-# Settings whose values are directories, perhaps several. A relative one is taken from where we were started.
+# Settings that hold one or more directories. Relative ones are resolved against the working directory.
 _DIRECTORIES = ("log.dirs", "log.dir", "metadata.log.dir")
 
 
 class BadFile(BarnabasError):
-    """A file that cannot be read as settings, and why."""
+    """A file cannot be read as settings."""
 
 
 def read_settings(path: str, overrides: Mapping[str, str] | None = None) -> BrokerSettings:
-    """The settings in the file, with others in the place of some. BadFile or InvalidSetting if wrong."""
+    """Read the settings of the file and apply the overrides. BadFile or InvalidSetting if invalid."""
     given = {**_read(path), **(overrides or {})}
     return BrokerSettings.parse(with_absolute_directories(given))
 
@@ -29,7 +29,7 @@ def with_absolute_directories(given: Mapping[str, str]) -> dict[str, str]:
         if given.get(name, "").strip():
             paths = [os.path.abspath(one.strip()) if one.strip() else "" for one in given[name].split(",")]
             if "/" in paths:
-                raise InvalidSetting(name, given[name], "must be directories of their own, and / is not one")
+                raise InvalidSetting(name, given[name], "must name directories other than /")
             found[name] = ",".join(paths)
     return found
 

@@ -1,9 +1,9 @@
-"""The signals of a serving process, handled whatever else it is doing.
+"""Signals of a serving process, handled even while the event loop is blocked.
 
-SIGTERM and SIGINT stop it cleanly within a time; a second one ends it at once. SIGHUP is logged and ignored,
-unless the terminal of the process is gone: then it stops it as well. Two threads wait for all this, because
-the event loop may be busy, or blocked by a disk or a full pipe. Neither of them logs or takes a lock that
-others hold: a process whose log cannot be written must end all the same.
+SIGTERM and SIGINT stop the process cleanly within a timeout; a second one ends it at once. SIGHUP is logged
+and ignored, unless the terminal of the process is gone: then it stops the process, too. Two threads wait for
+signals and the deadline, because the event loop may be busy, or blocked by a disk or a full pipe. Neither
+thread logs or takes a lock that others hold: a process must end even if its log cannot be written.
 """
 
 import logging
@@ -18,9 +18,9 @@ from typing import Final
 
 logger = logging.getLogger("barnabas")
 
-# A terminal's Ctrl-C reaches a wrapper and us, and the wrapper passes it on: two signals this close are one.
+# Ctrl-C reaches a wrapper script and us, and the wrapper forwards it: two signals this close count as one.
 ONE_PRESS_S: Final = 0.25
-# The last line of the log may take so long; then the process ends without it.
+# Time limit for writing the last log line; after it the process ends without the line.
 LAST_LINE_S: Final = 0.5
 FORCED: Final = 1
 
@@ -28,7 +28,7 @@ _STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignals:
-    """The first one asks for a clean stop. A later one, if that takes too long, ends the process as it is."""
+    """The first signal requests a clean stop; a later one ends the process at once."""
 
     def __init__(
         self, stop: Callable[[str], None], end: Callable[[str], None], now: Callable[[], float]
@@ -38,25 +38,25 @@ class StopSignals:
         self._now = now
         self._first_at: float | None = None
 
-    def told(self, number: int) -> None:
+    def receive(self, number: int) -> None:
         name = signal.Signals(number).name
         if self._first_at is None:
             self._first_at = self._now()
             self._stop(name)
         elif self._now() - self._first_at >= ONE_PRESS_S:
-            # Like a crash: what was acknowledged is not lost, and the next start recovers the logs.
+            # Like a crash: acknowledged records are safe, and the next start recovers the logs.
             self._end(f"stopped at once signal={name}")
 
 
 class Deadline:
-    """Ends the process if that has not ended by itself within the time from begin()."""
+    """Ends the process if it is still running `timeout_s` after begin()."""
 
     def __init__(self, timeout_s: float, end: Callable[[str], None]) -> None:
         self._timeout_s = timeout_s
         self._end = end
         self._begun = threading.Event()
         self._stopped = threading.Event()
-        # Made now: a process that has to be ended may be one that can make no thread any more.
+        # Started now: a process that hangs may be unable to start threads.
         self._thread = threading.Thread(target=self._run, name="barnabas-deadline", daemon=True)
         self._thread.start()
 
@@ -64,7 +64,7 @@ class Deadline:
         self._begun.set()
 
     def close(self) -> None:
-        """There is nothing to end any more."""
+        """Cancel the deadline."""
         self._stopped.set()
         self._begun.set()
         self._thread.join()
@@ -76,7 +76,7 @@ class Deadline:
 
 
 class Terminal:
-    """The terminal that a process was started in, if there is one."""
+    """The controlling terminal of the process, if it has one."""
 
     def __init__(self) -> None:
         self._files = [number for number in (0, 1, 2) if _is_terminal(number)]
@@ -89,10 +89,10 @@ class Terminal:
 
 
 class SignalThread:
-    """Signals of the whole process come here. Make it before any other thread.
+    """Receives the signals of the whole process. Create it before any other thread.
 
-    `run_in_loop` has the event loop call something. The signals stay with this thread until the process has
-    ended, so that none interrupts the end.
+    `run_in_loop` schedules a call in the event loop. This thread keeps the signals until the process has
+    ended, so that none interrupts the shutdown.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class SignalThread:
         end = end_process if end is None else end
         numbers = set(_STOPPING)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            # nohup has it ignored.
+            # nohup ignores SIGHUP; leave it ignored.
             numbers.add(signal.SIGHUP)
-        # Inherited by every thread that is started from here on: else the kernel could choose one of them.
+        # Threads started from here on inherit the mask; otherwise the kernel could deliver signals to them.
         signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
         self.deadline: Final = Deadline(timeout_s, end)
         self._run_in_loop = run_in_loop
@@ -123,7 +123,7 @@ class SignalThread:
             if number == signal.SIGHUP and not self._terminal.is_gone():
                 self._later(lambda: logger.warning("signal ignored signal=SIGHUP"))
             else:
-                self._stop_signals.told(number)
+                self._stop_signals.receive(number)
 
     def _begin_stop(self, name: str) -> None:
         self.deadline.begin()
@@ -135,18 +135,18 @@ class SignalThread:
         self._later(stop)
 
     def _later(self, work: Callable[[], None]) -> None:
-        # A loop that is closed already: the process is about to end.
+        # RuntimeError: the loop is closed, and the process is about to end.
         with suppress(RuntimeError):
             self._run_in_loop(work)
 
 
 def end_process(why: str) -> None:
-    """End now, with exit code 1, and say why if the log takes the line."""
+    """Exit now with code 1, and log the reason if the log still accepts lines."""
 
     def say() -> None:
         logger.warning(why)
 
-    # The log may be what the process is stuck in.
+    # Log in a thread: the process may hang because the log blocks.
     with suppress(RuntimeError):
         last_line = threading.Thread(target=say, daemon=True)
         last_line.start()

@@ -1,7 +1,7 @@
 """`barnabas storage`: format and describe log directories, with the flags and output of kafka-storage.sh.
 
-Options that need voters in the metadata log (--standalone, --initial-controllers) or SCRAM are refused with
-the reason. Two things are stricter than in Kafka's tool: a directory that holds partitions but has no
+Options that need voters in the metadata log (--standalone, --initial-controllers) or SCRAM are rejected with
+an explanation. Two things are stricter than in Kafka's tool: a directory that holds partitions but has no
 identity is not formatted, and a configuration with an unknown setting is refused.
 """
 

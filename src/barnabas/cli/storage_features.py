@@ -1,4 +1,4 @@
-"""Feature levels on the command line of `barnabas storage`, and as Kafka's tool prints them."""
+"""Parse feature levels on the command line of `barnabas storage`, and print them as Kafka's tool does."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,7 +15,7 @@ from barnabas.server.releases import (
 
 
 def parse_levels(asked: Iterable[str]) -> dict[str, int]:
-    """FEATURE=LEVEL, as often as it was given. The last one of a feature counts."""
+    """Parse FEATURE=LEVEL options. If a feature is given twice, the last level wins."""
     levels = {}
     for text in asked:
         name, equals, level = text.partition("=")
@@ -38,11 +38,11 @@ def _short(text: str) -> int:
 
 
 def describe(levels: Mapping[str, int]) -> str:
-    """The first records of a cluster, in the words of Kafka's tool."""
+    """Describe the bootstrap records of a cluster in the format of Kafka's tool."""
     shown = [f"name='{one.name}', featureLevel={one.feature_level}" for one in level_records(levels)]
     records = ", ".join(f"ApiMessageAndVersion(FeatureLevelRecord({one}) at version 0)" for one in shown)
-    told = f"metadataVersionLevel={levels[METADATA_VERSION]}, source=format command"
-    return f"Bootstrap metadata: BootstrapMetadata(records=[{records}], {told})"
+    source = f"metadataVersionLevel={levels[METADATA_VERSION]}, source=format command"
+    return f"Bootstrap metadata: BootstrapMetadata(records=[{records}], {source})"
 
 
 def print_mapping(release: str | None) -> int:

@@ -1,4 +1,4 @@
-"""`barnabas storage format`: give log directories their identity, with the words of Kafka's tool."""
+"""`barnabas storage format`: format log directories, with the output of Kafka's tool."""
 
 import argparse
 import random
@@ -25,13 +25,13 @@ from barnabas.storage.disk import DiskFileSystem
 
 _VOTERS: Final = "controller.quorum.voters"
 _NOT_DYNAMIC: Final = (
-    "makes a quorum whose voters are in the metadata log, which is not built yet; set "
+    "needs voters in the metadata log, which are not built yet; set "
     f"{_VOTERS}=ID@HOST:PORT in the configuration instead"
 )
 
 
 class CannotFormat(BarnabasError):
-    """Why nothing was formatted. The message is the whole line."""
+    """Nothing was formatted. The message is the whole line."""
 
 
 def random_uuid() -> str:
@@ -69,13 +69,13 @@ def format_node(options: argparse.Namespace) -> None:
 
 def _check_options(options: argparse.Namespace, settings: BrokerSettings) -> None:
     if not options.cluster_id.strip():
-        raise CannotFormat("--cluster-id must not be empty; `barnabas storage random-uuid` makes one")
+        raise CannotFormat("--cluster-id must not be empty; `barnabas storage random-uuid` generates one")
     asked = "--standalone" if options.standalone else "--initial-controllers"
     if options.standalone or options.initial_controllers is not None:
         if settings.given.get(_VOTERS):
             raise CannotFormat(
                 f"You cannot specify {_VOTERS} and format the node with --initial-controllers or "
-                f"--standalone. {_VOTERS} alone is what works here."
+                f"--standalone. Use {_VOTERS} alone."
             )
         raise CannotFormat(f"{asked} {_NOT_DYNAMIC}")
     if not settings.given.get(_VOTERS) and not options.no_initial_controllers:
@@ -87,7 +87,7 @@ def _check_options(options: argparse.Namespace, settings: BrokerSettings) -> Non
 
 
 def _to_format(fs: DiskFileSystem, settings: BrokerSettings, options: argparse.Namespace) -> list[str]:
-    """The directories without an owner. Those that have one must have the right one."""
+    """Return the unformatted directories. Formatted ones must belong to this cluster and node."""
     found = survey(fs, directories_of(settings))
     check_together(found.formatted)
     for path, meta in found.formatted.items():

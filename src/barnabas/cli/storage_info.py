@@ -1,4 +1,4 @@
-"""`barnabas storage info`: what log directories say of themselves, in the words of Kafka's tool."""
+"""`barnabas storage info`: print the metadata of log directories, in the format of Kafka's tool."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from barnabas.storage.files import FileSystem
 
 
 def print_info(fs: FileSystem, paths: Sequence[str]) -> int:
-    """Print what is found. 1 if there is a problem."""
+    """Print directories, metadata and problems. Return 1 if there is a problem."""
     found: list[str] = []
     metas: list[MetaProperties] = []
     problems: list[str] = []

@@ -1,4 +1,4 @@
-"""What the tools that speak to a cluster share: options, settings, the event loop, errors, output.
+"""Shared parts of tools that connect to a cluster: options, settings, event loop, errors, output.
 
 A tool is a module like every command (see main.py) and looks like this:
 
@@ -6,10 +6,10 @@ A tool is a module like every command (see main.py) and looks like this:
     from barnabas.cli.tool import add_client_options, print_json, run_async
 
     def arguments(parser: Parser) -> None:
-        parser.about = "What the tool is for."
+        parser.about = "describe something"
         add_client_options(parser)                # --bootstrap-server, --command-config, --json
-        parser.option("topic", "The topic.", value="topic", required=True)
-        parser.flag("list", "All of them.")
+        parser.option("topic", "topic to describe", value="topic", required=True)
+        parser.flag("list", "list all topics")
 
     def run(options: Options) -> int:
         if not options.list: options.parser.fail("...", usage=True)      # misuse: stderr, exit code 1
@@ -21,12 +21,12 @@ A tool is a module like every command (see main.py) and looks like this:
             ...
         return 0
 
-run_async() is the only place where an event loop is started. started() is `async with`, and says on stderr
-what it waits for (outages.py). Errors: a ClientError, or ToolFailed with the whole line, may leave `_main`;
-main() prints it as one line on stderr and exits with 1. Whoever has to print it as Kafka's tool does runs
-with run_reporting(), or catches `ClientError` and calls reason(error), which is what Kafka's exception would
-say. Results go to stdout with print(), everything else to stderr with note(). asyncio, json and the client
-are imported when they are needed: a tool starts in a tenth of a second, and most of that is imports.
+run_async() is the only place where an event loop is started. started() is an async context manager that
+reports on stderr what it waits for (outages.py). Errors: `_main` may raise ClientError, or ToolFailed with
+the whole line; main() prints it as one line on stderr and exits with 1. A tool that must print errors as
+Kafka's tool does uses run_reporting(), or catches `ClientError` and calls reason(error), which returns the
+message of Kafka's exception. Results go to stdout with print(), everything else to stderr with note().
+asyncio, json and the client are imported late: a tool starts in 100 ms, most of it imports.
 """
 
 import sys
@@ -50,34 +50,34 @@ C = TypeVar("C", bound=Client)
 
 
 class ToolFailed(BarnabasError):
-    """What a tool cannot do, in the words of its user."""
+    """A tool failed. The message is the whole line for the user."""
 
 
 def add_client_options(parser: Parser, *, required: bool = True) -> None:
-    """Where the cluster is and how to speak to it. Not `required`: the tool checks that itself."""
+    """Add the options of the client. Without `required`, the tool checks --bootstrap-server itself."""
     parser.option(
         "bootstrap-server",
-        "REQUIRED: where the cluster is reached: HOST:PORT, several with commas between them.",
+        "REQUIRED: bootstrap servers: HOST:PORT,...",
         value="host:port,...",
         required=required,
     )
-    parser.option("command-config", "A file of properties with settings for the client.", value="file")
+    parser.option("command-config", "properties file with client settings", value="file")
     add_json_option(parser)
 
 
 def add_json_option(parser: Parser) -> None:
-    parser.flag("json", "Print the result as one JSON document.")
+    parser.flag("json", "print the result as one JSON document")
 
 
 class GivenOptions(Protocol):
-    """What is needed of options, whichever parser read them."""
+    """The options of a client, from either parser."""
 
     bootstrap_server: str | None
     command_config: str | None
 
 
 def client_settings(options: GivenOptions, file: str | None = None) -> dict[str, object]:
-    """The settings of --command-config (or of another file), with the command line's bootstrap servers."""
+    """Return the settings of --command-config (or of `file`), with the bootstrap servers of the options."""
     path = file if file is not None else options.command_config
     found: dict[str, object] = dict(read_properties(path)) if path is not None else {}
     if options.bootstrap_server is not None:
@@ -86,20 +86,23 @@ def client_settings(options: GivenOptions, file: str | None = None) -> dict[str,
 
 
 def admin_settings(options: GivenOptions) -> dict[str, object]:
-    """The same for an admin. One file often serves several clients: what is for the others is passed over,
-    with a note. What no client knows is refused by the admin."""
+    """Return the settings of an admin client.
+
+    One file often serves several clients: settings of producers and consumers are dropped with a note. The
+    admin client rejects settings that no client knows.
+    """
     from barnabas.base.settings import settings_of
     from barnabas.client.admin.settings import AdminSettings
 
     found = client_settings(options)
     unknown = [name for name in found if name not in settings_of(AdminSettings)]
-    for name in _of_other_clients(unknown) if unknown else ():
-        note(f"{options.command_config}: {name} is for producers and consumers, and not used here")
+    for name in _settings_of_other_clients(unknown) if unknown else ():
+        note(f"{options.command_config}: {name} is a producer or consumer setting; ignored")
         del found[name]
     return found
 
 
-def _of_other_clients(names: Iterable[str]) -> list[str]:
+def _settings_of_other_clients(names: Iterable[str]) -> list[str]:
     from barnabas.base.settings import settings_of
     from barnabas.client.consumer.settings import ConsumerSettings
     from barnabas.client.producer.settings import ProducerSettings
@@ -112,7 +115,7 @@ def _of_other_clients(names: Iterable[str]) -> list[str]:
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """What is in a file of properties. ToolFailed if that cannot be read."""
+    """Read a properties file. ToolFailed if it cannot be read."""
     from barnabas.base import properties
 
     try:
@@ -125,17 +128,17 @@ def read_properties(path: str) -> dict[str, str]:
 
 
 def run_async(main: Coroutine[Any, Any, int]) -> int:
-    """Run a tool to its end. Ctrl-C cancels it, and what it has opened is closed before we leave."""
+    """Run a tool in an event loop. Ctrl-C cancels it, and it closes its clients before the program ends."""
     import asyncio
 
     code = asyncio.run(main)
-    # Now, where somebody notices if the reader of the output has left (see main.py).
+    # Flush here, so that main() can handle a closed pipe (see main.py).
     sys.stdout.flush()
     return code
 
 
 def run_reporting(main: Coroutine[Any, Any, int], *, prefix: str = "", to_stdout: bool = False) -> int:
-    """The same for a tool whose errors are one line: `prefix`, and why. Kafka prints some to stdout."""
+    """Run a tool whose errors are one line: `prefix` and the reason. Kafka prints some to stdout."""
     try:
         return run_async(main)
     except BarnabasError as error:
@@ -145,7 +148,7 @@ def run_reporting(main: Coroutine[Any, Any, int], *, prefix: str = "", to_stdout
 
 @asynccontextmanager
 async def started(client: C) -> "AsyncIterator[C]":
-    """An admin, a producer or a consumer, started and closed. What it waits for is told on stderr."""
+    """Start a client and close it at the end; report on stderr what it waits for."""
     from barnabas.cli.outages import Outages
 
     with Outages() as outages:
@@ -158,14 +161,14 @@ async def started(client: C) -> "AsyncIterator[C]":
 
 
 def print_json(document: object) -> None:
-    """One JSON document, on one line."""
+    """Print a JSON document on one line."""
     import json
 
     print(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 
 
 def reason(error: BarnabasError) -> str:
-    """Why, in the broker's own words if it was a broker that said no. Kafka's tools print no more."""
+    """Return the reason of an error; for an error response, the broker's message, as Kafka's tools do."""
     from barnabas.client.errors import Refused, SomeRefused
     from barnabas.protocol.error_codes import ErrorCode
 
@@ -173,21 +176,21 @@ def reason(error: BarnabasError) -> str:
     if isinstance(error, SomeRefused):
         return "; ".join(map(reason, error.refused.values()))
     why = str(error)
-    # What the client refuses by itself has one of these, and needs the name of what it is about.
+    # The client itself raises these codes, and their messages need the name of the resource.
     if isinstance(error, Refused) and error.code not in with_name and error.message:
         why = error.message
-    # What the client adds: how long it was tried, and whether an earlier try may have done it.
+    # Notes of the client: how long it retried, and whether an earlier attempt may have succeeded.
     notes: list[str] = getattr(error, "__notes__", [])
     return f"{why} ({'; '.join(notes)})" if notes else why
 
 
 def note(*words: object) -> None:
-    """What is not the result: stderr."""
+    """Print to stderr; stdout is for results."""
     print(*words, file=sys.stderr)
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Many lines at once, because a terminal takes one write faster than thousands."""
+    """Print all lines with one write, which is faster than thousands of writes."""
     text = "\n".join(lines)
     if text:
         print(text)

@@ -1,8 +1,8 @@
-"""`barnabas topics`: make, list, describe, grow and delete topics, as kafka-topics.sh does it.
+"""`barnabas topics`: create, list, describe, alter and delete topics, as kafka-topics.sh does.
 
-Flags, output and exit codes are its. What goes wrong is one line on stdout, as Kafka prints it; with --json
-it is on stderr. Topics are printed in the order of their names; Kafka describes them in the order of a hash
-map. A setting that does not exist is refused by the broker and not by the tool, with the same line.
+Flags, output and exit codes are those of Kafka's tool. An error is one line on stdout, as in Kafka's tool;
+with --json it goes to stderr. Topics are sorted by name; Kafka describes them in hash map order. An unknown
+setting is rejected by the broker instead of the tool, with the same line.
 """
 
 import sys
@@ -15,12 +15,12 @@ from barnabas.cli.tool import add_client_options, admin_settings, note, run_repo
 _FAILED: Final = "Error while executing topic command : "
 _ACTIONS: Final = ("list", "describe", "create", "alter", "delete")
 _PARTITION_FILTERS: Final = {
-    "under-replicated-partitions": "With --describe: only partitions with replicas that are not in sync.",
-    "unavailable-partitions": "With --describe: only partitions without a leader that is alive.",
-    "under-min-isr-partitions": "With --describe: only those with fewer in sync than min.insync.replicas.",
-    "at-min-isr-partitions": "With --describe: only those with as many in sync as min.insync.replicas.",
+    "under-replicated-partitions": "with --describe: only partitions with out-of-sync replicas",
+    "unavailable-partitions": "with --describe: only partitions without a live leader",
+    "under-min-isr-partitions": "with --describe: only partitions with an ISR below min.insync.replicas",
+    "at-min-isr-partitions": "with --describe: only partitions with an ISR of exactly min.insync.replicas",
 }
-# Which actions an option goes with, in the order of Kafka's checks.
+# The actions that allow an option, in the order of Kafka's checks.
 _GOES_WITH: Final = {
     "config": ("alter", "create"),
     "partitions": ("alter", "create"),
@@ -36,53 +36,54 @@ _GOES_WITH: Final = {
 
 class Parser(option_parser.Parser):
     def fail_value(self, message: str) -> NoReturn:
-        # Kafka's tool looks at values when it is already at work.
+        # Kafka's tool parses values only after it has started, so the error has the prefix of failures.
         print(f"{_FAILED}{message}")
         raise SystemExit(1)
 
 
 def arguments(parser: option_parser.Parser) -> None:
-    parser.about = "Make, list, describe, grow and delete topics."
+    parser.about = "create, list, describe, alter and delete topics"
     add_client_options(parser, required=False)
-    parser.flag("list", "Print the names of topics.")
-    parser.flag("create", "Make a topic.")
-    parser.flag("delete", "Delete topics.")
-    parser.flag("alter", "Give topics more partitions. Settings are changed by `barnabas configs`.")
-    parser.flag("describe", "Print what there is to know of topics.")
-    parser.option("topic", "The topic; a regular expression except with --create.", value="topic")
-    parser.option("topic-id", "With --describe: the topic, by its id.", value="id")
-    parser.option("config", "With --create: a setting of the topic.", value="name=value", many=True)
-    parser.option("delete-config", "Does nothing: see `barnabas configs`.", value="name", many=True)
+    parser.flag("list", "list topic names")
+    parser.flag("create", "create a topic")
+    parser.flag("delete", "delete topics")
+    parser.flag("alter", "add partitions to topics; for settings use `barnabas configs`")
+    parser.flag("describe", "describe topics and their partitions")
+    parser.option("topic", "topic name; a regular expression except with --create", value="topic")
+    parser.option("topic-id", "with --describe: id of the topic", value="id")
+    parser.option("config", "with --create: topic setting; repeatable", value="name=value", many=True)
+    parser.option("delete-config", "ignored: use `barnabas configs`", value="name", many=True)
     parser.option(
         "partitions",
-        "How many there are to be. With --create, the broker's num.partitions if it is not given. Growing a"
-        " topic changes which partition a key goes to.",
+        "number of partitions (default with --create: num.partitions of the broker); adding partitions"
+        " changes which partition a key maps to",
         value="number",
         convert=integer,
     )
     parser.option(
         "replication-factor",
-        "With --create: on how many brokers each partition is. (default.replication.factor of the broker)",
+        "with --create: replicas of each partition (default: default.replication.factor of the broker)",
         value="number",
         convert=integer,
     )
     parser.option(
         "replica-assignment",
-        "The brokers of each partition: ID:ID for the first, after a comma those of the second, and so on.",
+        "broker ids of each partition's replicas; 1:2,2:3 places partition 0 on brokers 1 and 2, partition 1"
+        " on 2 and 3",
         value="id:id,id:id,...",
     )
     for name, text in _PARTITION_FILTERS.items():
         parser.flag(name, text)
     parser.flag(
         "topics-with-overrides",
-        "With --describe: only topics with settings of their own, without partitions.",
+        "with --describe: only topics that override settings, without their partitions",
     )
-    parser.flag("if-exists", "With --alter, --delete, --describe: a topic that is not there is no error.")
-    parser.flag("if-not-exists", "With --create: a topic that is there already is no error.")
-    parser.flag("exclude-internal", "With --list and --describe: without topics of the brokers themselves.")
+    parser.flag("if-exists", "with --alter, --delete, --describe: succeed if no topic matches")
+    parser.flag("if-not-exists", "with --create: succeed if the topic exists")
+    parser.flag("exclude-internal", "with --list and --describe: skip internal topics")
     parser.option(
         "partition-size-limit-per-response",
-        "How many partitions an answer may tell of. (2000)",
+        "with --describe: maximum number of partitions per response (default: 2000)",
         value="number",
         convert=integer,
     )
@@ -94,7 +95,7 @@ def run(options: Options) -> int:
 
 
 def _check(options: Options) -> str:
-    """The action; the program ends if the options do not fit together."""
+    """Return the action, or end the program if options conflict."""
     parser = options.parser
     asked = [action for action in _ACTIONS if options.given(action)]
     if len(asked) != 1:

@@ -1,8 +1,8 @@
-"""`barnabas transactions`: look at transactions, and end those that hang, as kafka-transactions.sh does it.
+"""`barnabas transactions`: describe transactions and abort hanging ones, as kafka-transactions.sh does.
 
-Flags, output and exit codes are its: what is misused, refused or not found is told on stderr and ends with 1.
-Rows and partitions are in the order of their names where Kafka prints in the order of a hash map. The options
-that stand before the command in Kafka's tool may also stand after it.
+Flags, output and exit codes are those of Kafka's tool: every error goes to stderr, and the exit code is 1.
+Rows and partitions are sorted; Kafka prints some in hash map order. The options that Kafka's tool accepts
+before the command are also accepted after it.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from barnabas.cli.option_parser import KAFKA_VERSION, integer, long
 from barnabas.cli.tool import admin_settings, run_reporting, started
 
 _SHORT_MAX: Final = 0x7FFF
-# Minutes, as the setting transaction.max.timeout.ms of brokers is by itself.
+# The default of the broker setting transaction.max.timeout.ms.
 _MAX_TIMEOUT_MINUTES: Final = 15
 
 
 class Parser(argparse.ArgumentParser):
-    """Kafka's tool exits with 1 when it is misused, and ours with it."""
+    """Exits with 1 when options are invalid, as Kafka's tool does."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -26,46 +26,46 @@ class Parser(argparse.ArgumentParser):
 
 
 def short(text: str) -> int:
-    """A Java Short."""
+    """Parse a Java Short."""
     number = integer(text)
     if not -_SHORT_MAX - 1 <= number <= _SHORT_MAX:
-        raise ValueError(f"{number} does not fit")
+        raise ValueError(f"{number} is out of range ({-_SHORT_MAX - 1} to {_SHORT_MAX})")
     return number
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Look at the transactions of a cluster and at the producers of partitions; find transactions that"
-        " hang, and abort them."
+        "list and describe the transactions of a cluster and the producers of partitions; find and abort"
+        " hanging transactions"
     )
     parser.add_argument(
         "-v",
         "--version",
         action="version",
         version=KAFKA_VERSION,
-        help="print the version of Kafka whose tool this is",
+        help="print the Kafka version that this tool matches",
     )
     _add_client_options(parser)
-    # run() says what is missing, because it may stand before the command or after it.
+    # run() checks required options, because they may stand before or after the command.
     parser.set_defaults(misused=parser.error)
-    # The parsers of commands are of the parser's own class.
+    # add_subparsers() gives subcommands the class of this parser.
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_list(commands)
-    describe = _add(commands, "describe", "the state of a transactional id")
-    describe.add_argument("--transactional-id", required=True, metavar="ID", help="the transactional id")
+    describe = _add(commands, "describe", "describe the state of a transactional id")
+    describe.add_argument("--transactional-id", required=True, metavar="ID", help="transactional id")
     _add_describe_producers(commands)
     _add_abort(commands)
     _add_find_hanging(commands)
     terminate = _add(
         commands,
         "forceTerminateTransaction",
-        "abort what is open under a transactional id, and fence its producer",
+        "abort the open transaction of a transactional id and fence its producer",
     )
-    terminate.add_argument("--transactionalId", required=True, metavar="ID", help="the transactional id")
+    terminate.add_argument("--transactionalId", required=True, metavar="ID", help="transactional id")
 
 
 def _add_client_options(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
-    """Where the cluster is. `again`: after the command, where they are not in the help a second time."""
+    """Add the options of the client. `again`: accept them after the command too, hidden in the help."""
 
     def add(name: str, text: str, **given: Any) -> None:
         if again:
@@ -74,10 +74,10 @@ def _add_client_options(parser: argparse.ArgumentParser, *, again: bool = False)
 
     add(
         "--bootstrap-server",
-        "REQUIRED: where the cluster is reached: HOST:PORT, several with commas between them",
+        "REQUIRED: bootstrap servers",
         metavar="HOST:PORT,...",
     )
-    add("--command-config", "a file of properties with settings for the client", metavar="FILE")
+    add("--command-config", "properties file with client settings", metavar="FILE")
     add("--json", "print the result as one JSON document", action="store_true")
 
 
@@ -88,56 +88,61 @@ def _add(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def _add_list(commands: Any) -> None:
-    parser = _add(commands, "list", "transactional ids and the state of their transactions")
+    parser = _add(commands, "list", "list transactional ids and the state of their transactions")
     parser.add_argument(
         "--duration-filter",
         type=long,
         metavar="MS",
-        help="only transactions that have been running for longer; below 0: all",
+        help="only transactions open longer than MS (negative: all)",
     )
     parser.add_argument(
         "--transactional-id-pattern",
         metavar="REGEX",
-        help="only transactional ids that this regular expression (RE2) matches as a whole",
+        help="only transactional ids whose full name matches this regular expression (RE2)",
     )
 
 
 def _add_describe_producers(commands: Any) -> None:
-    parser = _add(commands, "describe-producers", "who has written to a partition, with what is open")
+    parser = _add(
+        commands, "describe-producers", "describe the producers of a partition and their open transactions"
+    )
     parser.add_argument(
-        "--broker-id", type=integer, metavar="ID", help="ask this replica (the leader of the partition)"
+        "--broker-id",
+        type=integer,
+        metavar="ID",
+        help="replica to ask (default: the leader of the partition)",
     )
     _add_partition(parser)
 
 
 def _add_partition(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topic", required=True, metavar="TOPIC", help="the topic")
-    parser.add_argument("--partition", type=integer, required=True, metavar="NUMBER", help="the partition")
+    parser.add_argument("--topic", required=True, metavar="TOPIC", help="topic name")
+    parser.add_argument("--partition", type=integer, required=True, metavar="NUMBER", help="partition number")
 
 
 def _add_abort(commands: Any) -> None:
-    parser = _add(commands, "abort", "abort a transaction that hangs, in one partition")
+    parser = _add(commands, "abort", "abort a hanging transaction in one partition")
     _add_partition(parser)
-    parser.add_argument("--start-offset", type=long, metavar="OFFSET", help="where the transaction begins")
+    parser.add_argument("--start-offset", type=long, metavar="OFFSET", help="first offset of the transaction")
     older = "for brokers older than 3.0, instead of --start-offset: "
-    parser.add_argument("--producer-id", type=long, metavar="ID", help=f"{older}the producer")
-    parser.add_argument("--producer-epoch", type=short, metavar="EPOCH", help=f"{older}its epoch")
+    parser.add_argument("--producer-id", type=long, metavar="ID", help=f"{older}producer id")
+    parser.add_argument("--producer-epoch", type=short, metavar="EPOCH", help=f"{older}producer epoch")
     parser.add_argument(
-        "--coordinator-epoch", type=integer, metavar="EPOCH", help=f"{older}the epoch of the coordinator"
+        "--coordinator-epoch", type=integer, metavar="EPOCH", help=f"{older}coordinator epoch"
     )
 
 
 def _add_find_hanging(commands: Any) -> None:
-    parser = _add(commands, "find-hanging", "transactions that are open and that nobody will ever end")
+    parser = _add(commands, "find-hanging", "find open transactions that no coordinator will end")
     parser.add_argument("--broker-id", type=integer, metavar="ID", help="search the replicas of this broker")
     parser.add_argument(
         "--max-transaction-timeout",
         type=integer,
         default=_MAX_TIMEOUT_MINUTES,
         metavar="MINUTES",
-        help=f"the longest that a transaction may take; younger ones do not hang ({_MAX_TIMEOUT_MINUTES})",
+        help=f"ignore transactions younger than this (default: {_MAX_TIMEOUT_MINUTES})",
     )
-    parser.add_argument("--topic", metavar="TOPIC", help="search this topic; needed with --partition")
+    parser.add_argument("--topic", metavar="TOPIC", help="search this topic; required with --partition")
     parser.add_argument("--partition", type=integer, metavar="NUMBER", help="search this partition")
 
 

@@ -1,7 +1,7 @@
 """`barnabas up`: a local cluster in the foreground, until Ctrl-C.
 
 The first start creates and formats the directory; a directory of Kafka's is used as it is. When every broker
-serves, `up` prints `ready: HOST:PORT,...` to stdout. Ctrl-C and SIGTERM stop it cleanly.
+accepts connections, `up` prints `ready: HOST:PORT,...` to stdout. Ctrl-C and SIGTERM stop it cleanly.
 """
 
 import argparse
@@ -22,7 +22,7 @@ logger = logging.getLogger("barnabas")
 PORT: Final = 9092
 HOST: Final = "127.0.0.1"
 
-# Settings that `up` chooses itself, and how to choose them.
+# Settings that `up` computes itself, and how the user can influence them.
 _BROKER: Final = "`barnabas broker` takes a whole server.properties"
 DECIDED: Final = {
     "listeners": f"use --host and --port; for more than one listener {_BROKER}",
@@ -78,16 +78,14 @@ def _check_count(name: str, count: int) -> None:
     if count < 1:
         raise Misuse(f"--{name} {count}: must be at least 1")
     if count > 1:
-        raise Misuse(
-            f"--{name} {count}: only one can be started, clusters of several nodes are not built yet"
-        )
+        raise Misuse(f"--{name} {count}: must be 1, because clusters of several nodes are not built yet")
 
 
 def _directory(text: str) -> str:
     directory = os.path.abspath(text)
     if not text or "," in directory or directory == "/":
-        # Log directories are a list with commas in between, so that is how far their names can go.
-        raise Misuse(f"--dir {text}: must be a directory of its own, without a comma in its name")
+        # log.dirs is a comma-separated list, so a path cannot contain a comma.
+        raise Misuse(f"--dir {text}: must be a directory other than /, without a comma in its path")
     return directory
 
 

@@ -22,7 +22,7 @@ def make_settings(options: argparse.Namespace, given: dict[str, str], directory:
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"{node_id}@{CONTROLLER_HOST}:0",
         "log.dirs": directory,
-        # Kafka's defaults are three and two, and there is one broker to have them.
+        # Kafka's defaults of 3 and 2 need more than this one broker.
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",

@@ -1,4 +1,4 @@
-"""barnabas version: what is installed, and whether its kernels are compiled."""
+"""`barnabas version`: print the version, and whether the kernels are compiled."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from barnabas.base.kernels import compiled_kernels
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -27,6 +27,6 @@ def describe_kernels(kernels: dict[str, bool]) -> str:
     if all(kernels.values()):
         return f"compiled ({len(kernels)} modules)"
     if not any(kernels.values()):
-        return "interpreted, which is slower: install with a C compiler at hand to have them compiled"
+        return "interpreted, which is slower; install with a C compiler to compile them"
     plain = ", ".join(name for name, compiled in kernels.items() if not compiled)
     return f"partly compiled, interpreted: {plain}"

@@ -1,10 +1,10 @@
-"""A real broker inside a test, and what tests need around it.
+"""Test kit: a real broker inside a test process, with helpers that wait for records and conditions.
 
     with barnabas.testing.Broker(topics=["orders"]) as broker:
         ...                     # any Kafka client, at broker.bootstrap
 
-Everything is loaded when it is first asked for: pytest imports this package in every session (plugin.py), and
-most of these never start a broker.
+Names are imported on first access: pytest imports this package in every session (plugin.py), and most
+sessions never start a broker.
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{home}"), name)
-    # The next one does not come by here.
+    # Later accesses find the name without __getattr__.
     globals()[name] = value
     return value
 

@@ -1,11 +1,11 @@
-"""A real broker inside this process: the one that ships, a cluster of one, on a free port of 127.0.0.1.
+"""A real broker inside this process: a cluster of one node, on a free port of 127.0.0.1.
 
     with Broker(topics=["orders"]) as broker:             # or: async with
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
 
-It runs in a thread of its own with an event loop of its own (node_thread.py says why), keeps its files in a
-directory of its own that is gone afterwards (places.py), and has Kafka's defaults for what is not set.
-Several can run at once. It is not there in a fork of this process, and says so.
+The broker runs in its own thread and event loop (node_thread.py explains why), keeps its files in a temporary
+directory (places.py), and has Kafka's defaults for settings that are not given. Several brokers can run at
+once. In a fork of this process there is no broker, and its methods raise StartedElsewhere.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ _numbers: Final = itertools.count(1)
 
 
 class Broker:
-    """start() and stop() it, or use it in a `with` or an `async with`.
+    """Call start() and stop(), or use it in a `with` or `async with` statement.
 
-    What it is asked for takes milliseconds and blocks as long, also in a coroutine. Only `async with` awaits.
+    Its methods block for some milliseconds, even in a coroutine. Only `async with` awaits.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class Broker:
         port: int = 0,
         **named: object,
     ) -> None:
-        """`settings` by Kafka's names, or as keywords with underscores; `topics` are created at the start.
+        """`settings` have Kafka's names; keywords use underscores. `topics` are created at the start.
 
-        With `directory` the data stays there, for another start. Otherwise it is temporary: in memory, on
-        the disk, or where there is enough room (auto).
+        With `directory` the data is kept there for another start. Otherwise it is temporary: in memory, on
+        disk, or in memory if there is enough space (auto).
         """
         self._settings = given_settings(settings, named)
         counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics)
@@ -73,20 +73,20 @@ class Broker:
     # Starting and stopping
 
     def start(self) -> "Broker":
-        """Return when clients are served. What goes wrong in the broker's start is raised here."""
+        """Start the broker and return when it accepts connections. Raises the error of a failed start."""
         node = self._make_node()
         try:
             node.start()
             self._bootstrap = node.result(node.started, START_TIMEOUT_S, "started")
         except BaseException:
-            # A start that failed ends by itself; this is for a Ctrl-C.
+            # A failed start ends by itself; this handles Ctrl-C.
             node.ask_to_stop(clean=False)
             node.wait_ended()
             raise
         return self
 
     def stop(self) -> None:
-        """Stop it for good, and remove its temporary directory. BrokerDied if it did not live until now."""
+        """Stop the broker and remove its temporary directory. BrokerDied if it had crashed."""
         node = self._here()
         node.ask_to_stop()
         node.wait_ended()
@@ -94,22 +94,22 @@ class Broker:
             raise node.why_gone()
 
     def restart(self) -> None:
-        """Stop it cleanly and start it again, with the same port and the same data."""
+        """Stop the broker cleanly and start it again with the same port and data."""
         with self.down():
             pass
 
     @contextmanager
     def down(self, *, clean: bool = True) -> Iterator[None]:
-        """For the length of a block nobody serves; then it is back, with the same port and the same data.
+        """Stop the broker for the `with` block, then start it again with the same port and data.
 
-        Without `clean` its logs are left as a crash leaves them, and are recovered when it comes back.
+        With `clean=False` the logs are left as after a crash, and are recovered at the next start.
         """
         node = self._here()
-        node.result(node.run(lambda: node.down(clean=clean)), STOP_TIMEOUT_S, "gone down")
+        node.result(node.run(lambda: node.down(clean=clean)), STOP_TIMEOUT_S, "stopped")
         try:
             yield
         finally:
-            node.result(node.run(node.up), START_TIMEOUT_S, "come back")
+            node.result(node.run(node.up), START_TIMEOUT_S, "restarted")
 
     def __enter__(self) -> "Broker":
         return self.start()
@@ -144,22 +144,22 @@ class Broker:
 
     def _make_node(self) -> NodeThread:
         if self._node is not None:
-            raise BrokerStopped("this broker was started before; a second start needs a new Broker")
+            raise BrokerStopped("a Broker can be started only once; create a new one")
         place = temporary_place(self._storage) if self._given is None else given_place(self._given)
         self._directory = place.data
         plan = Plan(self._settings, place.data, place.is_temporary, self._wanted_port, self._topics)
         self._pid = os.getpid()
         self._node = node = NodeThread(plan, place, name=f"barnabas-broker-{next(_numbers)}")
-        # Who forgets to stop it has it stopped when nobody can use it any more. At the end of the process
-        # the threads are stopped by themselves.
+        # A broker that is dropped without stop() is stopped when it is garbage-collected. At exit,
+        # node_thread.py stops the remaining threads.
         weakref.finalize(self, node.ask_to_stop, clean=False).atexit = False
         return node
 
-    # Where it is
+    # Addresses and files
 
     @property
     def bootstrap(self) -> str:
-        """host:port, for `bootstrap.servers`."""
+        """The address HOST:PORT for `bootstrap.servers`."""
         if self._bootstrap is None:
             raise BrokerStopped("the broker was not started")
         return self._bootstrap
@@ -170,10 +170,10 @@ class Broker:
 
     @property
     def directory(self) -> "Path":
-        """Where its logs are, in Kafka's format."""
+        """The log directory, in Kafka's format."""
         if self._directory is None:
             raise BrokerStopped("the broker was not started")
-        # Few tests ask, and its import would be a good part of a broker's start.
+        # Imported here: few tests need it, and its import takes a good part of a broker's start.
         from pathlib import Path
 
         return Path(self._directory)
@@ -183,7 +183,7 @@ class Broker:
     def create_topic(
         self, name: str, partitions: int | None = None, settings: Mapping[str, object] | None = None
     ) -> str:
-        """When this returns, it can be used. Without `partitions` it has as many as num.partitions says."""
+        """Create a topic that is ready for use on return. `partitions` defaults to num.partitions."""
         values = {key: as_text(value) for key, value in (settings or {}).items()}
 
         async def create(broker: "ServerBroker") -> None:
@@ -202,22 +202,22 @@ class Broker:
 
         self._ask(delete)
 
-    # Clients, bound to it
+    # Clients
 
     def admin(self, settings: Mapping[str, object] | None = None, **named: object) -> "Admin":
-        """A blocking admin client of ours. Use it in a `with`."""
+        """Return a blocking admin client of this broker. Use it in a `with` statement."""
         from barnabas.client.blocking import Admin
 
         return Admin(self._bound(settings, named))
 
     def producer(self, settings: Mapping[str, object] | None = None, **named: object) -> "Producer":
-        """A blocking producer of ours. Use it in a `with`."""
+        """Return a blocking producer for this broker. Use it in a `with` statement."""
         from barnabas.client.blocking import Producer
 
         return Producer(self._bound(settings, named))
 
     def consumer(self, settings: Mapping[str, object] | None = None, **named: object) -> "Consumer":
-        """A blocking consumer of ours. Use it in a `with`."""
+        """Return a blocking consumer for this broker. Use it in a `with` statement."""
         from barnabas.client.blocking import Consumer
 
         return Consumer(self._bound(settings, named))
@@ -226,10 +226,10 @@ class Broker:
         dotted = {name.replace("_", "."): value for name, value in named.items()}
         return {"bootstrap.servers": self.bootstrap, **(settings or {}), **dotted}
 
-    # What is in it
+    # Records
 
     def records(self, topic: str) -> "list[Message]":
-        """Everything that is in a topic now, partition by partition."""
+        """Return all records of a topic, by partition and offset."""
         from barnabas.testing.reading import records
 
         self._need_alive()
@@ -238,7 +238,7 @@ class Broker:
     def wait_for_records(
         self, topic: str, count: int = 1, *, timeout_s: float = WAIT_TIMEOUT_S
     ) -> "list[Message]":
-        """The first `count` records of a topic, when there are so many. Else WaitTimedOut tells what came."""
+        """Wait for the first `count` records of a topic. WaitTimedOut lists the records received so far."""
         from barnabas.testing.reading import wait_for_records
 
         self._need_alive()
@@ -247,17 +247,17 @@ class Broker:
     def wait_for_offset(
         self, topic: str, offset: int, *, partition: int = 0, timeout_s: float = WAIT_TIMEOUT_S
     ) -> int:
-        """Until a partition's end is at `offset` or later: where it is."""
+        """Wait until the end offset of a partition is at least `offset`, and return it."""
         from barnabas.testing.reading import wait_for_offset
 
         self._need_alive()
         return wait_for_offset(self.bootstrap, topic, offset, partition=partition, timeout_s=timeout_s)
 
-    # Its thread
+    # Calls into the broker's thread
 
     def _ask(self, ask: "Callable[[ServerBroker], Awaitable[T]]") -> T:
         node = self._here()
-        return node.result(node.call(ask), CALL_TIMEOUT_S, "answered")
+        return node.result(node.call(ask), CALL_TIMEOUT_S, "responded")
 
     def _need_alive(self) -> None:
         node = self._here()
@@ -274,12 +274,12 @@ class Broker:
 
 async def _ended(node: NodeThread) -> None:
     await asyncio.wait([asyncio.wrap_future(node.ended)], timeout=STOP_TIMEOUT_S)
-    # If it has, the thread is about to be gone; if not, this says so.
+    # The thread ends right after `ended`; otherwise this raises BrokerStuck.
     node.wait_ended(NEARLY_GONE_S if node.ended.done() else 0)
 
 
 def _raise_or_note(died: BaseException, other: BaseException | None) -> None:
-    """What a test raised may well come from the broker's death, and should not be hidden by it."""
+    """Raise BrokerDied, or add it as a note: the error of the test must not be hidden."""
     if other is None:
         raise died
     other.add_note(f"{died}\n" + "\n".join(getattr(died, "__notes__", ())))

@@ -1,7 +1,7 @@
-"""What can go wrong with a broker inside a test, apart from what goes wrong in the broker itself.
+"""Errors of the test kit.
 
-A broker that cannot start raises its own error (an InvalidSetting, an OSError, ...), with the tail of its log
-as a note.
+A broker that cannot start raises its own error (InvalidSetting, OSError, ...), with its last log lines as a
+note.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from barnabas.base.errors import BarnabasError
 
 
 class BrokerStopped(BarnabasError):
-    """There is no broker now: it was not started yet, is down for a while, or was stopped."""
+    """The broker is not running: not started yet, in down(), or stopped."""
 
 
 class BrokerDied(BarnabasError):
-    """It served, and then something broke that it cannot live without. `__cause__` is that."""
+    """A running broker failed fatally. `__cause__` is the error."""
 
     def __init__(self, cause: BaseException, log: Sequence[str]) -> None:
         super().__init__(f"the broker died: {type(cause).__name__}: {cause}")
@@ -25,7 +25,7 @@ class BrokerDied(BarnabasError):
 
 
 class BrokerStuck(BarnabasError):
-    """It does not answer: what it was told has not happened within the time."""
+    """The broker did not respond within the timeout."""
 
     def __init__(self, what: str, timeout_s: float, log: Sequence[str]) -> None:
         super().__init__(f"the broker has not {what} within {timeout_s:g} s")
@@ -33,29 +33,27 @@ class BrokerStuck(BarnabasError):
 
 
 class StartedElsewhere(BarnabasError):
-    """This process is a fork of the one with the broker, and its thread is only there."""
+    """This process is a fork of the one with the broker; the broker's thread is not in the fork."""
 
     def __init__(self, *, started_in: int, here: int) -> None:
         super().__init__(
-            f"the broker was started in process {started_in}, and this is process {here}, a fork of it: "
-            "threads do not come along. Clients here can use its address as long as it runs there; "
-            "to have a broker here, make one after the fork"
+            f"the broker was started in process {started_in}; its fork {here} has no thread of the broker. "
+            "Clients in the fork can connect to it while it runs; to start a broker in the fork, create it "
+            "after the fork"
         )
         self.started_in = started_in
         self.here = here
 
 
 class NoMemoryFiles(BarnabasError):
-    """Files in memory were asked for, and there is no place for them."""
+    """storage='memory' was requested, but there is no usable memory file system."""
 
     def __init__(self, place: str, why: str) -> None:
-        super().__init__(
-            f"{place}: {why}; storage='disk' needs no such place, storage='auto' takes what there is"
-        )
+        super().__init__(f"{place} {why}; use storage='disk', or storage='auto' to fall back to the disk")
 
 
 class WaitTimedOut(BarnabasError, AssertionError):
-    """What a test waited for did not come. For pytest that is a failed assertion."""
+    """A condition was not met within the timeout. An AssertionError, so pytest reports a failed test."""
 
     def __init__(self, what: str, *, timeout_s: float, seen: str) -> None:
         super().__init__(f"waited {timeout_s:g} s for {what}; {seen}")
@@ -65,6 +63,6 @@ class WaitTimedOut(BarnabasError, AssertionError):
 
 
 def note_log(error: BaseException, log: Sequence[str]) -> None:
-    """Have a traceback of the error end with what the broker said before it."""
+    """Add the last log lines of the broker as a note to the error."""
     if log:
-        error.add_note("what the broker logged last:\n" + "\n".join(log))
+        error.add_note("last log lines of the broker:\n" + "\n".join(log))

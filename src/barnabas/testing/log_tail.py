@@ -1,8 +1,8 @@
-"""The last lines that a broker inside a test logged, for the error that follows them.
+"""Keep the last log lines of each broker inside a test, for its errors.
 
-Nothing of the process' logging is configured: what is logged at all is up to the levels that the user has set
-(warnings, unless told otherwise), and every line goes on to the user's handlers. One handler at `barnabas`
-listens while there is a broker. A broker is known by its thread, in which all of its work is done.
+The logging of the process is not reconfigured: the levels that the user has set apply (WARNING by default),
+and every line still reaches the user's handlers. While a broker runs, one handler is attached to the logger
+`barnabas`. Lines are attributed to a broker by its thread, which does all of its work.
 """
 
 import logging
@@ -17,7 +17,7 @@ _LOGGER: Final = "barnabas"
 
 
 class LogTails(logging.Handler):
-    """One for all brokers of a process: which thread's lines are kept, and where."""
+    """Handler of all brokers of the process; keeps the lines of each thread in a deque."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class LogTails(logging.Handler):
         self._changes = threading.Lock()
 
     def follow(self, thread: int, tail: "deque[str]") -> None:
-        """Keep what this thread logs from here on, until leave()."""
+        """Keep the lines that this thread logs until leave()."""
         with self._changes:
             if not self._tails:
                 logging.getLogger(_LOGGER).addHandler(self)
@@ -44,7 +44,7 @@ class LogTails(logging.Handler):
             tail.append(self.format(record))
         last_resort = logging.lastResort
         if last_resort is not None and record.levelno >= last_resort.level and self._is_alone():
-            # Without us logging would have shown it there, and it should not be silenced by our listening.
+            # Without our handler, logging would print the line to stderr; it must not be lost.
             last_resort.handle(record)
 
     def _is_alone(self) -> bool:

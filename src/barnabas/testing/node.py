@@ -1,12 +1,11 @@
-"""The broker that ships, made and started in the running event loop, and what tests ask of it.
+"""Create a broker in the running event loop, and create or delete topics for tests.
 
-Like cli/serve.py, but for what belongs to a process: no signal handlers, no settings of the allocator and the
-garbage collector, no configuration of logging. Work that would go to threads is done on the spot. There is no
-disk to wait for, and the loop has a thread of its own already; so there are no other threads to start, to
-count, or to be waited for when the process ends.
+Like cli/serve.py without the process-wide parts: no signal handlers, no settings of the allocator and the
+garbage collector, no configuration of logging. Blocking work runs inline instead of in threads: there is no
+disk to wait for, and the event loop has its own thread. So there are no further threads to start or to join.
 
-This module imports the server. Only a broker's own thread imports it, so that the caller does not wait for
-that while the interpreter could do something else.
+This module imports the server. Only the thread of a broker imports it, so that the caller does not wait for
+the import.
 """
 
 import asyncio
@@ -38,16 +37,16 @@ from barnabas.testing.plans import Plan, TopicPlan
 from barnabas.testing.settings import HOST, broker_properties
 from barnabas.testing.unsynced import UnsyncedFileSystem
 
-# How many of the process' descriptors a broker may use for files: others in the process need some, too.
+# A broker may use 1/OPEN_FILES_SHARE of the process' descriptors for files; other code needs the rest.
 OPEN_FILES_SHARE: Final = 8
 OPEN_FILES_MIN: Final = 32
 TOPIC_TIMEOUT_MS: Final = 30_000
-# What the broker decides by its own settings.
+# The broker applies the default of its settings.
 _BY_SETTINGS: Final = -1
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """The loop that `barnabas up` has, without a word to the process' policy."""
+    """Create the event loop that `barnabas up` uses, without changing the event loop policy."""
     try:
         import uvloop
     except ImportError:
@@ -56,7 +55,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def make_broker(plan: Plan, port: int) -> Broker:
-    """A broker on the plan's directory, formatted if it was not. InvalidSetting, OSError and others."""
+    """Create a broker on the plan's directory, which is formatted if it is new."""
     fs = _file_system(is_temporary=plan.is_temporary)
     identity = read_identity(fs, [plan.directory])
     own = {} if identity is None else {"node.id": str(identity.node_id)}
@@ -91,7 +90,7 @@ def _file_system(*, is_temporary: bool) -> DiskFileSystem:
 
 
 async def create_topics(broker: Broker, topics: Iterable[TopicPlan]) -> None:
-    """Through the controller, as a client's request would be. When this returns, they can be used."""
+    """Create topics through the controller. They are ready for use on return."""
     wanted = [
         CreatableTopic(
             name=topic.name,
@@ -107,7 +106,7 @@ async def create_topics(broker: Broker, topics: Iterable[TopicPlan]) -> None:
     )
     assert isinstance(answer, CreateTopicsResponse), answer
     for one in answer.topics:
-        _need_done(one.error_code, f"topic {one.name}", one.error_message)
+        _check(one.error_code, f"topic {one.name}", one.error_message)
 
 
 async def delete_topic(broker: Broker, name: str) -> None:
@@ -117,12 +116,12 @@ async def delete_topic(broker: Broker, name: str) -> None:
     )
     assert isinstance(answer, DeleteTopicsResponse), answer
     for one in answer.responses:
-        _need_done(one.error_code, f"topic {one.name}", one.error_message)
+        _check(one.error_code, f"topic {one.name}", one.error_message)
 
 
-def _need_done(code: int, about: str, message: str | None) -> None:
+def _check(code: int, about: str, message: str | None) -> None:
     if code != 0:
-        # What the client raises, when it is told the same.
+        # The error that our client raises for the same code.
         from barnabas.client.errors import refused
 
         raise refused(code, about=about, message=message)

@@ -1,11 +1,10 @@
-"""A thread with an event loop and one broker in it, seen from the threads that use it.
+"""A thread with an event loop and one broker, and the methods for other threads to use it.
 
-The broker never shares the caller's loop, not even where the caller has one: a client that blocks (confluent-
-kafka, Spark, our own blocking ones) would wait in that loop for a broker that cannot run until it returns.
-The caller waits for futures, blocking or awaiting as it likes.
+The broker never shares the caller's event loop: a blocking client (confluent-kafka, Spark, our own blocking
+ones) would block that loop while it waits for the broker. The caller waits for futures, blocking or awaiting.
 
-The thread knows nothing of the object that the user holds, so that a dropped one can be noticed. It is a
-daemon: a process that ends does not wait for it, but stops it on its way out.
+The thread has no reference to the user's Broker object, so that a dropped one is garbage-collected. The
+thread is a daemon: the exit of the process does not wait for it, but an atexit handler stops it.
 """
 
 import asyncio
@@ -28,22 +27,22 @@ T = TypeVar("T")
 
 # The broker's own limits for a clean stop are 5 s for the controller and 5 s for clients.
 STOP_TIMEOUT_S: Final = 30.0
-# A start may wait three times a minute for its controller, and a call half a minute.
+# A start may wait for its controller three times, one minute each; a call waits up to 30 s.
 START_TIMEOUT_S: Final = 200.0
 CALL_TIMEOUT_S: Final = 60.0
-# At the end of a process nobody wants to wait for long.
+# Short, because it delays the exit of the process.
 EXIT_TIMEOUT_S: Final = 5.0
 
 _running: "set[NodeThread]" = set()
 
 
 class NodeThread:
-    """start(), then call() until ask_to_stop(). All of them are for other threads than its own."""
+    """Call start(), then call() until ask_to_stop(), all from other threads."""
 
     def __init__(self, plan: Plan, place: Place, *, name: str) -> None:
-        # Done when clients are served, with the address, or with what went wrong.
+        # Resolved with the address when the broker accepts connections, or with the error of the start.
         self.started: Final[Future[str]] = _future()
-        # Done when there is nothing left of it.
+        # Resolved when the thread is about to end.
         self.ended: Final[Future[None]] = _future()
         self.error: BaseException | None = None
         self.log: Final = new_tail()
@@ -54,18 +53,18 @@ class NodeThread:
         self._broker: Broker | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Future[bool] | None = None
-        self._told_to_stop = False
-        # Reentrant, because the collector may run a finalizer that asks to stop wherever it likes.
+        self._stop_requested = False
+        # Reentrant, because the garbage collector may run a finalizer that calls ask_to_stop() at any point.
         self._changes = threading.RLock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    # What other threads do
+    # Called from other threads
 
     def start(self) -> None:
         try:
             self._thread.start()
         except RuntimeError as error:
-            # The process may have no more threads.
+            # The process cannot start more threads.
             self._place.remove()
             self.started.set_exception(error)
             self.ended.set_result(None)
@@ -73,7 +72,7 @@ class NodeThread:
         _running.add(self)
 
     def call(self, ask: "Callable[[Broker], Awaitable[T]]") -> "Future[T]":
-        """Do something with the broker, in its loop."""
+        """Run a coroutine with the broker in its event loop."""
 
         async def asked() -> T:
             if self._broker is None:
@@ -83,7 +82,7 @@ class NodeThread:
         return self.run(asked)
 
     def run(self, work: Callable[[], Awaitable[T]]) -> "Future[T]":
-        """Do something in its loop. BrokerStopped or BrokerDied when it is over, or ends meanwhile."""
+        """Run a coroutine in the event loop. BrokerStopped or BrokerDied if the broker is gone or ends."""
         answer: Future[T] = _future()
 
         async def answered() -> None:
@@ -106,12 +105,12 @@ class NodeThread:
         return BrokerStopped("the broker was stopped")
 
     def ask_to_stop(self, *, clean: bool = True) -> None:
-        """Have it stop soon; `ended` tells when. One that has not started yet gives that up."""
+        """Request a stop and return; `ended` is resolved later. A start in progress is aborted."""
         if self._pid != os.getpid():
-            # We are a copy of it in a fork. The thread is not here, and the directory is not ours.
+            # This is a fork: it has no thread, and the directory belongs to the parent process.
             return
         with self._changes:
-            self._told_to_stop = True
+            self._stop_requested = True
             if self._loop is not None and self._stop is not None:
                 self._loop.call_soon_threadsafe(_settle, self._stop, clean)
 
@@ -122,7 +121,7 @@ class NodeThread:
             raise BrokerStuck("stopped", timeout_s, list(self.log))
 
     def result(self, answer: "Future[T]", timeout_s: float, what: str) -> T:
-        """What comes of something that it was asked; BrokerStuck if nothing does."""
+        """Wait for the result of a call; BrokerStuck after the timeout."""
         try:
             return answer.result(timeout_s)
         except TimeoutError:
@@ -130,11 +129,11 @@ class NodeThread:
                 raise
             raise BrokerStuck(what, timeout_s, list(self.log)) from None
 
-    # What is done in its own loop
+    # Called in the broker's event loop
 
     async def up(self) -> None:
-        """Start the broker; every time on the port that it had the first time."""
-        # It brings the whole server along, and is imported here so that only this thread waits for it.
+        """Start the broker; a restart uses the same port."""
+        # Imports the whole server; imported here so that only this thread waits for it.
         from barnabas.testing.node import make_broker
 
         broker = make_broker(self._plan, self._port)
@@ -163,7 +162,7 @@ class NodeThread:
             self._place.remove()
             _running.discard(self)
             if not self.started.done():
-                self.started.set_exception(BrokerStopped("the broker was stopped before it served"))
+                self.started.set_exception(BrokerStopped("the broker was stopped before it was ready"))
             self.ended.set_result(None)
 
     async def _live(self) -> None:
@@ -171,30 +170,30 @@ class NodeThread:
         with self._changes:
             self._loop = loop
             self._stop = stop = loop.create_future()
-            if self._told_to_stop:
+            if self._stop_requested:
                 stop.set_result(False)
         try:
-            if await self._is_begun(stop):
+            if await self._first_start(stop):
                 await stop
         finally:
             with self._changes:
-                # From here on nobody can call.
+                # run() raises from here on.
                 _settle(stop, False)
                 self._loop = None
             await self.down(clean=stop.result())
 
-    async def _is_begun(self, stop: "asyncio.Future[bool]") -> bool:
-        """Start for the first time. False if it was told to stop before clients were served."""
-        beginning = asyncio.ensure_future(self._begin())
-        await asyncio.wait((beginning, stop), return_when=asyncio.FIRST_COMPLETED)
-        if not beginning.done():
-            beginning.cancel()
-            await asyncio.gather(beginning, return_exceptions=True)
+    async def _first_start(self, stop: "asyncio.Future[bool]") -> bool:
+        """Start for the first time. False if a stop was requested before the broker was ready."""
+        starting = asyncio.ensure_future(self._up_with_topics())
+        await asyncio.wait((starting, stop), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
             return False
-        self.started.set_result(beginning.result())
+        self.started.set_result(starting.result())
         return True
 
-    async def _begin(self) -> str:
+    async def _up_with_topics(self) -> str:
         from barnabas.testing.node import create_topics
 
         await self.up()
@@ -219,7 +218,7 @@ class NodeThread:
 
 
 def _future() -> "Future[T]":
-    """A future that whoever awaits it cannot cancel for the others."""
+    """Create a future that a waiter cannot cancel."""
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()
     return future
@@ -231,13 +230,13 @@ def _settle(future: "asyncio.Future[bool]", value: bool) -> None:
 
 
 def _stop_all() -> None:
-    """The process ends: stop what still runs, without ceremony, so that no directory is left behind."""
+    """At exit, stop all brokers uncleanly, so that no directory is left behind."""
     running = list(_running)
     for one in running:
         one.ask_to_stop(clean=False)
     for one in running:
         if one._pid == os.getpid():
-            # Whoever is stuck is a daemon, and goes with the process.
+            # A stuck thread is a daemon and ends with the process.
             one._thread.join(EXIT_TIMEOUT_S)
 
 

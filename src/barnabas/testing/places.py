@@ -1,15 +1,15 @@
-"""Where a broker inside a test keeps its files, and that they are gone afterwards.
+"""The directory of a broker inside a test, and its removal.
 
-Its files are real ones in any case, so that sendfile, mmap and Kafka's tools work with them. In /dev/shm,
-which is memory, a start and stop take 7 ms; in a directory on a disk 30 ms and more, depending on who else
-uses that disk. So memory is the default where there is enough of it: containers have 64 MB there unless told
-otherwise, and a broker without space is a dead one.
+The files are always real ones, so that sendfile, mmap and Kafka's tools work with them. In /dev/shm, which is
+memory, a start and stop take 7 ms; on a disk 30 ms and more, depending on other load. So memory is the
+default if at least 1 GiB is free there: containers have 64 MB by default, and a broker fails when space runs
+out.
 
-What an anonymous memfd would save is the name, and its price would be a descriptor a file, all the time:
-three a partition, of the 1,024 that a process has as a rule.
+Anonymous files (memfd) would need no directory, but a descriptor per file all the time: three per partition,
+of the 1,024 that a process usually has.
 
-A process that is killed cannot clean up. Every directory has a lock that ends with its process, and who makes
-the next one removes those that nobody holds.
+A killed process cannot clean up. Every directory has a lock file, which the kernel unlocks when its process
+ends; the next broker removes all unlocked directories.
 """
 
 import fcntl
@@ -24,10 +24,10 @@ Storage = Literal["auto", "memory", "disk"]
 
 STORAGES: Final[tuple[Storage, ...]] = ("auto", "memory", "disk")
 MEMORY_PLACE: Final = "/dev/shm"
-# What must be free there before it is chosen without being asked for.
+# storage='auto' chooses memory only if this many bytes are free.
 MEMORY_FREE_MIN: Final = 1 << 30
 PREFIX: Final = "barnabas-test-"
-# Between a directory and its lock is a moment. One that is so old and has none never gets one.
+# A directory is created shortly before its lock file. One of this age without lock file is abandoned.
 LOCK_WITHIN_S: Final = 3_600.0
 
 _OWNER: Final = "owner.lock"
@@ -36,7 +36,7 @@ _NAME_BYTES: Final = 6
 
 
 class Place:
-    """A directory for one broker. `remove()` ends it, unless it was given by the user."""
+    """A directory for one broker. remove() deletes it unless the user chose it."""
 
     def __init__(self, data: str, root: str | None, lock: int | None) -> None:
         self.data: Final = data
@@ -73,11 +73,11 @@ def temporary_place(storage: Storage) -> Place:
 def _above(storage: Storage) -> str:
     if storage == "memory":
         if not os.access(MEMORY_PLACE, os.W_OK | os.X_OK):
-            raise NoMemoryFiles(MEMORY_PLACE, "is not there, or may not be written")
+            raise NoMemoryFiles(MEMORY_PLACE, "does not exist or is not writable")
         return MEMORY_PLACE
     if storage == "auto" and _free_bytes(MEMORY_PLACE) >= MEMORY_FREE_MIN:
         return MEMORY_PLACE
-    # Only who needs it waits for its import, here and below.
+    # Imported late, here and below, because most sessions do not need it.
     import tempfile
 
     return tempfile.gettempdir()
@@ -91,12 +91,12 @@ def _free_bytes(place: str) -> int:
 
 
 def remove_abandoned(above: str) -> list[str]:
-    """Remove what killed processes of this user left. Return what was removed."""
+    """Remove the directories of killed processes of this user; return their paths."""
     removed = []
     with os.scandir(above) as entries:
         found = [one for one in entries if one.name.startswith(PREFIX)]
     for one in found:
-        # Somebody else may be at it as well.
+        # Another process may remove the same directory.
         with suppress(OSError):
             if one.stat(follow_symlinks=False).st_uid == os.getuid() and _is_abandoned(one):
                 _remove_tree(one.path)

@@ -1,4 +1,4 @@
-"""What to start, as plain values: they pass from the user's thread to the broker's."""
+"""Plain values that describe what to start; passed from the user's thread to the broker's."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from barnabas.base.values import value
 
 @value
 class TopicPlan:
-    """A topic to create. Without partitions it has as many as num.partitions says."""
+    """A topic to create. `partitions` defaults to num.partitions."""
 
     name: str
     partitions: int | None
@@ -16,7 +16,7 @@ class TopicPlan:
 
 @value
 class Plan:
-    """A broker. Port 0 is any that is free."""
+    """A broker to start. Port 0 means any free port."""
 
     settings: Mapping[str, str]
     directory: str

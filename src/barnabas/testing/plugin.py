@@ -1,8 +1,8 @@
 """The pytest plugin: a broker for the session, and a topic for each test.
 
-pytest imports this in every session of everybody who has Barnabas installed, so it imports nothing that a
-session without a broker does not need. The broker starts when the first test asks for it; with pytest-xdist
-every worker has its own.
+pytest imports this module in every session of every user who has Barnabas installed, so it imports only what
+a session without a broker needs. The broker starts when the first test requests it; with pytest-xdist every
+worker has its own.
 """
 
 import re
@@ -17,31 +17,29 @@ if TYPE_CHECKING:
     from barnabas.testing.broker import Broker
 
 MARKER = "barnabas_topic"
-# Kafka's limit for a topic's name is 249.
+# Kafka limits topic names to 249 characters; the rest is for a number.
 NAME_CHARS_MAX = 200
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9._-]+")
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    _spare_our_assertions(pluginmanager)
+    _exclude_from_rewriting(pluginmanager)
     storages = ("auto", "memory", "disk")
     group = parser.getgroup("barnabas", "a broker for tests")
     group.addoption(
-        "--barnabas-storage", choices=storages, help="where the broker of this session keeps its files (auto)"
+        "--barnabas-storage", choices=storages, help="storage of the session's broker (default: auto)"
     )
-    parser.addini("barnabas_storage", f"as --barnabas-storage: {', '.join(storages)}", default="auto")
-    parser.addini(
-        "barnabas_settings", "settings of the broker, a line each: num.partitions=3", type="linelist"
-    )
+    parser.addini("barnabas_storage", f"default of --barnabas-storage: {', '.join(storages)}", default="auto")
+    parser.addini("barnabas_settings", "broker settings, one NAME=VALUE per line", type="linelist")
 
 
-def _spare_our_assertions(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Have the broker imported as it is.
+def _exclude_from_rewriting(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Exclude the package from pytest's assertion rewriting.
 
-    pytest rewrites the assertions of a whole distribution that has a plugin in it. Ours has 500 modules, and
-    a broker that starts in 0.2 s would take 0.7 s, or 0.3 s with the rewritten ones cached. There is no other
-    way to say so than this, and where there is no such set any more nothing is worse than without it.
+    pytest rewrites the assertions of every distribution that contains a plugin. Ours has 500 modules: a
+    broker that starts in 0.2 s would take 0.7 s, or 0.3 s with cached rewritten modules. pytest has no public
+    option for this. If the private attribute disappears, rewriting is slow but harmless.
     """
     marked = getattr(pluginmanager.rewrite_hook, "_must_rewrite", None)
     if isinstance(marked, set):
@@ -51,13 +49,13 @@ def _spare_our_assertions(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(partitions=None, settings=None): what the topic of the fixture {MARKER} is like",
+        f"{MARKER}(partitions=None, settings=None): configure the topic of the fixture {MARKER}",
     )
 
 
 @pytest.fixture(scope="session")
 def barnabas_broker(pytestconfig: pytest.Config) -> "Iterator[Broker]":
-    """A real broker for the session, one in each worker of pytest-xdist: `barnabas_broker.bootstrap`."""
+    """A real broker for the session, one per worker of pytest-xdist: `barnabas_broker.bootstrap`."""
     from barnabas.testing.broker import Broker
     from barnabas.testing.places import STORAGES
 
@@ -73,7 +71,7 @@ def barnabas_broker(pytestconfig: pytest.Config) -> "Iterator[Broker]":
 def barnabas_topics(
     barnabas_broker: "Broker", request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., str]]:
-    """Makes topics: `barnabas_topics(partitions=3, settings={...})` returns a name. They go with the test."""
+    """Creates topics and deletes them after the test. Call it as `barnabas_topics(partitions, settings)`."""
     made: list[str] = []
 
     def make(partitions: int | None = None, settings: "dict[str, Any] | None" = None) -> str:
@@ -85,20 +83,20 @@ def barnabas_topics(
     from barnabas.client.errors import UnknownTopic
 
     for name in made:
-        # The test may have deleted it itself.
+        # The test may have deleted the topic.
         with suppress(UnknownTopic):
             barnabas_broker.delete_topic(name)
 
 
 @pytest.fixture
 def barnabas_topic(barnabas_topics: Callable[..., str], request: pytest.FixtureRequest) -> str:
-    """The name of a new topic, gone after the test. @pytest.mark.barnabas_topic says what it is like."""
+    """The name of a new topic, deleted after the test. @pytest.mark.barnabas_topic configures it."""
     marker = request.node.get_closest_marker(MARKER)
     return barnabas_topics() if marker is None else barnabas_topics(*marker.args, **marker.kwargs)
 
 
 def _topic_name(test: str, number: int) -> str:
-    """One that tells whose it is: the test's name, as far as Kafka allows it, and a number."""
+    """Build a topic name from the test's name, with characters that Kafka allows, and a number."""
     return f"{_NOT_IN_NAMES.sub('-', test)[:NAME_CHARS_MAX].strip('-')}-{number}"
 
 

@@ -1,7 +1,7 @@
-"""What is in a topic, for tests: all of it now, or so many records as soon as there are so many.
+"""Read a topic in a test: all current records, or wait for a number of records or an end offset.
 
-The functions for plain code run those for coroutines in a short-lived thread with a loop of its own, so that
-they can be called from anywhere, also where a loop is running already.
+The blocking functions run the async ones in a short-lived thread with its own event loop, so that they can be
+called from anywhere, even where an event loop is running.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from barnabas.testing.waiting import TIMEOUT_S, shown, wait_until_async
 T = TypeVar("T")
 
 SHOWN_RECORDS_MAX: Final = 10
-# How long a topic is looked for by who reads what is there now.
+# How long records() looks for a topic.
 KNOWN_WITHIN_MS: Final = 1_000
 WAIT_MS: Final = 500
 RETRY_MS: Final = 5
@@ -27,13 +27,13 @@ RETRY_MAX_MS: Final = 50
 
 
 def records(bootstrap: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> list[Message]:
-    """Everything that is in a topic now, in the order of partitions and offsets; or UnknownTopic."""
-    return _apart(lambda: records_async(bootstrap, topic, timeout_s=timeout_s))
+    """Return all records of a topic, by partition and offset. UnknownTopic if it does not exist."""
+    return _run_in_thread(lambda: records_async(bootstrap, topic, timeout_s=timeout_s))
 
 
 async def records_async(bootstrap: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> list[Message]:
-    """The same in a coroutine."""
-    seen = _Seen(topic, "its end", timeout_s)
+    """Like records(), for coroutines."""
+    seen = _Seen(topic, "the end", timeout_s)
     async with seen.in_time(), _consumer(bootstrap, KNOWN_WITHIN_MS, wait_ms=0) as consumer:
         left = set(await consumer.assign_topic(topic))
         seen.is_topic_there = True
@@ -49,18 +49,18 @@ async def records_async(bootstrap: str, topic: str, *, timeout_s: float = TIMEOU
 def wait_for_records(
     bootstrap: str, topic: str, count: int = 1, *, timeout_s: float = TIMEOUT_S
 ) -> list[Message]:
-    """The first `count` records that come from a topic, read from its beginning; in order in a partition.
+    """Wait for the first `count` records of a topic, from its beginning; in order within a partition.
 
-    WaitTimedOut if there are fewer after `timeout_s`, with those that there are. A topic that is not there
-    yet is waited for, too.
+    WaitTimedOut, with the records received, if there are fewer after `timeout_s`. Waits for a topic that does
+    not exist yet, too.
     """
-    return _apart(lambda: wait_for_records_async(bootstrap, topic, count, timeout_s=timeout_s))
+    return _run_in_thread(lambda: wait_for_records_async(bootstrap, topic, count, timeout_s=timeout_s))
 
 
 async def wait_for_records_async(
     bootstrap: str, topic: str, count: int = 1, *, timeout_s: float = TIMEOUT_S
 ) -> list[Message]:
-    """The same in a coroutine."""
+    """Like wait_for_records(), for coroutines."""
     seen = _Seen(topic, f"{count} record{'s' * (count != 1)}", timeout_s)
     async with seen.in_time(), _consumer(bootstrap, _longer_than(timeout_s)) as consumer:
         await consumer.assign_topic(topic)
@@ -75,8 +75,8 @@ async def wait_for_records_async(
 def wait_for_offset(
     bootstrap: str, topic: str, offset: int, *, partition: int = 0, timeout_s: float = TIMEOUT_S
 ) -> int:
-    """Until the end of a partition is at `offset` or later: where it is. WaitTimedOut says how far it got."""
-    return _apart(
+    """Wait until the end offset of a partition is at least `offset`, and return it."""
+    return _run_in_thread(
         lambda: wait_for_offset_async(bootstrap, topic, offset, partition=partition, timeout_s=timeout_s)
     )
 
@@ -84,25 +84,25 @@ def wait_for_offset(
 async def wait_for_offset_async(
     bootstrap: str, topic: str, offset: int, *, partition: int = 0, timeout_s: float = TIMEOUT_S
 ) -> int:
-    """The same in a coroutine."""
+    """Like wait_for_offset(), for coroutines."""
     tp = TopicPartition(topic, partition)
     what = f"{tp} to end at {offset}"
     end = -1
 
     async with _consumer(bootstrap, _longer_than(timeout_s)) as consumer:
 
-        async def is_there() -> bool:
+        async def is_reached() -> bool:
             nonlocal end
             end = (await consumer.end_offsets([tp]))[tp]
-            assert end >= offset, f"it ends at {end}"
+            assert end >= offset, f"{tp} ends at {end}"
             return True
 
-        await wait_until_async(is_there, timeout_s=timeout_s, what=what)
+        await wait_until_async(is_reached, timeout_s=timeout_s, what=what)
     return end
 
 
 class _Seen:
-    """What was read so far, for the error if it is not enough."""
+    """The records read so far, for the error of a timeout."""
 
     def __init__(self, topic: str, what: str, timeout_s: float) -> None:
         self.records: list[Message] = []
@@ -116,23 +116,23 @@ class _Seen:
             async with asyncio.timeout(self._timeout_s):
                 yield
         except TimeoutError:
-            raise WaitTimedOut(self._what, timeout_s=self._timeout_s, seen=self._told()) from None
+            raise WaitTimedOut(self._what, timeout_s=self._timeout_s, seen=self._description()) from None
 
-    def _told(self) -> str:
+    def _description(self) -> str:
         if not self.is_topic_there:
-            return "there is no such topic, or nobody who could tell"
+            return "the topic does not exist, or no broker responded"
         lines = [
             f"\n  {one.tp}@{one.offset} key={shown(one.key)} value={shown(one.value)}"
             for one in self.records[-SHOWN_RECORDS_MAX:]
         ]
         last = f", the last {len(lines)}" if len(lines) < len(self.records) else ""
-        return f"{len(self.records) or 'none'} came{last}" + (":" if lines else "") + "".join(lines)
+        return f"received {len(self.records) or 'none'}{last}" + (":" if lines else "") + "".join(lines)
 
 
 def _consumer(bootstrap: str, patience_ms: int, *, wait_ms: int = WAIT_MS) -> Consumer:
-    """One that reads everything from the beginning, and looks for a topic that is not there so long.
+    """Create a consumer that reads from the beginning and waits up to `patience_ms` for a topic.
 
-    `wait_ms` is how long the broker holds a fetch that finds nothing, and so the end of a partition.
+    `wait_ms` is how long the broker holds an empty fetch, and thus delays the end of a partition.
     """
     return Consumer(
         bootstrap_servers=bootstrap,
@@ -141,19 +141,19 @@ def _consumer(bootstrap: str, patience_ms: int, *, wait_ms: int = WAIT_MS) -> Co
         enable_partition_eof=True,
         default_api_timeout_ms=patience_ms,
         fetch_max_wait_ms=wait_ms,
-        # A test that waits is in a hurry.
+        # Short backoffs, because a test waits.
         retry_backoff_ms=RETRY_MS,
         retry_backoff_max_ms=RETRY_MAX_MS,
     )
 
 
 def _longer_than(timeout_s: float) -> int:
-    """Milliseconds after which the client would give up by itself; ours is the better message."""
+    """Return a client timeout in ms that is longer than ours, because our message is better."""
     return int(timeout_s * 1000) + KNOWN_WITHIN_MS
 
 
-def _apart(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run it in a thread of its own, and wait."""
+def _run_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine in a new thread with its own event loop, and wait for it."""
     answer: Future[T] = Future()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""The settings of a broker inside a test: Kafka's names in a mapping, or the same with underscores."""
+"""The settings of a broker inside a test: a mapping with Kafka's names, or keywords with underscores."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -8,22 +8,22 @@ from barnabas.base.settings import InvalidSetting
 HOST: Final = "127.0.0.1"
 NODE_ID: Final = "1"
 
-# What is decided here, and how to have it otherwise.
+# Settings that the test kit computes, and what to use instead.
 DECIDED: Final = {
-    "listeners": "it listens on 127.0.0.1; port= says where",
-    "advertised.listeners": "it listens on 127.0.0.1, and that is what clients are told",
-    "log.dirs": "directory= says where data is kept",
-    "log.dir": "directory= says where data is kept",
-    "metadata.log.dir": "directory= says where data is kept",
-    "process.roles": "it is broker and controller",
-    "controller.listener.names": "the controller's listener is chosen for it",
-    "controller.quorum.voters": "it is the one voter",
-    "controller.quorum.bootstrap.servers": "it is the one voter",
+    "listeners": "the broker listens on 127.0.0.1; port= sets the port",
+    "advertised.listeners": "the broker listens on 127.0.0.1 and advertises that address",
+    "log.dirs": "use directory=",
+    "log.dir": "use directory=",
+    "metadata.log.dir": "use directory=",
+    "process.roles": "the node is broker and controller",
+    "controller.listener.names": "the controller's listener is fixed",
+    "controller.quorum.voters": "the node is the only voter",
+    "controller.quorum.bootstrap.servers": "the node is the only voter",
 }
 
 
 def given_settings(settings: Mapping[str, object] | None, named: Mapping[str, object]) -> dict[str, str]:
-    """Both ways together, as text. InvalidSetting for what cannot be given, or was given twice."""
+    """Merge both forms, as text. InvalidSetting if a setting cannot be given, or is given twice."""
     given: dict[str, str] = {}
     dotted = {name.replace("_", "."): value for name, value in named.items()}
     for name, value in [*(settings or {}).items(), *dotted.items()]:
@@ -31,13 +31,13 @@ def given_settings(settings: Mapping[str, object] | None, named: Mapping[str, ob
         if name in DECIDED:
             raise InvalidSetting(name, text, f"cannot be set here: {DECIDED[name]}")
         if name in given:
-            raise InvalidSetting(name, text, f"was given twice, also as {given[name]}")
+            raise InvalidSetting(name, text, f"is given twice, also as {given[name]}")
         given[name] = text
     return given
 
 
 def as_text(value: object) -> str:
-    """A value as it would stand in a properties file."""
+    """Format a value as in a properties file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Iterable) and not isinstance(value, str):
@@ -46,7 +46,7 @@ def as_text(value: object) -> str:
 
 
 def broker_properties(given: Mapping[str, str], *, port: int, directory: str) -> dict[str, str]:
-    """All settings of a cluster of one."""
+    """Return all settings of a cluster of one node."""
     node_id = given.get("node.id") or given.get("broker.id") or NODE_ID
     return {
         "process.roles": "broker,controller",
@@ -55,16 +55,16 @@ def broker_properties(given: Mapping[str, str], *, port: int, directory: str) ->
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"{node_id}@{HOST}:0",
         "log.dirs": directory,
-        # Kafka's defaults are three, and there is one broker to have them; and fifty, and a test needs few.
+        # Kafka's default factor of 3 needs three brokers, and a test needs fewer than 50 partitions.
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",
-        # A test waits for one or two members. Kafka would wait three seconds for more of them.
+        # Kafka waits 3 s for more members of a new group; a test has one or two.
         "group.initial.rebalance.delay.ms": "0",
-        # Asking the controller for leave to stop is for brokers whose partitions can be led by others. It
-        # costs a tenth of a second, and a test suite stops many.
+        # A controlled shutdown moves leadership to other brokers; here there are none. It takes 100 ms, and a
+        # test suite stops many brokers.
         "controlled.shutdown.enable": "false",
         **given,
     }

@@ -1,7 +1,7 @@
-"""The machine's files, without waiting for its disk: for data that is removed when the broker ends.
+"""A file system without fsync, for data that is removed when the broker ends.
 
-Bytes that are not synced are in the page cache, where everybody reads them; only a loss of power would take
-them. One start and stop ask for 38 syncs, which on a disk with others at work is most of what they take.
+Unsynced bytes are in the page cache, where every process reads them; only a power loss would lose them. One
+start and stop request 38 syncs, which take most of their time on a busy disk.
 """
 
 import os
@@ -13,20 +13,20 @@ _MODE: Final = 0o600
 
 
 class UnsyncedFile(DiskFile):
-    """A file that nobody expects to outlive the machine."""
+    """A file that need not survive a power loss."""
 
     __slots__ = ()
 
     def sync(self) -> None:
-        # A file that is closed or gone is an error still.
+        # Syncing a closed file is still an error.
         self.fileno()
 
 
 class UnsyncedFileSystem(DiskFileSystem):
-    """Everything as on a disk, but the waiting."""
+    """DiskFileSystem without syncing."""
 
     def sync_directory(self, path: str) -> None:
-        # It must be there all the same.
+        # A missing directory is still an error.
         os.stat(path or ".")
 
     def _file(self, path: str, flags: int) -> DiskFile:

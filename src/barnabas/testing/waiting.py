@@ -1,7 +1,7 @@
-"""Waiting for what a test expects, and not for time to pass.
+"""Wait for a condition in a test instead of sleeping.
 
-The condition is looked at again and again, soon at first and then less often. What it returned last, or the
-assertion that it failed by, is what the error tells. Waiting for records is in reading.py.
+The condition is checked repeatedly, at growing intervals. A timeout error contains the last value or the last
+failed assertion. Functions that wait for records are in reading.py.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ def wait_until(
     now: Callable[[], float] = time.monotonic,
     pause: Callable[[float], object] = time.sleep,
 ) -> T:
-    """Return what `condition()` returns as soon as that is true. A failed assertion in it means: not yet.
+    """Return the value of `condition()` as soon as it is true. An AssertionError in it counts as false.
 
-    WaitTimedOut after `timeout_s`, with what was seen last. Other errors are raised at once.
+    WaitTimedOut after `timeout_s`, with the last value or assertion. Other errors are raised at once.
     """
-    look = _Look(condition, what, timeout_s)
+    checks = _Checks(condition, what, timeout_s)
     for left_s in _pauses(timeout_s, now):
         try:
             value = condition()
-            if look.is_it(value):
+            if checks.is_true(value):
                 return value
         except AssertionError as failed:
-            look.failed(failed)
+            checks.failed(failed)
         pause(left_s)
-    raise look.timed_out()
+    raise checks.timed_out()
 
 
 @overload
@@ -55,22 +55,22 @@ async def wait_until_async(
 async def wait_until_async(
     condition: Callable[[], Any], *, timeout_s: float = TIMEOUT_S, what: str | None = None
 ) -> Any:
-    """The same in a coroutine. `condition` may be one, too."""
-    look = _Look(condition, what, timeout_s)
+    """Like wait_until(), for coroutines. `condition` may be async, too."""
+    checks = _Checks(condition, what, timeout_s)
     for left_s in _pauses(timeout_s, asyncio.get_running_loop().time):
         try:
             found = condition()
             value = await found if isawaitable(found) else found
-            if look.is_it(value):
+            if checks.is_true(value):
                 return value
         except AssertionError as failed:
-            look.failed(failed)
+            checks.failed(failed)
         await asyncio.sleep(left_s)
-    raise look.timed_out()
+    raise checks.timed_out()
 
 
 def _pauses(timeout_s: float, now: Callable[[], float]) -> Iterator[float]:
-    """How long to wait after each look. The last look is at the deadline, however late it has become."""
+    """Yield the pause after each check. The last check is at the deadline or later."""
     deadline, pause_s = now() + timeout_s, FIRST_PAUSE_S
     while (left_s := deadline - now()) > 0:
         yield min(pause_s, left_s)
@@ -78,21 +78,21 @@ def _pauses(timeout_s: float, now: Callable[[], float]) -> Iterator[float]:
     yield 0.0
 
 
-class _Look:
-    """What was seen so far."""
+class _Checks:
+    """The result of the last check, for the error of a timeout."""
 
     def __init__(self, condition: object, what: str | None, timeout_s: float) -> None:
         self._what: str = what or str(getattr(condition, "__name__", condition))
         self._timeout_s = timeout_s
-        self._seen = "it was never looked at"
+        self._seen = "the condition was never checked"
         self._cause: AssertionError | None = None
 
-    def is_it(self, value: object) -> bool:
-        self._seen, self._cause = f"the last that was seen: {shown(value)}", None
+    def is_true(self, value: object) -> bool:
+        self._seen, self._cause = f"last value: {shown(value)}", None
         return bool(value)
 
     def failed(self, failed: AssertionError) -> None:
-        self._seen, self._cause = f"the last assertion that failed: {shown(failed, str)}", failed
+        self._seen, self._cause = f"last failed assertion: {shown(failed, str)}", failed
 
     def timed_out(self) -> WaitTimedOut:
         error = WaitTimedOut(self._what, timeout_s=self._timeout_s, seen=self._seen)

@@ -1,4 +1,4 @@
-"""One broker a module, and the tools with its address."""
+"""One broker per module, and the tools with its address."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
 
 @pytest.fixture
 def tool(broker: OurBroker) -> Iterator[Tools]:
-    """The broker as a test found it: topics that it made are gone afterwards."""
+    """The tools; topics that a test creates are deleted after it."""
     tools = Tools(broker.address)
     yield tools
     assert tools("topics", "--delete", "--topic", ".*", "--if-exists").code == 0

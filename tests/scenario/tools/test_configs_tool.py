@@ -1,4 +1,4 @@
-"""`barnabas configs` against our broker: what kafka-configs.sh prints, and its exit codes."""
+"""`barnabas configs` against our broker: output and exit codes of kafka-configs.sh."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def _orders(tool: Tools) -> None:
     assert tool("topics", "--create", "--topic", "orders").code == 0
 
 
-def test_settings_of_a_topic_are_added_told_and_removed(tool: Tools) -> None:
+def test_topic_settings_are_added_described_and_removed(tool: Tools) -> None:
     done = Ended(0, "Completed updating config for topic orders.\n", "")
 
     assert configs(tool, "--describe --topic orders").out == "Dynamic configs for topic orders are:\n"
@@ -42,7 +42,7 @@ def test_settings_of_a_topic_are_added_told_and_removed(tool: Tools) -> None:
     )
 
 
-def test_all_settings_are_told_with_all(tool: Tools) -> None:
+def test_all_describes_all_settings(tool: Tools) -> None:
     head, *lines = configs(tool, "--describe --topic orders --all").out.splitlines()
 
     assert head == "All configs for topic orders are:"
@@ -50,7 +50,7 @@ def test_all_settings_are_told_with_all(tool: Tools) -> None:
     assert "  retention.bytes=-1 sensitive=false synonyms={DEFAULT_CONFIG:log.retention.bytes=-1}" in lines
 
 
-def test_every_topic_is_told_of_in_the_order_of_names(tool: Tools) -> None:
+def test_topics_are_described_in_the_order_of_names(tool: Tools) -> None:
     assert tool("topics", "--create", "--topic", "a", "--config", "retention.ms=1000").code == 0
 
     assert configs(tool, "--describe --entity-type topics").out == (
@@ -66,7 +66,7 @@ def test_settings_come_from_a_file_too(tool: Tools, tmp_path: Path) -> None:
     assert configs(tool, "--describe --topic orders").out.endswith(RETENTION)
 
 
-def test_settings_of_one_broker_and_of_all_are_told_apart(tool: Tools) -> None:
+def test_settings_of_one_broker_and_of_all_are_distinguished(tool: Tools) -> None:
     own = configs(tool, "--alter --broker 1 --add-config background.threads=5")
     of_all = configs(
         tool, "--alter --entity-type brokers --entity-default --add-config log.retention.ms=86400000"
@@ -121,7 +121,7 @@ def test_json_is_one_document(tool: Tools) -> None:
 
 
 @pytest.mark.parametrize(("entity", "name"), [("topic", "gone"), ("broker", "7")])
-def test_what_is_not_there_has_no_settings_and_that_is_no_error(tool: Tools, entity: str, name: str) -> None:
+def test_a_missing_entity_has_no_settings_and_is_not_an_error(tool: Tools, entity: str, name: str) -> None:
     assert configs(tool, f"--describe --{entity} {name}") == Ended(
         0, f"The {entity} '{name}' doesn't exist and doesn't have dynamic config.\n", ""
     )
@@ -135,7 +135,7 @@ def test_what_is_not_there_has_no_settings_and_that_is_no_error(tool: Tools, ent
             "Invalid value abc for configuration retention.ms: Not a number of type LONG",
         ),
         ("--alter --topic orders --add-config no.such=1", "Unknown topic config name: no.such"),
-        # In the broker's words, which are not always Kafka's.
+        # The message is our broker's, which may differ from Kafka's.
         ("--alter --topic gone --add-config retention.ms=1", "The topic 'gone' does not exist."),
         (
             "--alter --broker 1 --add-config node.id=2",
@@ -166,7 +166,7 @@ def test_what_is_not_there_has_no_settings_and_that_is_no_error(tool: Tools, ent
         ),
     ],
 )
-def test_what_is_refused_is_one_line_in_kafkas_words(tool: Tools, line: str, why: str) -> None:
+def test_an_error_response_is_one_line_with_kafkas_message(tool: Tools, line: str, why: str) -> None:
     assert configs(tool, line) == Ended(1, "", f"{why}\n")
 
 
@@ -177,17 +177,17 @@ def test_what_is_refused_is_one_line_in_kafkas_words(tool: Tools, line: str, why
         ("--alter --client c --add-config producer_byte_rate=1", "ALTER_CLIENT_QUOTAS"),
     ],
 )
-def test_what_the_broker_does_not_serve_is_refused_with_the_reason(tool: Tools, line: str, api: str) -> None:
+def test_an_unsupported_api_is_named(tool: Tools, line: str, api: str) -> None:
     assert configs(tool, line) == Ended(
         1, "", f"{tool.address} does not support {api}: it does not serve that API\n"
     )
 
 
-def test_a_controller_cannot_be_asked() -> None:
+def test_bootstrap_controller_is_not_supported() -> None:
     ended = run_tool("configs", "--bootstrap-controller", "127.0.0.1:1", "--describe", "--topic", "orders")
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("--bootstrap-controller: this client speaks to brokers")
+    assert ended.err.startswith("--bootstrap-controller is not supported: this client connects to brokers")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_controller_cannot_be_asked() -> None:
         ),
     ],
 )
-def test_misuse_is_said_before_anybody_is_asked(line: str, why: str) -> None:
+def test_misuse_is_reported_before_any_request(line: str, why: str) -> None:
     ended = run_tool("configs", "--bootstrap-server", "x:1", *line.split())
 
     assert (ended.code, ended.out) == (1, "")

@@ -1,4 +1,4 @@
-"""console-consumer: records are printed as asked for, from where asked for, until enough."""
+"""console-consumer: format, start offset and end of the output."""
 
 import struct
 import time
@@ -27,7 +27,7 @@ def of_partition(tools: RecordTools, *words: str) -> list[str]:
     return tools("console-consumer", "--topic", "orders", "--partition", "0", *words).lines
 
 
-def test_all_partitions_are_read_and_the_count_is_told(tools: RecordTools) -> None:
+def test_all_partitions_are_read_and_the_count_is_printed(tools: RecordTools) -> None:
     read = tools.consume("orders", 6)
 
     assert read.code == 0
@@ -35,7 +35,7 @@ def test_all_partitions_are_read_and_the_count_is_told(tools: RecordTools) -> No
     assert read.err == "Processed a total of 6 messages\n"
 
 
-def test_it_ends_when_no_record_comes_for_long_enough(tools: RecordTools) -> None:
+def test_it_exits_after_the_idle_timeout(tools: RecordTools) -> None:
     begun = time.monotonic()
 
     read = tools("console-consumer", "--topic", "orders", "--timeout-ms", "200")
@@ -58,7 +58,7 @@ def test_a_partition_is_read_from_an_offset(tools: RecordTools, begin: list[str]
     assert of_partition(tools, *begin, "--timeout-ms", "1000") == lines
 
 
-def test_everything_about_a_record_can_be_printed(tools: RecordTools) -> None:
+def test_every_field_of_a_record_can_be_printed(tools: RecordTools) -> None:
     names = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key")
     properties = [word for name in names for word in ("--formatter-property", f"print.{name}=true")]
 
@@ -77,7 +77,7 @@ def test_everything_about_a_record_can_be_printed(tools: RecordTools) -> None:
     ]
 
 
-def test_properties_of_the_formatter_can_be_in_a_file(tools: RecordTools, tmp_path: Path) -> None:
+def test_formatter_properties_can_be_in_a_file(tools: RecordTools, tmp_path: Path) -> None:
     file = tmp_path / "formatter.properties"
     file.write_text("print.key=true\nkey.separator=\\u0020=\\u0020\nline.separator=;\n")
     words = ["--offset", "1", "--max-messages", "1", "--formatter-config", str(file)]
@@ -104,7 +104,7 @@ def test_with_json_a_record_is_an_object(tools: RecordTools) -> None:
     }
 
 
-def test_with_json_bytes_that_are_no_text_are_base64(tools: RecordTools) -> None:
+def test_with_json_bytes_that_are_not_utf_8_are_base64(tools: RecordTools) -> None:
     assert tools("topics", "--create", "--topic", "binary").code == 0
     tools.produce("binary", b"\xff\x00\n")
 
@@ -124,7 +124,7 @@ def test_all_topics_that_match_are_read(tools: RecordTools) -> None:
     assert sorted(read.lines) == ["match-a", "match-b"]
 
 
-def test_deserializers_make_text_of_numbers(tools: RecordTools) -> None:
+def test_deserializers_print_numbers(tools: RecordTools) -> None:
     assert tools("topics", "--create", "--topic", "numbers").code == 0
     tools.produce("numbers", struct.pack(">q", -(2**40)) + b"\n")
 
@@ -133,7 +133,7 @@ def test_deserializers_make_text_of_numbers(tools: RecordTools) -> None:
     assert read.lines == [str(-(2**40))]
 
 
-def test_a_record_that_cannot_be_printed_ends_the_program_after_those_before_it(tools: RecordTools) -> None:
+def test_an_unprintable_record_ends_the_program_after_earlier_ones(tools: RecordTools) -> None:
     assert tools("topics", "--create", "--topic", "mixed").code == 0
     tools.produce("mixed", b"abcd\nabc\nabcd\n")
     words = ["--value-deserializer", "org.apache.kafka.common.serialization.IntegerDeserializer"]
@@ -162,7 +162,7 @@ def test_formatters_are_known_by_their_names(tools: RecordTools) -> None:
     assert ", key:k, value:value 0-1\n" in logged.err
 
 
-def test_a_topic_or_partition_that_is_not_there_is_waited_for(tools: RecordTools) -> None:
+def test_a_missing_topic_or_partition_is_waited_for(tools: RecordTools) -> None:
     nothing = (0, b"", "Processed a total of 0 messages\n")
 
     assert tools("console-consumer", "--topic", "nowhere", "--timeout-ms", "300") == nothing
@@ -171,7 +171,7 @@ def test_a_topic_or_partition_that_is_not_there_is_waited_for(tools: RecordTools
     assert tools("console-consumer", *where, "--timeout-ms", "300") == nothing
 
 
-def test_an_old_name_of_an_option_is_warned_about_on_stdout(tools: RecordTools) -> None:
+def test_a_deprecated_option_prints_a_warning_on_stdout(tools: RecordTools) -> None:
     words = ["--offset", "0", "--max-messages", "1", "--property", "print.key=true"]
 
     lines = of_partition(tools, *words, "--consumer-property", "fetch.min.bytes=1")
@@ -185,7 +185,7 @@ def test_an_old_name_of_an_option_is_warned_about_on_stdout(tools: RecordTools) 
     ]
 
 
-def test_a_broker_that_is_down_is_told_at_once_and_at_the_end() -> None:
+def test_an_unreachable_broker_is_reported_at_once_and_at_the_end() -> None:
     address = f"127.0.0.1:{free_port()}"
     words = ["--topic", "t", "--command-property", "default.api.timeout.ms=300"]
 
@@ -193,6 +193,6 @@ def test_a_broker_that_is_down_is_told_at_once_and_at_the_end() -> None:
 
     assert (read.code, read.out) == (1, b"")
     at_once, told, why = read.err.splitlines()
-    assert at_once == f"no broker at {address}: Connection refused; trying again"
+    assert at_once == f"no broker at {address}: Connection refused; retrying"
     assert told == "Processed a total of 0 messages"
     assert why.startswith(f"barnabas console-consumer: no broker at {address}: ")

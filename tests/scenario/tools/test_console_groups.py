@@ -1,4 +1,4 @@
-"""console-consumer in groups: what was shown is committed, no more and no less, however it ends."""
+"""console-consumer in groups: exactly the printed records are committed, however it ends."""
 
 import os
 import select
@@ -49,12 +49,12 @@ _numbers = count()
 
 @pytest.fixture
 def group() -> str:
-    """One that nobody has been in."""
+    """A new group id."""
     return f"group-{next(_numbers)}"
 
 
 def committed(tools: RecordTools, group: str) -> dict[str, int | None]:
-    """The offset of every partition that the group has one of."""
+    """The committed offsets of the group."""
     found = described(tools, group)["partitions"]
     return {f"{one['topic']}-{one['partition']}": one["offset"] for one in found}
 
@@ -90,12 +90,12 @@ def first_line(process: subprocess.Popen[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_group_goes_on_after_what_was_shown(tools: RecordTools, group: str, protocol: str) -> None:
+def test_a_group_continues_after_printed_records(tools: RecordTools, group: str, protocol: str) -> None:
     words = ["--group", group, "--command-property", f"group.protocol={protocol}"]
 
     first = tools.consume("t", 7, *words)
     at = committed(tools, group)
-    # --from-beginning is for where the group has committed nothing.
+    # --from-beginning only applies to partitions without committed offsets.
     second = tools.consume("t", 3, *words)
 
     assert (first.code, first.lines) == (0, numbers(*range(7)))
@@ -104,20 +104,20 @@ def test_a_group_goes_on_after_what_was_shown(tools: RecordTools, group: str, pr
     assert second.lines == numbers(7, 8, 9)
 
 
-def test_a_new_group_begins_at_the_end(tools: RecordTools, group: str) -> None:
+def test_a_new_group_starts_at_the_log_end(tools: RecordTools, group: str) -> None:
     read = tools("console-consumer", "--topic", "t", "--group", group, "--timeout-ms", "1500")
 
     assert read == (0, b"", "Processed a total of 0 messages\n")
     assert committed(tools, group) == {"t-0": RECORDS}
 
 
-def test_a_group_that_is_to_commit_nothing_commits_nothing(tools: RecordTools, group: str) -> None:
+def test_without_auto_commit_a_group_commits_nothing(tools: RecordTools, group: str) -> None:
     words = ["--group", group, "--command-property", "enable.auto.commit=false"]
 
     assert tools.consume("t", 5, *words).lines == tools.consume("t", 5, *words).lines == numbers(*range(5))
 
 
-def test_without_a_group_none_is_left_behind(tools: RecordTools) -> None:
+def test_without_a_group_no_group_is_created(tools: RecordTools) -> None:
     before = tools("consumer-groups", "--list").lines
 
     assert tools.consume("t", 5).lines == numbers(*range(5))
@@ -138,9 +138,7 @@ def test_a_group_can_read_all_topics_that_match(tools: RecordTools, group: str) 
 
 
 @pytest.mark.parametrize("in_group", [False, True])
-def test_topics_of_the_cluster_itself_match_only_if_asked_for(
-    tools: RecordTools, group: str, in_group: bool
-) -> None:
+def test_internal_topics_match_only_if_requested(tools: RecordTools, group: str, in_group: bool) -> None:
     assert tools.consume("t", 1, "--group", "any").code == 0
     words = ["--include", "__consumer_.*", "--from-beginning", "--max-messages", "1"]
     words += ["--group", group] if in_group else []
@@ -163,9 +161,7 @@ def test_with_json_there_is_an_object_for_every_record(tools: RecordTools, group
     ]
 
 
-def test_a_record_that_cannot_be_printed_is_passed_by_and_those_after_it_are_not(
-    tools: RecordTools, group: str
-) -> None:
+def test_an_unprintable_record_is_committed_and_later_ones_are_not(tools: RecordTools, group: str) -> None:
     assert tools("topics", "--create", "--topic", "mixed").code == 0
     tools.produce("mixed", b"abcd\nabc\nabcd\nabcd\n")
     words = ["--group", group, "--value-deserializer", "IntegerDeserializer"]
@@ -175,13 +171,13 @@ def test_a_record_that_cannot_be_printed_is_passed_by_and_those_after_it_are_not
     rest = tools.consume("mixed", 2, *words)
 
     assert (failed.code, failed.lines) == (1, ["1633837924"])
-    # As in Kafka's tool: or the group would never get past it.
+    # As in Kafka's tool: otherwise the group would read the record again and again.
     assert at == {"mixed-0": 2}
     assert rest.lines == ["1633837924", "1633837924"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_has_committed_what_was_shown(
+def test_a_signal_commits_printed_records(
     tools: RecordTools, group: str, number: signal.Signals, code: int
 ) -> None:
     with running(tools, "--topic", "t", "--from-beginning", "--group", group) as consumer:
@@ -195,9 +191,9 @@ def test_a_signal_has_committed_what_was_shown(
     assert committed(tools, group) == {"t-0": RECORDS}
 
 
-def test_what_nobody_was_there_to_read_is_not_committed(tools: RecordTools, group: str) -> None:
+def test_records_that_were_not_written_are_not_committed(tools: RecordTools, group: str) -> None:
     assert tools("topics", "--create", "--topic", "long").code == 0
-    # The first line alone is more than a pipe holds, so that nothing can have been written to its end.
+    # The first line is larger than the pipe, so no line can have been written completely.
     assert tools.produce("long", b"x" * 200_000 + b"\n" + b"y\n" * 100).code == 0
     with running(tools, "--topic", "long", "--from-beginning", "--group", group) as consumer:
         assert consumer.stdout is not None
@@ -208,9 +204,7 @@ def test_what_nobody_was_there_to_read_is_not_committed(tools: RecordTools, grou
     assert committed(tools, group) == {"long-0": 0}
 
 
-def test_a_reader_of_the_output_that_pauses_does_not_cost_the_membership(
-    tools: RecordTools, group: str
-) -> None:
+def test_a_pausing_reader_of_the_output_does_not_end_the_membership(tools: RecordTools, group: str) -> None:
     assert tools("topics", "--create", "--topic", "paged").code == 0
     assert tools.produce("paged", b"x" * 200_000 + b"\nlast\n").code == 0
     timeouts = ["session.timeout.ms=1000", "heartbeat.interval.ms=200"]
@@ -220,7 +214,7 @@ def test_a_reader_of_the_output_that_pauses_does_not_cost_the_membership(
         assert consumer.stdout is not None
         consumer.stdout.read(1)
 
-        # What is written does not fit into the pipe, and nobody takes it out for three sessions' time.
+        # The output exceeds the pipe, and nothing is read from it for three session timeouts.
         time.sleep(3)
         members = described(tools, group, "--members")["members"]
         out, _ = consumer.communicate(timeout=TIMEOUT_S)
@@ -250,19 +244,19 @@ def test_two_consumers_share_the_partitions(tools: RecordTools, group: str, prot
 
 
 def wait_for_members(tools: RecordTools, group: str, shares: list[int]) -> None:
-    """Until the members have so many partitions each."""
+    """Wait until the members have these numbers of partitions."""
     deadline = time.monotonic() + TIMEOUT_S
     found: list[int] = []
     while found != shares:
         assert time.monotonic() < deadline, found
         time.sleep(0.2)
-        # Until the first one has come there is no such group.
+        # The group does not exist before its first member has joined.
         if group in tools("consumer-groups", "--list").lines:
             members = described(tools, group, "--members")["members"]
             found = sorted(len(each["assignment"]) for each in members)
 
 
-def test_a_member_that_gets_nothing_says_so(
+def test_a_member_without_partitions_reports_it(
     tools: RecordTools, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription, "PATIENCE_S", 0.5)
@@ -273,12 +267,12 @@ def test_a_member_that_gets_nothing_says_so(
     assert read == (
         0,
         b"",
-        f"group {group} has given this consumer no partition yet; waiting for one\n"
+        f"group {group} has not assigned a partition to this consumer yet; waiting for one\n"
         "Processed a total of 0 messages\n",
     )
 
 
-def test_what_the_group_does_not_take_ends_it_with_the_reason(tools: RecordTools, group: str) -> None:
+def test_a_rejected_member_exits_with_the_reason(tools: RecordTools, group: str) -> None:
     short = ["--command-property", "session.timeout.ms=100", "--command-property", "heartbeat.interval.ms=10"]
 
     read = tools.consume("t", 1, "--group", group, *short)

@@ -21,10 +21,10 @@ PROGRAM = (sys.executable, "-m", "barnabas.cli.main")
 
 @contextmanager
 def running(*words: str, **streams: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Gone at the end of the block whatever happened in it."""
+    """Run a tool; it is killed at the end of the block."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    # Unbuffered, because a line that lies in a buffer of ours is not seen by select().
-    # And buffered there, as for a user.
+    # Unbuffered, because select() does not see a line in our buffer.
+    # The child's output is buffered, as for a user.
     environment = {**os.environ, "PYTHONUNBUFFERED": ""}
     with subprocess.Popen([*PROGRAM, *words], bufsize=0, env=environment, **pipes) as process:
         try:
@@ -40,7 +40,7 @@ def first_line(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def read_until(descriptor: int, wanted: bytes) -> bytes:
-    """From a terminal, until it shows this."""
+    """Read from a terminal until it shows this text."""
     seen = b""
     deadline = time.monotonic() + TIMEOUT_S
     while wanted not in seen:
@@ -58,9 +58,7 @@ def tools(broker: OurBroker) -> RecordTools:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_consumer_in_good_order(
-    tools: RecordTools, number: signal.Signals, code: int
-) -> None:
+def test_a_signal_ends_the_consumer_cleanly(tools: RecordTools, number: signal.Signals, code: int) -> None:
     words = ["--bootstrap-server", tools.address, "--topic", "t", "--from-beginning"]
     with running("console-consumer", *words, "--enable-systest-events") as consumer:
         assert first_line(consumer) == b"first\n"
@@ -75,9 +73,9 @@ def test_a_signal_ends_the_consumer_in_good_order(
     )
 
 
-def test_a_signal_ends_the_producer_after_what_it_has_read_is_delivered(tools: RecordTools) -> None:
+def test_a_signal_ends_the_producer_after_its_lines_are_delivered(tools: RecordTools) -> None:
     assert tools("topics", "--create", "--topic", "late").code == 0
-    # It would wait an hour for more records, so that only the end can have sent this one.
+    # linger.ms is an hour, so only the shutdown can have sent this record.
     linger = ["--timeout", "3600000", "--command-property", "delivery.timeout.ms=4000000"]
     words = ["--bootstrap-server", tools.address, "--topic", "late", *linger]
     with running("console-producer", *words, "--reader-property", "parse.key=true") as producer:
@@ -95,7 +93,7 @@ def test_a_signal_ends_the_producer_after_what_it_has_read_is_delivered(tools: R
 
 
 def _wait_until_read(process: subprocess.Popen[bytes]) -> None:
-    """Until the process has taken all that is in its standard input."""
+    """Wait until the process has read all of its standard input."""
     import array
     import fcntl
     import termios
@@ -109,12 +107,12 @@ def _wait_until_read(process: subprocess.Popen[bytes]) -> None:
     assert left[0] == 0, "it does not read"
 
 
-def test_a_record_that_is_produced_now_is_printed_now(tools: RecordTools) -> None:
+def test_a_record_is_printed_as_soon_as_it_is_produced(tools: RecordTools) -> None:
     words = ["--bootstrap-server", tools.address, "--topic", "t", "--from-beginning"]
     with running("console-consumer", *words) as consumer:
         assert first_line(consumer) == b"first\n"
 
-        # One at a time: a line that is held back until more come would never be seen.
+        # One record at a time: a buffered line would never arrive.
         for number in range(3):
             assert tools.produce("t", b"%d\n" % number).code == 0
             assert first_line(consumer) == b"%d\n" % number
@@ -138,11 +136,11 @@ def test_a_reader_that_leaves_early_ends_the_consumer(tools: RecordTools) -> Non
     assert len(lines) == 2
 
 
-def test_partitions_that_appear_are_read_from_their_beginning(tools: RecordTools) -> None:
+def test_new_partitions_are_read_from_their_start(tools: RecordTools) -> None:
     assert tools("topics", "--create", "--topic", "growing").code == 0
     age = ["--command-property", "metadata.max.age.ms=100"]
     words = ["--bootstrap-server", tools.address, "--topic", "growing", *age]
-    # It begins at the end, so that only what is new is read; all of a new partition is.
+    # The consumer starts at the log end, so it reads only new records, and new partitions completely.
     with running("console-consumer", *words) as consumer:
         while not _has_said_something(consumer):
             tools.produce("growing", b"old\n")
@@ -162,7 +160,7 @@ def _has_said_something(process: subprocess.Popen[bytes]) -> bool:
     return bool(select.select([process.stdout], [], [], 0.05)[0])
 
 
-def test_topics_that_appear_are_read_if_they_match(tools: RecordTools) -> None:
+def test_new_matching_topics_are_read(tools: RecordTools) -> None:
     age = ["--command-property", "metadata.max.age.ms=100"]
     words = ["--bootstrap-server", tools.address, "--include", "new-.*", *age]
     assert tools("topics", "--create", "--topic", "new-a").code == 0
@@ -176,7 +174,7 @@ def test_topics_that_appear_are_read_if_they_match(tools: RecordTools) -> None:
         assert first_line(consumer) == b"b\n"
 
 
-def test_at_a_terminal_there_is_a_prompt_for_every_line(tools: RecordTools) -> None:
+def test_a_terminal_gets_a_prompt_for_every_line(tools: RecordTools) -> None:
     ours, theirs = pty.openpty()
     words = ["--bootstrap-server", tools.address, "--topic", "t"]
     try:
@@ -184,7 +182,7 @@ def test_at_a_terminal_there_is_a_prompt_for_every_line(tools: RecordTools) -> N
             os.close(theirs)
             read_until(ours, b">")
             os.write(ours, b"typed\n")
-            # The terminal shows what is typed, and the prompt for the next line comes behind it.
+            # The terminal echoes the line; the prompt for the next line follows.
             shown = read_until(ours, b"\n>")
             os.write(ours, b"\x04")
             code = producer.wait(TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""console-producer: lines become records, and what cannot be sent is told."""
+"""console-producer: lines become records, and failures are reported."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_every_line_is_a_record(tools: RecordTools) -> None:
     assert tools.consume(topic, 4).out == b"one\ntwo\n\nfour \xff\n"
 
 
-def test_no_input_is_no_record(tools: RecordTools) -> None:
+def test_empty_input_sends_no_record(tools: RecordTools) -> None:
     topic = made(tools, "nothing")
 
     assert tools.produce(topic, b"") == (0, b"", "")
@@ -44,7 +44,7 @@ def test_no_input_is_no_record(tools: RecordTools) -> None:
     assert ends.lines == ["nothing:0:0"]
 
 
-def test_keys_headers_and_nulls_are_taken_from_the_line(tools: RecordTools) -> None:
+def test_keys_headers_and_nulls_are_parsed_from_the_line(tools: RecordTools) -> None:
     topic = made(tools, "parsed")
     properties = ["parse.key=true", "parse.headers=true", "null.marker=NULL", "key.separator=:"]
     words = [word for each in properties for word in ("--reader-property", each)]
@@ -58,7 +58,7 @@ def test_keys_headers_and_nulls_are_taken_from_the_line(tools: RecordTools) -> N
     ]
 
 
-def test_properties_of_the_reader_can_be_in_a_file(tools: RecordTools, tmp_path: Path) -> None:
+def test_reader_properties_can_be_in_a_file(tools: RecordTools, tmp_path: Path) -> None:
     topic = made(tools, "filed")
     file = tmp_path / "reader.properties"
     file.write_text("parse.key=true\nkey.separator=|\n")
@@ -69,7 +69,7 @@ def test_properties_of_the_reader_can_be_in_a_file(tools: RecordTools, tmp_path:
     assert tools.consume(topic, 1, "--formatter-property", "print.key=true").lines == ["k\tv|w"]
 
 
-def test_a_line_without_its_separator_ends_the_program_after_what_was_before_it(tools: RecordTools) -> None:
+def test_a_line_without_separator_ends_the_program_after_earlier_lines(tools: RecordTools) -> None:
     topic = made(tools, "halfway")
 
     sent = tools.produce(topic, b"a\t1\nnovalue\nb\t2\n", "--reader-property", "parse.key=true")
@@ -89,7 +89,7 @@ def test_records_can_be_compressed(tools: RecordTools, codec: str) -> None:
     assert tools.consume(topic, 1000).out == lines
 
 
-def test_with_sync_every_record_is_a_batch_of_its_own(tools: RecordTools) -> None:
+def test_with_sync_every_record_is_its_own_batch(tools: RecordTools) -> None:
     topic = made(tools, "one-by-one")
 
     sent = tools.produce(topic, b"a\nb\nc\n", "--sync", "--json")
@@ -97,7 +97,7 @@ def test_with_sync_every_record_is_a_batch_of_its_own(tools: RecordTools) -> Non
     assert [each["offset"] for each in sent.objects] == [0, 1, 2]
 
 
-def test_with_json_every_record_is_told_where_it_is_in_the_order_of_the_input(tools: RecordTools) -> None:
+def test_with_json_offsets_are_printed_in_the_order_of_the_input(tools: RecordTools) -> None:
     topic = made(tools, "told", "--partitions", "3")
     lines = b"".join(b"k%d\tv\n" % number for number in range(30))
 
@@ -112,7 +112,7 @@ def test_with_json_every_record_is_told_where_it_is_in_the_order_of_the_input(to
         assert offsets == list(range(len(offsets)))
 
 
-def test_an_old_name_of_an_option_is_warned_about_on_stdout(tools: RecordTools) -> None:
+def test_a_deprecated_option_prints_a_warning_on_stdout(tools: RecordTools) -> None:
     topic = made(tools, "old")
     words = ["--property", "parse.key=true", "--producer-property", "acks=1"]
 
@@ -127,7 +127,7 @@ def test_an_old_name_of_an_option_is_warned_about_on_stdout(tools: RecordTools) 
     ]
 
 
-def test_a_topic_that_is_not_there_is_told_for_every_record_and_is_no_failure(tools: RecordTools) -> None:
+def test_a_missing_topic_is_reported_for_every_record_and_exits_with_zero(tools: RecordTools) -> None:
     sent = tools.produce("nowhere", b"hello\n\n", "--max-block-ms", "300")
 
     assert (sent.code, sent.out) == (0, b"")
@@ -139,7 +139,7 @@ def test_a_topic_that_is_not_there_is_told_for_every_record_and_is_no_failure(to
     assert "value: 0 bytes" in second
 
 
-def test_with_sync_a_record_that_is_not_delivered_ends_the_program(tools: RecordTools) -> None:
+def test_with_sync_a_failed_record_ends_the_program(tools: RecordTools) -> None:
     sent = tools.produce("nowhere", b"hello\nworld\n", "--max-block-ms", "300", "--sync")
 
     assert (sent.code, sent.out) == (1, b"")
@@ -147,7 +147,7 @@ def test_with_sync_a_record_that_is_not_delivered_ends_the_program(tools: Record
     assert sent.err.count("\n") == 1
 
 
-def test_a_record_that_is_too_large_is_told_and_the_others_are_sent(tools: RecordTools) -> None:
+def test_a_too_large_record_is_reported_and_the_others_are_sent(tools: RecordTools) -> None:
     topic = made(tools, "large")
 
     sent = tools.produce(topic, b"a\n" + b"x" * 2_000_000 + b"\nb\n")
@@ -157,7 +157,7 @@ def test_a_record_that_is_too_large_is_told_and_the_others_are_sent(tools: Recor
     assert tools.consume(topic, 2).out == b"a\nb\n"
 
 
-def test_a_setting_that_does_not_exist_is_refused(tools: RecordTools) -> None:
+def test_an_unknown_setting_is_rejected(tools: RecordTools) -> None:
     sent = tools.produce("any", b"a\n", "--command-property", "lingerms=5")
 
     assert sent.code == 1
@@ -166,7 +166,7 @@ def test_a_setting_that_does_not_exist_is_refused(tools: RecordTools) -> None:
     assert sent.err.count("\n") == 1
 
 
-def test_a_broker_that_is_down_is_told_at_once_and_at_the_end() -> None:
+def test_an_unreachable_broker_is_reported_at_once_and_at_the_end() -> None:
     address = f"127.0.0.1:{free_port()}"
     words = ["--topic", "t", "--command-property", "default.api.timeout.ms=300"]
 
@@ -174,5 +174,5 @@ def test_a_broker_that_is_down_is_told_at_once_and_at_the_end() -> None:
 
     assert (sent.code, sent.out) == (1, b"")
     at_once, why = sent.err.splitlines()
-    assert at_once == f"no broker at {address}: Connection refused; trying again"
+    assert at_once == f"no broker at {address}: Connection refused; retrying"
     assert why.startswith(f"barnabas console-producer: no broker at {address}: ")

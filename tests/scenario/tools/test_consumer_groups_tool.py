@@ -48,7 +48,7 @@ def groups(broker: OurBroker, began_ms: int) -> Tools:
 
 @pytest.fixture
 def billing(groups: Tools) -> Iterator[Tools]:
-    """The group `billing` at 3 and 10, as it is after the test as well."""
+    """The group `billing`, with committed offsets 3 and 10; restored after the test."""
     set_offsets(groups.address, "billing", {ORDERS_0: 3, ORDERS_1: 10})
     yield groups
     groups("consumer-groups", "--delete", "--group", "billing")
@@ -73,7 +73,7 @@ def offsets_of(address: str, group: str) -> dict[TopicPartition, int]:
 
 @contextmanager
 def joined(address: str, group: str, **given: str) -> Iterator[Consumer]:
-    """A member of a group that has been given partitions."""
+    """A member of a group, with assigned partitions."""
     settings = {"bootstrap.servers": address, "group.id": group, "client.id": "reader"}
     member = Consumer({**settings, "auto.offset.reset": "earliest", "enable.auto.commit": False, **given})
     member.subscribe(["orders"])
@@ -124,7 +124,7 @@ def test_a_group_without_members_has_offsets_and_dashes(billing: Tools) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_member_is_shown_with_what_it_has(groups: Tools, protocol: str) -> None:
+def test_a_member_is_shown_with_its_assignment(groups: Tools, protocol: str) -> None:
     name = f"live-{protocol}"
     with joined(groups.address, name, **{"group.protocol": protocol}):
         state = until(
@@ -153,7 +153,7 @@ def test_a_member_is_shown_with_what_it_has(groups: Tools, protocol: str) -> Non
     assert f"Assignments can only be reset if the group '{name}' is inactive" in reset.out
 
 
-def test_a_group_that_is_not_there_is_told_as_kafka_does_and_as_json_ends_with_1(groups: Tools) -> None:
+def test_a_missing_group_is_reported_as_in_kafka_and_with_json_exits_with_1(groups: Tools) -> None:
     told = groups("consumer-groups", "--describe", "--group", "nothere")
     document = groups("consumer-groups", "--describe", "--group", "nothere", "--json")
 
@@ -227,7 +227,7 @@ def test_offsets_are_set_by_time(billing: Tools, began_ms: int) -> None:
     assert offsets_of(billing.address, "billing")[ORDERS_1] == 10
 
 
-def test_what_is_exported_can_be_brought_back(billing: Tools, tmp_path: Path) -> None:
+def test_an_export_can_be_imported(billing: Tools, tmp_path: Path) -> None:
     file = tmp_path / "plan.csv"
     reset = ("consumer-groups", "--reset-offsets", "--group", "billing")
 
@@ -239,7 +239,7 @@ def test_what_is_exported_can_be_brought_back(billing: Tools, tmp_path: Path) ->
     assert offsets_of(billing.address, "billing") == {ORDERS_0: 3, ORDERS_1: 10}
 
 
-def test_without_execute_nothing_is_set_and_it_says_so(billing: Tools) -> None:
+def test_without_execute_nothing_is_set_and_a_warning_is_printed(billing: Tools) -> None:
     ended = billing(
         "consumer-groups", "--reset-offsets", "--group", "billing", "--all-topics", "--to-earliest"
     )
@@ -248,8 +248,8 @@ def test_without_execute_nothing_is_set_and_it_says_so(billing: Tools) -> None:
     assert offsets_of(billing.address, "billing") == {ORDERS_0: 3, ORDERS_1: 10}
 
 
-def test_a_group_that_fails_keeps_the_others_as_they_were(billing: Tools) -> None:
-    """`aside` comes first and could be set; nobody knows how to shift `billing`."""
+def test_a_failing_group_leaves_the_others_unchanged(billing: Tools) -> None:
+    """`aside` comes first and could be reset; `billing` has no offset to shift."""
     set_offsets(billing.address, "aside", {ORDERS_0: 5})
     billing("consumer-groups", "--delete-offsets", "--group", "billing", "--topic", "orders:0")
     both = ("--group", "aside", "--group", "billing", "--topic", "orders:0")
@@ -264,7 +264,7 @@ def test_a_group_that_fails_keeps_the_others_as_they_were(billing: Tools) -> Non
     billing("consumer-groups", "--delete", "--group", "aside")
 
 
-def test_a_reset_as_json_says_what_was_set(billing: Tools) -> None:
+def test_a_reset_as_json_lists_the_new_offsets(billing: Tools) -> None:
     reset = ("consumer-groups", "--reset-offsets", "--group", "billing", "--topic", "orders:0")
 
     ended = billing(*reset, "--to-offset", "4", "--execute", "--json")
@@ -298,7 +298,7 @@ def test_offsets_and_groups_are_deleted(billing: Tools) -> None:
     assert "billing" not in listed.out.splitlines()
 
 
-def test_offsets_of_a_topic_that_is_read_are_kept(groups: Tools) -> None:
+def test_offsets_of_a_subscribed_topic_are_not_deleted(groups: Tools) -> None:
     with joined(groups.address, "reading") as member:
         member.commit(offsets=None, asynchronous=False) if member.poll(5) else None
         ended = groups("consumer-groups", "--delete-offsets", "--group", "reading", "--topic", "orders:0")
@@ -312,10 +312,10 @@ def test_offsets_of_a_topic_that_is_read_are_kept(groups: Tools) -> None:
     assert json.loads(document.out)["partitions"][0]["error"] == "GROUP_SUBSCRIBED_TO_TOPIC"
 
 
-# Nobody there
+# Unreachable broker
 
 
-def test_a_broker_that_is_not_there_ends_it_with_1(tmp_path: Path) -> None:
+def test_an_unreachable_broker_is_exit_code_1(tmp_path: Path) -> None:
     file = tmp_path / "quick.properties"
     file.write_text("default.api.timeout.ms=300\nrequest.timeout.ms=200\n")
 

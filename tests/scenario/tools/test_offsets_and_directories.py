@@ -52,7 +52,7 @@ def test_offsets_are_a_line_for_each_partition_that_has_one(tool: Tools, words: 
 
 
 @pytest.mark.usefixtures("orders")
-def test_offsets_as_json_have_the_time_of_the_record(tool: Tools) -> None:
+def test_offsets_as_json_have_a_timestamp(tool: Tools) -> None:
     ended = tool("get-offsets", "--topic", "orders", "--time", "1500", "--json")
 
     assert json.loads(ended.out) == {
@@ -73,7 +73,7 @@ def test_offsets_as_json_have_the_time_of_the_record(tool: Tools) -> None:
     ],
 )
 @pytest.mark.usefixtures("orders")
-def test_what_get_offsets_cannot_do_is_one_line(tool: Tools, words: str, why: str) -> None:
+def test_an_error_of_get_offsets_is_one_line(tool: Tools, words: str, why: str) -> None:
     assert tool("get-offsets", *words.split()) == Ended(1, "", f"Error occurred: {why}\n")
 
 
@@ -104,7 +104,7 @@ def test_log_directories_are_two_lines_and_a_document(tool: Tools, broker: OurBr
     )
 
 
-def test_log_directories_as_json_are_the_document_alone_with_the_size_of_the_disk(tool: Tools) -> None:
+def test_log_directories_as_json_are_one_document_with_disk_sizes(tool: Tools) -> None:
     ended = tool("log-dirs", "--describe", "--broker-list", "1", "--json")
 
     [broker] = json.loads(ended.out)["brokers"]
@@ -123,7 +123,7 @@ def test_log_directories_as_json_are_the_document_alone_with_the_size_of_the_dis
         ("--topic-list a", 'Missing required argument "[describe]"'),
     ],
 )
-def test_what_log_dirs_cannot_do_is_said_first(tool: Tools, words: str, why: str) -> None:
+def test_log_dirs_reports_errors_first(tool: Tools, words: str, why: str) -> None:
     ended = tool("log-dirs", *words.split())
 
     assert (ended.code, ended.out, ended.err.splitlines()[0]) == (1, "", why)
@@ -136,7 +136,7 @@ def cluster(tool: Tools, command: str, *words: str) -> Ended:
     return run_tool("cluster", command, "--bootstrap-server", tool.address, *words)
 
 
-def test_the_cluster_says_its_id(tool: Tools, broker: OurBroker) -> None:
+def test_cluster_id_is_printed(tool: Tools, broker: OurBroker) -> None:
     meta = dict(
         line.split("=", 1)
         for line in (broker.logs / "meta.properties").read_text().splitlines()
@@ -158,13 +158,13 @@ def test_endpoints_are_a_table(tool: Tools, broker: OurBroker, words: tuple[str,
     }
 
 
-def test_a_broker_that_nobody_knows_cannot_be_unregistered(tool: Tools) -> None:
+def test_an_unknown_broker_cannot_be_unregistered(tool: Tools) -> None:
     assert cluster(tool, "unregister", "--id", "7") == Ended(
         1, "", "Broker ID 7 is not currently registered\n"
     )
 
 
-def test_the_old_name_of_the_settings_file_is_taken_with_a_warning(tool: Tools, tmp_path: Path) -> None:
+def test_the_deprecated_config_option_prints_a_warning(tool: Tools, tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("request.timeout.ms=5000\n")
 
@@ -208,7 +208,7 @@ def test_api_versions_are_a_block_for_each_broker(tool: Tools, broker: OurBroker
     assert out[-2:] == ["\tDeleteShareGroupOffsets(92): UNSUPPORTED", ")"]
 
 
-def test_api_versions_as_json_have_what_the_broker_said(tool: Tools, broker: OurBroker) -> None:
+def test_api_versions_as_json_have_the_brokers_versions(tool: Tools, broker: OurBroker) -> None:
     [node] = json.loads(tool("broker-api-versions", "--json").out)["brokers"]
 
     assert (node["id"], node["port"]) == (1, broker.port)

@@ -1,4 +1,4 @@
-"""producer-perf-test and consumer-perf-test: the lines are Kafka's, and the figures are of what was done."""
+"""producer-perf-test and consumer-perf-test print Kafka's lines with correct figures."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from support.our_broker import OurBroker
 from support.ports import free_port
 from support.record_runs import RecordTools, run
 
-# One record may well be acknowledged within the millisecond that it was sent in.
+# A record may be acknowledged within the millisecond in which it was sent.
 NUMBER = r"(?:[0-9]+\.[0-9]+|Infinity)"
 TOTAL = re.compile(
     rf"(?P<records>[0-9]+)(?P<steady> steady state)? records sent, {NUMBER} records/sec \({NUMBER} MB/sec\), "
@@ -28,7 +28,7 @@ COLUMNS = (
 UNLIMITED = ("--throughput", "-1")
 
 
-# A new group waits so long for more members.
+# A new group waits this long for more members.
 INITIAL_DELAY_MS = 200
 
 
@@ -60,7 +60,7 @@ def measured(tools: RecordTools, topic: str, count: int, *words: str) -> list[st
     return done.lines
 
 
-def test_so_many_records_of_that_size_are_sent_and_told(tools: RecordTools) -> None:
+def test_records_of_the_given_number_and_size_are_sent_and_reported(tools: RecordTools) -> None:
     topic = made(tools, "letters", "--partitions", "2")
 
     (line,) = measured(tools, topic, 1000, "--record-size", "100", *UNLIMITED)
@@ -74,7 +74,7 @@ def test_so_many_records_of_that_size_are_sent_and_told(tools: RecordTools) -> N
     assert all(re.fullmatch("[A-Z]+", value) for value in values)
 
 
-def test_the_steady_state_has_a_line_of_its_own(tools: RecordTools) -> None:
+def test_the_steady_state_has_its_own_line(tools: RecordTools) -> None:
     topic = made(tools, "warm")
 
     lines = measured(tools, topic, 300, "--warmup-records", "100", "--record-size", "10", *UNLIMITED)
@@ -89,7 +89,7 @@ def test_the_steady_state_has_a_line_of_its_own(tools: RecordTools) -> None:
     assert (steady["records"], steady["steady"]) == ("200", " steady state")
 
 
-def test_a_rate_is_kept_and_told_in_every_interval(tools: RecordTools) -> None:
+def test_a_rate_is_kept_and_reported_in_every_interval(tools: RecordTools) -> None:
     topic = made(tools, "throttled")
     words = ["--throughput", "500", "--reporting-interval", "200", "--payload-monotonic", "--json"]
 
@@ -98,12 +98,12 @@ def test_a_rate_is_kept_and_told_in_every_interval(tools: RecordTools) -> None:
     *windows, total = done.objects
     assert len(windows) >= 2
     assert total["records"] == 500
-    # A busy machine makes it slower; nothing makes it faster.
+    # A busy machine only lowers the rate.
     assert total["records_per_second"] < 550
     assert tools.consume(topic, 500).lines == [str(number) for number in range(500)]
 
 
-def test_windows_are_lines_of_their_own(tools: RecordTools) -> None:
+def test_every_window_has_a_line(tools: RecordTools) -> None:
     topic = made(tools, "windows")
     words = ["--throughput", "500", "--reporting-interval", "100", "--record-size", "5"]
 
@@ -125,7 +125,7 @@ def test_payloads_come_from_a_file(tools: RecordTools, tmp_path: Path) -> None:
     assert set(tools.consume(topic, 100).lines) == {"one", "two", "three"}
 
 
-def test_old_names_are_warned_about_on_stdout(tools: RecordTools, tmp_path: Path) -> None:
+def test_deprecated_options_print_warnings_on_stdout(tools: RecordTools, tmp_path: Path) -> None:
     topic = made(tools, "old-names")
     file = tmp_path / "producer.properties"
     file.write_text(f"bootstrap.servers={tools.address}\n")
@@ -143,7 +143,7 @@ def test_old_names_are_warned_about_on_stdout(tools: RecordTools, tmp_path: Path
     assert TOTAL.fullmatch(done.lines[2])
 
 
-def test_tables_carry_the_same_records(tools: RecordTools) -> None:
+def test_arrow_tables_send_the_same_records(tools: RecordTools) -> None:
     pytest.importorskip("pyarrow")
     topic = made(tools, "tables")
 
@@ -155,7 +155,7 @@ def test_tables_carry_the_same_records(tools: RecordTools) -> None:
     assert tools.consume(topic, 30_000).lines == [str(number) for number in range(30_000)]
 
 
-def test_a_topic_that_is_not_there_ends_the_producers_test(tools: RecordTools) -> None:
+def test_a_missing_topic_ends_the_producer_test(tools: RecordTools) -> None:
     words = ["--num-records", "3", "--record-size", "1", *UNLIMITED, "--command-property", "max.block.ms=300"]
 
     done = tools("producer-perf-test", "--topic", "nowhere", *words)
@@ -165,7 +165,7 @@ def test_a_topic_that_is_not_there_ends_the_producers_test(tools: RecordTools) -
     assert done.err.count("\n") == 1
 
 
-def test_records_that_are_refused_are_told_with_the_reason_and_not_counted(tools: RecordTools) -> None:
+def test_failed_records_are_reported_and_not_counted(tools: RecordTools) -> None:
     topic = made(tools, "small", "--config", "max.message.bytes=1000")
 
     done = tools(
@@ -189,7 +189,7 @@ def filled(tools: RecordTools) -> str:
 
 
 @pytest.mark.parametrize("how", [(), ("--arrow",)])
-def test_reading_is_told_in_comma_separated_values(
+def test_consumer_figures_are_comma_separated_values(
     tools: RecordTools, filled: str, how: tuple[str, ...]
 ) -> None:
     if how:
@@ -204,12 +204,12 @@ def test_reading_is_told_in_comma_separated_values(
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}", began)
     assert began <= ended
     assert (mb, records) == ("1.9531", "2000")
-    # It joined a group, which took its time, and read after that.
+    # The consumer first joined a group, which is rebalance time.
     assert int(rebalance_ms) >= INITIAL_DELAY_MS
     assert int(fetch_ms) > 0
 
 
-def test_a_group_goes_on_where_it_was(tools: RecordTools, filled: str) -> None:
+def test_a_group_continues_at_its_committed_offsets(tools: RecordTools, filled: str) -> None:
     words = ["--topic", filled, "--group", "readers", "--json"]
     max_poll = ["--command-property", "max.poll.records=100"]
 
@@ -221,11 +221,11 @@ def test_a_group_goes_on_where_it_was(tools: RecordTools, filled: str) -> None:
     assert told["rebalance_ms"] >= INITIAL_DELAY_MS
     assert told["rebalance_ms"] + told["fetch_ms"] == told["end_ms"] - told["start_ms"]
     assert told["fetch_records_per_second"] > told["records_per_second"]
-    # What was committed is what was counted.
+    # The committed offsets equal the counted records.
     assert second.objects[0]["records"] == 800
 
 
-def test_without_a_name_the_group_gets_one(tools: RecordTools, filled: str) -> None:
+def test_a_group_without_name_gets_a_random_one(tools: RecordTools, filled: str) -> None:
     before = set(tools("consumer-groups", "--list").lines)
 
     done = tools("consumer-perf-test", "--topic", filled, "--num-records", "2000", "--hide-header")
@@ -235,7 +235,7 @@ def test_without_a_name_the_group_gets_one(tools: RecordTools, filled: str) -> N
     assert re.fullmatch("perf-consumer-[0-9]{1,5}", group)
 
 
-def test_the_header_can_be_left_out_and_dates_be_written_otherwise(tools: RecordTools, filled: str) -> None:
+def test_the_header_can_be_omitted_and_the_date_format_set(tools: RecordTools, filled: str) -> None:
     words = ["--topic", filled, "--num-records", "10", "--hide-header", "--date-format", "'at' yyyy"]
 
     (line,) = tools("consumer-perf-test", *words).lines
@@ -243,7 +243,7 @@ def test_the_header_can_be_left_out_and_dates_be_written_otherwise(tools: Record
     assert re.match(r"at 20\d\d, at 20\d\d, ", line)
 
 
-def test_too_few_records_are_warned_about_and_told(tools: RecordTools, filled: str) -> None:
+def test_too_few_records_print_a_warning_and_the_figures(tools: RecordTools, filled: str) -> None:
     done = tools("consumer-perf-test", "--topic", filled, "--messages", "5000", "--timeout", "2000")
 
     assert done.code == 0
@@ -255,7 +255,7 @@ def test_too_few_records_are_warned_about_and_told(tools: RecordTools, filled: s
     assert done.lines[3].split(", ")[4] == "2000"
 
 
-def test_details_are_told_in_every_interval_and_not_at_the_end(tools: RecordTools, filled: str) -> None:
+def test_detailed_stats_are_printed_per_interval_and_not_at_the_end(tools: RecordTools, filled: str) -> None:
     words = ["--topic", filled, "--num-records", "2000", "--show-detailed-stats", "--reporting-interval", "1"]
 
     head, *lines = tools("consumer-perf-test", *words).lines
@@ -263,14 +263,14 @@ def test_details_are_told_in_every_interval_and_not_at_the_end(tools: RecordTool
     assert head == f"time, threadId, {COLUMNS}"
     assert lines
     assert all(line.split(", ")[1] == "0" for line in lines)
-    # Only the first has the wait for the group in it.
+    # Only the first interval includes the wait for the group.
     waited_ms = [int(line.split(", ")[6]) for line in lines]
     assert waited_ms[0] >= INITIAL_DELAY_MS
     assert not any(waited_ms[1:])
     assert not any(line.startswith("WARNING") for line in lines)
 
 
-def test_only_what_comes_is_read_if_asked_for(tools: RecordTools, filled: str) -> None:
+def test_from_latest_reads_only_new_records(tools: RecordTools, filled: str) -> None:
     words = ["--include", "fil.*", "--num-records", "1", "--from-latest", "--timeout", "1000", "--json"]
 
     done = tools("consumer-perf-test", *words)
@@ -287,7 +287,7 @@ def test_only_what_comes_is_read_if_asked_for(tools: RecordTools, filled: str) -
         ("consumer-perf-test", ["--num-records", "1"]),
     ],
 )
-def test_a_broker_that_is_down_is_told_at_once_and_at_the_end(name: str, words: list[str]) -> None:
+def test_an_unreachable_broker_is_reported_at_once_and_at_the_end(name: str, words: list[str]) -> None:
     address = f"127.0.0.1:{free_port()}"
     patience = ["--command-property", "default.api.timeout.ms=300"]
 
@@ -295,5 +295,5 @@ def test_a_broker_that_is_down_is_told_at_once_and_at_the_end(name: str, words: 
 
     assert done.code == 1
     at_once, why = done.err.splitlines()
-    assert at_once == f"no broker at {address}: Connection refused; trying again"
+    assert at_once == f"no broker at {address}: Connection refused; retrying"
     assert why.startswith(f"barnabas {name}: no broker at {address}: ")

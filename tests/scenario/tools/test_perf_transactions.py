@@ -1,4 +1,4 @@
-"""producer-perf-test with transactions: what it sent is there once, and as many transactions as the time had.
+"""producer-perf-test with transactions: records are stored once, in the expected number of transactions.
 
 Every transaction has an epoch of its own and leaves a marker in the partition that it wrote to. So the epoch
 that the coordinator tells is how many there were, and with the records that many more offsets are taken.
@@ -39,7 +39,7 @@ def measure(tools: RecordTools, topic: str, count: int, *words: str) -> Run:
 
 
 class Coordinated(NamedTuple):
-    """What the coordinator tells of a transactional id."""
+    """Describe a transactional id."""
 
     state: str
     transactions: int
@@ -80,7 +80,7 @@ def test_a_transaction_is_committed_each_time_its_duration_has_passed(tools: Rec
     *_, total = done.objects
     assert total["records"] == count
     state, transactions = coordinated(tools, what)
-    # All but the last have lasted as long as was asked for, so a busy machine makes fewer, and never more.
+    # All transactions but the last have the full duration, so a busy machine completes fewer, never more.
     elapsed_ms = 1000 * count / total["records_per_second"]
     assert at_least <= transactions <= elapsed_ms / duration_ms + 1
     assert state == "CompleteCommit"
@@ -88,7 +88,7 @@ def test_a_transaction_is_committed_each_time_its_duration_has_passed(tools: Rec
     assert offsets_taken(tools, topic) == count + transactions
 
 
-def test_what_is_sent_within_the_duration_is_one_transaction(tools: RecordTools) -> None:
+def test_records_within_the_duration_are_one_transaction(tools: RecordTools) -> None:
     topic = made(tools, "short")
     words = ["--payload-monotonic", *UNLIMITED, "--command-property", "transactional.id=short"]
 
@@ -100,7 +100,7 @@ def test_what_is_sent_within_the_duration_is_one_transaction(tools: RecordTools)
     assert offsets_taken(tools, topic) == 501
 
 
-def test_a_duration_alone_makes_up_an_id(tools: RecordTools) -> None:
+def test_a_duration_alone_generates_an_id(tools: RecordTools) -> None:
     topic = made(tools, "made-up", "--partitions", "3")
 
     done = measure(tools, topic, 300, "--record-size", "10", *UNLIMITED, "--transaction-duration-ms", "1000")
@@ -112,7 +112,7 @@ def test_a_duration_alone_makes_up_an_id(tools: RecordTools) -> None:
     assert len(tools.consume(topic, 300, *COMMITTED).lines) == 300
 
 
-def test_a_record_that_is_refused_ends_the_test_and_its_transaction(tools: RecordTools) -> None:
+def test_a_failed_record_ends_the_test_and_its_transaction(tools: RecordTools) -> None:
     topic = made(tools, "small", "--config", "max.message.bytes=1000")
     words = ["--record-size", "5000", *UNLIMITED, "--transactional-id", "refused"]
 
@@ -123,7 +123,7 @@ def test_a_record_that_is_refused_ends_the_test_and_its_transaction(tools: Recor
     assert coordinated(tools, "refused").state == "CompleteAbort"
 
 
-def test_a_timeout_that_the_broker_does_not_allow_is_told_before_anything_is_sent(tools: RecordTools) -> None:
+def test_a_timeout_above_the_brokers_maximum_fails_before_sending(tools: RecordTools) -> None:
     topic = made(tools, "impatient")
     words = ["--record-size", "5", "--warmup-records", "1", *UNLIMITED, "--transactional-id", "impatient"]
 

@@ -1,4 +1,4 @@
-"""Tools as processes: how soon they start, signals, and readers that leave early."""
+"""Tools as processes: start time, signals, and a closed output."""
 
 import os
 import signal
@@ -11,15 +11,15 @@ from pathlib import Path
 from support.our_broker import OurBroker
 from support.processes import run_to_end, started
 
-# A tool is to be there in 150 ms on a quiet machine with compiled kernels. Nearly all of that is its own
-# work, and that is what is measured here, because it hardly depends on what else the machine does. Twice that
-# is allowed: tests also run interpreted, and on slower machines.
+# The goal is a start within 150 ms on a quiet machine with compiled kernels. Nearly all of that is CPU time,
+# which this test measures because it hardly depends on other load. The limit is twice as much: tests also run
+# interpreted, and on slower machines.
 START_CPU_MS_MAX = 300
 RUNS = 7
 
 
 def cpu_ms(*words: str) -> float:
-    """What one run takes of the processor. Modules are compiled to bytecode by the first run, if need be."""
+    """Return the CPU time of one run. The first run also compiles bytecode."""
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, env=environment)
     _, status, usage = os.wait4(process.pid, 0)
@@ -28,7 +28,7 @@ def cpu_ms(*words: str) -> float:
     return (usage.ru_utime + usage.ru_stime) * 1000
 
 
-def test_a_tool_starts_asks_and_ends_in_a_blink(broker: OurBroker) -> None:
+def test_a_tool_starts_and_ends_quickly(broker: OurBroker) -> None:
     words = ("-m", "barnabas.cli.main", "topics", "--list", "--bootstrap-server", broker.address)
 
     taken = [cpu_ms(*words) for _ in range(RUNS)]
@@ -66,7 +66,7 @@ def test_ctrl_c_ends_a_tool_that_waits_for_a_broker(tmp_path: Path) -> None:
         silent.listen()
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with started(tmp_path / "err", "topics", "--list", "--bootstrap-server", address) as running:
-            # It has begun to speak when it is here.
+            # The tool has started when its first request arrives.
             accepted, _ = silent.accept()
             with accepted:
                 assert accepted.recv(1)
@@ -75,7 +75,7 @@ def test_ctrl_c_ends_a_tool_that_waits_for_a_broker(tmp_path: Path) -> None:
     assert (ended.code, ended.out, ended.err) == (130, "", "")
 
 
-def test_a_reader_that_leaves_early_is_no_traceback(broker: OurBroker, tmp_path: Path) -> None:
+def test_a_closed_output_causes_no_traceback(broker: OurBroker, tmp_path: Path) -> None:
     made = run_to_end(
         tmp_path / "made", "topics", "--create", "--topic", "a", "--bootstrap-server", broker.address
     )

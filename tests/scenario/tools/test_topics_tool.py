@@ -1,4 +1,4 @@
-"""`barnabas topics` against our broker: what kafka-topics.sh prints, and its exit codes."""
+"""`barnabas topics` against our broker: output and exit codes of kafka-topics.sh."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def make(tool: Tools, name: str, *words: str) -> None:
     assert ended == Ended(0, f"Created topic {name}.\n", "")
 
 
-def test_a_topic_is_made_listed_described_grown_and_deleted(tool: Tools) -> None:
+def test_a_topic_is_created_listed_described_altered_and_deleted(tool: Tools) -> None:
     make(tool, "orders", "--partitions", "2", "--config", "retention.ms=5000")
 
     assert topics(tool, "--list") == Ended(0, "orders\n", "")
@@ -40,7 +40,7 @@ def test_a_topic_is_made_listed_described_grown_and_deleted(tool: Tools) -> None
     assert topics(tool, "--list") == Ended(0, "\n", "")
 
 
-def test_patterns_choose_topics_in_the_order_of_their_names(tool: Tools) -> None:
+def test_patterns_select_topics_in_the_order_of_names(tool: Tools) -> None:
     for name in ("plain", "orders", "other"):
         make(tool, name)
 
@@ -51,14 +51,14 @@ def test_patterns_choose_topics_in_the_order_of_their_names(tool: Tools) -> None
     assert topics(tool, "--list").out == "plain\n"
 
 
-def test_replicas_can_be_assigned_and_go_on_from_what_is_there(tool: Tools) -> None:
+def test_replicas_can_be_assigned_to_new_partitions(tool: Tools) -> None:
     make(tool, "orders", "--replica-assignment", "1,1")
 
     assert topics(tool, "--alter --topic orders --partitions 3 --replica-assignment 1,1,1").code == 0
     assert "\tPartitionCount: 3\t" in topics(tool, "--describe --topic orders").out
 
 
-def test_filters_leave_healthy_partitions_out(tool: Tools) -> None:
+def test_filters_omit_healthy_partitions(tool: Tools) -> None:
     make(tool, "orders")
 
     for healthy in ("under-replicated", "unavailable", "under-min-isr"):
@@ -78,7 +78,7 @@ def test_a_topic_is_described_by_its_id(tool: Tools) -> None:
 
     by_id = topics(tool, f"--describe --topic-id {listed['topicId']}")
 
-    # Metadata, which finds topics by ids, does not tell of eligible leader replicas.
+    # A Metadata response, which is used for ids, has no eligible leader replicas.
     assert by_id.out.splitlines()[0].startswith(f"Topic: orders\tTopicId: {listed['topicId']}\t")
     assert by_id.out.endswith("\tElr: N/A\tLastKnownElr: N/A\n")
     missing = topics(tool, "--describe --topic-id 8UFBlDBzRM2WGJual5ztlg")
@@ -86,7 +86,7 @@ def test_a_topic_is_described_by_its_id(tool: Tools) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2000])
-def test_partitions_come_page_by_page(tool: Tools, limit: int) -> None:
+def test_partitions_are_described_in_pages(tool: Tools, limit: int) -> None:
     make(tool, "orders", "--partitions", "5")
 
     out = topics(tool, f"--describe --partition-size-limit-per-response {limit}").out
@@ -129,7 +129,7 @@ def test_json_is_one_document_for_each_action(tool: Tools) -> None:
     assert deleted == {"deleted": ["orders"]}
 
 
-def test_an_error_does_not_get_into_the_json(tool: Tools) -> None:
+def test_an_error_is_not_printed_into_the_json(tool: Tools) -> None:
     assert topics(tool, "--describe --topic nowhere --json") == Ended(
         1, "", f"{FAILED}Topic 'nowhere' does not exist as expected\n"
     )
@@ -174,24 +174,24 @@ def test_an_error_does_not_get_into_the_json(tool: Tools) -> None:
         ("--list --topic or[d", "or[d is an invalid regex."),
     ],
 )
-def test_what_fails_is_one_line_in_kafkas_words(tool: Tools, line: str, why: str) -> None:
+def test_an_error_is_one_line_with_kafkas_message(tool: Tools, line: str, why: str) -> None:
     make(tool, "orders", "--partitions", "2")
 
     assert topics(tool, line) == Ended(1, f"{FAILED}{why}\n", "")
 
 
 @pytest.mark.parametrize("action", ["--describe", "--delete", "--alter --partitions 2"])
-def test_if_exists_makes_a_missing_topic_no_error(tool: Tools, action: str) -> None:
+def test_with_if_exists_a_missing_topic_is_not_an_error(tool: Tools, action: str) -> None:
     assert topics(tool, f"{action} --topic nowhere --if-exists") == Ended(0, "", "")
 
 
-def test_if_not_exists_makes_a_topic_that_is_there_no_error(tool: Tools) -> None:
+def test_with_if_not_exists_an_existing_topic_is_not_an_error(tool: Tools) -> None:
     make(tool, "orders")
 
     assert topics(tool, "--create --topic orders --if-not-exists") == Ended(0, "", "")
 
 
-def test_names_that_collide_in_metrics_are_warned_about(tool: Tools) -> None:
+def test_colliding_metric_names_print_a_warning(tool: Tools) -> None:
     assert topics(tool, "--create --topic a_b") == Ended(
         0,
         "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could"
@@ -234,14 +234,14 @@ def test_names_that_collide_in_metrics_are_warned_about(tool: Tools) -> None:
         ("--no-such-flag", "no-such-flag is not a recognized option"),
     ],
 )
-def test_misuse_is_said_on_stderr_before_anybody_is_asked(line: str, why: str) -> None:
+def test_misuse_is_reported_on_stderr_before_any_request(line: str, why: str) -> None:
     ended = run_tool("topics", *line.split())
 
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.splitlines()[0] == why
 
 
-def test_delete_config_is_warned_about_as_in_kafka(tool: Tools) -> None:
+def test_delete_config_prints_kafkas_warning(tool: Tools) -> None:
     ended = topics(tool, "--list --delete-config a")
 
     assert (ended.code, ended.out) == (0, "\n")
@@ -250,7 +250,7 @@ def test_delete_config_is_warned_about_as_in_kafka(tool: Tools) -> None:
     )
 
 
-def test_a_broker_that_is_not_there_is_told_at_once_and_when_the_time_is_over(tmp_path: Path) -> None:
+def test_an_unreachable_broker_is_reported_at_once_and_at_the_timeout(tmp_path: Path) -> None:
     settings = tmp_path / "client.properties"
     settings.write_text("default.api.timeout.ms=300\n")
     address = f"127.0.0.1:{free_port()}"
@@ -259,7 +259,7 @@ def test_a_broker_that_is_not_there_is_told_at_once_and_when_the_time_is_over(tm
         tmp_path / "err", "topics", "--bootstrap-server", address, "--command-config", str(settings), "--list"
     )
 
-    at_once = f"no broker at {address}: Connection refused; trying again\n"
+    at_once = f"no broker at {address}: Connection refused; retrying\n"
     assert (ended.code, ended.err) == (1, at_once)
     assert ended.out.startswith(f"{FAILED}no broker at {address}: ")
     assert ended.out.count("\n") == 1
@@ -274,9 +274,7 @@ def test_a_broker_that_is_not_there_is_told_at_once_and_when_the_time_is_over(tm
         ("a=\\u00zz\n", "client.properties: "),
     ],
 )
-def test_a_property_file_that_cannot_be_used_is_refused(
-    tool: Tools, tmp_path: Path, content: str, why: str
-) -> None:
+def test_an_invalid_properties_file_is_rejected(tool: Tools, tmp_path: Path, content: str, why: str) -> None:
     path = tmp_path / "client.properties"
     path.write_text(content)
 
@@ -287,13 +285,13 @@ def test_a_property_file_that_cannot_be_used_is_refused(
     assert why in ended.out
 
 
-def test_an_address_that_is_none_is_refused() -> None:
+def test_an_invalid_address_is_rejected() -> None:
     ended = run_tool("topics", "--bootstrap-server", "nohost", "--list")
 
     assert (ended.code, ended.out) == (1, f"{FAILED}bootstrap.servers=nohost: must be HOST:PORT\n")
 
 
-def test_what_a_shared_file_says_to_other_clients_is_passed_over_with_a_note(
+def test_settings_of_other_clients_in_a_shared_file_are_ignored_with_a_note(
     tool: Tools, tmp_path: Path
 ) -> None:
     path = tmp_path / "client.properties"
@@ -303,6 +301,6 @@ def test_what_a_shared_file_says_to_other_clients_is_passed_over_with_a_note(
 
     assert (ended.code, ended.out) == (0, "\n")
     assert ended.err.splitlines() == [
-        f"{path}: {name} is for producers and consumers, and not used here"
+        f"{path}: {name} is a producer or consumer setting; ignored"
         for name in ("acks", "group.id", "key.deserializer")
     ]

@@ -1,4 +1,4 @@
-"""`barnabas transactions` with our broker and a transaction that really hangs: found, ended, and read past.
+"""`barnabas transactions` with our broker and a transaction that really hangs: find it, abort it, read on.
 
 It is made on purpose: a transactional batch that no coordinator knows of, let in because this broker does not
 verify it. Kafka's tool and ours are compared in tests/interop/test_tools_transactions.py.
@@ -27,9 +27,9 @@ SETTINGS = {
     "transaction.partition.verification.enable": "false",
 }
 HOUR_MS = 3_600_000
-# A producer that no coordinator knows.
+# A producer without coordinator.
 NOBODY, EPOCH = 9000, 2
-# Before version 12 a batch does not begin a transaction by itself.
+# Before Produce version 12 a batch does not start a transaction implicitly.
 PRODUCE_VERSION = 11
 ORDERS_0 = TopicPartition("orders", 0)
 WAIT_MS = 10_000
@@ -47,7 +47,7 @@ def an_hour_ago_ms() -> int:
 
 
 def write(tools: RecordTools, value: str) -> None:
-    """To the first partition, without a transaction."""
+    """Produce to the first partition without a transaction."""
     with Producer(bootstrap_servers=tools.address) as producer:
         producer.send("orders", value.encode(), partition=0)
 
@@ -81,7 +81,7 @@ def last_stable(tools: RecordTools) -> int:
 
 @contextmanager
 def open_transaction(tools: RecordTools) -> Iterator[None]:
-    """One that is old as well, and that its coordinator knows."""
+    """An open transaction of the same age that its coordinator knows."""
     alive = Producer(bootstrap_servers=tools.address, transactional_id="alive")
     with alive as producer, producer.transaction():
         producer.send("orders", b"alive", partition=1, timestamp_ms=an_hour_ago_ms())
@@ -98,7 +98,7 @@ def reader(tools: RecordTools) -> Iterator[Consumer]:
         yield consumer
 
 
-def test_a_transaction_that_hangs_is_found_and_aborted_and_readers_go_on(tools: RecordTools) -> None:
+def test_a_hanging_transaction_is_found_and_aborted_and_readers_continue(tools: RecordTools) -> None:
     assert tools("topics", "--create", "--topic", "orders", "--partitions", "2").code == 0
     write(tools, "before")
     hang(tools)
@@ -117,7 +117,7 @@ def test_a_transaction_that_hangs_is_found_and_aborted_and_readers_go_on(tools: 
         assert (found["topic"], found["partition"], found["producerId"]) == ("orders", 0, NOBODY)
         assert (ended.code, ended.out, ended.err) == (0, b"", "")
         assert [message.value for message in consumer.batch(timeout_ms=WAIT_MS)] == [b"after"]
-    # The marker is behind what was written meanwhile.
+    # The marker follows the records written meanwhile.
     assert last_stable(tools) == 4
     assert hanging(tools) == []
     again = tools("transactions", "abort", *where, "--start-offset", offset)

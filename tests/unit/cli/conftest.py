@@ -1,4 +1,4 @@
-"""Commands set up the log of their process, which here is the process of all tests."""
+"""Restore logging after each test: commands configure it for the whole process."""
 
 import logging
 import warnings

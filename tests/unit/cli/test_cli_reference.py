@@ -1,4 +1,4 @@
-"""docs/reference/cli.md is made from the parsers of the commands.
+"""docs/reference/cli.md is generated from the option parsers of the commands.
 
 PYTHONPATH=src python tests/unit/cli/test_cli_reference.py        # writes the page again
 """
@@ -15,9 +15,8 @@ from barnabas.cli.option_parser import Parser
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 OPENING = """# Commands
 
-Made from the parsers in the code; a test keeps it current. `barnabas COMMAND --help` prints the same.
-[What the tools are for, with an example each](../guides/tools.md). In brackets is what an option is if it
-is not given.
+Generated from the option parsers; a test keeps this page current. `barnabas COMMAND --help` prints the same.
+[The tools](../guides/tools.md) has an example of each command.
 """
 
 
@@ -30,7 +29,7 @@ def parser_of(name: str) -> Any:
 
 
 def rows(parser: Any) -> list[tuple[str, str]]:
-    """Every option that is shown, and its help."""
+    """Return heading and help text of every visible option."""
     if isinstance(parser, Parser):
         shown = {one.names: one for one in parser._options.values() if not one.hidden}
         return [
@@ -57,7 +56,7 @@ def _heading(action: argparse.Action) -> str:
 
 
 def sections(name: str) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """The command, and those under it: title, what it is for, options."""
+    """Yield title, description and options of a command and its subcommands."""
     parser = parser_of(name)
     about = parser.about if isinstance(parser, Parser) else COMMANDS[name]
     yield f"## {name}", about, rows(parser)
@@ -86,7 +85,7 @@ def test_the_page_is_current() -> None:
     assert PAGE.read_text() == page(), f"write it again: PYTHONPATH=src python {__file__}"
 
 
-def test_every_option_of_every_command_says_what_it_does() -> None:
+def test_every_option_of_every_command_has_a_help_text() -> None:
     silent = [
         (title, option)
         for name in COMMANDS

@@ -1,4 +1,4 @@
-"""What fits together on the command line of `barnabas consumer-groups`, in Kafka's words."""
+"""Option checks of `barnabas consumer-groups`, with Kafka's messages."""
 
 import pytest
 
@@ -61,7 +61,7 @@ NOWHERE = "127.0.0.1:1"
         ),
     ],
 )
-def test_what_does_not_fit_is_said_first_and_the_usage_follows(words: str, why: str) -> None:
+def test_conflicting_options_print_an_error_and_the_usage(words: str, why: str) -> None:
     ended = run_tool("consumer-groups", "--bootstrap-server", NOWHERE, *words.split())
 
     first, second, *_ = ended.err.splitlines()
@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_said_first_and_the_usage_follows(words: str, why: 
         ("--list --timeout soon", "Cannot parse argument 'soon' of option timeout"),
     ],
 )
-def test_what_the_parser_refuses_is_one_line(words: str, why: str) -> None:
+def test_a_parse_error_is_one_line(words: str, why: str) -> None:
     ended = run_tool("consumer-groups", "--bootstrap-server", NOWHERE, *words.split())
 
     [line] = ended.err.splitlines()
@@ -88,7 +88,7 @@ def test_what_the_parser_refuses_is_one_line(words: str, why: str) -> None:
     assert line.startswith(why)
 
 
-def test_a_reset_that_will_do_nothing_says_so() -> None:
+def test_a_reset_without_execute_prints_a_warning() -> None:
     ended = run_tool("consumer-groups", "--bootstrap-server", NOWHERE, "--reset-offsets")
 
     first, second, *_ = ended.err.splitlines()
@@ -96,7 +96,7 @@ def test_a_reset_that_will_do_nothing_says_so() -> None:
     assert second == "Option [reset-offsets] takes one of these options: [group], [all-groups]"
 
 
-def test_a_regular_expression_needs_no_broker() -> None:
+def test_validating_a_regular_expression_needs_no_broker() -> None:
     good = run_tool("consumer-groups", "--validate-regex", "ord.*")
     bad = run_tool("consumer-groups", "--validate-regex", "ord[")
     document = run_tool("consumer-groups", "--validate-regex", "ord[", "--json")

@@ -1,4 +1,4 @@
-"""dump-log where Kafka's tool has no say: refusals, misuse, encodings, bounded reading, a light start.
+"""dump-log beyond Kafka's tool: errors, misuse, encodings, bounded reading, fast start.
 
 What it prints of files is compared with Kafka's own output in tests/differential/test_dump_log_of_kafka.py.
 """
@@ -33,7 +33,7 @@ def write_log(directory: Path, *values: bytes) -> str:
     return str(path)
 
 
-def test_tiered_storages_records_are_refused_and_the_lines_before_are_kept(
+def test_the_decoder_of_tiered_storage_fails_after_earlier_lines_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write_log(tmp_path, b"v")
@@ -43,11 +43,11 @@ def test_tiered_storages_records_are_refused_and_the_lines_before_are_kept(
     printed = capsys.readouterr()
     assert "baseOffset: 0" in printed.out
     assert printed.err == (
-        f"barnabas dump-log: {path}: record 0: the records of tiered storage's topic are not known here\n"
+        f"barnabas dump-log: {path}: record 0: records of tiered storage are not supported\n"
     )
 
 
-def test_a_class_of_java_is_refused_with_those_that_are_there(
+def test_an_unknown_decoder_class_lists_the_supported_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--value-decoder-class", "com.example.Mine", "--files", write_log(tmp_path, b"v")]
@@ -55,7 +55,7 @@ def test_a_class_of_java_is_refused_with_those_that_are_there(
     assert main(["dump-log", *arguments]) == 1
 
     error = capsys.readouterr().err
-    assert "no decoder 'com.example.Mine'" in error
+    assert "unknown decoder 'com.example.Mine'" in error
     assert f"{API}.LongDecoder" in error
 
 
@@ -79,7 +79,7 @@ def test_the_default_decoder_shows_bytes_in_hex(tmp_path: Path, capsys: pytest.C
         ["--max-bytes", str(2**31), "--files", "x"],
     ],
 )
-def test_misuse_is_told_on_stderr(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_misuse_is_reported_on_stderr(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["dump-log", *arguments])
 
@@ -95,7 +95,7 @@ def test_the_version_is_kafkas(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "4.3.0\n"
 
 
-def test_what_the_terminal_cannot_show_becomes_a_question_mark(
+def test_an_unencodable_character_becomes_a_question_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_log(tmp_path, "ż".encode())
@@ -107,7 +107,7 @@ def test_what_the_terminal_cannot_show_becomes_a_question_mark(
     assert raw.getvalue().endswith(b"payload: ?\n")
 
 
-def test_a_file_that_may_not_be_written_is_dumped_and_never_changed(
+def test_a_read_only_file_is_dumped_and_not_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = Path(write_log(tmp_path, b"v"))
@@ -123,7 +123,7 @@ def test_a_file_that_may_not_be_written_is_dumped_and_never_changed(
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_a_missing_index_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_index_is_not_created(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = Path(write_log(tmp_path, b"v"))
 
     assert main(["dump-log", "--files", str(log.with_suffix(".index"))]) == 1
@@ -132,7 +132,9 @@ def test_a_missing_index_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert os.listdir(tmp_path) == [log.name]
 
 
-def test_a_directory_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_in_place_of_a_log_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "00000000000000000000.log"
     path.mkdir()
 
@@ -182,7 +184,7 @@ def test_a_file_that_is_larger_than_any_segment_is_refused(tmp_path: Path) -> No
     with path.open("wb") as file:
         file.truncate(2**31)
 
-    with pytest.raises(DumpFailed, match="2147483648 bytes are more than"):
+    with pytest.raises(DumpFailed, match="file size 2147483648 exceeds"):
         Source(str(path))
 
 
@@ -217,12 +219,12 @@ def test_sequences_wrap_around_after_the_largest() -> None:
     assert take_from_sequence(5, 2) == 3
 
 
-def test_sums_keep_32_bits() -> None:
+def test_sums_wrap_to_32_bits() -> None:
     assert int32(2**31) == -(2**31)
     assert int32(-(2**31) - 1) == 2**31 - 1
 
 
-def test_half_a_surrogate_pair_is_one_mistake() -> None:
+def test_a_lone_surrogate_becomes_one_replacement_character() -> None:
     assert string(b"a\xed\xa0\x80b\xff\xffc") == "a\ufffdb\ufffd\ufffdc"
 
 

@@ -96,7 +96,7 @@ def test_version_says_whether_kernels_are_compiled(capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out)["kernels"].keys() == set(KERNELS)
 
 
-def test_kernels_are_described_in_words() -> None:
+def test_the_description_of_kernels_says_which_are_compiled() -> None:
     assert describe_kernels({"a": True, "b": True}) == "compiled (2 modules)"
     assert describe_kernels({"a": False}).startswith("interpreted, which is slower")
     assert describe_kernels({"a": True, "b": False}) == "partly compiled, interpreted: b"

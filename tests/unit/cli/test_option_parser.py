@@ -1,4 +1,4 @@
-"""Command lines are read as joptsimple reads them, and what is wrong is said as Kafka's tools say it."""
+"""Command lines are parsed as by joptsimple, and errors have the messages of Kafka's tools."""
 
 import pytest
 
@@ -40,12 +40,12 @@ def test_a_value_is_taken_whatever_it_looks_like() -> None:
     assert (options.time, options.topic, options.list) == (-1, "--list", False)
 
 
-def test_what_may_come_several_times_is_a_list_in_its_order() -> None:
+def test_a_repeatable_option_is_a_list_in_command_line_order() -> None:
     assert read("--config", "a=1", "--list", "--config", "b=2").config == ["a=1", "b=2"]
     assert read("--list").config == []
 
 
-def test_lists_of_two_command_lines_are_not_the_same_list() -> None:
+def test_two_command_lines_do_not_share_a_list() -> None:
     parser = make()
 
     parser.parse_args(["--list"]).config.append("a=1")
@@ -53,7 +53,7 @@ def test_lists_of_two_command_lines_are_not_the_same_list() -> None:
     assert parser.parse_args(["--list"]).config == []
 
 
-def test_what_was_given_is_told_apart_from_defaults_and_keeps_its_order() -> None:
+def test_given_options_are_distinguished_from_defaults_and_keep_their_order() -> None:
     options = read("--if-exists", "--partitions", "1", "--list")
 
     assert options.order == ["if-exists", "partitions", "list"]
@@ -85,13 +85,13 @@ def test_an_optional_value_is_taken_unless_it_looks_like_an_option(
         (("--if-exists=false",), "Option if-exists takes no argument, but was given 'false'"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_exit_code_one(
+def test_an_invalid_option_is_one_line_and_exit_code_one(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
 ) -> None:
     assert refused(capsys, *words) == f"{line}\n"
 
 
-def test_the_beginning_of_a_name_is_enough_where_a_tool_allows_it_and_it_is_the_only_one() -> None:
+def test_an_unambiguous_prefix_of_a_name_is_accepted_if_the_tool_allows_it() -> None:
     parser = make()
     parser.abbreviations = True
 
@@ -110,13 +110,15 @@ def test_a_required_option_that_is_missing_is_named(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "Missing required option(s) [server]\n"
 
 
-def test_a_word_that_no_option_takes_is_warned_about(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stray_word_causes_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert read("--list", "what", "--", "--ever").list
 
-    assert capsys.readouterr().err == "barnabas tool: not used, because no option takes it: what --ever\n"
+    assert (
+        capsys.readouterr().err == "barnabas tool: arguments ignored, they belong to no option: what --ever\n"
+    )
 
 
-def test_require_and_refuse_with_say_it_with_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_require_and_refuse_with_print_an_error_and_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
     options = read("--list", "--if-exists")
 
     for check in (
@@ -143,11 +145,11 @@ def test_help_names_every_option_on_stdout(capsys: pytest.CaptureFixture[str]) -
         assert name in out
 
 
-def test_no_words_at_all_are_a_mistake_and_answered_with_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_command_line_is_an_error_and_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--topic <topic>" in refused(capsys)
 
 
-def test_version_is_that_of_the_tool_that_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_prints_the_matching_kafka_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         read("--version")
 
@@ -155,14 +157,14 @@ def test_version_is_that_of_the_tool_that_is_followed(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("text", ["", "-", "1_0", "0x1", " 1", "1.0", "\N{ARABIC-INDIC DIGIT ONE}"])
-def test_numbers_are_only_what_java_takes_for_numbers(text: str) -> None:
-    with pytest.raises(ValueError, match="is no whole number"):
+def test_only_java_numbers_are_accepted(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a whole number"):
         long(text)
 
 
-def test_numbers_have_the_sizes_of_java() -> None:
+def test_numbers_have_the_ranges_of_java() -> None:
     assert (integer("-2147483648"), integer("+7"), integer("007")) == (-(2**31), 7, 7)
     assert long("9223372036854775807") == 2**63 - 1
     for wrong in ("2147483648", "-2147483649"):
-        with pytest.raises(ValueError, match="does not fit"):
+        with pytest.raises(ValueError, match="is out of range"):
             integer(wrong)

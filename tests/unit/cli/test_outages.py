@@ -1,4 +1,4 @@
-"""What a tool says while its broker is away, with the client's own tries under it."""
+"""Output of a tool while its broker is unreachable, with real retries of the client."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ NEW_TOPIC = Refused(ErrorCode.LEADER_NOT_AVAILABLE, about="topic new")
 
 
 async def try_through(outages: Outages, *failures: ClientError) -> None:
-    """A call of the client that fails so, and then goes well."""
+    """Run a client call that fails with these errors and then succeeds."""
     left = list(failures)
 
     async def attempt() -> None:
@@ -27,24 +27,24 @@ async def try_through(outages: Outages, *failures: ClientError) -> None:
     await retry(attempt, deadline=Deadline(10_000), backoff=backoff, what="a test")
 
 
-async def told_during(*failures: ClientError) -> None:
+async def run_with_outages(*failures: ClientError) -> None:
     with Outages() as outages:
         await try_through(outages, *failures)
 
 
-def test_a_broker_that_is_down_is_told_at_once_and_once(capsys: pytest.CaptureFixture[str]) -> None:
-    asyncio.run(told_during(DOWN, DOWN, DOWN))
+def test_an_unreachable_broker_is_reported_once_and_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(run_with_outages(DOWN, DOWN, DOWN))
 
-    assert capsys.readouterr() == ("", "no broker at a:1: Connection refused; trying again\n")
+    assert capsys.readouterr() == ("", "no broker at a:1: Connection refused; retrying\n")
 
 
-def test_what_a_broker_answers_is_left_to_the_tool(capsys: pytest.CaptureFixture[str]) -> None:
-    asyncio.run(told_during(NEW_TOPIC, NEW_TOPIC))
+def test_an_error_response_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(run_with_outages(NEW_TOPIC, NEW_TOPIC))
 
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_broker_that_goes_away_later_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_later_outage_is_reported_again(capsys: pytest.CaptureFixture[str]) -> None:
     async def story() -> None:
         with Outages() as outages:
             await try_through(outages, DOWN)
@@ -53,13 +53,13 @@ def test_a_broker_that_goes_away_later_is_told_again(capsys: pytest.CaptureFixtu
 
     asyncio.run(story())
 
-    assert capsys.readouterr().err == "no broker at a:1: Connection refused; trying again\n" * 2
+    assert capsys.readouterr().err == "no broker at a:1: Connection refused; retrying\n" * 2
 
 
-def test_the_loggers_are_left_as_they_were() -> None:
+def test_the_loggers_are_restored() -> None:
     logger = logging.getLogger("barnabas.client.deadline")
     before = (logger.level, list(logger.handlers))
 
-    asyncio.run(told_during())
+    asyncio.run(run_with_outages())
 
     assert (logger.level, list(logger.handlers)) == before

@@ -1,4 +1,4 @@
-"""Which partitions `barnabas get-offsets` is asked about."""
+"""Partition filters of `barnabas get-offsets`."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def allowed(wanted: PartitionFilter) -> list[str]:
     ]
 
 
-def test_nothing_given_leaves_nothing_out() -> None:
+def test_an_empty_filter_matches_everything() -> None:
     assert len(allowed(by_topic(None, None))) == 8
     assert len(allowed(by_topic(None, ""))) == 8
 
@@ -43,7 +43,7 @@ def test_rules_are_alternatives(rules: str, partitions: list[str]) -> None:
     assert allowed(by_rules(rules)) == partitions
 
 
-def test_what_is_no_rule_is_refused() -> None:
+def test_an_invalid_rule_is_rejected() -> None:
     with pytest.raises(ToolFailed, match=r"^Invalid rule specification: a:b$"):
         by_rules("a:b")
     with pytest.raises(ToolFailed, match=r"^Invalid rule specification: a:99999999999: "):
@@ -60,7 +60,7 @@ def test_a_time_has_a_name_or_a_number(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["xyz", "", "-7", "9223372036854775808"])
-def test_what_is_no_time_is_refused_with_all_forms(text: str) -> None:
+def test_an_invalid_time_is_rejected_with_all_valid_forms(text: str) -> None:
     with pytest.raises(
         ToolFailed, match=f"^Malformed time argument {text}. Please use -1 or latest / -2 or "
     ):

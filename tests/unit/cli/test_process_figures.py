@@ -1,4 +1,4 @@
-"""What the operating system says of this process."""
+"""Figures of this process from the operating system."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ def test_the_figures_are_those_of_this_process() -> None:
     with open(os.devnull):
         second = read()
 
-    # The kernel adds up both in its own time, so they need not fit exactly.
+    # The kernel updates both figures at different times, so they may differ slightly.
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     assert 1_000_000 < first.resident_bytes < 2 * most
     assert 0 < first.cpu_seconds <= time.process_time() + 1

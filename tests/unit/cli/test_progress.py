@@ -10,7 +10,7 @@ class Terminal(StringIO):
         return True
 
 
-def test_a_line_says_how_far_it_is_and_how_fast() -> None:
+def test_a_line_has_progress_and_rate() -> None:
     assert progress_line("records", 1_500, 6_000, 2.0) == "1,500 of 6,000 records (25 %), 750/s"
     assert progress_line("records", 1_500, None, 2.0) == "1,500 records, 750/s"
 
@@ -29,7 +29,7 @@ def test_a_pipe_gets_nothing() -> None:
     assert pipe.getvalue() == ""
 
 
-def test_a_terminal_gets_the_line_and_it_goes_away_again() -> None:
+def test_the_line_is_drawn_at_a_terminal_and_erased() -> None:
     terminal = Terminal()
     progress = Progress("records", 10, to=terminal)
 

@@ -1,4 +1,4 @@
-"""Signals of a running node, and what is said of addresses that cannot be had."""
+"""Signals of a running node, and errors of addresses that cannot be bound."""
 
 import signal
 import socket
@@ -11,7 +11,7 @@ from barnabas.cli.signals import ONE_PRESS_S, StopSignals
 
 
 class Recorded:
-    """What a process does when it is told to stop, written down."""
+    """Records the actions of StopSignals."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -24,62 +24,62 @@ class Recorded:
 def test_the_first_signal_asks_for_a_clean_stop() -> None:
     process = Recorded()
 
-    process.signals.told(signal.SIGTERM)
+    process.signals.receive(signal.SIGTERM)
 
     assert process.done == ["stop SIGTERM"]
 
 
 def test_a_second_press_of_ctrl_c_ends_the_process_at_once() -> None:
     process = Recorded()
-    process.signals.told(signal.SIGINT)
+    process.signals.receive(signal.SIGINT)
 
     process.now += ONE_PRESS_S
-    process.signals.told(signal.SIGINT)
+    process.signals.receive(signal.SIGINT)
 
     assert process.done == ["stop SIGINT", "stopped at once signal=SIGINT"]
 
 
-def test_the_same_press_that_comes_twice_through_a_wrapper_is_one() -> None:
+def test_a_forwarded_duplicate_of_ctrl_c_is_ignored() -> None:
     process = Recorded()
-    process.signals.told(signal.SIGINT)
+    process.signals.receive(signal.SIGINT)
 
     process.now += ONE_PRESS_S / 2
-    process.signals.told(signal.SIGINT)
+    process.signals.receive(signal.SIGINT)
 
     assert process.done == ["stop SIGINT"]
 
 
-def test_a_port_that_is_taken_is_said_so() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
 
-        with pytest.raises(CannotListen, match=f"127.0.0.1:{port}: another program listens there"):
+        with pytest.raises(CannotListen, match=f"127.0.0.1:{port}: the address is in use"):
             check_address("127.0.0.1", port)
 
     check_address("127.0.0.1", port)
 
 
-def test_an_address_of_another_machine_is_said_so() -> None:
+def test_an_address_of_another_machine_is_reported() -> None:
     with pytest.raises(CannotListen, match=r"192\.0\.2\.1:9092: this machine has no such address"):
         check_address("192.0.2.1", 9092)
 
 
-def test_a_name_that_nobody_knows_is_said_so() -> None:
+def test_an_unknown_host_name_is_reported() -> None:
     with pytest.raises(CannotListen, match=r"cannot listen on no-such-host\.invalid:9092: "):
         check_address("no-such-host.invalid", 9092)
 
 
-def test_all_addresses_can_be_asked_for() -> None:
+def test_an_empty_host_means_all_addresses() -> None:
     check_address("", 0)
 
 
-def test_the_own_name_can_be_reached_from_here() -> None:
+def test_own_name_can_be_resolved() -> None:
     assert socket.getaddrinfo(own_name(), None)
 
 
-def test_a_machine_whose_name_nobody_knows_is_told_by_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_name_falls_back_to_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses.socket, "getfqdn", lambda: "no-such-host.invalid")
     monkeypatch.setattr(addresses.socket, "gethostname", lambda: "no-such-host.invalid")
 

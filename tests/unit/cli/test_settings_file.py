@@ -1,4 +1,4 @@
-"""server.properties: read as Java reads it, with what is set on the command line in its place."""
+"""server.properties is parsed as by Java, and overrides of the command line win."""
 
 from pathlib import Path
 
@@ -35,11 +35,11 @@ def test_a_file_is_read_with_comments_and_continued_lines(file: Path) -> None:
     assert settings.log_dirs == ("/somewhere/new",)
 
 
-def test_what_is_overridden_wins(file: Path) -> None:
+def test_overrides_win_over_the_file(file: Path) -> None:
     assert read_settings(str(file), {"num.partitions": "5"}).num_partitions == 5
 
 
-def test_relative_directories_are_taken_from_where_we_are(
+def test_relative_directories_are_resolved_against_the_working_directory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -49,7 +49,7 @@ def test_relative_directories_are_taken_from_where_we_are(
     assert found == {"log.dirs": f"{tmp_path}/a,/c,{tmp_path}/d", "log.dir": "", "node.id": "1"}
 
 
-def test_a_file_that_is_not_there_and_one_that_is_none_are_said_so(tmp_path: Path) -> None:
+def test_a_missing_and_a_malformed_file_are_reported(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match=r"missing: No such file"):
         read_settings(str(tmp_path / "missing"))
     (tmp_path / "odd").write_bytes(b"a=\\u12")
@@ -57,7 +57,7 @@ def test_a_file_that_is_not_there_and_one_that_is_none_are_said_so(tmp_path: Pat
         read_settings(str(tmp_path / "odd"))
 
 
-def test_a_wrong_setting_is_of_the_file_or_of_the_command_line(
+def test_an_invalid_setting_is_attributed_to_the_file_or_the_command_line(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(InvalidSetting):
@@ -70,7 +70,7 @@ def test_a_wrong_setting_is_of_the_file_or_of_the_command_line(
     assert f"barnabas broker: {file}: no.such.setting=(hidden): no such setting" in capsys.readouterr().err
 
 
-def test_a_broker_does_not_format_and_says_who_does(
+def test_an_unformatted_directory_names_the_format_command(
     tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["broker", str(file), "--override", f"log.dirs={tmp_path}/new"]) == 1

@@ -1,4 +1,4 @@
-"""`barnabas storage`: what it prints and how it ends, as Kafka 4.3.0's storage tool does."""
+"""`barnabas storage`: output and exit codes, as of Kafka 4.3.0's storage tool."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ RECORDS = (
 
 
 class Tool:
-    """The tool on a configuration below a directory of the test."""
+    """Runs the tool with a configuration in a temporary directory."""
 
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.root = root
@@ -58,7 +58,7 @@ def tool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Tool:
     return Tool(tmp_path, capsys)
 
 
-def test_formatting_says_what_it_writes_and_where(tool: Tool) -> None:
+def test_formatting_prints_records_and_directories(tool: Tool) -> None:
     code, out, err = tool.format("-r", "4.0")
 
     assert (code, err) == (0, "")
@@ -71,7 +71,7 @@ def test_formatting_says_what_it_writes_and_where(tool: Tool) -> None:
     ]
 
 
-def test_formatting_twice_is_refused_unless_it_is_to_be_ignored(tool: Tool) -> None:
+def test_formatting_twice_fails_without_ignore_formatted(tool: Tool) -> None:
     tool.format()
     before = (tool.logs / "meta.properties").read_bytes()
 
@@ -83,7 +83,7 @@ def test_formatting_twice_is_refused_unless_it_is_to_be_ignored(tool: Tool) -> N
     assert (tool.logs / "meta.properties").read_bytes() == before
 
 
-def test_the_directory_of_another_cluster_or_node_is_not_passed_over(tool: Tool) -> None:
+def test_a_directory_of_another_cluster_or_node_is_an_error(tool: Tool) -> None:
     tool.format()
 
     code, _, err = tool.format("-g", cluster_id="AAAAlDBzRM2WGJual5ztlg")
@@ -98,7 +98,7 @@ def test_the_directory_of_another_cluster_or_node_is_not_passed_over(tool: Tool)
     assert (code, "Invalid node.id in: " in err) == (1, True)
 
 
-def test_what_is_missing_of_several_directories_is_formatted(tool: Tool) -> None:
+def test_only_unformatted_directories_are_formatted(tool: Tool) -> None:
     tool.format()
     tool.configure(log_dirs=f"{tool.logs},{tool.root}/more")
 
@@ -111,7 +111,7 @@ def test_what_is_missing_of_several_directories_is_formatted(tool: Tool) -> None
     assert str(tool.logs) not in out
 
 
-def test_a_copy_of_a_directory_is_not_taken_for_another_one(tool: Tool) -> None:
+def test_a_copied_directory_is_detected(tool: Tool) -> None:
     tool.format()
     shutil.copytree(tool.logs, tool.root / "copy")
     tool.configure(log_dirs=f"{tool.logs},{tool.root}/copy,{tool.root}/new")
@@ -122,7 +122,7 @@ def test_a_copy_of_a_directory_is_not_taken_for_another_one(tool: Tool) -> None:
     assert "one is a copy of the other" in err
 
 
-def test_a_directory_of_its_own_for_the_metadata_is_formatted_too(tool: Tool) -> None:
+def test_a_separate_metadata_directory_is_formatted(tool: Tool) -> None:
     tool.configure(metadata_log_dir=f"{tool.root}/meta")
 
     _, out, _ = tool.format()
@@ -131,7 +131,7 @@ def test_a_directory_of_its_own_for_the_metadata_is_formatted_too(tool: Tool) ->
     assert f"Formatting data directory {tool.logs} with" in out
 
 
-def test_what_is_no_directory_is_ignored_and_alone_it_is_an_error(tool: Tool) -> None:
+def test_a_file_in_place_of_a_directory_is_ignored_unless_it_is_the_only_one(tool: Tool) -> None:
     tool.logs.write_text("a file")
     ignored = f"I/O error trying to read log directory {tool.logs}. Ignoring...\n"
 
@@ -155,7 +155,7 @@ def test_info_of_a_formatted_directory(tool: Tool) -> None:
     )
 
 
-def test_info_tells_of_problems(tool: Tool) -> None:
+def test_info_prints_problems(tool: Tool) -> None:
     missing = f"Found problem:\n  {tool.logs} does not exist\n\n"
     assert tool.info() == (1, missing, "")
 
@@ -170,7 +170,7 @@ def test_info_tells_of_problems(tool: Tool) -> None:
     assert out.startswith(f"{found}Error loading {meta}: cluster.id is missing; restore the file")
 
 
-def test_info_tells_of_directories_that_do_not_belong_together(tool: Tool) -> None:
+def test_info_reports_directories_of_different_owners(tool: Tool) -> None:
     for name, cluster_id, node_id in (("a", "one", 1), ("b", "two", 1), ("c", "one", 2)):
         (tool.root / name).mkdir()
         text = f"version=1\nnode.id={node_id}\ncluster.id={cluster_id}\n"
@@ -204,7 +204,7 @@ def test_info_tells_of_directories_that_do_not_belong_together(tool: Tool) -> No
         (["-r", "9.9"], "Unknown metadata.version '9.9'."),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_made(tool: Tool, words: list[str], said: str) -> None:
+def test_invalid_options_fail_and_create_nothing(tool: Tool, words: list[str], said: str) -> None:
     code, out, err = tool.format(*words)
 
     assert (code, out) == (1, "")
@@ -213,13 +213,13 @@ def test_what_cannot_be_is_refused_and_nothing_is_made(tool: Tool, words: list[s
     assert not tool.logs.exists()
 
 
-def test_without_fixed_voters_it_has_to_be_asked_for(tool: Tool) -> None:
+def test_formatting_without_fixed_voters_needs_an_option(tool: Tool) -> None:
     tool.configure(controller_quorum_voters=None, controller_quorum_bootstrap_servers="127.0.0.1:9093")
 
     code, _, err = tool.format()
     assert (code, "specify --no-initial-controllers" in err) == (1, True)
     code, _, err = tool.format("--standalone")
-    assert (code, "which is not built yet; set controller.quorum.voters=" in err) == (1, True)
+    assert (code, "which are not built yet; set controller.quorum.voters=" in err) == (1, True)
     assert not tool.logs.exists()
     assert tool.format("--no-initial-controllers")[0] == 0
 
@@ -250,7 +250,7 @@ def test_misuse_exits_with_1_as_kafkas_tool_does(
     assert "usage: barnabas storage" in capsys.readouterr().err
 
 
-def test_a_random_id_is_one(tool: Tool) -> None:
+def test_random_uuid_prints_a_valid_id(tool: Tool) -> None:
     code, out, _ = tool.run("random-uuid")
 
     assert code == 0
@@ -266,7 +266,7 @@ def test_the_levels_of_a_release(tool: Tool) -> None:
     assert tool.run("version-mapping")[1].startswith("metadata.version=30 (4.3-IV0)\nkraft.version=1\n")
 
 
-def test_what_levels_need(tool: Tool) -> None:
+def test_the_dependencies_of_levels(tool: Tool) -> None:
     asked = ["-f", "eligible.leader.replicas.version=1", "-f", "group.version=1", "-f", "metadata.version=30"]
 
     assert tool.run("feature-dependencies", *asked)[1] == (

@@ -1,4 +1,4 @@
-"""What tools share: a client that is started and closed, the reasons of errors, how a tool ends."""
+"""Shared parts of tools: start and close of a client, reasons of errors, exit codes."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from barnabas.protocol.error_codes import ErrorCode
 
 
 class SlowClient:
-    """Starts after a few turns of the loop, or fails then."""
+    """Starts after a few iterations of the loop, or fails then."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self._error = error
@@ -36,7 +36,7 @@ async def use(client: SlowClient, error: Exception | None = None) -> int:
     return 0
 
 
-def test_a_client_is_closed_also_when_the_tool_fails() -> None:
+def test_a_client_is_closed_even_if_the_tool_fails() -> None:
     well, badly = SlowClient(), SlowClient()
 
     assert asyncio.run(use(well)) == 0
@@ -46,17 +46,17 @@ def test_a_client_is_closed_also_when_the_tool_fails() -> None:
     assert (well.closed, badly.closed) == (1, 1)
 
 
-def test_a_broker_that_says_nothing_is_waited_for_aloud(
+def test_a_wait_for_a_silent_broker_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(outages, "PATIENCE_S", 0.0)
 
     asyncio.run(use(SlowClient()))
 
-    assert capsys.readouterr() == ("", "waiting for a broker to answer ...\n")
+    assert capsys.readouterr() == ("", "waiting for a broker to respond ...\n")
 
 
-def test_no_hint_is_left_behind_when_the_start_fails() -> None:
+def test_the_hint_is_cancelled_when_the_start_fails() -> None:
     async def fail() -> list[object]:
         loop = asyncio.get_running_loop()
         with pytest.raises(ToolFailed):
@@ -91,11 +91,11 @@ def test_no_hint_is_left_behind_when_the_start_fails() -> None:
         ),
     ],
 )
-def test_the_reason_is_what_the_broker_said(error: tool.BarnabasError, why: str) -> None:
+def test_the_reason_is_the_brokers_message(error: tool.BarnabasError, why: str) -> None:
     assert reason(error) == why
 
 
-def test_the_reason_has_what_the_client_noted() -> None:
+def test_the_reason_includes_the_clients_notes() -> None:
     error = BrokerUnavailable(["a:1"], "gone")
     error.add_note("given up after 300 ms")
 
@@ -113,7 +113,7 @@ def test_an_error_is_one_line_and_exit_code_one(capsys: pytest.CaptureFixture[st
     assert (out, err) == (("Error: no\n", "") if to_stdout else ("", "Error: no\n"))
 
 
-def test_the_command_lines_brokers_win_over_those_of_the_file(tmp_path: pytest.TempPathFactory) -> None:
+def test_bootstrap_servers_of_the_command_line_override_the_file(tmp_path: pytest.TempPathFactory) -> None:
     path = f"{tmp_path}/client.properties"
     with open(path, "w") as file:
         file.write("bootstrap.servers=a:1\nclient.id=me\n")

@@ -1,4 +1,4 @@
-"""The command line of `barnabas transactions`: what fits together, in Kafka's words where it has any."""
+"""Option checks of `barnabas transactions`, with Kafka's messages where it has any."""
 
 import pytest
 
@@ -34,7 +34,7 @@ NOT_IDENTIFIED = (
         ),
     ],
 )
-def test_what_does_not_fit_together_is_told_before_anybody_is_asked(words: str, why: str) -> None:
+def test_conflicting_options_fail_before_any_request(words: str, why: str) -> None:
     assert run_tool("transactions", "--bootstrap-server", NOWHERE, *words.split()) == Ended(1, "", f"{why}\n")
 
 
@@ -68,7 +68,7 @@ def test_the_options_of_the_client_may_follow_the_command() -> None:
     assert ended.err.startswith("The `find-hanging` command requires")
 
 
-def test_the_help_is_no_error() -> None:
+def test_help_exits_with_zero() -> None:
     for words in (["--help"], ["abort", "--help"], ["--version"]):
         ended = run_tool("transactions", *words)
         assert (ended.code, ended.err) == (0, "")
@@ -78,5 +78,5 @@ def test_the_help_is_no_error() -> None:
 def test_an_epoch_is_a_short() -> None:
     assert (short("-32768"), short("32767")) == (-32768, 32767)
     for text in ("32768", "-32769", "x", ""):
-        with pytest.raises(ValueError, match=r"does not fit|no whole number"):
+        with pytest.raises(ValueError, match=r"is out of range|is not a whole number"):
             short(text)

@@ -1,4 +1,4 @@
-"""`barnabas up`: what its options become, and which are refused before anything is done."""
+"""`barnabas up`: settings from options, and options that are rejected before the start."""
 
 import argparse
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_the_host_is_where_clients_find_it(host: str, listener: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_on_all_addresses_clients_are_told_a_name_that_they_can_reach(host: str) -> None:
+def test_a_wildcard_host_advertises_a_resolvable_name(host: str) -> None:
     told = settings("--host", host, "--port", "0")["advertised.listeners"]
 
     assert told.startswith("PLAINTEXT://")
@@ -72,7 +72,7 @@ def test_on_all_addresses_clients_are_told_a_name_that_they_can_reach(host: str)
     assert told.removeprefix("PLAINTEXT://").removesuffix(":0") not in ("", "0.0.0.0", "[::]")
 
 
-def test_who_says_what_to_advertise_is_believed() -> None:
+def test_given_advertised_listeners_are_used() -> None:
     found = settings("--host", "0.0.0.0", "--config", "advertised.listeners=PLAINTEXT://broker.example:9092")
 
     assert found["advertised.listeners"] == "PLAINTEXT://broker.example:9092"
@@ -86,7 +86,7 @@ def test_settings_are_passed_on_as_they_are() -> None:
     assert (found["num.partitions"], found["log.retention.ms"], found["broker.rack"]) == ("3", "-1", "a=b")
 
 
-def test_a_directory_that_was_formatted_says_which_node_it_is(tmp_path: Path) -> None:
+def test_the_node_id_of_a_formatted_directory_is_used(tmp_path: Path) -> None:
     owner = MetaProperties(cluster_id="c", node_id=42, directory_id=Uuid(b"0123456789abcdef"))
     write_meta_properties(DiskFileSystem(), str(tmp_path), owner, now_ms=0)
 
@@ -102,7 +102,7 @@ def test_more_than_one_of_anything_is_not_built_yet(option: str, capsys: pytest.
 
 
 @pytest.mark.parametrize("name", sorted(up.DECIDED))
-def test_what_an_option_decides_cannot_be_set_besides(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_setting_that_an_option_decides_is_rejected(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"--config {name}: " in refused(capsys, "--config", f"{name}=x")
 
 
@@ -117,7 +117,7 @@ def test_what_an_option_decides_cannot_be_set_besides(name: str, capsys: pytest.
         ("ssl.keystore.password=geheim", "ssl.keystore.password"),
     ],
 )
-def test_settings_that_cannot_be_are_misuse(
+def test_invalid_settings_are_misuse(
     given: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     error = refused(capsys, "--dir", str(tmp_path / "new"), "--config", given)
@@ -128,10 +128,10 @@ def test_settings_that_cannot_be_are_misuse(
 
 
 @pytest.mark.parametrize("words", [["--port", "65536"], ["--port", "-1"], ["--metrics-port", "70000"]])
-def test_a_port_that_is_none_is_misuse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_port_is_misuse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "must be from 0 to 65535" in refused(capsys, *words)
 
 
 @pytest.mark.parametrize("directory", ["", "/", "a,b"])
-def test_a_directory_that_cannot_be_one_is_misuse(directory: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_directory_is_misuse(directory: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--dir" in refused(capsys, "--dir", directory)

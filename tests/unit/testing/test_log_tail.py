@@ -1,4 +1,4 @@
-"""The tail of a broker's log: only that thread's lines, only the last ones, and nobody else misses any."""
+"""The log tail keeps the last lines of one thread, and other handlers still see all lines."""
 
 import logging
 import threading
@@ -18,7 +18,7 @@ def tails() -> Iterator[LogTails]:
     tails.leave(threading.get_ident())
 
 
-def test_it_keeps_what_its_thread_logs_and_not_what_others_do(tails: LogTails) -> None:
+def test_only_lines_of_the_followed_thread_are_kept(tails: LogTails) -> None:
     tail = new_tail()
     tails.follow(threading.get_ident(), tail)
 
@@ -49,7 +49,7 @@ def test_the_users_handlers_still_see_everything(tails: LogTails, caplog: pytest
     assert caplog.messages == ["seen by both"]
 
 
-def test_levels_are_left_to_the_user(tails: LogTails) -> None:
+def test_the_users_levels_apply(tails: LogTails) -> None:
     tail = new_tail()
     tails.follow(threading.get_ident(), tail)
 
@@ -70,7 +70,7 @@ def test_without_any_handler_warnings_still_reach_stderr(
     assert capsys.readouterr().err == "nobody listens\n"
 
 
-def test_nothing_is_left_in_logging_when_the_last_broker_is_gone(tails: LogTails) -> None:
+def test_the_handler_is_removed_with_the_last_broker(tails: LogTails) -> None:
     before = list(logging.getLogger("barnabas").handlers)
     tails.follow(1, new_tail())
     tails.follow(2, new_tail())

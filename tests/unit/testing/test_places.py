@@ -1,4 +1,4 @@
-"""Where the files go, that they go away, and that what killed processes left behind is found."""
+"""Directories of brokers: where they are, their removal, and cleanup after killed processes."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from barnabas.testing.places import PREFIX, given_place, remove_abandoned, tempo
 
 @pytest.fixture
 def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory that stands for /dev/shm, and is what the machine has for temporary files, no less."""
+    """A directory that stands for /dev/shm, beside one for temporary files."""
     here, disk = tmp_path / "shm", tmp_path / "tmp"
     here.mkdir()
     disk.mkdir()
@@ -26,7 +26,7 @@ def where(data: str) -> Path:
     return Path(data).parents[1]
 
 
-def test_memory_is_taken_where_enough_is_free(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_uses_memory_if_enough_is_free(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "MEMORY_FREE_MIN", 1)
 
     place = temporary_place("auto")
@@ -36,7 +36,7 @@ def test_memory_is_taken_where_enough_is_free(memory: Path, monkeypatch: pytest.
     assert list(memory.iterdir()) == []
 
 
-def test_the_disk_is_taken_where_memory_is_scarce(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_uses_the_disk_if_memory_is_scarce(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "MEMORY_FREE_MIN", 1 << 62)
 
     place = temporary_place("auto")
@@ -45,7 +45,7 @@ def test_the_disk_is_taken_where_memory_is_scarce(memory: Path, monkeypatch: pyt
     place.remove()
 
 
-def test_the_disk_is_taken_where_there_are_no_files_in_memory(memory: Path) -> None:
+def test_auto_uses_the_disk_without_a_memory_file_system(memory: Path) -> None:
     memory.rmdir()
 
     place = temporary_place("auto")
@@ -54,21 +54,21 @@ def test_the_disk_is_taken_where_there_are_no_files_in_memory(memory: Path) -> N
     place.remove()
 
 
-def test_who_insists_on_memory_is_told_that_there_is_none(memory: Path) -> None:
+def test_memory_fails_without_a_memory_file_system(memory: Path) -> None:
     memory.rmdir()
 
-    with pytest.raises(NoMemoryFiles, match=r"shm: is not there, or may not be written"):
+    with pytest.raises(NoMemoryFiles, match=r"shm does not exist or is not writable"):
         temporary_place("memory")
 
 
-def test_who_insists_on_the_disk_gets_it(memory: Path) -> None:
+def test_disk_uses_the_disk(memory: Path) -> None:
     place = temporary_place("disk")
 
     assert where(place.data) == memory.parent / "tmp"
     place.remove()
 
 
-def test_a_directory_that_the_user_gave_is_never_removed(tmp_path: Path) -> None:
+def test_a_given_directory_is_not_removed(tmp_path: Path) -> None:
     place = given_place(str(tmp_path))
 
     place.remove()
@@ -77,7 +77,7 @@ def test_a_directory_that_the_user_gave_is_never_removed(tmp_path: Path) -> None
     assert not place.is_temporary
 
 
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_has_is_not(tmp_path: Path) -> None:
+def test_unlocked_directories_are_removed_and_locked_ones_are_not(tmp_path: Path) -> None:
     left, held, begun, other = (tmp_path / f"{PREFIX}{name}" for name in ("left", "held", "begun", "other"))
     for directory in (left, held, begun):
         (directory / "data").mkdir(parents=True)
@@ -94,7 +94,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_has_is_not(
     )
 
 
-def test_a_directory_that_never_got_its_lock_is_removed_when_it_is_old(tmp_path: Path) -> None:
+def test_an_old_directory_without_lock_file_is_removed(tmp_path: Path) -> None:
     old = tmp_path / f"{PREFIX}old"
     old.mkdir()
     os.utime(old, (0, 0))

@@ -1,4 +1,4 @@
-"""What a user may set of a broker inside a test, and how it is written down."""
+"""Settings of a broker inside a test."""
 
 import pytest
 
@@ -20,17 +20,17 @@ def test_a_value_is_written_as_in_a_properties_file(value: object, text: str) ->
     assert given_settings({"some.name": value}, {}) == {"some.name": text}
 
 
-def test_what_is_decided_elsewhere_is_refused_with_the_way_to_have_it() -> None:
-    with pytest.raises(InvalidSetting, match=r"log\.dirs=/data: cannot be set here: directory= says"):
+def test_a_computed_setting_is_rejected_with_the_alternative() -> None:
+    with pytest.raises(InvalidSetting, match=r"log\.dirs=/data: cannot be set here: use directory="):
         given_settings(None, {"log_dirs": "/data"})
 
 
-def test_a_setting_that_was_given_in_both_ways_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match=r"num\.partitions=4: was given twice, also as 3"):
+def test_a_setting_that_is_given_twice_is_rejected() -> None:
+    with pytest.raises(InvalidSetting, match=r"num\.partitions=4: is given twice, also as 3"):
         given_settings({"num.partitions": 3}, {"num_partitions": 4})
 
 
-def test_another_node_id_is_the_voters_too() -> None:
+def test_a_given_node_id_is_also_the_voter() -> None:
     properties = broker_properties({"node.id": "7"}, port=0, directory="/data")
 
     assert properties["node.id"] == "7"

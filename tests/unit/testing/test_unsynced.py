@@ -1,4 +1,4 @@
-"""Files that do not wait for the disk are files like all others otherwise."""
+"""The unsynced file system behaves like the one on disk, without fsync."""
 
 import os
 from pathlib import Path
@@ -11,14 +11,14 @@ from barnabas.testing.unsynced import UnsyncedFileSystem
 
 @pytest.fixture
 def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """What the operating system was asked to write to the disk."""
+    """The descriptors that were synced."""
     seen: list[int] = []
     for name in ("fsync", "fdatasync"):
         monkeypatch.setattr(os, name, seen.append)
     return seen
 
 
-def test_nothing_waits_for_the_disk(tmp_path: Path, syncs: list[int]) -> None:
+def test_a_write_does_not_sync(tmp_path: Path, syncs: list[int]) -> None:
     fs = UnsyncedFileSystem()
 
     write_atomically(fs, f"{tmp_path}/some", b"content")
@@ -27,9 +27,7 @@ def test_nothing_waits_for_the_disk(tmp_path: Path, syncs: list[int]) -> None:
     assert syncs == []
 
 
-def test_a_file_that_was_evicted_and_opened_again_does_not_wait_either(
-    tmp_path: Path, syncs: list[int]
-) -> None:
+def test_a_file_that_was_evicted_and_reopened_does_not_sync(tmp_path: Path, syncs: list[int]) -> None:
     fs = UnsyncedFileSystem(open_files_max=1)
     first = fs.open(f"{tmp_path}/first", create=True)
     fs.open(f"{tmp_path}/second", create=True)
@@ -48,6 +46,6 @@ def test_a_closed_file_cannot_be_synced(tmp_path: Path) -> None:
         file.sync()
 
 
-def test_a_directory_that_is_not_there_cannot_be_synced(tmp_path: Path) -> None:
+def test_a_missing_directory_cannot_be_synced(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         UnsyncedFileSystem().sync_directory(f"{tmp_path}/nowhere")

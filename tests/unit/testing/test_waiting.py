@@ -1,4 +1,4 @@
-"""Waiting for a condition: it ends as soon as it holds, and tells what was seen if it never does."""
+"""Waiting for a condition: it ends as soon as the condition is true; a timeout reports the last check."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from barnabas.testing.waiting import PAUSE_MAX_S
 
 
 class Time:
-    """Seconds that go by only while somebody pauses."""
+    """A clock that advances only during pauses."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -28,14 +28,14 @@ def numbers(*values: int) -> Iterator[int]:
         yield values[-1]
 
 
-def test_what_holds_at_once_is_not_waited_for() -> None:
+def test_a_true_condition_is_not_waited_for() -> None:
     time = Time()
 
     assert wait_until(lambda: "yes", now=time.now, pause=time.pause) == "yes"
     assert time.now_s == 0
 
 
-def test_it_ends_soon_after_the_condition_holds() -> None:
+def test_the_wait_ends_soon_after_the_condition_becomes_true() -> None:
     time = Time()
 
     wait_until(lambda: time.now_s >= 3, timeout_s=10, now=time.now, pause=time.pause)
@@ -43,18 +43,18 @@ def test_it_ends_soon_after_the_condition_holds() -> None:
     assert 3 <= time.now_s < 3 + PAUSE_MAX_S
 
 
-def test_a_wait_in_vain_tells_what_was_waited_for_and_what_was_seen() -> None:
+def test_a_timeout_reports_the_condition_and_the_last_value() -> None:
     time = Time()
     seen = numbers(0, 0, 0)
 
-    with pytest.raises(WaitTimedOut, match=r"^waited 2 s for an order; the last that was seen: 0$") as caught:
+    with pytest.raises(WaitTimedOut, match=r"^waited 2 s for an order; last value: 0$") as caught:
         wait_until(lambda: next(seen), timeout_s=2, what="an order", now=time.now, pause=time.pause)
 
     assert isinstance(caught.value, AssertionError)
     assert time.now_s == pytest.approx(2)
 
 
-def test_a_failed_assertion_means_not_yet_and_is_told_at_the_end() -> None:
+def test_a_failed_assertion_counts_as_false_and_is_reported() -> None:
     time = Time()
     seen = numbers(1, 2, 3)
 
@@ -68,7 +68,7 @@ def test_a_failed_assertion_means_not_yet_and_is_told_at_the_end() -> None:
     def never() -> bool:
         raise AssertionError("not today")
 
-    with pytest.raises(WaitTimedOut, match="for never; the last assertion that failed: not today"):
+    with pytest.raises(WaitTimedOut, match="for never; last failed assertion: not today"):
         wait_until(never, timeout_s=1, now=time.now, pause=time.pause)
 
 
@@ -81,17 +81,15 @@ def test_another_error_is_raised_at_once() -> None:
     assert time.now_s == 0
 
 
-def test_the_last_look_is_at_the_deadline() -> None:
+def test_the_last_check_is_at_the_deadline() -> None:
     time = Time()
 
     assert wait_until(lambda: time.now_s >= 1, timeout_s=1, now=time.now, pause=time.pause)
 
 
-def test_a_coroutine_waits_in_the_time_of_its_loop() -> None:
+def test_a_coroutine_uses_the_clock_of_its_loop() -> None:
     async def story() -> str:
-        with pytest.raises(
-            WaitTimedOut, match="waited 100 s for the end of days; the last that was seen: False"
-        ):
+        with pytest.raises(WaitTimedOut, match="waited 100 s for the end of days; last value: False"):
             await wait_until_async(lambda: False, timeout_s=100, what="the end of days")
 
         async def later() -> str:

@@ -1,1 +1,1 @@
-"""What `barnabas configs` is made of: whose settings are meant, what changes, what is printed."""
+"""The parts of `barnabas configs`: entities, changes, and one module per family of entities."""

@@ -1,4 +1,4 @@
-"""What is to change: --add-config, --add-config-file and --delete-config. Pure but for the file."""
+"""Parse --add-config, --add-config-file and --delete-config. Pure, except for reading the file."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Final
 from barnabas.cli.option_parser import Options
 from barnabas.cli.tool import ToolFailed, read_properties
 
-# Not between brackets, which keep commas in a value: k1=v1,k2=[v1,v2].
+# Matches outside of brackets, which protect commas in a value: k1=v1,k2=[v1,v2].
 _OUTSIDE: Final = r"(?=[^\]]*(?:\[|$))"
 _BETWEEN_PAIRS: Final = re.compile(rf",{_OUTSIDE}")
 _EQUALS: Final = re.compile(rf"\s*=\s*{_OUTSIDE}")

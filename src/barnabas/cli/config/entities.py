@@ -1,6 +1,6 @@
-"""Whose settings the command line means: types and names of entities, and what cannot be. Pure.
+"""The entities of `barnabas configs`: their types, their names, and checks of both. Pure.
 
-An entity is named by --entity-type with --entity-name or --entity-default, or by an option of its own such as
+An entity is named by --entity-type with --entity-name or --entity-default, or by a specific option such as
 --topic or --broker-defaults. Checks and messages are those of kafka-configs.sh, in its order.
 """
 
@@ -14,7 +14,7 @@ from barnabas.cli.tool import ToolFailed
 TOPICS, CLIENTS, USERS, BROKERS, IPS = "topics", "clients", "users", "brokers", "ips"
 METRICS, GROUPS, LOGGERS = "client-metrics", "groups", "broker-loggers"
 TYPES: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS, METRICS, GROUPS, LOGGERS)
-# The name of what holds for all entities of a type.
+# The name of the default entity of a type.
 DEFAULT: Final = ""
 
 _NAMED: Final = {
@@ -39,19 +39,17 @@ _HOST: Final = re.compile(r"[A-Za-z0-9.:-]{1,253}")
 
 
 def add_options(parser: Parser) -> None:
-    parser.option("entity-type", f"Whose settings: {', '.join(TYPES)}.", value="type", many=True)
-    parser.option(
-        "entity-name", "Which of them: a topic, the id of a broker, and so on.", value="name", many=True
-    )
-    parser.flag("entity-default", "What holds for all clients, users, brokers or ips.")
+    parser.option("entity-type", f"entity type: {', '.join(TYPES)}", value="type", many=True)
+    parser.option("entity-name", "entity name, such as a topic or a broker id", value="name", many=True)
+    parser.flag("entity-default", "default settings of clients, users, brokers or ips")
     for name, kind in _NAMED.items():
-        parser.option(name, f"The same as --entity-type {kind} --entity-name NAME.", value="name")
+        parser.option(name, f"short for --entity-type {kind} --entity-name NAME", value="name")
     for name, kind in _DEFAULTS.items():
-        parser.flag(name, f"The same as --entity-type {kind} --entity-default.")
+        parser.flag(name, f"short for --entity-type {kind} --entity-default")
 
 
 class Entities:
-    """What is meant: types in the order of the command line, and as many names or fewer."""
+    """The entities of a command line: types in their order, and at most as many names."""
 
     def __init__(self, options: Options) -> None:
         names = iter(options.entity_name)
@@ -80,7 +78,7 @@ def singular(kind: str) -> str:
 
 
 def check(options: Options, entities: Entities) -> None:
-    """ToolFailed for what cannot be asked for."""
+    """Raise ToolFailed if the combination of entities and actions is invalid."""
     _check_types(options, entities)
     _check_names(entities)
     listed = ",".join(entities.types)

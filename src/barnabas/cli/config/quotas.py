@@ -1,4 +1,4 @@
-"""Quotas of users, clients and addresses, and SCRAM credentials of users."""
+"""Describe and alter quotas of users, clients and addresses, and SCRAM credentials of users."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ QUOTAS: Final = frozenset(
 _IP_QUOTAS: Final = frozenset(("connection_creation_rate",))
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _WIRE_TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
-# How the output calls them, in its order.
+# Names of the components in the output, in its order.
 _SHOWN: Final = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 _EXACT, _DEFAULT_ONLY, _ANY = 0, 1, 2
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -35,10 +35,10 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1
 
 
 async def describe(admin: "Admin", meant: Entities, *, everything: bool, as_json: bool) -> None:
-    """`everything` makes no difference: quotas have no defaults to tell of."""
+    """Print quotas and credentials. `everything` has no effect: quotas have no defaults."""
     found = await _quotas(admin, meant)
     credentials: dict[str, str] = {}
-    # Credentials are a user's own: there are none of a user's client, and none by default.
+    # Only named users have credentials: not a user's client, and not the default user.
     if CLIENTS not in meant.types and IPS not in meant.types and DEFAULT not in meant.names:
         credentials = await _credentials(admin, meant.names)
     if as_json:
@@ -82,17 +82,17 @@ async def _quotas(admin: "Admin", meant: Entities) -> list[tuple[dict[str, str |
 async def _credentials(admin: "Admin", users: Sequence[str]) -> dict[str, str]:
     from barnabas.protocol.messages.credentials import DescribeUserScramCredentialsRequest, UserName
 
-    # Nobody named: everybody.
+    # None requests all users.
     wanted = [UserName(name=user) for user in users] or None
     answer = await admin.cluster.ask(DescribeUserScramCredentialsRequest(users=wanted))
     if answer.error_code:
         raise refused(answer.error_code, about="SCRAM credentials", message=answer.error_message)
     found = {}
-    for told in sorted(answer.results, key=lambda told: str(told.user)):
-        if not told.error_code:
-            found[told.user] = ", ".join(
+    for result in sorted(answer.results, key=lambda each: str(each.user)):
+        if not result.error_code:
+            found[result.user] = ", ".join(
                 f"{MECHANISMS.get(info.mechanism, 'UNKNOWN')}=iterations={info.iterations}"
-                for info in told.credential_infos
+                for info in result.credential_infos
             )
     return found
 
@@ -105,8 +105,8 @@ async def alter(admin: "Admin", meant: Entities, added: dict[str, str], deleted:
     ops = [OpData(key=name, value=_number(name, text), remove=False) for name, text in added.items()]
     ops += [OpData(key=name, value=0.0, remove=True) for name in deleted]
     if deleted:
-        there = next((values for _, values in await _quotas(admin, meant)), {})
-        wrong = [name for name in deleted if name not in there]
+        current = next((values for _, values in await _quotas(admin, meant)), {})
+        wrong = [name for name in deleted if name not in current]
         if wrong:
             raise ToolFailed(f"Invalid config(s): {','.join(wrong)}")
     entity = [
@@ -115,9 +115,9 @@ async def alter(admin: "Admin", meant: Entities, added: dict[str, str], deleted:
     ]
     entry = AlterClientQuotasEntryData(entity=entity, ops=ops)
     answer = await admin.cluster.ask(AlterClientQuotasRequest(entries=[entry], validate_only=False))
-    for told in answer.entries:
-        if told.error_code:
-            raise refused(told.error_code, about="quotas", message=told.error_message)
+    for result in answer.entries:
+        if result.error_code:
+            raise refused(result.error_code, about="quotas", message=result.error_message)
 
 
 def _check_names(meant: Entities, added: Iterable[str], deleted: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Settings of what the cluster calls resources: topics, brokers and their loggers, client metrics, groups."""
+"""Describe and alter settings of config resources: topics, brokers, loggers, client metrics, groups."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ async def _exists(admin: "Admin", kind: str, name: str) -> bool:
 
 
 async def _all(admin: "Admin", kind: str) -> list[str]:
-    """Every entity of a type that is there or has settings; of brokers, the defaults too."""
+    """Return the names of all entities of a type that exist or have settings, and the broker default."""
     if kind == TOPICS:
         return sorted(await admin.list_topics(internal=True))
     if kind in (BROKERS, LOGGERS):
@@ -71,7 +71,7 @@ async def _all(admin: "Admin", kind: str) -> list[str]:
 
 
 async def _groups(admin: "Admin") -> set[str]:
-    """The groups that every broker coordinates. Brokers without groups have none to tell of."""
+    """Return the groups of all brokers. Brokers that do not support ListGroups are skipped."""
     from barnabas.client.errors import UnsupportedByBroker, refused
     from barnabas.protocol.messages.group_admin import ListGroupsRequest
 
@@ -90,7 +90,7 @@ async def _groups(admin: "Admin") -> set[str]:
 async def _settings(
     admin: "Admin", kind: str, names: Sequence[str], *, everything: bool
 ) -> dict[str, list[ConfigEntry]]:
-    """By name; only those that were given while brokers run, unless everything is asked for."""
+    """Return the settings by entity name; only dynamic ones unless `everything` is true."""
     found = await admin.describe_configs([Resource(_TYPES[kind], name) for name in names], synonyms=True)
     return {
         resource.name: sorted(
@@ -104,7 +104,7 @@ async def _settings(
 def _is_dynamic(kind: str, name: str, entry: ConfigEntry) -> bool:
     if kind == BROKERS and name == DEFAULT:
         return entry.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    # Loggers have nothing else.
+    # All settings of loggers are dynamic.
     return kind == LOGGERS or entry.source is _SOURCES[kind]
 
 

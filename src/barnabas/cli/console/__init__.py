@@ -1,1 +1,1 @@
-"""What console-producer and console-consumer read and print, without a broker: lines, records, formatters."""
+"""The parts of console-producer and console-consumer: lines, records, formatters, assignments."""

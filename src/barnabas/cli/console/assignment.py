@@ -1,8 +1,8 @@
-"""Which partitions are read without a group: those of a topic, or of all topics whose names match.
+"""Assign partitions without a group: those of one topic, or of all topics whose names match.
 
-Kafka's tools make up a group for this; here the consumer is assigned what is there, and what is there is
-looked up again as often as a group's members would (metadata.max.age.ms). A partition that appears after the
-beginning is read from its first record: nothing in it was there before.
+Kafka's tools use a group with a random name for this. Here the consumer is assigned all existing partitions,
+and new ones are discovered as often as a group member would (metadata.max.age.ms). A partition that appears
+later is read from its first record, because all of its records are new.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from barnabas.client.errors import ClientError, UnknownTopic, is_retriable
 if TYPE_CHECKING:
     from barnabas.client.consumer.consumer import Consumer
 
-# What is to be read may not be there yet. It is looked for so often.
+# How often a topic that does not exist yet is looked up.
 LOOK_AGAIN_S: Final = 1.0
-# After so long whoever waits is told why.
+# After this time a note on stderr explains the wait.
 PATIENCE_S: Final = 3.0
 
 
 class Assignment:
-    """Of one topic or one partition of it, or of every topic whose whole name `include` matches."""
+    """Assigns one topic, one partition, or all topics whose full name matches `include`."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class Assignment:
         self._look_at = 0.0
 
     async def begin(self) -> None:
-        """Assign what is there, once there is something. Whoever calls decides how long that may take."""
+        """Wait for a matching partition and assign all of them. The caller sets the timeout."""
         loop = asyncio.get_running_loop()
-        hint = loop.call_later(PATIENCE_S, note, f"{self._shown()} is not there; waiting for it")
+        hint = loop.call_later(PATIENCE_S, note, f"{self._shown()} does not exist yet; waiting for it")
         try:
             while not await self._assign():
                 await asyncio.sleep(LOOK_AGAIN_S)
@@ -58,18 +58,18 @@ class Assignment:
 
     @property
     def due_ms(self) -> float:
-        """In how long it is time to look again."""
+        """Milliseconds until look_again() is due."""
         return max(0.0, self._look_at - time.monotonic()) * 1000
 
     async def look_again(self) -> None:
-        """Assign what has appeared, if it is time to look."""
+        """Assign new partitions, if a look-up is due."""
         if self.due_ms > 0 or self._partition is not None:
             return
         before = self._consumer.assignment
         try:
             await self._assign()
         except ClientError as error:
-            # What is read goes on being read; the rest is looked for the next time.
+            # Assigned partitions are still read; new ones are looked up on the next call.
             if not is_retriable(error):
                 raise
         self._set_due()
@@ -81,7 +81,7 @@ class Assignment:
         self._look_at = time.monotonic() + self._consumer.settings.metadata_max_age_ms / 1000
 
     async def _assign(self) -> bool:
-        """Whether there was something to assign."""
+        """Assign the existing partitions; return whether there are any."""
         try:
             if self._topic is None:
                 names = await self._matching()
@@ -94,7 +94,7 @@ class Assignment:
             return False
 
     async def _matching(self) -> list[str]:
-        """Internal topics are left out where a group's pattern would leave them out."""
+        """Return the matching topics. Internal topics are excluded as for the pattern of a group."""
         from barnabas.client.admin.admin import Admin
         from barnabas.client.admin.settings import AdminSettings
 

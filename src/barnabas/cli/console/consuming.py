@@ -1,4 +1,4 @@
-"""From a broker to standard output: the working half of console-consumer."""
+"""Read records and print them: the implementation of console-consumer."""
 
 import asyncio
 import os
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from barnabas.client.consumer.consumer import Consumer
     from barnabas.client.consumer.message import Message
 
-# So many records are printed at once, if they are there.
+# Maximum number of records printed at once.
 RECORDS_A_TURN: Final = 1000
 NO_LIMIT: Final = -1
 
 
 @value(kw_only=True)
 class Wanted:
-    """What is to be read, and when that is enough."""
+    """What to read, and when to stop."""
 
     topic: str | None
     include: str | None
-    # Whether a group says which partitions are read.
+    # Whether a group assigns the partitions.
     in_group: bool
     partition: int | None
-    # Of `partition`: an offset, or a word for one.
+    # Start in `partition`: an offset, `earliest` or `latest`.
     begin: int | str
     records_max: int
-    # None: there is no such limit.
+    # None: no limit.
     idle_ms_max: int | None
     skip_errors: bool
 
@@ -44,17 +44,17 @@ class Wanted:
 async def consume(settings: dict[str, object], wanted: Wanted, formatter: Formatter) -> int:
     from barnabas.client.consumer.consumer import Consumer
 
-    # First: about settings that cannot be there is nothing more to say.
-    made = Consumer(settings)
+    # Outside of the `try`: after invalid settings no total is printed.
+    client = Consumer(settings)
     printer = Printer(formatter, skip_errors=wanted.skip_errors, in_thread=wanted.in_group)
     try:
-        async with started(made) as consumer:
+        async with started(client) as consumer:
             with EndedBySignal() as ended:
                 await _read(consumer, _source(consumer, settings, wanted), wanted, printer)
         return ended.exit_code
     except OutputClosed:
         note("Unable to write to standard out, closing consumer.")
-        # Python would try once again when it flushes at exit.
+        # Otherwise Python would fail again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     finally:
@@ -78,7 +78,7 @@ async def _read(
         async with asyncio.timeout(None if wanted.idle_ms_max is None else wanted.idle_ms_max / 1000):
             await source.begin()
     except TimeoutError:
-        # Nothing to read from appeared in time. That is no error to Kafka's tool either.
+        # No topic appeared in time. Kafka's tool does not treat this as an error either.
         return
     if wanted.topic is not None and wanted.partition is not None:
         _seek(consumer, TopicPartition(wanted.topic, wanted.partition), wanted.begin)
@@ -102,11 +102,11 @@ async def _print(consumer: "Consumer", messages: list["Message"], printer: Print
     try:
         await printer.print(messages)
     finally:
-        _hand_back(consumer, messages[printer.done - before :])
+        _seek_back(consumer, messages[printer.done - before :])
 
 
-def _hand_back(consumer: "Consumer", messages: list["Message"]) -> None:
-    """What was not shown is not to be committed: the end commits up to where the consumer stands."""
+def _seek_back(consumer: "Consumer", messages: list["Message"]) -> None:
+    """Seek back to the first unprinted records: closing the consumer commits its positions."""
     first: dict[TopicPartition, int] = {}
     for message in messages:
         first.setdefault(message.tp, message.offset)
@@ -125,7 +125,7 @@ def _seek(consumer: "Consumer", tp: TopicPartition, begin: int | str) -> None:
 
 
 def _enough(wanted: Wanted, count: int) -> int:
-    """How many records are printed at once, if they are there; 0 when there were enough."""
+    """Return how many records to request next; 0 when the limit is reached."""
     if wanted.records_max == NO_LIMIT:
         return RECORDS_A_TURN
     return max(0, min(RECORDS_A_TURN, wanted.records_max - count))

@@ -1,7 +1,7 @@
-"""Keys, values and headers as text: Kafka's deserializers by the names of their Java classes.
+"""Kafka's deserializers, by the names of their Java classes. Pure.
 
-Pure. What is printed is what Java's toString() makes of the value, byte for byte, except where that shows
-an address in memory (ByteArrayDeserializer): there the bytes themselves are printed.
+The output equals Java's toString() of the value, except where that is a memory address
+(ByteArrayDeserializer): there the bytes themselves are printed.
 """
 
 import math
@@ -16,28 +16,28 @@ Deserializer: TypeAlias = Callable[[bytes], bytes]
 
 PACKAGE: Final = "org.apache.kafka.common.serialization."
 
-# Java writes an exponent outside of these.
+# Java prints an exponent outside of this range.
 _PLAIN_MIN: Final = 1e-3
 _PLAIN_MAX: Final = 1e7
 _FLOAT32: Final = Struct(">f")
-# So many digits tell any two numbers of 32 bits apart.
+# Nine digits distinguish any two 32-bit floats.
 _FLOAT32_DIGITS: Final = 9
 
 
 class CannotDeserialize(BarnabasError):
-    """Bytes that are not what the deserializer takes."""
+    """The deserializer does not accept these bytes."""
 
 
 class UnknownDeserializer(BarnabasError):
-    """A name that none of ours has."""
+    """No deserializer has this name."""
 
     def __init__(self, name: str) -> None:
         known = ", ".join(_BY_NAME)
-        super().__init__(f"no deserializer {name!r}: Java classes cannot be loaded here, there are {known}")
+        super().__init__(f"unknown deserializer {name!r}; supported: {known} (Java classes cannot be loaded)")
 
 
 def deserializer(name: str) -> Deserializer:
-    """By the full name of Kafka's class, or the last part of it."""
+    """Find a deserializer by the full name of Kafka's class, or the last part of it."""
     found = _BY_NAME.get(name.removeprefix(PACKAGE))
     if found is None:
         raise UnknownDeserializer(name)
@@ -45,9 +45,9 @@ def deserializer(name: str) -> Deserializer:
 
 
 def float_text(value: float, digits: str) -> str:
-    """As Double.toString() prints it. `digits` is the shortest text that tells the number from any other.
+    """Format as Double.toString(). `digits` is the shortest text that identifies the number.
 
-    The shortest as of Java 19, as Python has it; before that Java sometimes printed a digit too many.
+    Java prints the shortest text since version 19; older versions sometimes print one digit more.
     """
     if math.isnan(value):
         return "NaN"
@@ -56,14 +56,14 @@ def float_text(value: float, digits: str) -> str:
     sign = "-" if digits.startswith("-") else ""
     mantissa, _, exponent = digits.lstrip("-").partition("e")
     whole, _, fraction = mantissa.partition(".")
-    # As 0.ddd times a power of ten, from which both notations follow.
+    # Normalize to 0.ddd times a power of ten; both notations follow from that.
     all_digits = (whole + fraction).lstrip("0")
     if not all_digits:
         return f"{sign}0.0"
     point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(all_digits))
     significant = all_digits.rstrip("0")
     if len(significant) == 1:
-        # Java always shows two digits, and the second is a true one: the smallest double is 4.9E-324.
+        # Java prints at least two digits, and the second is exact: the smallest double is 4.9E-324.
         significant = f"{abs(value):.1e}".partition("e")[0].replace(".", "").rstrip("0")
     if _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
         if point <= 0:
@@ -80,7 +80,7 @@ def _shortest_float32(value: float) -> str:
             if _FLOAT32.unpack(_FLOAT32.pack(float(text)))[0] == value:
                 return text
         except OverflowError:
-            # Rounded up, it is more than 32 bits hold.
+            # Rounding up overflowed 32 bits.
             continue
     return f"{value:.{_FLOAT32_DIGITS}g}"
 
@@ -130,7 +130,7 @@ def _uuid(data: bytes) -> bytes:
         numbers = [int(part, 16) for part in parts]
     except ValueError:
         numbers = []
-    # Java takes parts that are too short and prints them in full, and of those that are too long the end.
+    # Java pads parts that are too short, and cuts the start of parts that are too long.
     widths = (8, 4, 4, 4, 12)
     if len(numbers) != len(widths):
         raise CannotDeserialize("Error parsing data into UUID")
@@ -151,13 +151,13 @@ def _void(data: bytes) -> bytes:
     raise CannotDeserialize("Data should be null for a VoidDeserializer.")
 
 
-def _as_they_are(data: bytes) -> bytes:
+def _unchanged(data: bytes) -> bytes:
     return data
 
 
 _BY_NAME: Final[dict[str, Deserializer]] = {
     "StringDeserializer": _string,
-    "ByteArrayDeserializer": _as_they_are,
+    "ByteArrayDeserializer": _unchanged,
     "BytesDeserializer": _bytes,
     "ByteBufferDeserializer": _byte_buffer,
     "ShortDeserializer": _whole_number(">h", "ShortDeserializer"),

@@ -1,8 +1,8 @@
-"""Records as they are printed: Kafka's message formatters, by the names of their Java classes.
+"""Kafka's message formatters, by the names of their Java classes. Pure: a message in, bytes out.
 
-Pure: a message in, bytes out. One thing differs from Kafka's DefaultMessageFormatter: a null is printed as
-null.literal, where Kafka hands these letters to the deserializer as if they were the record's (four letters
-are a fine Integer). Formatters of internal topics are in internal_formatters.py.
+One difference to Kafka's DefaultMessageFormatter: a null is printed as null.literal. Kafka passes the bytes
+of null.literal to the deserializer, which may decode them as a value (four letters are a valid Integer).
+Formatters of internal topics are in internal_formatters.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,14 @@ DEFAULT: Final = PACKAGE + "DefaultMessageFormatter"
 LOGGING: Final = PACKAGE + "LoggingMessageFormatter"
 NO_OP: Final = PACKAGE + "NoOpMessageFormatter"
 
-# Kafka's names for how a record got its time.
+# Kafka's names of timestamp types.
 CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
 NO_TIMESTAMP: Final = -1
 
 
 class Record(Protocol):
-    """What a formatter needs of a message."""
+    """The fields of a message that formatters read."""
 
     @property
     def topic(self) -> str: ...
@@ -43,7 +43,7 @@ class Record(Protocol):
     def headers(self) -> "Sequence[tuple[str, bytes | None]]": ...
 
 
-# What goes to stdout for a record.
+# Returns the output for a record.
 Formatter: TypeAlias = Callable[[Record], bytes]
 _Column: TypeAlias = Callable[[Record], bytes]
 
@@ -55,7 +55,7 @@ def timestamp_text(record: Record) -> str:
 
 
 def default_formatter(properties: Mapping[str, str]) -> Formatter:
-    """Kafka's DefaultMessageFormatter, configured."""
+    """Configure Kafka's DefaultMessageFormatter."""
     separator = properties.get("key.separator", "\t").encode()
     line_end = properties.get("line.separator", "\n").encode()
     columns = _columns(properties)
@@ -63,7 +63,7 @@ def default_formatter(properties: Mapping[str, str]) -> Formatter:
         return no_op_formatter
     if list(columns) == ["print.value"] and "value.deserializer" not in properties:
         null = properties.get("null.literal", "null").encode()
-        # The usual case, and the one in which speed counts.
+        # Fast path of the most common case.
         return lambda record: (null if record.value is None else record.value) + line_end
     makers = tuple(columns.values())
     return lambda record: separator.join([make(record) for make in makers]) + line_end
@@ -74,7 +74,7 @@ def no_op_formatter(record: Record) -> bytes:
 
 
 def logging_formatter(properties: Mapping[str, str], log: Callable[[str], None]) -> Formatter:
-    """Kafka's LoggingMessageFormatter: the default one, with a line in the log for every record."""
+    """Configure Kafka's LoggingMessageFormatter: the default one, plus a log line per record."""
     text = default_formatter(properties)
 
     def both(record: Record) -> bytes:
@@ -86,7 +86,7 @@ def logging_formatter(properties: Mapping[str, str], log: Callable[[str], None])
 
 
 def log_line(record: Record) -> str:
-    """What Kafka's LoggingMessageFormatter writes to its log, beside what the default one prints."""
+    """Return the log line of Kafka's LoggingMessageFormatter."""
     time = timestamp_text(record)
     shown_time = "" if time == "NO_TIMESTAMP" else f"{time}, "
     key = "null " if record.key is None else f"{string(record.key)}, "
@@ -95,7 +95,7 @@ def log_line(record: Record) -> str:
 
 
 def _columns(properties: Mapping[str, str]) -> dict[str, _Column]:
-    """What is printed of a record, in Kafka's order."""
+    """Return the printed columns of a record, in Kafka's order."""
     null = properties.get("null.literal", "null").encode()
     key_text = _field(properties, "key.deserializer", null)
     value_text = _field(properties, "value.deserializer", null)
@@ -112,7 +112,7 @@ def _columns(properties: Mapping[str, str]) -> dict[str, _Column]:
         "print.timestamp": lambda record: timestamp_text(record).encode(),
         "print.partition": lambda record: b"Partition:%d" % record.partition,
         "print.offset": lambda record: b"Offset:%d" % record.offset,
-        # Only a share group counts deliveries, and Kafka's tool drops the epoch before it prints a record.
+        # Only share groups count deliveries, and Kafka's tool discards the epoch before it prints a record.
         "print.delivery": lambda record: b"Delivery:NOT_PRESENT",
         "print.epoch": lambda record: b"Epoch:NOT_PRESENT",
         "print.headers": headers,

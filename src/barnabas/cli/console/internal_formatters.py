@@ -1,7 +1,7 @@
-"""The records of internal topics as JSON: Kafka's formatters for what its coordinators write.
+"""Kafka's formatters of internal topics, which print records of coordinators as JSON. Pure.
 
-Pure. As in Kafka's tools nothing stands between two records, not even a line end, and a record of a kind that
-the formatter does not show is passed over.
+As in Kafka's tools, there is no separator between records, not even a line end, and records of other kinds
+are skipped.
 """
 
 from collections.abc import Callable
@@ -19,18 +19,18 @@ from barnabas.protocol.stored.framing import (
     UnknownRecord,
 )
 
-# Types of keys in __consumer_offsets.
+# Key versions in __consumer_offsets.
 _OFFSET_COMMITS: Final = frozenset((0, 1))
 _GROUP_METADATA: Final = frozenset((2,))
 _SHARE_GROUPS: Final = frozenset(range(10, 16))
 
 
 class CannotShow(BarnabasError):
-    """A record that is not what the formatter takes."""
+    """The formatter cannot decode a record."""
 
 
 def internal_formatter(name: str) -> Formatter | None:
-    """By the name of Kafka's class; None if there is none of that name."""
+    """Return the formatter with the name of Kafka's class; None if there is none."""
     make = _BY_NAME.get(name)
     return None if make is None else make()
 

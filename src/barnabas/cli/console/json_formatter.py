@@ -1,7 +1,7 @@
-"""A record as a line of JSON, for programs: console-consumer --json.
+"""The formatter of console-consumer --json: one line of JSON per record.
 
-Keys, values and headers are text where they are UTF-8, or what a deserializer made of them; other bytes are
-an object {"base64": ...}, so that nothing is lost and nothing is guessed.
+Keys, values and headers are text if they are UTF-8 or a deserializer is set; other bytes are an object
+{"base64": ...}, so that no information is lost.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""From a line to a record: keys, headers and nulls, as Kafka's LineMessageReader takes them.
+"""Parse a line into a record with key, headers and nulls, as Kafka's LineMessageReader does. Pure.
 
-Pure. Properties, defaults and messages are Kafka's. A line is bytes and is searched as bytes; only headers
-become text, because their separator is a regular expression and their keys are text.
+Properties, defaults and messages are Kafka's. A line is searched as bytes; only headers are decoded, because
+their separator is a regular expression and their keys are text.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from barnabas.base.errors import BarnabasError
 
-# The one class that --line-reader may name.
+# The only class that --line-reader accepts.
 READER_CLASS: Final = "org.apache.kafka.tools.LineMessageReader"
 
 _SEPARATORS: Final = {
@@ -19,7 +19,7 @@ _SEPARATORS: Final = {
     "headers.separator": ",",
     "headers.key.separator": ":",
 }
-# Pairs that would make a line ambiguous, in the order in which Kafka looks.
+# Pairs of properties that must differ, in the order of Kafka's checks.
 _MUST_DIFFER: Final = (
     ("headers.delimiter", "headers.separator"),
     ("headers.delimiter", "headers.key.separator"),
@@ -32,11 +32,11 @@ _MUST_DIFFER: Final = (
 
 
 class BadLine(BarnabasError):
-    """A line that is no record by the properties given, or properties that cannot be."""
+    """A line does not match the properties, or the properties are invalid."""
 
 
 class LineRecord(NamedTuple):
-    """What a line says."""
+    """The record of a line."""
 
     value: bytes | None
     key: bytes | None = None
@@ -44,7 +44,7 @@ class LineRecord(NamedTuple):
 
 
 class LineReader:
-    """Lines are numbered from 1, in the order of record()."""
+    """Parses lines; the first call of record() has line number 1."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         texts: dict[str, str | None] = {
@@ -67,7 +67,7 @@ class LineReader:
 
     @property
     def takes_whole_lines(self) -> bool:
-        """Whether a line is a value and nothing else, so that nobody need look into it."""
+        """Whether every line is just a value, so that parsing can be skipped."""
         return not (self._parse_key or self._parse_headers) and self._null is None
 
     def record(self, line: bytes) -> LineRecord:
@@ -91,7 +91,7 @@ class LineReader:
         return None if data == self._null else data
 
     def _until(self, line: bytes, at: int, end: bytes, name: str) -> bytes | None:
-        """What stands before `end`; None if it is not there and that is to be passed over."""
+        """Return the bytes before `end`; None if `end` is missing and errors are ignored."""
         index = line.find(end, at)
         if index >= 0:
             return line[at:index]
@@ -101,10 +101,10 @@ class LineReader:
         raise BadLine(f"No {name} found on line number {self.lines_read}: '{shown}'")
 
     def _split_headers(self, data: bytes) -> tuple[tuple[str, bytes | None], ...]:
-        # Bytes that are no UTF-8 pass through a value unchanged, by way of lone surrogates.
+        # surrogateescape keeps bytes of values that are not UTF-8.
         text = data.decode("utf-8", "surrogateescape")
         pairs = _split(self._headers_separator, text)
-        # As Java's split() does it: empty pieces at the end are none, but a text without a separator is one.
+        # As Java's split(): drop empty pieces at the end, but a text without a separator is one piece.
         while len(pairs) > 1 and not pairs[-1]:
             pairs.pop()
         if pairs == [""] and text:
@@ -128,7 +128,7 @@ class LineReader:
 
 
 def _split(separator: "re.Pattern[str]", text: str) -> list[str]:
-    """Not re.split(), which also gives the groups of the pattern."""
+    """Split without re.split(), which would also return the groups of the pattern."""
     pieces, at = [], 0
     for found in separator.finditer(text):
         if found.end():
@@ -138,7 +138,7 @@ def _split(separator: "re.Pattern[str]", text: str) -> list[str]:
 
 
 def _header_key(text: str) -> str:
-    """A key is text on the wire: what is no UTF-8 becomes a replacement character."""
+    """Replace bytes that are not UTF-8, because header keys are text on the wire."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -150,8 +150,8 @@ def _text(texts: Mapping[str, str | None], name: str) -> str:
     text = texts[name]
     assert text is not None, name
     if not text:
-        # Java would find it at every place; a line taken apart there says nothing.
-        raise BadLine(f"{name} may not be empty")
+        # An empty separator would match at every position.
+        raise BadLine(f"{name} must not be empty")
     return text
 
 
@@ -159,4 +159,4 @@ def _pattern(text: str) -> "re.Pattern[str]":
     try:
         return re.compile(text)
     except re.error as wrong:
-        raise BadLine(f"headers.separator={text} is no regular expression: {wrong}") from None
+        raise BadLine(f"headers.separator={text} is not a valid regular expression: {wrong}") from None

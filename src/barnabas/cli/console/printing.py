@@ -1,8 +1,7 @@
-"""Records to standard output, and how many of them are there.
+"""Write records to standard output and count them.
 
-Whoever reads our output may stop reading for a while, a pager for example. Then a write waits. A member of a
-group must not wait with it: it would fall silent, and the group would give its partitions to others. So its
-writes are done in a thread.
+A reader of the output, such as a pager, may pause, and then a write blocks. A group member must not block the
+event loop: it would miss heartbeats and lose its partitions. Its writes therefore run in a thread.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from barnabas.cli.tool import note, reason
 
 
 class OutputClosed(BarnabasError):
-    """Nobody reads what we print any more."""
+    """The reader of our output has closed it."""
 
 
 class Printer:
@@ -26,12 +25,12 @@ class Printer:
         self._formatter = formatter
         self._skip_errors = skip_errors
         self._in_thread = in_thread
-        # What we were given to print, and what is done with: a record that cannot be printed is, too.
+        # `count` records were passed to print(); `done` of them are written or skipped.
         self.count = 0
         self.done = 0
 
     async def print(self, messages: Sequence[Any]) -> None:
-        """Whoever cancels this has it done all the same."""
+        """Format and write the records. A cancelled write still completes."""
         pieces: list[bytes] = []
         try:
             for message in messages:
@@ -43,7 +42,7 @@ class Printer:
                         raise
                     note(f"Error processing message, skipping this message: {reason(error)}")
         finally:
-            # What was made of the records before one that cannot be printed is printed.
+            # Records before one that cannot be printed are written.
             await self._write(b"".join(pieces))
 
     async def _write(self, data: bytes) -> None:
@@ -55,7 +54,7 @@ class Printer:
             else:
                 self._write_out(data)
         except BrokenPipeError:
-            # How much of it somebody has seen is not known.
+            # It is unknown how much the reader has read.
             raise OutputClosed("standard output is closed") from None
 
     def _write_out(self, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""Lines to records to a broker: the working half of console-producer.
+"""Send each line as a record: the implementation of console-producer.
 
-Every line becomes a record in the order of the input. Without --sync a delivery that fails is told when it is
-known, as Kafka's tool does it, and the program goes on. What became of records is told in their order.
+Records are sent in the order of the input. Without --sync a failed delivery is reported when it is known, and
+the program continues, as in Kafka's tool. Results are reported in the order of the records.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ async def produce(
         follower = asyncio.create_task(lines.follow())
         try:
             given = StandardInput()
-            # A signal is the end of the input: what was read before it is still sent.
+            # A signal ends the input; lines read before it are still sent.
             with EndedBySignal(given.stop) as ended:
                 await _each_line(given, reader, lines.send_and_wait if wait_for_each else lines.send)
         finally:
-            # What was read is delivered and told, also if a line after it was no record.
+            # Deliver and report all lines read so far, even if a later line is invalid.
             await producer.flush()
             lines.end()
             await follower
@@ -56,7 +56,7 @@ async def _each_line(
         for line in splitter.feed(data):
             await send(record(line))
             prompt()
-    # A line that a signal has cut off is none.
+    # Ignore an incomplete line at a signal.
     for line in [] if given.stopped else splitter.end():
         await send(record(line))
 
@@ -73,27 +73,27 @@ def _prompt() -> Callable[[], None]:
 
 
 class LineProducer:
-    """Sends what lines say, and tells what became of it."""
+    """Sends the records of lines and reports their deliveries."""
 
     def __init__(self, producer: "Producer", topic: str, *, as_json: bool) -> None:
         self._producer = producer
         self._topic = topic
         self._as_json = as_json
-        # What is under way, in the order of the input; not more than buffer.memory lets the producer take.
+        # Records in flight, in the order of the input; bounded by buffer.memory of the producer.
         self._sent: deque[tuple[LineRecord, Delivery]] = deque()
         self._news = asyncio.Event()
         self._ended = False
         self._crash: BaseException | None = None
 
     async def send_and_wait(self, record: LineRecord) -> None:
-        """An error of this record is raised."""
+        """Send a record, wait for its delivery, and raise its error."""
         delivery = await self._producer.send(self._topic, record.value, record.key, headers=record.headers)
         placed = await delivery
         if self._as_json:
             self._tell(placed)
 
     async def send(self, record: LineRecord) -> None:
-        """An error of this record is told, now or when it comes."""
+        """Send a record; its error is reported now or later."""
         if self._crash is not None:
             raise self._crash
         value, key, headers = record
@@ -107,16 +107,16 @@ class LineProducer:
             self._news.set()
 
     def end(self) -> None:
-        """Nothing more will be sent."""
+        """Mark the end of the records."""
         self._ended = True
         self._news.set()
 
     async def follow(self) -> None:
-        """Tell what becomes of records, until end() and the last of them."""
+        """Report deliveries, until end() was called and the last record is delivered."""
         try:
             await self._follow()
         except BaseException as error:
-            # Nobody reads what we tell, or a mistake of ours: the sender must not go on as if nothing were.
+            # Stdout is closed, or a bug of ours: send() raises the error, too, so that the program ends.
             self._crash = error
             raise
 

@@ -1,7 +1,7 @@
-"""From options to a client's settings: files, properties and options, by Kafka's order of which wins.
+"""Merge files, properties and options into the settings of a client, with Kafka's precedence.
 
-A file comes first, then --command-property, then an option that was given, then the option's default if
-nothing else said it. The tools for measuring take theirs from here too.
+--command-property overrides a file, and a given option overrides both. The default of an option only applies
+if nothing sets its setting. The perf tools use this module, too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,22 +10,22 @@ from typing import Final
 from barnabas.cli.option_parser import Options, Parser
 from barnabas.cli.tool import note, read_properties
 
-# Kafka's tools put their own in the place of these. Ours read and write bytes anyway.
-_OWN: Final = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
+# Kafka's tools override these settings with their own classes. Ours read and write bytes.
+_IGNORED: Final = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
 
 
 def add_stream_options(parser: Parser, each: str) -> None:
-    """Where the cluster is, the client's settings, and --json: one object for `each`."""
-    parser.option("bootstrap-server", "REQUIRED: HOST:PORT of brokers, with commas.", value="host:port,...")
-    parser.option("command-config", "A file of settings for the client.", value="file")
+    """Add the options of the client, and --json, which prints one object for `each`."""
+    parser.option("bootstrap-server", "REQUIRED: bootstrap servers: HOST:PORT,...", value="host:port,...")
+    parser.option("command-config", "properties file with client settings", value="file")
     parser.option(
-        "command-property", "A setting for the client; wins over a file.", value="name=value", many=True
+        "command-property", "client setting; overrides the file; repeatable", value="name=value", many=True
     )
-    parser.flag("json", f"Print one JSON object on a line for {each}.")
+    parser.flag("json", f"print one JSON object per line for {each}")
 
 
 def key_values(texts: Iterable[str]) -> dict[str, str]:
-    """NAME=VALUE each. As in Kafka's tools an empty one is nothing, and without `=` the value is empty."""
+    """Parse NAME=VALUE texts. As in Kafka's tools, empty texts are skipped, and `=` is optional."""
     found: dict[str, str] = {}
     for text in texts:
         if text:
@@ -35,23 +35,23 @@ def key_values(texts: Iterable[str]) -> dict[str, str]:
 
 
 def given_settings(file: str | None, properties: Iterable[str]) -> dict[str, object]:
-    """What a file and properties say, without what the tool decides itself."""
+    """Return the settings of a file and properties, without those that the tool overrides."""
     found: dict[str, object] = dict(read_properties(file)) if file is not None else {}
     found.update(key_values(properties))
-    for name in _OWN:
+    for name in _IGNORED:
         found.pop(name, None)
     return found
 
 
 def merge_options(settings: dict[str, object], options: Options, names: Mapping[str, str]) -> None:
-    """`names`: setting -> option. An option that was given wins; its default only fills a gap."""
+    """Add options to settings. `names`: setting -> option. A default does not override a setting."""
     for setting, option in names.items():
         if options.given(option) or setting not in settings:
             settings[setting] = getattr(options, options.parser.option_named(option).attribute)
 
 
 def check_bootstrap(options: Options) -> None:
-    """End the program with the usage if --bootstrap-server is none, in Kafka's words."""
+    """End the program with the usage if --bootstrap-server is invalid, with Kafka's messages."""
     from barnabas.base.settings import InvalidSetting
     from barnabas.client.settings import split_address
 
@@ -66,7 +66,7 @@ def check_bootstrap(options: Options) -> None:
 
 
 def warn(options: Options, text: str) -> None:
-    """A warning that Kafka's tool prints to stdout. With --json that is for results alone."""
+    """Print a warning to stdout, as Kafka's tool does; with --json to stderr."""
     if options.json:
         note(text)
     else:

@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM end a tool in good order: it stops what it is at, and goes on to close.
+"""End a tool cleanly on Ctrl-C and SIGTERM: it stops its work and closes its client.
 
-Kafka's tools do the same in a shutdown hook of the JVM, whose exit code is then 128 and the signal's number.
+Kafka's tools do the same in a shutdown hook of the JVM, whose exit code is then 128 plus the signal number.
 """
 
 import asyncio
@@ -14,19 +14,19 @@ _EXIT_BASE: Final = 128
 
 
 class EndedBySignal:
-    """`with EndedBySignal() as ended: ...` leaves the block when a signal comes; `exit_code` then says so.
+    """A signal ends the `with` block; `exit_code` then reports it.
 
-    With `stop` the block is not cancelled: that is called, and has to bring the block to its end.
+    With `stop`, a signal calls stop() instead of cancelling the block, and stop() must make the block end.
     """
 
     def __init__(self, stop: Callable[[], None] | None = None) -> None:
         self._stop = stop
-        self._came: signal.Signals | None = None
+        self._received: signal.Signals | None = None
 
     @property
     def exit_code(self) -> int:
-        """0 if none came."""
-        return 0 if self._came is None else _EXIT_BASE + self._came
+        """128 plus the signal number; 0 without a signal."""
+        return 0 if self._received is None else _EXIT_BASE + self._received
 
     def __enter__(self) -> "EndedBySignal":
         task = asyncio.current_task()
@@ -38,13 +38,13 @@ class EndedBySignal:
         return self
 
     def _end(self, number: signal.Signals) -> None:
-        # The second one does not come here: it has its usual effect, for whoever cannot wait for the end.
+        # A second signal has its default effect, so that a user can end a slow shutdown.
         self._remove()
-        self._came = number
+        self._received = number
         if self._stop is not None:
             self._stop()
         else:
-            # This runs in the loop, so the task stands at some `await` of the block, where it now goes on.
+            # This runs in the event loop, so the task is suspended at an `await` of the block.
             self._task.cancel()
 
     def __exit__(
@@ -53,7 +53,7 @@ class EndedBySignal:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        if self._came is None:
+        if self._received is None:
             self._remove()
             return False
         if self._stop is not None:

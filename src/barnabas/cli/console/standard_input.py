@@ -1,7 +1,7 @@
-"""Standard input in chunks, without a thread and without blocking the event loop.
+"""Read standard input in chunks, without a thread and without blocking the event loop.
 
-A pipe or a terminal is waited for by the loop; its mode is left alone, because a shell shares it with us. A
-file is always ready and is read as it is, with a turn for the loop in between.
+The event loop waits for a pipe or a terminal; its mode is not changed, because the shell shares it. A file is
+always ready; between its chunks the event loop runs once.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ CHUNK_BYTES: Final = 256 * 1024
 
 
 class StandardInput:
-    """chunks() gives what comes until the end, or until stop()."""
+    """chunks() yields the input until its end or until stop()."""
 
     def __init__(self, descriptor: int | None = None) -> None:
         self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
@@ -23,14 +23,14 @@ class StandardInput:
         self._ready: asyncio.Future[None] | None = None
 
     def stop(self) -> None:
-        """Read no more. What was given out already is not affected."""
+        """Stop reading. Chunks that were already yielded are not affected."""
         self.stopped = True
         self._wake()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        waits = _can_be_waited_for(self._descriptor)
+        is_pollable = _is_pollable(self._descriptor)
         while True:
-            if waits:
+            if is_pollable:
                 await self._readable()
             else:
                 await asyncio.sleep(0)
@@ -55,6 +55,6 @@ class StandardInput:
             self._ready.set_result(None)
 
 
-def _can_be_waited_for(descriptor: int) -> bool:
+def _is_pollable(descriptor: int) -> bool:
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)

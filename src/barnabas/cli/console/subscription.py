@@ -1,6 +1,6 @@
-"""Reading as a member of a group: the group says which partitions, and remembers how far they were read.
+"""Read as a member of a group, which assigns partitions and stores committed offsets.
 
-Without a group it is Assignment that says what is read; to whoever reads, both look alike.
+Without a group, Assignment is used instead; both have the same interface.
 """
 
 import re
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from barnabas.client.consumer.consumer import Consumer
     from barnabas.client.group.callbacks import Callback
 
-# After so long a member that has nothing to read says so. A new group waits three seconds for more members.
+# A member without partitions reports it after this time. A new group waits 3 s for more members.
 PATIENCE_S: Final = 6.0
-# Nothing is ever due here; a reader that comes back with nothing once an hour harms nobody.
+# After the hint nothing is due; an idle reader wakes once an hour.
 _HOUR_MS: Final = 3_600_000.0
 
 
 def compiled(include: str | None) -> "re.Pattern[str] | None":
-    """The pattern of --include. ToolFailed if it is none."""
+    """Compile the pattern of --include. ToolFailed if it is invalid."""
     try:
         return None if include is None else re.compile(include)
     except re.error as wrong:
-        raise ToolFailed(f"--include {include} is no regular expression: {wrong}") from None
+        raise ToolFailed(f"--include {include} is not a valid regular expression: {wrong}") from None
 
 
 async def subscribe(
@@ -35,7 +35,7 @@ async def subscribe(
     on_assigned: "Callback | None" = None,
     on_revoked: "Callback | None" = None,
 ) -> None:
-    """To one topic, or to all whose whole names `include` matches."""
+    """Subscribe to one topic, or to all topics whose full name matches `include`."""
     try:
         await consumer.subscribe(
             () if topic is None else [topic],
@@ -48,7 +48,7 @@ async def subscribe(
 
 
 class Subscription:
-    """Of one topic, or of every topic whose whole name `include` matches."""
+    """Subscribes to one topic, or to all topics whose full name matches `include`."""
 
     def __init__(self, consumer: "Consumer", *, topic: str | None, include: str | None) -> None:
         self._consumer = consumer
@@ -57,20 +57,20 @@ class Subscription:
         self._hint_at: float | None = None
 
     async def begin(self) -> None:
-        """Ask to become a member. What is waited for then is the same as for records: the next batch."""
+        """Subscribe. The first batch() waits for the assignment as well as for records."""
         await subscribe(self._consumer, topic=self._topic, include=self._include)
         self._hint_at = time.monotonic() + PATIENCE_S
 
     @property
     def due_ms(self) -> float:
-        """In how long it is time to look again."""
+        """Milliseconds until look_again() is due."""
         return _HOUR_MS if self._hint_at is None else max(0.0, self._hint_at - time.monotonic()) * 1000
 
     async def look_again(self) -> None:
-        """Once, tell whoever waits why nothing comes."""
+        """Print once that the group has assigned no partition."""
         if self.due_ms > 0:
             return
         self._hint_at = None
         if not self._consumer.assignment:
             group = self._consumer.settings.group_id
-            note(f"group {group} has given this consumer no partition yet; waiting for one")
+            note(f"group {group} has not assigned a partition to this consumer yet; waiting for one")

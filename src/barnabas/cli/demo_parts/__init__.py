@@ -1,1 +1,1 @@
-"""What `barnabas demo` is made of: the clicks, the processes, what is looked at, and whether it adds up."""
+"""The parts of `barnabas demo`: generated clicks, child processes, reading back, and the check."""

@@ -1,4 +1,4 @@
-"""Whether it adds up: what the generator knows against what is really there. Numbers in, a verdict out."""
+"""Compare the expected results of the generator with the results that were read back. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,10 +12,10 @@ _EXAMPLES_MAX: Final = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What was read back from the topics and from Parquet."""
+    """The results read back from the topics and from Parquet."""
 
     in_topic: int
-    # As far as the pipeline's group is.
+    # Records up to the committed offsets of the pipeline's group.
     read: int
     dropped: Mapping[str, int]
     written_ids: list[str]
@@ -24,7 +24,7 @@ class Found:
 
     @property
     def duplicates(self) -> int:
-        """Read, and neither passed on nor put aside."""
+        """Records that were read, but neither written nor dropped with a reason."""
         return self.read - len(self.written_ids) - sum(self.dropped.values())
 
 
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 @dataclass(frozen=True)
 class Verdict:
     rows: list[Row]
-    # What differs, in words; nothing if all is well.
+    # Descriptions of the differences; empty if the check passed.
     wrong: list[str]
 
 
@@ -53,23 +53,23 @@ def judge(expected: Expected, found: Found, watermark_ms: int) -> Verdict:
         ),
         Row("dropped: duplicate", expected.kinds[Kind.DUPLICATE], found.duplicates),
         Row("written to the topic", sound, len(found.written_ids)),
-        Row("landed in Parquet", sound, len(found.landed_ids)),
+        Row("written to Parquet", sound, len(found.landed_ids)),
         Row("hours counted, by page", len(hours), len(found.hours)),
         Row("clicks in these hours", sum(hours.values()), sum(clicks for _, clicks in found.hours)),
     ]
     wrong = [
-        f"{row.what}: {row.found} instead of {row.expected}" for row in rows if row.found != row.expected
+        f"{row.what}: found {row.found}, expected {row.expected}" for row in rows if row.found != row.expected
     ]
     unknown = sorted(found.dropped.keys() - {one.value for one in REASONS})
     if unknown:
-        wrong.append(f"dropped for a reason that nobody knows: {', '.join(unknown)}")
-    wrong += _once_each("written to the topic", found.written_ids, expected.sound_ids)
-    wrong += _once_each("landed in Parquet", found.landed_ids, expected.sound_ids)
-    wrong += _same_hours(hours, found.hours)
+        wrong.append(f"unknown drop reasons: {', '.join(unknown)}")
+    wrong += _check_ids("written to the topic", found.written_ids, expected.sound_ids)
+    wrong += _check_ids("written to Parquet", found.landed_ids, expected.sound_ids)
+    wrong += _check_hours(hours, found.hours)
     return Verdict(rows, wrong)
 
 
-def _once_each(where: str, ids: Iterable[str], expected: set[str]) -> list[str]:
+def _check_ids(where: str, ids: Iterable[str], expected: set[str]) -> list[str]:
     counted = Counter(ids)
     doubled = [one for one, times in counted.items() if times > 1]
     return [
@@ -77,20 +77,20 @@ def _once_each(where: str, ids: Iterable[str], expected: set[str]) -> list[str]:
         for how, some in (
             ("more than once", doubled),
             ("missing", expected - counted.keys()),
-            ("that should not be there", counted.keys() - expected),
+            ("unexpected", counted.keys() - expected),
         )
         if some
     ]
 
 
-def _same_hours(expected: Mapping[Hour, int], found: list[tuple[Hour, int]]) -> list[str]:
-    """Every hour of every page is told once, with its number."""
+def _check_hours(expected: Mapping[Hour, int], found: list[tuple[Hour, int]]) -> list[str]:
+    """Check that every hour of every page occurs once with the right count."""
     if Counter(found) == Counter(expected.items()):
         return []
     different = [hour for hour, clicks in found if expected.get(hour) != clicks]
     doubled = len(found) - len({hour for hour, _ in found})
     missing = len(expected.keys() - {hour for hour, _ in found})
-    return [f"hours: {len(different)} with a wrong number, {doubled} told again, {missing} missing"]
+    return [f"hours: {len(different)} with a wrong count, {doubled} repeated, {missing} missing"]
 
 
 def _examples(some: Iterable[str]) -> str:

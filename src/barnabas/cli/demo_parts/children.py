@@ -1,6 +1,6 @@
-"""The processes of the demo: a broker as a user starts it, and the Spark job.
+"""The child processes of the demo: a broker, started as a user would, and the Spark job.
 
-Each has a session of its own, so that Ctrl-C comes to the demo alone, which ends them in its own order.
+Each runs in its own session, so that only the demo receives Ctrl-C and ends the children in order.
 """
 
 import json
@@ -24,16 +24,16 @@ _READY: Final = "ready: "
 _START_S_MAX: Final = 60
 _STOP_S_MAX: Final = 30
 _POLL_S: Final = 0.02
-_LOG_LINES_TOLD: Final = 12
+_LOG_LINES_PRINTED: Final = 12
 
 
 class DemoFailed(BarnabasError):
-    """A part of the demo did not do what it was to show."""
+    """A part of the demo failed."""
 
 
 @contextmanager
 def running_broker(directory: Path, host: str) -> Iterator[str]:
-    """Its address; it is stopped cleanly in the end."""
+    """Run a broker, yield its address, and stop it cleanly at the end."""
     command = [sys.executable, "-m", "barnabas.cli.main", "up", "--dir", str(directory / "broker")]
     command += ["--host", host, "--port", "0", "--log-level", "warning"]
     log = directory / "broker.log"
@@ -70,13 +70,13 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 class SparkJob:
-    """One run of the pipeline. Spark's log is added to a file."""
+    """One run of the pipeline. Appends Spark's log to a file."""
 
     def __init__(self, orders: Mapping[str, object], log: Path, scratch: Path, java_home: str | None) -> None:
         java = {} if java_home is None else {"JAVA_HOME": java_home}
         self._log = log
         scratch.mkdir(exist_ok=True)
-        self._said: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self._events: SimpleQueue[dict[str, Any]] = SimpleQueue()
         with log.open("ab") as written:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "barnabas.spark.demo.job", json.dumps(orders)],
@@ -84,26 +84,26 @@ class SparkJob:
                 stdout=subprocess.PIPE,
                 stderr=written,
                 start_new_session=True,
-                # Spark leaves things in the directory where it runs.
+                # Spark creates files in its working directory.
                 cwd=log.parent,
                 env={**environment(), **java, "TMPDIR": str(scratch)},
             )
-        # A thread, because a line may come in pieces and a pipe may be held open by whoever is left over.
+        # A thread, because a line may arrive in pieces and a surviving child may hold the pipe open.
         Thread(target=self._listen, name="demo-job", daemon=True).start()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None, "it was started with a pipe"
         for line in self._process.stdout:
-            # What else may be said there is not for us.
+            # Other output on stdout is ignored.
             with suppress(ValueError):
-                said = json.loads(line)
-                if isinstance(said, dict) and "event" in said:
-                    self._said.put(said)
+                event = json.loads(line)
+                if isinstance(event, dict) and "event" in event:
+                    self._events.put(event)
 
-    def said(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next thing that it tells; None if there is none within this time."""
+    def next_event(self, timeout_s: float) -> dict[str, Any] | None:
+        """Return the next event of the job; None after the timeout."""
         try:
-            return self._said.get(timeout=timeout_s)
+            return self._events.get(timeout=timeout_s)
         except Empty:
             return None
 
@@ -112,29 +112,29 @@ class SparkJob:
         return self._process.poll()
 
     def check(self) -> None:
-        """DemoFailed if it has ended, and not well."""
+        """Raise DemoFailed if the job has failed."""
         if self.exit_code not in (None, 0):
-            raise DemoFailed(f"the Spark job ended with {self.exit_code}: {last_lines(self._log)}")
+            raise DemoFailed(f"the Spark job failed with exit code {self.exit_code}: {last_lines(self._log)}")
 
     def kill(self) -> None:
-        """`kill -9` to its Python, its JVM and their workers, until none is left."""
+        """Send SIGKILL to the Python process, its JVM and their workers until none is left."""
         end = time.monotonic() + _STOP_S_MAX
-        # Again, because one that was not there yet may have been started meanwhile.
+        # Repeat, because a process may have started a child meanwhile.
         while living := processes_of_session(self._process.pid):
             for pid in living:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             if time.monotonic() > end:
-                raise DemoFailed(f"processes of the Spark job do not end: {living}")
+                raise DemoFailed(f"processes of the Spark job did not end after SIGKILL: {living}")
             time.sleep(_POLL_S)
         if self.exit_code is None:
-            # A system without /proc: its own group, and the workers notice.
+            # Without /proc: kill the process group; its workers then end by themselves.
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(_STOP_S_MAX)
 
 
 def environment() -> dict[str, str]:
-    """That of the demo, with the same Python and the same Barnabas for children, wherever they run."""
+    """Return the environment of children: that of the demo, with the same Python and the same Barnabas."""
     here = str(Path(barnabas.__file__).parents[1])
     given = [os.path.abspath(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
     return {
@@ -146,24 +146,24 @@ def environment() -> dict[str, str]:
 
 
 def processes_of_session(session: int) -> list[int]:
-    """Those that live. Spark's Python workers leave the group of the job, but not its session."""
+    """Return the live processes of a session. Spark's Python workers leave only the process group."""
     if not os.path.isdir("/proc/self"):
         return []
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
-        # It may end while it is looked at, and then it is none of them.
+        # The process may end meanwhile.
         with suppress(ProcessLookupError, FileNotFoundError, PermissionError):
-            if os.getsid(int(name)) == session and _lives(name):
+            if os.getsid(int(name)) == session and _is_alive(name):
                 found.append(int(name))
     return found
 
 
-def _lives(pid: str) -> bool:
-    """One that has ended, and that nobody has asked about yet, is in state Z."""
+def _is_alive(pid: str) -> bool:
+    """A zombie (state Z) has ended."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def last_lines(log: Path) -> str:
-    """The end of a log, and where the rest is."""
-    lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES_TOLD:]
+    """Return the last lines of a log, and its path."""
+    lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES_PRINTED:]
     return "\n  ".join([f"the end of {log}:", *lines])

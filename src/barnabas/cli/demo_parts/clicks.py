@@ -1,7 +1,7 @@
-"""A day of clicks on a web site, made up: the same seed makes the same bytes.
+"""Generate a day of clicks on a web site. The same seed generates the same bytes.
 
-It knows what a pipeline has to find in them: which events are sound, which are sent twice, come too late or
-cannot be read, and how often each page was clicked in each hour. No clock is read: the day is a fixed one.
+The generator also computes what a pipeline must find: which events are sound, duplicate, late or invalid, and
+the clicks of each page per hour. It reads no clock: the day is fixed.
 """
 
 import json
@@ -19,17 +19,17 @@ _DAY_MS: Final = 24 * HOUR_MS
 START: Final = datetime(2025, 1, 6, tzinfo=UTC)
 _START_MS: Final = int(START.timestamp() * 1000)
 
-# How long a sound event is on its way, and when at the latest it is sent again: together less than an hour,
-# which is the age from which the pipeline takes an event for late.
-_ON_ITS_WAY_MS_MAX: Final = 5 * _MINUTE_MS
+# Maximum delay of a sound event, and maximum age of an event that is sent again. Their sum is less than an
+# hour, the age at which the pipeline considers an event late.
+_DELAY_MS_MAX: Final = 5 * _MINUTE_MS
 _AGAIN_AFTER_MS_MAX: Final = 30 * _MINUTE_MS
 _LATE_MS: Final = (2 * HOUR_MS, 12 * HOUR_MS)
 
 _USERS: Final = 500
 _PAGES: Final = ("/news", "/recipes", "/weather", "/letters", "/castle", "/inn")
-# One page is liked most in each part of the day, so that there is something to ask for.
+# Each quarter of the day has a favourite page, so that the SQL query has a clear result.
 _FAVOURITES: Final = ("/castle", "/news", "/letters", "/recipes")
-_FAVOUR: Final = 3
+_FAVOURITE_WEIGHT: Final = 3
 
 
 class Kind(Enum):
@@ -41,7 +41,7 @@ class Kind(Enum):
     NO_TIME = "no time"
 
 
-# What the pipeline says of an event that it takes out; a duplicate it takes out without a word.
+# Reasons for which the pipeline drops an event; it drops duplicates without a reason.
 REASONS: Final = (Kind.LATE, Kind.NOT_JSON, Kind.NO_ID, Kind.NO_TIME)
 _WEIGHTS: Final = {
     Kind.SOUND: 86,
@@ -54,7 +54,7 @@ _WEIGHTS: Final = {
 
 
 class Sent(NamedTuple):
-    """A record. `sent_ms` is when it came to the broker, on the made-up day."""
+    """A record. `sent_ms` is when it arrives at the broker, on the generated day."""
 
     kind: Kind
     key: bytes
@@ -69,7 +69,7 @@ class Hour(NamedTuple):
 
 @dataclass
 class Expected:
-    """What is in the records, and what has to come out."""
+    """The content of the generated records, and the expected results."""
 
     kinds: Counter[Kind] = field(default_factory=Counter)
     sound_ids: set[str] = field(default_factory=set)
@@ -81,13 +81,13 @@ class Expected:
         return self.kinds.total()
 
     def closed_hours(self, watermark_ms: int) -> dict[Hour, int]:
-        """Those that a watermark so far behind the newest event has passed."""
+        """Return the hours that end before the newest event minus the watermark delay."""
         until_ms = self.newest_ms - watermark_ms
         return {hour: clicks for hour, clicks in self.hours.items() if hour.start_ms + HOUR_MS <= until_ms}
 
 
 class Clicks:
-    """Iterate over it once; `expected` is complete after that."""
+    """Iterate once; `expected` is complete after that."""
 
     def __init__(self, seed: int, events: int) -> None:
         self.expected = Expected()
@@ -108,7 +108,7 @@ class Clicks:
             if recent:
                 return self._rng.choice(recent)._replace(kind=kind, sent_ms=sent_ms)
             kind = Kind.SOUND
-        delay_ms = self._rng.randint(*(_LATE_MS if kind is Kind.LATE else (0, _ON_ITS_WAY_MS_MAX)))
+        delay_ms = self._rng.randint(*(_LATE_MS if kind is Kind.LATE else (0, _DELAY_MS_MAX)))
         at_ms = sent_ms - delay_ms
         user, page = f"user-{self._rng.randrange(_USERS)}", self._page(sent_ms)
         event = {"id": f"click-{number}", "user": user, "page": page, "at": _iso(at_ms)}
@@ -120,20 +120,20 @@ class Clicks:
 
     def _page(self, now_ms: int) -> str:
         favourite = _FAVOURITES[(now_ms - _START_MS) * len(_FAVOURITES) // _DAY_MS]
-        return self._rng.choice([*_PAGES, *[favourite] * _FAVOUR])
+        return self._rng.choice([*_PAGES, *[favourite] * _FAVOURITE_WEIGHT])
 
     def _value(self, kind: Kind, event: dict[str, str]) -> bytes:
         if kind is Kind.NO_ID:
             del event["id"]
         elif kind is Kind.NO_TIME:
-            # A field that is there and says nothing is as bad as one that is not.
+            # An invalid time is as bad as a missing one.
             if self._rng.random() < 0.5:
                 event["at"] = "a while ago"
             else:
                 del event["at"]
         text = json.dumps(event)
         if kind is Kind.NOT_JSON:
-            # Cut off on its way, or never meant to be one.
+            # Truncated, or not an event at all.
             text = text[: len(text) // 2] if self._rng.random() < 0.5 else "GET /favicon.ico"
         return text.encode()
 

@@ -1,4 +1,4 @@
-"""What is really there: in the topics, in the pipeline's group and in Parquet."""
+"""Read back the results: from the topics, the pipeline's group and Parquet."""
 
 import json
 from collections import Counter
@@ -31,7 +31,7 @@ _SILENCE_MS_MAX: Final = 30_000
 
 
 class Look:
-    """With the eyes of somebody else: no word of the job is taken for it."""
+    """Reads results independently of the Spark job and its reports."""
 
     def __init__(self, admin: Admin, address: str, parquet: Path) -> None:
         self._admin = admin
@@ -44,12 +44,12 @@ class Look:
         return sum(one.offset or 0 for one in ends.values())
 
     def read(self) -> int:
-        """As far as the group of the first stream is. Its topic has no transactions: offsets are records."""
+        """Count the records up to the committed offsets; the topic has no transaction markers."""
         committed = self._admin.list_group_offsets(GROUP)
         return sum(one.offset for one in committed.values() if one is not None)
 
     def open_transactions(self) -> int:
-        """Of the first stream, which names them after its group."""
+        """Count the open transactions of the first stream, which are named after its group."""
         ongoing = [TransactionState.ONGOING]
         return len(self._admin.list_transactions(states=ongoing, pattern=f"{GROUP}-.*"))
 
@@ -57,7 +57,7 @@ class Look:
         return sum(int(pq.read_metadata(file).num_rows) for file in landed_files(self._parquet))
 
     def found(self) -> Found:
-        """All of it, record by record."""
+        """Read all results, record by record."""
         return Found(
             in_topic=self.produced(),
             read=self.read(),
@@ -72,7 +72,7 @@ class Look:
         )
 
     def never_committed(self) -> int:
-        """Records that the first stream wrote, and that are no part of its output."""
+        """Count the records of aborted transactions of the first stream."""
         return sum(
             sum(1 for _ in self._messages(topic, "read_uncommitted")) - sum(1 for _ in self._messages(topic))
             for topic in (CLEAN, DROPPED)
@@ -89,7 +89,7 @@ class Look:
             while left:
                 some = consumer.batch(timeout_ms=_SILENCE_MS_MAX)
                 if not some:
-                    raise DemoFailed(f"{topic}: the broker sends nothing for {_SILENCE_MS_MAX // 1000} s")
+                    raise DemoFailed(f"{topic}: no records from the broker for {_SILENCE_MS_MAX // 1000} s")
                 for message in some:
                     if isinstance(message, EndOfPartition):
                         left.discard(message.tp)
@@ -98,12 +98,12 @@ class Look:
 
 
 def landed_files(parquet: Path) -> list[Path]:
-    """Those that Spark's log of the directory names: a file that a killed task left there is none of them."""
+    """Return the files in Spark's metadata log; it excludes files that killed tasks left behind."""
     log = parquet / "_spark_metadata"
     entries = [one for one in log.iterdir() if one.name.split(".")[0].isdigit()] if log.is_dir() else []
     names: set[str] = set()
     for entry in entries:
-        # The first line is the version; a compact file repeats what is in those before it.
+        # The first line is the version. A compact file repeats the entries of earlier files.
         for line in entry.read_text().splitlines()[1:]:
             names.add(unquote(urlparse(json.loads(line)["path"]).path))
     return [Path(name) for name in sorted(names)]

@@ -1,4 +1,4 @@
-"""What the demo needs beside Barnabas: pyspark and pyarrow from pip, and a Java to run Spark."""
+"""Check the dependencies of the demo: pyspark and pyarrow from pip, and Java for Spark."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -15,8 +15,8 @@ def check_packages() -> None:
 
 
 def java_home(environment: Mapping[str, str]) -> str | None:
-    """Where Java is, if Spark would not find it by itself. Misuse if there is none."""
+    """Return the home of Java if Spark would not find one by itself. Misuse if there is no Java."""
     try:
         return home_of_java(environment)
-    except NoJava as none:
-        raise Misuse(str(none)) from None
+    except NoJava as error:
+        raise Misuse(str(error)) from None

@@ -1,5 +1,5 @@
-"""What `barnabas dump-log` prints of each kind of file, line for line what Kafka 4.3's tool prints.
+"""The parts of `barnabas dump-log`, which prints the same lines as the tool of Kafka 4.3.
 
-The tool is for files that may be damaged, so nothing here believes what it reads: a batch is shown as its
-header has it, and the dump ends where Kafka's would, with a DumpFailed that says why.
+Files may be damaged, so nothing here trusts its input: a batch is printed as its header describes it, and the
+dump ends where Kafka's would, with a DumpFailed that gives the reason.
 """

@@ -1,7 +1,7 @@
-"""From a file to its batches, and one line for each, which shows what the header says, be it true or not.
+"""Find the batches of a file, and print one line for each with the content of its header, valid or not.
 
-A batch ends the walk if it is longer than the rest of the file: that is a torn tail, and no error. A length
-that not even the oldest message format could have is one.
+A batch that is longer than the rest of the file ends the walk: a torn tail is not an error. A length that is
+too small for any message format is an error.
 """
 
 import zlib
@@ -22,12 +22,12 @@ from barnabas.records.header import (
     Codec,
 )
 
-# Base offset, length, leader epoch and magic: enough to know how far a batch reaches and how to read it.
+# Base offset, length, leader epoch and magic: enough to find the end of a batch and its format.
 _PROLOGUE: Final = Struct(">qiib")
 _HEADER: Final = Struct(">qiibIhiqqqhii")
-# CRC, magic, attributes and time of a message of version 1; in version 0 there is no time.
+# CRC, magic, attributes and timestamp of a version 1 message; version 0 has no timestamp.
 _LEGACY: Final = Struct(">IbBq")
-# The smallest message there ever was; whatever is shorter is garbage.
+# The minimum length of any message format.
 SMALLEST_LENGTH: Final = 14
 LAST_LEGACY_MAGIC: Final = 1
 
@@ -35,7 +35,7 @@ _TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 
 class Batch(NamedTuple):
-    """Where a batch is, and the little that the walk has to know of it."""
+    """Position, offset, length and magic of a batch."""
 
     position: int
     offset: int
@@ -48,17 +48,17 @@ class Batch(NamedTuple):
 
 
 def walk(source: Source, start: int, end: int) -> Iterator[Batch]:
-    """The batches of the file between two positions. A batch that does not end before `end` ends the walk."""
+    """Yield the batches between two positions. A batch that extends past `end` ends the walk."""
     at = start
     while at < end - _PROLOGUE.size:
         prologue = source.read(at, _PROLOGUE.size)
         if len(prologue) < _PROLOGUE.size:
-            raise DumpFailed(source.path, f"it became shorter while it was read: byte {at} is gone")
+            raise DumpFailed(source.path, f"file was truncated at byte {at} during the dump")
         offset, length, _, magic = _PROLOGUE.unpack(prologue)
         if length < SMALLEST_LENGTH:
             raise DumpFailed(
                 source.path,
-                f"length {length} of the batch at byte {at} is less than any batch's {SMALLEST_LENGTH}",
+                f"batch at byte {at} has length {length}, expected at least {SMALLEST_LENGTH}",
             )
         if at > end - LENGTH_EXCLUDES - length:
             return
@@ -67,19 +67,19 @@ def walk(source: Source, start: int, end: int) -> Iterator[Batch]:
 
 
 def clip(source: Source, position: int, size: int) -> tuple[int, int]:
-    """The part of a log file from `position` on, no longer than `size`: where it starts and ends."""
+    """Return start and end of the part of a log file from `position` on, at most `size` bytes."""
     if not 0 <= position <= source.size:
-        raise DumpFailed(source.path, f"position {position} is outside of its {source.size} bytes")
+        raise DumpFailed(source.path, f"position {position} is outside the file of {source.size} bytes")
     if size < 0:
-        raise DumpFailed(source.path, f"a part of {size} bytes was asked for")
+        raise DumpFailed(source.path, f"size limit {size} is negative")
     return position, min(position + size, source.size)
 
 
 def read_header(source: Source, batch: Batch) -> BatchHeader:
-    """All fields of a batch of version 2 or later, whatever its length says."""
+    """Read all header fields of a batch of version 2 or later, even if its length is smaller."""
     data = source.read(batch.position, HEADER_SIZE)
     if len(data) < HEADER_SIZE:
-        raise DumpFailed(source.path, f"the header of the batch at byte {batch.position} is cut off")
+        raise DumpFailed(source.path, f"header of the batch at byte {batch.position} is truncated")
     return BatchHeader._make(_HEADER.unpack(data))
 
 
@@ -121,7 +121,7 @@ def timestamp_type(header: BatchHeader) -> str:
 
 def codec_name(source: Source, batch: Batch, bits: int) -> str:
     if bits > Codec.ZSTD:
-        raise DumpFailed(source.path, f"compression codec {bits} of the batch at byte {batch.position}")
+        raise DumpFailed(source.path, f"batch at byte {batch.position} has unknown compression codec {bits}")
     return Codec(bits).name.lower()
 
 
@@ -133,11 +133,11 @@ def _crc32c(source: Source, batch: Batch) -> int:
 
 
 def _pieces(source: Source, at: int, end: int) -> Iterator[bytes]:
-    """A batch may be as large as the file: it is checked a window at a time."""
+    """Yield a batch in windows, because it may be as large as the file."""
     while at < end:
         piece = source.read(at, min(WINDOW_BYTES, end - at))
         if not piece:
-            raise DumpFailed(source.path, f"it became shorter while it was read: byte {at} is gone")
+            raise DumpFailed(source.path, f"file was truncated at byte {at} during the dump")
         yield piece
         at += len(piece)
 
@@ -146,7 +146,7 @@ def _pieces(source: Source, at: int, end: int) -> Iterator[bytes]:
 
 
 class LegacyMessage(NamedTuple):
-    """What stands in front of the key. Version 0 knows no time."""
+    """The fields before the key. Version 0 has no timestamp."""
 
     crc: int
     magic: int
@@ -157,7 +157,7 @@ class LegacyMessage(NamedTuple):
 
 
 def print_legacy(source: Source, batch: Batch, output: Output) -> LegacyMessage:
-    """The line of a message from before version 2: what Kafka still shows of it."""
+    """Print the line of a message of version 0 or 1, as Kafka's tool does."""
     output.write(f"offset: {batch.offset}")
     message = _read_legacy(source, batch)
     codec = codec_name(source, batch, message.attributes & CODEC_BITS)
@@ -173,7 +173,9 @@ def _read_legacy(source: Source, batch: Batch) -> LegacyMessage:
     start, end = batch.position + LENGTH_EXCLUDES, batch.position + batch.size
     data = source.read(start, _LEGACY.size)
     if batch.magic < 0 or len(data) < _LEGACY.size:
-        raise DumpFailed(source.path, f"magic {batch.magic} of the batch at byte {batch.position}")
+        raise DumpFailed(
+            source.path, f"batch at byte {batch.position} is truncated or has invalid magic {batch.magic}"
+        )
     crc, magic, attributes, timestamp = _LEGACY.unpack(data)
     computed = 0
     for piece in _pieces(source, start + 4, end):

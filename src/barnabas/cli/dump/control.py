@@ -1,7 +1,7 @@
-"""What a control record announces, in words: transaction markers, leader changes, the ends of a snapshot.
+"""Describe control records: transaction markers, leader changes, snapshot headers and footers.
 
-Kafka's tool reads every leader change as version 0 and fails on one of version 1, which has directory ids.
-Here it is shown.
+Kafka's tool decodes every LeaderChange as version 0 and fails on version 1, which has directory ids. This one
+decodes both.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from barnabas.protocol.schema.json import json_text, to_json
 from barnabas.protocol.stored.framing import decode_control
 from barnabas.records.control import TRANSACTION_MARKERS, ControlType, read_control_type
 
-# Only the first of them is followed by a colon.
+# Kafka prints a colon after the first title only.
 _TITLES: Final = {
     ControlType.LEADER_CHANGE: "LeaderChange:",
     ControlType.SNAPSHOT_HEADER: "SnapshotHeader",
@@ -24,13 +24,13 @@ _TITLES: Final = {
 
 
 def describe_control(path: str, record: Shown) -> str:
-    """The end of the record's line."""
+    """Return the part of the record's line about its control type."""
     try:
         kind = read_control_type(record.key)
         if not isinstance(kind, ControlType):
             return f" controlType: UNKNOWN({kind})"
         if record.value is None:
-            raise Malformed("it has no value", where=f"control record {kind.name}")
+            raise Malformed("value is missing", where=f"control record {kind.name}")
         message, version = decode_control(kind, record.value)
     except Malformed as wrong:
         raise DumpFailed(path, f"record {record.offset}: {wrong}") from None

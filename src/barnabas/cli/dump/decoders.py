@@ -1,7 +1,7 @@
-"""Keys and values of records as text: plain ones, and those of the internal topics as Kafka's JSON.
+"""Decode keys and values to text: plain ones, and those of internal topics to Kafka's JSON.
 
-A decoder of an internal topic does not stop at a record that it cannot read: it says so in its place. Kafka's
-own reasons for that are kept, except for bytes that do not parse: there the reason is ours.
+The decoders of internal topics print an error in place of a record that they cannot decode, and continue. The
+errors are Kafka's, except for malformed bytes, where the reason is our decoder's.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from barnabas.protocol.wire import BadWire, read_uvarint
 
 
 class Text(NamedTuple):
-    """What is printed; None is left out."""
+    """The printed key and value; None is omitted."""
 
     key: str | None
     value: str | None
@@ -38,7 +38,7 @@ ToText: TypeAlias = Callable[[bytes], str]
 
 STRING_DECODER: Final = "org.apache.kafka.tools.api.StringDecoder"
 DELETED: Final = "<DELETE>"
-# The embedded protocol whose subscriptions and assignments can be read.
+# The embedded protocol whose subscriptions and assignments are decoded.
 CONSUMER_PROTOCOL: Final = "consumer"
 
 _INT16: Final = Struct(">h")
@@ -48,7 +48,7 @@ INT16_MAX: Final = 0x7FFF
 
 
 class CannotDecode(BarnabasError):
-    """A decoder was asked for that does not exist here, or that cannot take this record."""
+    """A decoder does not exist, or cannot decode this record."""
 
 
 # Plain keys and values
@@ -64,12 +64,12 @@ def _long(data: bytes) -> str:
 
 def _first(number: Struct, data: bytes) -> str:
     if len(data) < number.size:
-        raise CannotDecode(f"{len(data)} bytes are too few for a number of {number.size}")
+        raise CannotDecode(f"cannot read a {number.size}-byte number from {len(data)} bytes")
     return str(number.unpack_from(data)[0])
 
 
-# By the names of Kafka's classes. Its DefaultDecoder prints where in memory the bytes were, which helps
-# nobody: here they are printed.
+# Decoders by the names of Kafka's classes. Kafka's DefaultDecoder prints the memory address of the bytes;
+# ours prints the bytes.
 CLASSES: Final[dict[str, ToText]] = {
     STRING_DECODER: string,
     "org.apache.kafka.tools.api.IntegerDecoder": _integer,
@@ -79,11 +79,13 @@ CLASSES: Final[dict[str, ToText]] = {
 
 
 def class_decoder(*, key_class: str, value_class: str) -> Decoder:
-    """The decoder of --key-decoder-class and --value-decoder-class."""
+    """Return the decoder of --key-decoder-class and --value-decoder-class."""
     for name in (value_class, key_class):
         if name not in CLASSES:
             known = ", ".join(CLASSES)
-            raise CannotDecode(f"no decoder {name!r}: Java classes cannot be loaded here, there are {known}")
+            raise CannotDecode(
+                f"unknown decoder {name!r}; supported: {known} (Java classes cannot be loaded)"
+            )
     key_text, value_text = CLASSES[key_class], CLASSES[value_class]
 
     def decode_record(record: Shown) -> Text:
@@ -111,12 +113,14 @@ def share_state_decoder(record: Shown) -> Text:
 
 
 class _Skipped(Exception):
-    """Why a record is passed over. It does not leave this module."""
+    """A record is skipped. Never leaves this module."""
 
 
 def _coordinator_record(topic: CoordinatorTopic, record: Shown) -> Text:
     if record.key is None:
-        raise CannotDecode(f"the record at offset {record.offset} has no key, so it is none of {topic.name}")
+        raise CannotDecode(
+            f"record at offset {record.offset} has no key, but records of {topic.name} have one"
+        )
     try:
         kind = _version(record.key, "key")
         try:
@@ -150,7 +154,7 @@ def _coordinator_value(topic: CoordinatorTopic, kind: int, key: object, data: by
 
 
 def _unfold(shown: dict[str, Any], name: str, data: bytes) -> None:
-    """Show what is in a member's bytes, if they can be read; otherwise they stay as they are."""
+    """Decode the bytes of a member in place; keep them if they cannot be decoded."""
     from barnabas.protocol.stored.consumer_protocol import (
         ConsumerProtocolAssignment,
         ConsumerProtocolSubscription,
@@ -179,7 +183,7 @@ def _unreadable(version: int, where: str, wrong: Malformed) -> _Skipped:
 
 
 def remote_decoder(record: Shown) -> Text:
-    raise CannotDecode("the records of tiered storage's topic are not known here")
+    raise CannotDecode("records of tiered storage are not supported")
 
 
 # The metadata log
@@ -208,7 +212,7 @@ def _metadata_record(data: bytes) -> str:
     version, at = _short(data, at, "version")
     try:
         cls = type(decode_metadata_record(data).message)
-        # Once more, because framing does not say where the record ended.
+        # Decode again, because framing does not return where the record ended.
         message, end = decode(cls, version, data, at)
     except Malformed as wrong:
         if isinstance(wrong, UnknownRecord) and wrong.what == "no such type":
@@ -232,6 +236,6 @@ def _short(data: bytes, at: int, what: str) -> tuple[int, int]:
 
 
 def _record_type(cls: type) -> str:
-    """NO_OP_RECORD for NoOpRecord."""
+    """Convert NoOpRecord to NO_OP_RECORD."""
     name = schema_of(cls).name
     return "".join(f"_{char}" if char.isupper() else char.upper() for char in name).lstrip("_")

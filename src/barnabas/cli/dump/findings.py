@@ -1,7 +1,7 @@
-"""What does not fit together, gathered over all files and said at the end.
+"""Mismatches, collected over all files and printed at the end.
 
-Each kind is kept by file. Kafka goes through its files in the order of their names' hashes; here they come
-in the order in which they were asked for.
+Mismatches are grouped by kind and file. Kafka prints files in hash map order, this tool in the order of the
+command line.
 """
 
 from barnabas.cli.dump.output import Output
@@ -10,7 +10,7 @@ Pairs = list[tuple[int, int]]
 
 
 class Findings:
-    """Everything by the absolute path of the file it was found in."""
+    """Mismatches by the absolute path of the file."""
 
     def __init__(self) -> None:
         self._mismatches: dict[str, dict[int, int]] = {}
@@ -20,23 +20,23 @@ class Findings:
         self._gaps: dict[str, dict[int, int]] = {}
 
     def mismatch(self, path: str, index_offset: int, log_offset: int) -> None:
-        """An offset index points to a batch that ends with another offset."""
+        """An offset index refers to a batch with another last offset."""
         self._mismatches.setdefault(path, {})[index_offset] = log_offset
 
     def wrong_time(self, path: str, index_timestamp: int, log_timestamp: int) -> None:
-        """A time index has a time that is not the latest of its batch."""
+        """A time index has a timestamp that is not the maximum of its batch."""
         self._wrong_times.setdefault(path, []).append((index_timestamp, log_timestamp))
 
     def unordered_time(self, path: str, timestamp: int, previous: int) -> None:
-        """A time index goes back."""
+        """The timestamps of a time index decrease."""
         self._unordered_times.setdefault(path, []).append((timestamp, previous))
 
     def missing_offset(self, path: str, index_offset: int, log_offset: int) -> None:
-        """A time index names an offset with which no batch ends."""
+        """A time index has an offset that is not the last offset of any batch."""
         self._missing_offsets.setdefault(path, []).append((index_offset, log_offset))
 
     def gap(self, path: str, before: int, after: int) -> None:
-        """A record does not follow the one before it. Also said of a log's first record if that is not 0."""
+        """Offsets are not consecutive. Also reported if the first offset of a log is not 0."""
         self._gaps.setdefault(path, {})[before] = after
 
     def report(self, output: Output) -> None:

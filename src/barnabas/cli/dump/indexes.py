@@ -1,4 +1,4 @@
-"""Offset and time indexes, each entry held against the log that it belongs to."""
+"""Dump offset and time indexes, and check each entry against the log."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -12,16 +12,16 @@ from barnabas.cli.dump.records import decode_records
 from barnabas.cli.dump.source import DumpFailed, Source, absolute_path, sibling, start_offset
 from barnabas.storage.names import LOG, OFFSET_INDEX
 
-# An offset (relative to the segment's) and a position; a time and an offset.
+# Offset index: relative offset, position. Time index: timestamp, relative offset.
 _OFFSET_ENTRY: Final = Struct(">ii")
 _TIME_ENTRY: Final = Struct(">qi")
-# A lookup tries the end of an index first, because that is what a busy broker has in memory. With entries
-# that are not in order it matters which are compared, so we compare the same ones.
+# Kafka's lookup searches the end of an index first, because a busy broker has that part in memory. In a
+# damaged index the result depends on which entries are compared, so ours compares the same ones.
 _WARM_BYTES: Final = 8192
 
 
 class OffsetIndex:
-    """Entries of an .index file by number."""
+    """The entries of an .index file."""
 
     def __init__(self, source: Source, base: int) -> None:
         self._source = source
@@ -29,7 +29,7 @@ class OffsetIndex:
         self.entries = source.size // _OFFSET_ENTRY.size
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Every entry up to the zeros of the part that was never written: offset and position."""
+        """Yield offset and position of every entry, up to the zeros of the unused part."""
         for number in range(self.entries):
             data = self._source.read(number * _OFFSET_ENTRY.size, _OFFSET_ENTRY.size)
             relative, position = _OFFSET_ENTRY.unpack(data)
@@ -43,7 +43,7 @@ class OffsetIndex:
         return int64(self._base + relative), position
 
     def lookup(self, offset: int) -> int:
-        """The position of the last entry that is not after `offset`; 0 if there is none."""
+        """Return the position of the last entry at or before `offset`; 0 without one."""
         if self.entries == 0:
             return 0
         first_warm = max(0, self.entries - 1 - _WARM_BYTES // _OFFSET_ENTRY.size)
@@ -81,7 +81,7 @@ def dump_index(
             for offset, position in index:
                 batch = next(walk(log, *clip(log, position, bytes_max)), None)
                 if batch is None:
-                    raise DumpFailed(path, f"no batch of the log starts at position {position}")
+                    raise DumpFailed(path, f"log has no complete batch at position {position}")
                 found = last_offset(log, batch)
                 if found != offset:
                     findings.mismatch(absolute_path(path), offset, found)
@@ -90,16 +90,18 @@ def dump_index(
 
 
 def _check_offsets(source: Source, index: OffsetIndex, base: int) -> None:
-    """What a broker checks of an index when it starts."""
+    """Run the sanity check of a broker's startup."""
     last = index.entry(index.entries - 1)[0]
     if last < base:
-        raise DumpFailed(source.path, f"its last offset {last} is less than its base offset {base}")
+        raise DumpFailed(source.path, f"last offset {last} is less than base offset {base}")
     _check_size(source, _OFFSET_ENTRY.size)
 
 
 def _check_size(source: Source, entry_size: int) -> None:
     if source.size % entry_size != 0:
-        raise DumpFailed(source.path, f"{source.size} bytes are no multiple of {entry_size}")
+        raise DumpFailed(
+            source.path, f"file size {source.size} is not a multiple of the entry size {entry_size}"
+        )
 
 
 def dump_time_index(
@@ -125,7 +127,7 @@ def dump_time_index(
 def _time_entries(source: Source, base: int) -> Iterator[tuple[int, int]]:
     for number in range(source.size // _TIME_ENTRY.size):
         timestamp, relative = _TIME_ENTRY.unpack(source.read(number * _TIME_ENTRY.size, _TIME_ENTRY.size))
-        # The part that was never written is zeros.
+        # The unused part is filled with zeros.
         if relative == 0 and number > 0:
             return
         yield timestamp, int64(base + relative)
@@ -139,14 +141,16 @@ def _check_times(source: Source, base: int) -> None:
             source.read_apart((entries - 1) * _TIME_ENTRY.size, _TIME_ENTRY.size)
         )
         if last < first:
-            raise DumpFailed(source.path, f"its last time {last} is before its first, {first}")
+            raise DumpFailed(source.path, f"last timestamp {last} is less than first timestamp {first}")
         if int64(base + relative) < base:
-            raise DumpFailed(source.path, f"its last offset is {-relative} before its base offset {base}")
+            raise DumpFailed(
+                source.path, f"last offset {int64(base + relative)} is less than base offset {base}"
+            )
     _check_size(source, _TIME_ENTRY.size)
 
 
 class _TimeChecker:
-    """Finds the batch that a time index means, and compares the times."""
+    """Finds the batch of each time index entry, and compares timestamps."""
 
     def __init__(self, log: Source, index: OffsetIndex, path: str, findings: Findings) -> None:
         self._log = log
@@ -154,10 +158,10 @@ class _TimeChecker:
         self._path = path
         self._findings = findings
         self._previous = -1
-        # From these positions the log can be walked to its end. Kafka walks there for every entry and stops
-        # the dump at a length that cannot be; once from each chain of batches is enough to find that.
+        # Kafka's tool walks the log to its end for every entry, and fails at an invalid length. One walk per
+        # chain of batches finds the same lengths; `_checked` holds the indexed positions of such walks.
         self._indexed = {0, *(position for _, position in index)}
-        self._sound: set[int] = set()
+        self._checked: set[int] = set()
 
     def check(self, timestamp: int, offset: int) -> None:
         position = self._index.lookup(offset)
@@ -175,10 +179,10 @@ class _TimeChecker:
         self._previous = timestamp
 
     def _find(self, position: int, offset: int) -> Batch | None:
-        """The first batch from a position on that does not end before `offset`."""
+        """Return the first batch from `position` on whose last offset is at least `offset`."""
         start, end = clip(self._log, position, INT_MAX)
-        if position not in self._sound:
-            self._sound.update(
+        if position not in self._checked:
+            self._checked.update(
                 batch.position for batch in walk(self._log, start, end) if batch.position in self._indexed
             )
         for batch in walk(self._log, start, end):
@@ -188,7 +192,9 @@ class _TimeChecker:
 
     def _latest(self, batch: Batch) -> int:
         if batch.magic <= LAST_LEGACY_MAGIC:
-            raise DumpFailed(self._log.path, f"the message of version {batch.magic} at byte {batch.position}")
+            raise DumpFailed(
+                self._log.path, f"cannot check the version {batch.magic} message at byte {batch.position}"
+            )
         decoded = decode_records(self._log, batch, read_header(self._log, batch))
         if decoded.failure is not None:
             raise DumpFailed(self._log.path, decoded.failure)

@@ -1,4 +1,4 @@
-"""A .log or .checkpoint file: a line for each batch, and below it one for each record if so asked."""
+"""Dump a .log or .checkpoint file: a line for each batch, and optionally one for each record."""
 
 import os
 from struct import Struct
@@ -26,16 +26,16 @@ from barnabas.records.header import CODEC_BITS, LENGTH_EXCLUDES, BatchHeader, Co
 from barnabas.storage.names import LOG
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
-# A snapshot of the metadata log is called OFFSET-EPOCH.checkpoint, with so many digits each.
+# Positions of the digits in OFFSET-EPOCH.checkpoint, the name of a metadata snapshot.
 _OFFSET_DIGITS: Final = slice(0, 20)
 _EPOCH_DIGITS: Final = slice(21, 31)
-# Behind CRC, magic and attributes of an old message; version 1 has a time in between.
+# Position of the key in a message of version 0 and of version 1, which has a timestamp before it.
 _LEGACY_KEY_AT: Final = (6, 14)
 _SIZE: Final = Struct(">i")
 
 
 class LogOptions(NamedTuple):
-    """How much of a log is shown."""
+    """Which parts of a log are printed."""
 
     deep: bool
     contents: bool
@@ -47,20 +47,20 @@ def dump_log(path: str, decoder: Decoder, options: LogOptions, findings: Finding
     output.line(_title(path))
     with Source(path) as source:
         start, end = clip(source, 0, options.bytes_max)
-        deep = _Deep(source, decoder, options, findings, output) if options.deep else None
+        records = _RecordPrinter(source, decoder, options, findings, output) if options.deep else None
         position = 0
         for batch in walk(source, start, end):
             if batch.magic <= LAST_LEGACY_MAGIC:
                 message = print_legacy(source, batch, output)
-                if deep is not None:
-                    deep.print_legacy(batch, message)
+                if records is not None:
+                    records.print_legacy(batch, message)
             else:
                 header = read_header(source, batch)
                 print_batch(source, batch, header, output)
-                if deep is not None:
-                    deep.print_records(batch, header)
+                if records is not None:
+                    records.print_records(batch, header)
             position = batch.position + batch.size
-        # With a limit the walk ends early on purpose.
+        # With --max-bytes the walk ends early on purpose.
         if position < end and options.bytes_max == INT_MAX:
             output.line(f"Found {end - position} invalid bytes at the end of {os.path.basename(path)}")
 
@@ -73,12 +73,12 @@ def _title(path: str) -> str:
         return "KRaft bootstrap snapshot"
     offset, epoch = parse_long(path, name[_OFFSET_DIGITS]), parse_long(path, name[_EPOCH_DIGITS])
     if not -INT_MAX - 1 <= epoch <= INT_MAX:
-        raise DumpFailed(path, f"epoch {epoch} in its name is out of range")
+        raise DumpFailed(path, f"epoch {epoch} in the file name is out of range")
     return f"Snapshot end offset: {offset}, epoch: {epoch}"
 
 
-class _Deep:
-    """Prints records, and notes offsets that do not follow one another."""
+class _RecordPrinter:
+    """Prints records, and reports offsets that are not consecutive."""
 
     def __init__(
         self, source: Source, decoder: Decoder, options: LogOptions, findings: Findings, output: Output
@@ -89,7 +89,7 @@ class _Deep:
         self._options = options
         self._findings = findings
         self._output = output
-        # Kafka starts here too, so a log that does not start at 0 has a gap in front of it.
+        # As in Kafka's tool, so a log that does not start at 0 has a gap at its start.
         self._last_offset = -1
 
     def print_records(self, batch: Batch, header: BatchHeader) -> None:
@@ -126,10 +126,10 @@ class _Deep:
 
     def _legacy_record(self, batch: Batch, message: LegacyMessage) -> Shown:
         if message.attributes & CODEC_BITS != Codec.NONE or batch.size > BATCH_BYTES_MAX:
-            # Brokers since 4.0 do not read this format at all; one message at a time is shown as it is.
+            # Brokers since 4.0 do not read this format; only uncompressed messages are printed.
             raise DumpFailed(
                 self._source.path,
-                f"the compressed messages of version {message.magic} at byte {batch.position}",
+                f"version {message.magic} message at byte {batch.position} is compressed or too large",
             )
         data = self._source.read(batch.position + LENGTH_EXCLUDES, batch.length)
         key, at = self._sized(batch, data, _LEGACY_KEY_AT[message.magic])
@@ -138,11 +138,11 @@ class _Deep:
 
     def _sized(self, batch: Batch, data: bytes, at: int) -> tuple[bytes | None, int]:
         if at + _SIZE.size > len(data):
-            raise DumpFailed(self._source.path, f"the message at byte {batch.position} is cut off")
+            raise DumpFailed(self._source.path, f"message at byte {batch.position} is truncated")
         (size,) = _SIZE.unpack_from(data, at)
         at += _SIZE.size
         if size > len(data) - at:
-            raise DumpFailed(self._source.path, f"the message at byte {batch.position} is cut off")
+            raise DumpFailed(self._source.path, f"message at byte {batch.position} is truncated")
         return (None, at) if size < 0 else (data[at : at + size], at + size)
 
     def _follow(self, offset: int) -> None:

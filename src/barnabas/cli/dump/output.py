@@ -1,20 +1,20 @@
-"""Where the lines go: gathered and written many at a time, and in order with the notices on stderr."""
+"""Buffered output to stdout, in order with notices on stderr."""
 
 import sys
 from typing import Final
 
-# So many pieces are gathered before they are written: some hundred kilobytes of usual lines.
+# Number of pieces buffered before a write: some hundred kilobytes of typical lines.
 PIECES_MAX: Final = 2048
 
 
 class Output:
-    """Results on stdout, notices on stderr. Whoever makes one calls flush() at the end, whatever happened."""
+    """Results go to stdout, notices to stderr. The owner calls flush() at the end, even after an error."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
 
     def write(self, text: str) -> None:
-        """A piece of a line, or several lines: nothing is added to it."""
+        """Write a piece of a line, or several lines; adds no line end."""
         self._pieces.append(text)
         if len(self._pieces) >= PIECES_MAX:
             self.flush()
@@ -29,8 +29,8 @@ class Output:
     def flush(self) -> None:
         text = "".join(self._pieces)
         self._pieces.clear()
-        # A record may hold anything, and a terminal may have an encoding that cannot show it. Java puts a
-        # question mark in that place, and so do we; a dump must not end there.
+        # The encoding of the terminal may not support a record's text. Java prints a question mark instead,
+        # and so does this tool; the dump must not fail.
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()

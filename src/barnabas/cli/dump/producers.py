@@ -1,4 +1,4 @@
-"""What is kept about producers beside a log: .snapshot files, and the aborted transactions of a .txnindex."""
+"""Dump producer snapshots (.snapshot) and aborted transactions (.txnindex)."""
 
 import os
 from struct import Struct
@@ -13,23 +13,23 @@ from barnabas.protocol.stored.producer_snapshot import ProducerEntry, ProducerSn
 from barnabas.records.crc import crc32c_of
 
 SNAPSHOT_VERSION: Final = 1
-# The checksum covers what follows it.
+# The checksum covers the bytes after itself.
 _VERSION: Final = Struct(">h")
 _CHECKED_FROM: Final = 6
-# A snapshot is read whole: room for three million producers.
+# A snapshot is read into memory; this is enough for three million producers.
 SNAPSHOT_BYTES_MAX: Final = 128 << 20
 
-# Version, producer id, first, last and last stable offset. Of the version Kafka reads one byte only.
+# Version, producer id, first, last and last stable offset. Kafka reads one byte of the two-byte version.
 _ABORTED: Final = Struct(">bxqqqq")
 _ABORTED_VERSION: Final = 0
 
 
 class _Corrupt(Exception):
-    """What is wrong with a snapshot, in Kafka's words. It does not leave this module."""
+    """A snapshot is corrupt; the message is Kafka's. Never leaves this module."""
 
 
 def dump_snapshot(path: str, output: Output) -> None:
-    """One line for each producer. A corrupt snapshot is no reason to stop: it can be made anew."""
+    """Print one line per producer. A corrupt snapshot is not fatal: a broker can rebuild it."""
     with Source(path, size_max=SNAPSHOT_BYTES_MAX) as source:
         data = source.read(0, source.size)
     try:
@@ -69,7 +69,7 @@ def _describe(entry: ProducerEntry) -> str:
         f" currentTxnFirstOffset: {optional_long(first if first >= 0 else None)}"
         f" lastTimestamp: {entry.timestamp}"
     )
-    # A producer of which only a transaction marker is left has no batch.
+    # A producer with only a transaction marker has no batch.
     if entry.last_offset < 0:
         return text
     return (
@@ -80,17 +80,17 @@ def _describe(entry: ProducerEntry) -> str:
 
 
 def dump_txn_index(path: str, output: Output) -> None:
-    """One line for each aborted transaction. Most segments have no such file, and that is no error."""
+    """Print one line per aborted transaction. A missing file is not an error: most segments have none."""
     start_offset(path)
     if not os.path.exists(path):
         return
     with Source(path) as source:
         count = source.size // _ABORTED.size
-        # All versions first: Kafka shows nothing of a file that has one entry which it does not know.
+        # Check all versions first: Kafka prints nothing of a file with an unknown version.
         for number in range(count):
             version = _ABORTED.unpack(source.read(number * _ABORTED.size, _ABORTED.size))[0]
             if version > _ABORTED_VERSION:
-                raise DumpFailed(path, f"entry {number} has version {version}, known is {_ABORTED_VERSION}")
+                raise DumpFailed(path, f"entry {number} has version {version}, expected {_ABORTED_VERSION}")
         for number in range(count):
             version, producer, first, last, stable = _ABORTED.unpack(
                 source.read(number * _ABORTED.size, _ABORTED.size)

@@ -1,7 +1,7 @@
-"""The records of one batch, also of one that is damaged.
+"""Decode the records of a batch, even of a damaged one.
 
-The kernel decodes sound batches. Where it refuses one, the records are parsed again, one by one and no more
-strictly than Kafka's reader does it, so that the records before the damage are shown.
+The kernel decodes valid batches. If it rejects one, the records are parsed again one by one, no more
+strictly than Kafka's reader does, so that the records before the damage are printed.
 """
 
 from typing import Final, NamedTuple
@@ -17,12 +17,12 @@ from barnabas.records.errors import CorruptBatch
 from barnabas.records.header import HEADER_SIZE, MAGIC, BatchHeader, Codec, TimestampType
 
 NO_SEQUENCE: Final = -1
-# A batch has to be in memory to be taken apart; brokers take no larger ones by far.
+# A batch is decoded in memory. Brokers accept much smaller batches only.
 BATCH_BYTES_MAX: Final = MAX_DECOMPRESSED
 
 
 class Shown(NamedTuple):
-    """One record, as much of it as is printed."""
+    """The printed fields of a record."""
 
     offset: int
     timestamp: int
@@ -33,32 +33,35 @@ class Shown(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """The records that can be shown, and what is wrong with the one after them."""
+    """The readable records, and the error of the record after them."""
 
     records: list[Shown]
     failure: str | None
 
 
 def decode_records(source: Source, batch: Batch, header: BatchHeader) -> Decoded:
-    """Never raises for what is in the batch: the failure comes behind the records that go before it."""
+    """Decode a batch. Errors in its records are returned after the records before them, not raised."""
     if batch.size < HEADER_SIZE:
-        raise DumpFailed(source.path, f"the batch at byte {batch.position} is shorter than its header")
+        raise DumpFailed(source.path, f"batch at byte {batch.position} is shorter than its header")
     if header.count == 0:
         return Decoded([], None)
     if batch.size > BATCH_BYTES_MAX:
-        raise DumpFailed(source.path, f"the batch at byte {batch.position} has {batch.size} bytes")
+        raise DumpFailed(
+            source.path,
+            f"batch at byte {batch.position} has {batch.size} bytes, maximum is {BATCH_BYTES_MAX}",
+        )
     data = source.read(batch.position, batch.size)
     try:
         if header.magic == MAGIC:
-            return Decoded(_sound(data, header), None)
+            return Decoded(_decode_valid(data, header), None)
     except CorruptBatch:
         pass
     except Malformed as wrong:
         return Decoded([], _at(batch, wrong.what))
-    return _damaged(data, batch, header)
+    return _decode_damaged(data, batch, header)
 
 
-def _sound(data: bytes, header: BatchHeader) -> list[Shown]:
+def _decode_valid(data: bytes, header: BatchHeader) -> list[Shown]:
     base_offset, base = header.base_offset, header.base_sequence
     return [
         Shown(
@@ -73,9 +76,9 @@ def _sound(data: bytes, header: BatchHeader) -> list[Shown]:
     ]
 
 
-def _damaged(data: bytes, batch: Batch, header: BatchHeader) -> Decoded:
+def _decode_damaged(data: bytes, batch: Batch, header: BatchHeader) -> Decoded:
     if header.count < 0:
-        return Decoded([], _at(batch, f"it has {header.count} records"))
+        return Decoded([], _at(batch, f"record count {header.count} is negative"))
     try:
         area, at, end = record_area(data, 0, header)
     except Malformed as wrong:
@@ -86,26 +89,26 @@ def _damaged(data: bytes, batch: Batch, header: BatchHeader) -> Decoded:
         for _ in range(header.count):
             records.append(parser.record())
         if parser.at != end:
-            # Kafka looks whether something is left before it hands out the last record.
+            # Kafka checks for remaining bytes before it returns the last record.
             records.pop()
-            raise _Bad(f"{end - parser.at} bytes are left after its last record")
-    except _Bad as wrong:
-        # Compressed records are all read before the first is shown, others one after another.
+            raise _CorruptRecord(f"{end - parser.at} bytes remain after the last record")
+    except _CorruptRecord as wrong:
+        # Kafka reads all compressed records before it returns the first; others one by one.
         shown = records if header.codec is Codec.NONE else []
         return Decoded(shown, _at(batch, f"record {len(records)}: {wrong}"))
     return Decoded(records, None)
 
 
 def _at(batch: Batch, what: str) -> str:
-    return f"the batch at byte {batch.position} does not decode: {what}"
+    return f"cannot decode the batch at byte {batch.position}: {what}"
 
 
-class _Bad(Exception):
-    """A record that Kafka's reader refuses too. It does not leave this module."""
+class _CorruptRecord(Exception):
+    """A record that Kafka's reader rejects, too. Never leaves this module."""
 
 
 class _Parser:
-    """Reads one record after another as Java would, overflows included."""
+    """Reads one record after another as Java does, including integer overflows."""
 
     def __init__(self, data: bytes, at: int, end: int, header: BatchHeader) -> None:
         self.data = data
@@ -121,14 +124,14 @@ class _Parser:
         size = self.varint()
         start = self.at
         if not 0 < size <= self.end - start:
-            raise _Bad(f"its length is {size}, and {self.end - start} bytes are left")
-        self.at += 1  # the attributes, of which none are defined
+            raise _CorruptRecord(f"record length {size} is out of range (1 to {self.end - start})")
+        self.at += 1  # attributes; none are defined
         timestamp = int64(self.base_timestamp + self.varlong())
         delta = self.varint()
         key, value = self.nullable(), self.nullable()
         header_keys = self.header_keys()
         if self.at - start != size:
-            raise _Bad(f"its length is {size}, and its fields take {self.at - start}")
+            raise _CorruptRecord(f"record length is {size}, but its fields take {self.at - start} bytes")
         return Shown(
             int64(self.base_offset + delta),
             timestamp if self.append_time is None else self.append_time,
@@ -141,12 +144,12 @@ class _Parser:
     def header_keys(self) -> list[str]:
         count = self.varint()
         if not 0 <= count <= self.end - self.at:
-            raise _Bad(f"{count} headers do not fit")
+            raise _CorruptRecord(f"header count {count} is out of range (0 to {self.end - self.at})")
         keys = []
         for _ in range(count):
             key = self.nullable()
             if key is None:
-                raise _Bad("a header's name is null")
+                raise _CorruptRecord("header key is null")
             keys.append(string(key))
             self.nullable()
         return keys
@@ -156,7 +159,7 @@ class _Parser:
         if size < 0:
             return None
         if size > self.end - self.at:
-            raise _Bad(f"a field of {size} bytes does not fit")
+            raise _CorruptRecord(f"field of {size} bytes exceeds the {self.end - self.at} bytes left")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -172,10 +175,10 @@ class _Parser:
         value = 0
         for index in range(bytes_max):
             if self.at >= self.end:
-                raise _Bad("it is cut off")
+                raise _CorruptRecord("record is truncated")
             byte = self.data[self.at]
             self.at += 1
             value |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 return value
-        raise _Bad(f"a number of more than {bytes_max} bytes")
+        raise _CorruptRecord(f"varint has more than {bytes_max} bytes")

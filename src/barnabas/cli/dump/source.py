@@ -1,6 +1,6 @@
-"""A file that is looked at: read in bounded pieces, never written, and named as Kafka's tool names it.
+"""Read a file in bounded pieces, and name it as Kafka's tool does.
 
-It is opened for reading only: a dump must work on a disk that nobody may write to.
+Files are opened for reading only: a dump must work on a read-only disk.
 """
 
 import os
@@ -10,9 +10,9 @@ from typing import Final, Self
 
 from barnabas.base.errors import BarnabasError
 
-# A log is walked through a window of this many bytes; only a batch that is larger is read whole.
+# Read-ahead window. Only a larger batch is read in one piece.
 WINDOW_BYTES: Final = 1 << 20
-# Positions in a segment are 32 bits wide, so there is no larger one.
+# Positions in a segment have 32 bits, so no segment is larger.
 SEGMENT_BYTES_MAX: Final = 0x7FFFFFFF
 
 _LONG: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -21,7 +21,7 @@ _LONG_MAX: Final = (1 << 63) - 1
 
 
 class DumpFailed(BarnabasError):
-    """The dump cannot go on with this file, where Kafka's tool ends with an exception."""
+    """This file cannot be dumped further; Kafka's tool ends with an exception here."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(f"{path}: {what}")
@@ -30,7 +30,7 @@ class DumpFailed(BarnabasError):
 
 
 class Source:
-    """An open file with a window on it."""
+    """An open file with a read-ahead window."""
 
     def __init__(self, path: str, *, size_max: int = SEGMENT_BYTES_MAX) -> None:
         self.path = path
@@ -43,10 +43,10 @@ class Source:
         self._window_at = 0
         if self.size > size_max:
             self._file.close()
-            raise DumpFailed(path, f"{self.size} bytes are more than the {size_max} that it can have")
+            raise DumpFailed(path, f"file size {self.size} exceeds the maximum of {size_max}")
 
     def read(self, at: int, size: int) -> bytes:
-        """The bytes from `at` on, fewer than `size` where the file ends."""
+        """Read `size` bytes from `at` on, fewer at the end of the file."""
         start = at - self._window_at
         if start < 0 or start + size > len(self._window):
             self._window = self._pread(at, max(size, WINDOW_BYTES))
@@ -55,13 +55,13 @@ class Source:
         return self._window[start : start + size]
 
     def read_apart(self, at: int, size: int) -> bytes:
-        """A few bytes from anywhere, which leave the window where it is."""
+        """Read a few bytes from anywhere without moving the window."""
         return self._pread(at, size)
 
     def _pread(self, at: int, size: int) -> bytes:
         parts = []
         try:
-            # One call may return less than was asked for, and never more than two gigabytes.
+            # One call may return fewer bytes, and never more than 2 GiB.
             while size > 0 and (part := os.pread(self._file.fileno(), size, at)):
                 parts.append(part)
                 at += len(part)
@@ -87,32 +87,32 @@ def _reason(error: OSError) -> str:
 
 
 def shown_path(argument: str) -> str:
-    """A path as Java's File has it: without doubled slashes and without one at the end."""
+    """Normalize a path as Java's File does: no double slashes, no trailing slash."""
     path = re.sub("/+", "/", argument)
     return path[:-1] if len(path) > 1 and path.endswith("/") else path
 
 
 def absolute_path(path: str) -> str:
-    """Below the working directory unless it starts with a slash; `..` stays in it."""
+    """Make a path absolute without resolving `..`."""
     return os.path.join(os.getcwd(), path)
 
 
 def stem(path: str) -> str:
-    """The file's name up to the first dot."""
+    """Return the file name up to the first dot."""
     return os.path.basename(path).partition(".")[0]
 
 
 def sibling(path: str, suffix: str) -> str:
-    """The file of another kind that belongs to the same segment."""
+    """Return the path of another file of the same segment."""
     return os.path.join(os.path.dirname(absolute_path(path)), stem(path) + suffix)
 
 
 def start_offset(path: str) -> int:
-    """The first offset of a segment, which is its files' name."""
+    """Return the base offset of a segment, which is the name of its files."""
     return parse_long(path, stem(path))
 
 
 def parse_long(path: str, text: str) -> int:
     if _LONG.fullmatch(text) and _LONG_MIN <= int(text) <= _LONG_MAX:
         return int(text)
-    raise DumpFailed(path, f"its name must start with an offset, and {text!r} is none")
+    raise DumpFailed(path, f"file name must start with an offset, found {text!r}")

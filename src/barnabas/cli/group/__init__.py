@@ -1,2 +1,4 @@
-"""What `barnabas consumer-groups` does: actions.py, deleting.py, describing.py and resetting.py ask, and
-tables.py and documents.py show what was answered."""
+"""The parts of `barnabas consumer-groups`.
+
+actions.py, deleting.py, describing.py and resetting.py send requests; tables.py and documents.py format.
+"""

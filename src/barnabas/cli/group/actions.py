@@ -1,5 +1,7 @@
-"""What `barnabas consumer-groups` lists, describes and resets: one function an action, which prints and
-returns the exit code. What it deletes is in deleting.py."""
+"""The actions list, describe and reset of `barnabas consumer-groups`.
+
+Each action is one function, which prints the result and returns the exit code. Deletion is in deleting.py.
+"""
 
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -106,7 +108,7 @@ def _show_members(groups: "list[GroupDescription]", options: Options) -> int:
         print_json({"groups": [documents.with_members(each) for each in groups]})
         return 0
     for each in groups:
-        # Kafka has the head of the table also for a group that it says something else about.
+        # Kafka prints the table's header even if it printed an error about the group.
         _is_shown(each)
         print(tables.members(each, verbose=options.verbose), end="")
     return 0
@@ -123,7 +125,7 @@ def _show_states(groups: "list[GroupDescription]", options: Options) -> int:
 
 
 def _is_shown(group: "GroupDescription") -> bool:
-    """Whether there is more to say of it than what is said here."""
+    """Print an error or a note about the group's state; return whether its details are shown."""
     if group.state == "Dead":
         print_error(f"Consumer group '{group.group}' does not exist.")
         return False

@@ -1,4 +1,4 @@
-"""What `barnabas consumer-groups` deletes: groups, and offsets of groups."""
+"""The actions delete and delete-offsets of `barnabas consumer-groups`."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
     from barnabas.client.errors import Refused
 
-# A topic whose partitions are not known, in the place of one.
+# Stands for the partitions of a topic that could not be described.
 _NO_PARTITION: Final = -1
-# What is refused to a group as a whole, and what to some partitions of it.
+# Errors of the whole group, and errors of single partitions.
 _OF_GROUP: Final = (
     "INVALID_GROUP_ID",
     "GROUP_ID_NOT_FOUND",
@@ -102,7 +102,7 @@ async def _partitions_or_error(
 async def _delete_offsets(
     admin: "Admin", group: str, tps: set[TopicPartition], options: Options
 ) -> "dict[TopicPartition, Refused]":
-    """Why each was refused that was."""
+    """Delete the offsets; return the errors by partition."""
     from barnabas.client.admin.call import PartlyRefused
     from barnabas.client.errors import Refused
 

@@ -1,4 +1,4 @@
-"""Groups described: what is asked for --describe, and in which order it is shown."""
+"""The requests of --describe, and the order in which groups are printed."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -25,14 +25,14 @@ async def consumer_groups(
     types: "Collection[GroupType]" = (),
     timeout_ms: float,
 ) -> "list[GroupListing]":
-    """All groups of consumers, in the order of their names."""
+    """Return all consumer groups, sorted by name."""
     with failing(Wrapped.NESTED):
         found = await admin.list_groups(states=states, types=types, timeout_ms=timeout_ms)
     return [each for each in found.values() if each.protocol_type in _CONSUMERS]
 
 
 async def described(admin: "Admin", groups: Iterable[str], *, timeout_ms: float) -> "list[GroupDescription]":
-    """In the order of their names; one that cannot be described fails them all, as Kafka has it."""
+    """Describe the groups, sorted by name. One failure fails all of them, as in Kafka's tool."""
     with failing(Wrapped.CAUSE):
         found = await admin.describe_groups(sorted(set(groups)), timeout_ms=timeout_ms)
     for group in found.values():
@@ -64,7 +64,7 @@ async def with_offsets(
 async def _log_ends(
     admin: "Admin", tps: Collection[TopicPartition], timeout_ms: float
 ) -> dict[TopicPartition, int | None]:
-    """None where nobody leads."""
+    """Return log end offsets; None for a partition without a leader."""
     from barnabas.client.admin.offsets import OffsetSpec
 
     if not tps:
@@ -81,13 +81,13 @@ async def _log_ends(
     return {tp: listed[tp].offset if tp in listed else None for tp in tps}
 
 
-# How old what was not read is
+# Age of unread records
 
 
 async def with_ages(
     admin: "Admin", groups: list[GroupRows], *, now_ms: int, timeout_ms: float
 ) -> list[GroupRows]:
-    """With the age of the first record that each group has not read, in every partition."""
+    """Add the age of the first unread record to the row of each partition."""
     found = []
     for each in groups:
         behind = {row.tp: row.offset for row in each.partitions if row.offset is not None and row.lags}
@@ -100,12 +100,12 @@ async def with_ages(
 async def _times(
     admin: "Admin", behind: Mapping[TopicPartition, int], timeout_ms: float
 ) -> Mapping[TopicPartition, int | None]:
-    """Without those that could not be read; why is said on stderr, and the table goes on."""
+    """Return timestamps of the first unread records. Errors go to stderr and do not fail the table."""
     from barnabas.client.admin.call import PartlyRefused
 
     try:
         return await admin.first_record_times(behind, timeout_ms=timeout_ms)
     except PartlyRefused as error:
         for name, refused in error.refused.items():
-            note(f"the first unread record of {name} could not be read: {reason(refused)}")
+            note(f"cannot read the first unread record of {name}: {reason(refused)}")
         return error.done

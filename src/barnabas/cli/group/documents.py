@@ -1,4 +1,4 @@
-"""What --json prints of groups. Pure."""
+"""JSON documents about groups. Pure."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,6 +1,6 @@
-"""What goes wrong, in the words of Kafka's tool: they are Java's, because it prints the exceptions it gets.
+"""Errors in the format of Kafka's tool, which prints Java exceptions.
 
-The tool ends with 0 whatever the broker refused, and so does ours; with --json it ends with 1.
+Kafka's tool exits with 0 after an error from a broker, and so does ours; with --json ours exits with 1.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.error_codes import ErrorCode
 
 _PACKAGE: Final = "org.apache.kafka.common.errors."
-# Java's classes and what they say by themselves. Others are named after their codes.
+# Java classes and their default messages. Other classes are named after their error codes.
 _SAID: Final = {
     "LEADER_NOT_AVAILABLE": (
         "LeaderNotAvailableException",
@@ -48,15 +48,15 @@ _SAID: Final = {
 
 
 class CommandFailed(ToolFailed):
-    """What could not be done, after `Executing consumer group command failed due to`."""
+    """The command failed; printed after `Executing consumer group command failed due to`."""
 
 
 class Misused(ToolFailed):
-    """Options that cannot be, which only shows when the tool is at work: it ends with the usage and 1."""
+    """Options that prove invalid only after the start: the tool prints the usage and exits with 1."""
 
 
 class Wrapped(Enum):
-    """How the exception reaches the line that prints it: bare, as a cause, or as the cause of a cause."""
+    """How Java wraps the exception that is printed: not at all, as a cause, or as the cause of a cause."""
 
     BARE = ""
     CAUSE = _PACKAGE
@@ -64,12 +64,12 @@ class Wrapped(Enum):
 
 
 def print_error(text: str) -> None:
-    """What goes wrong goes to stdout, as in Kafka's tool."""
+    """Print an error to stdout, as Kafka's tool does."""
     print(f"\nError: {text}")
 
 
 def message_of(code: "ErrorCode", said: str | None = None) -> str:
-    """What the broker said, or what Java's exception says when it said nothing."""
+    """Return the broker's message, or the default message of Java's exception without one."""
     return said or _SAID.get(code.name, ("", code.name))[1]
 
 
@@ -84,7 +84,7 @@ def java_error(error: "Refused", wrapped: Wrapped = Wrapped.CAUSE) -> str:
 
 @contextmanager
 def failing(wrapped: Wrapped) -> Iterator[None]:
-    """What a broker refuses in here becomes CommandFailed; of several refusals, the first."""
+    """Turn an error from a broker into CommandFailed; of several errors, the first."""
     from barnabas.client.errors import Refused, SomeRefused
 
     try:

@@ -1,4 +1,4 @@
-"""Which partitions --topic means: `orders` is all of them, `orders:0,2` is two."""
+"""Parse --topic: `orders` selects all partitions, `orders:0,2` two of them."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def parse_topics(texts: Iterable[str]) -> tuple[list[TopicPartition], list[str]]:
-    """Partitions that are named, and topics all of whose partitions are meant."""
+    """Return the named partitions, and the topics that are named without partitions."""
     named: list[TopicPartition] = []
     topics: list[str] = []
     for text in texts:
@@ -32,7 +32,7 @@ def _partitions(text: str) -> list[TopicPartition]:
         try:
             found.append(TopicPartition(topic, integer(number)))
         except ValueError:
-            # The two quotes are Kafka's.
+            # Kafka's message has the doubled quote.
             raise Misused(f"Invalid partition '{number}' specified in topic arg '{text}''") from None
     return found
 
@@ -40,7 +40,7 @@ def _partitions(text: str) -> list[TopicPartition]:
 async def every_partition(
     admin: "Admin", topics: Iterable[str], *, timeout_ms: float
 ) -> list[TopicPartition]:
-    """All partitions of these topics. PartlyRefused if one is not there."""
+    """Return all partitions of these topics. PartlyRefused if a topic does not exist."""
     described = await admin.describe_topics(dict.fromkeys(topics), timeout_ms=timeout_ms)
     return [
         TopicPartition(topic.name, each.partition)

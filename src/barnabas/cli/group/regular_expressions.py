@@ -1,13 +1,13 @@
-"""Whether a regular expression for topics is one that brokers take.
+"""Check whether brokers accept a regular expression of topics.
 
-Kafka uses RE2/J, which has other words for what is wrong. They are used here.
+Kafka uses RE2/J; RE2's messages are translated into those of RE2/J.
 """
 
 from typing import Final
 
 from barnabas.base.re2_patterns import NotRe2, compile_re2
 
-# How RE2's messages begin, and what RE2/J says for the same.
+# Prefixes of RE2's messages, and the corresponding messages of RE2/J.
 _SAID: Final = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
@@ -22,7 +22,7 @@ _SAID: Final = {
 
 
 def fault_of(expression: str) -> str | None:
-    """What is wrong with it, or None."""
+    """Return what is wrong with the expression, or None."""
     try:
         compile_re2(expression)
     except NotRe2 as error:

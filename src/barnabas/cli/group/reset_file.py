@@ -1,5 +1,7 @@
-"""The file of --from-file, which is what --export prints: TOPIC,PARTITION,OFFSET a line, or with the group
-before it. Pure, but for reading it."""
+"""Read and write the CSV of --from-file and --export. Pure, except for reading the file.
+
+A line is TOPIC,PARTITION,OFFSET, or GROUP,TOPIC,PARTITION,OFFSET for several groups.
+"""
 
 import csv
 from collections.abc import Iterable, Mapping
@@ -9,9 +11,9 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.group.failures import CommandFailed
 from barnabas.cli.option_parser import integer, long
 
-# Jackson, which writes Kafka's, puts in quotes what is longer than this without looking at it, and what has
-# a character before the dash.
-_LOOKED_AT_MAX: Final = 24
+# Jackson, which writes Kafka's file, quotes every cell that is longer than this, and every cell with a
+# character that sorts before the dash.
+_UNQUOTED_LENGTH_MAX: Final = 24
 _FIRST_PLAIN: Final = "-"
 
 Plan = dict[str, dict[TopicPartition, int]]
@@ -29,14 +31,17 @@ def read_plan(path: str, groups: list[str]) -> Plan:
 
 
 def parse_plan(lines: list[str], groups: list[str]) -> Plan:
-    """By group. Lines without a group are of the only one that was asked for."""
+    """Return the offsets by group. Lines without a group belong to the only group of the command line."""
     rows = list(csv.reader(lines))
     plan: Plan = {}
     without_group = len(groups) == 1 and bool(rows) and _is_plain(rows[0])
     for number, row in enumerate(rows, 1):
         whole = [groups[0], *row] if without_group else row
         if len(whole) != 4:
-            raise CommandFailed(f"line {number} of the file has {len(row)} columns: {','.join(row)}")
+            expected = 3 if without_group else 4
+            raise CommandFailed(
+                f"line {number} of the file has {len(row)} columns, expected {expected}: {','.join(row)}"
+            )
         try:
             tp, offset = TopicPartition(whole[1], integer(whole[2].strip())), long(whole[3].strip())
         except ValueError as error:
@@ -46,7 +51,7 @@ def parse_plan(lines: list[str], groups: list[str]) -> Plan:
 
 
 def _is_plain(row: list[str]) -> bool:
-    """Whether it can be read as TOPIC,PARTITION,OFFSET."""
+    """Whether the row has the form TOPIC,PARTITION,OFFSET."""
     try:
         _, partition, offset = row
         integer(partition.strip()), long(offset.strip())
@@ -69,7 +74,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    if len(text) <= _LOOKED_AT_MAX and all(character >= _FIRST_PLAIN for character in text):
+    if len(text) <= _UNQUOTED_LENGTH_MAX and all(character >= _FIRST_PLAIN for character in text):
         return text
     escaped = text.replace('"', '""')
     return f'"{escaped}"'

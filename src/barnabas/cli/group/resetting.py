@@ -1,7 +1,7 @@
-"""Offsets of groups set anew: which partitions, to which offsets, and only then is anything committed.
+"""Reset offsets of groups: first plan partitions and offsets of all groups, then commit.
 
-Kafka's tool commits group by group, so that a later group that fails leaves the earlier ones changed. Here
-everything is found out first.
+Kafka's tool plans and commits group by group, so a failure leaves the earlier groups changed. This tool plans
+all groups before it commits any.
 """
 
 import time
@@ -25,7 +25,7 @@ _RESETTABLE: Final = ("Empty", "Dead")
 
 
 class Resetting:
-    """One run of --reset-offsets. `errors` holds what was not done for some group, by its name."""
+    """One run of --reset-offsets. `errors` holds the errors of groups by name."""
 
     def __init__(self, admin: "Admin", options: Options) -> None:
         self.errors: dict[str, str] = {}
@@ -35,7 +35,7 @@ class Resetting:
         self._timeout_ms = options.timeout
 
     async def plan(self, groups: Iterable[str]) -> dict[str, Offsets]:
-        """The new offsets of each group; none where the group cannot be set."""
+        """Return the new offsets of each group; empty if the group cannot be reset."""
         names = sorted(set(groups))
         states = await self._states(names)
         plan: dict[str, Offsets] = {}
@@ -68,7 +68,7 @@ class Resetting:
                 raise
 
     async def _states(self, groups: list[str]) -> dict[str, str]:
-        """A group that is not there may be set as well: it will be there then."""
+        """Return the states of groups; `Dead` for an unknown group, which the reset creates."""
         from barnabas.client.admin.call import PartlyRefused
         from barnabas.protocol.error_codes import ErrorCode
 
@@ -105,7 +105,7 @@ class Resetting:
             return await self._from_file(group, options.from_file)
         return await self._current(group, tps)
 
-    # Which partitions
+    # Partitions
 
     async def _scope(self, group: str) -> list[TopicPartition]:
         if self._options.all_topics:
@@ -116,7 +116,7 @@ class Resetting:
         return list(dict.fromkeys([*named, *found]))
 
     async def _check(self, tps: Iterable[TopicPartition]) -> None:
-        """All of them are there and led."""
+        """Raise CommandFailed unless all partitions exist and have a leader."""
         with failing(Wrapped.NESTED):
             known = await self._admin.describe_topics({tp.topic for tp in tps}, timeout_ms=self._timeout_ms)
         leaders = {
@@ -131,7 +131,7 @@ class Resetting:
         if leaderless:
             raise CommandFailed(f'The partitions "{",".join(leaderless)}" have no leader')
 
-    # To which offsets
+    # Offsets
 
     async def _committed(self, group: str) -> Offsets:
         with failing(Wrapped.NESTED):
@@ -145,7 +145,7 @@ class Resetting:
         return {tp: each.offset for tp, each in found.items() if each.offset is not None}
 
     async def _within(self, wanted: Offsets) -> Offsets:
-        """No further than each log reaches."""
+        """Limit the offsets to the range of each log."""
         starts, ends = await self._listed(wanted, -2), await self._listed(wanted, -1)
         found: Offsets = {}
         for tp, offset in wanted.items():
@@ -168,8 +168,8 @@ class Resetting:
         return {tp: committed[tp] + by for tp in tps}
 
     async def _at_time(self, tps: list[TopicPartition], timestamp_ms: int) -> Offsets:
-        """The first record since then; the end where there is none."""
-        # A negative number would be the name of something else.
+        """Return the offset of the first record at or after the time; without one, the log end."""
+        # Negative timestamps have special meanings in ListOffsets.
         found = await self._listed(tps, max(0, timestamp_ms))
         late = [tp for tp in tps if tp not in found]
         for tp in late:
@@ -188,7 +188,7 @@ class Resetting:
         return await self._within(plan[group])
 
     async def _current(self, group: str, tps: list[TopicPartition]) -> Offsets:
-        """What is committed; the end where nothing is."""
+        """Return the committed offsets; without one, the log end."""
         committed = await self._committed(group)
         ends = await self._listed([tp for tp in tps if tp not in committed], -1)
         return {tp: committed[tp] if tp in committed else ends[tp] for tp in tps}

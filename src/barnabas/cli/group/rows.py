@@ -1,4 +1,4 @@
-"""What the tables of `barnabas consumer-groups` are made of. Pure."""
+"""The rows of the tables of `barnabas consumer-groups`. Pure."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from barnabas.client.admin.group_descriptions import GroupDescription
     from barnabas.client.admin.group_offsets import CommittedOffset
 
-# In the place of what there is not.
+# Printed for a missing value.
 MISSING: Final = "-"
 _NO_TIMESTAMP: Final = -1
 
 
 @value(kw_only=True)
 class PartitionRow:
-    """How far a group is in one partition. The last three texts are `-` without a member."""
+    """The progress of a group in one partition. consumer_id, host and client_id are `-` without a member."""
 
     tp: TopicPartition
     offset: int | None
@@ -27,7 +27,7 @@ class PartitionRow:
     consumer_id: str
     host: str
     client_id: str
-    # How old the first record is that the group has not read. None: not asked for, or not known.
+    # Age of the first unread record. None: not requested, or unknown.
     lag_seconds: float | None = None
 
     @property
@@ -43,7 +43,7 @@ class PartitionRow:
 
 @value(kw_only=True)
 class GroupRows:
-    """A group and where it is: what its members have first, those with the most partitions before others."""
+    """A group and its progress, in the order of rows_of()."""
 
     group: "GroupDescription"
     partitions: tuple[PartitionRow, ...]
@@ -54,10 +54,10 @@ def rows_of(
     committed: "Mapping[TopicPartition, CommittedOffset | None]",
     ends: Mapping[TopicPartition, int | None],
 ) -> list[PartitionRow]:
-    """What members have, those with the most partitions first, and then what nobody has."""
+    """Return the rows of assigned partitions, members with most partitions first, then unassigned ones."""
     rows: list[PartitionRow] = []
     assigned: set[TopicPartition] = set()
-    # The order among those with as many is the coordinator's.
+    # The sort is stable: members with equally many partitions keep the coordinator's order.
     for member in sorted(group.members, key=lambda each: -len(each.assignment)):
         assigned.update(member.assignment)
         owner = (member.id, member.host, member.client_id)
@@ -82,7 +82,7 @@ def _row(
 
 
 def age_s(row: PartitionRow, times: Mapping[TopicPartition, int | None], now_ms: int) -> float | None:
-    """How old the first record is that was not read; `times` are those of the first records that follow."""
+    """Return the age of the first unread record; `times` holds the timestamps of these records."""
     if row.lag is None:
         return None
     if not row.lags:
@@ -91,6 +91,6 @@ def age_s(row: PartitionRow, times: Mapping[TopicPartition, int | None], now_ms:
         return None
     time = times[row.tp]
     if time is None:
-        # Only markers of transactions follow, or what there was is gone: there is no record to wait for.
+        # Only transaction markers follow, or the records were deleted: there is no unread record.
         return 0.0
     return None if time == _NO_TIMESTAMP else max(0, now_ms - time) / 1000

@@ -1,6 +1,6 @@
-"""The tables of kafka-consumer-groups.sh: the same columns, and as wide. Pure.
+"""The tables of kafka-consumer-groups.sh, with the same columns and widths. Pure.
 
-Kafka's tool begins lines, where others end them: a table has an empty line before it.
+Kafka's tool prints the line separator before each line, so an empty line precedes a table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _LISTED_EXTRA: Final = 10
 
 
 def _table(rows: Sequence[Sequence[object]], widths: Sequence[int]) -> str:
-    """Columns that are at least so wide; what is wider is not cut. 0: as it is."""
+    """Format columns with minimum widths; wider cells are not cut. Width 0: no padding."""
     return "".join(
         "\n" + " ".join(f"{cell!s:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows
     )
@@ -109,7 +109,7 @@ def members(group: "GroupDescription", *, verbose: bool) -> str:
             heads.append("UPGRADED")
             widths.append(0)
     else:
-        # A blank follows the last column.
+        # Kafka prints a blank after the last column.
         heads.append("")
         widths.append(0)
     rows: list[Sequence[object]] = [heads]
@@ -158,7 +158,7 @@ def state(group: "GroupDescription", *, verbose: bool) -> str:
     return _table([[*heads, "#MEMBERS"], [*row, len(group.members)]], [*widths, 0]) + "\n"
 
 
-# Offsets that are set and deleted
+# Reset and deleted offsets
 
 
 def reset(plan: Mapping[str, Mapping[TopicPartition, int]]) -> str:
@@ -173,8 +173,8 @@ def reset(plan: Mapping[str, Mapping[TopicPartition, int]]) -> str:
 
 
 def deleted_offsets(status: Mapping[TopicPartition, str]) -> str:
-    """A partition of -1 stands for a topic whose partitions are not known."""
-    # As text, as Kafka sorts them: the tenth partition comes before the second.
+    """Partition -1 stands for a topic that could not be described."""
+    # Kafka sorts the partitions as text: 10 comes before 2.
     ordered = sorted(status, key=lambda tp: f"{tp.topic}{tp.partition}")
     rows: list[Sequence[object]] = [["TOPIC", "PARTITION", "STATUS"]]
     rows += [[tp.topic, tp.partition if tp.partition >= 0 else MISSING, status[tp]] for tp in ordered]

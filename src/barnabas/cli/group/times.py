@@ -1,4 +1,4 @@
-"""Times as --to-datetime and --by-duration take them: what Java's date format and Duration read. Pure."""
+"""Parse --to-datetime and --by-duration as Java's date format and Duration do. Pure."""
 
 import re
 from typing import Final
@@ -16,7 +16,7 @@ _DURATION: Final = re.compile(
 
 
 def parse_datetime(text: str) -> int:
-    """Milliseconds since 1970 of `YYYY-MM-DDThh:mm:ss.sss`, in UTC unless it names a zone."""
+    """Convert `YYYY-MM-DDThh:mm:ss.sss` to ms since 1970; UTC unless the text names a zone."""
     from datetime import UTC, datetime, timedelta
 
     if "T" not in text or not text.partition("T")[2]:
@@ -30,7 +30,7 @@ def parse_datetime(text: str) -> int:
     zone = None if found is None else _ZONE.match(found[8])
     if found is None or zone is None:
         raise _unparseable(text)
-    # The part after the dot is a number of milliseconds, not a fraction: .5 is five of them.
+    # Java reads the digits after the dot as milliseconds, not as a fraction: .5 is 5 ms.
     year, month, day, hour, minute, second, milliseconds = map(int, found.groups()[:7])
     try:
         moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
@@ -48,7 +48,7 @@ def _unparseable(text: str) -> CommandFailed:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of `PnDTnHnMnS`, in which every number may be negative."""
+    """Convert `PnDTnHnMnS` to milliseconds; every number may be negative."""
     found = _DURATION.fullmatch(text)
     if found is None or (found["time"] or "").upper() == "T":
         raise CommandFailed("Text cannot be parsed to a Duration")

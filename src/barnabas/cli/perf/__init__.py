@@ -1,1 +1,1 @@
-"""What producer-perf-test and consumer-perf-test reckon and print, without a broker."""
+"""The parts of producer-perf-test and consumer-perf-test."""

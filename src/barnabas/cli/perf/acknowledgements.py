@@ -1,7 +1,7 @@
-"""When each record that was sent is acknowledged, and how long that took.
+"""Measure the latency from sending each record to its acknowledgement.
 
-The records of a partition are acknowledged in their order, so one task a partition follows them, and wakes
-once for a whole batch. That is the same figure as a callback for every record gives, and costs a fraction.
+Records of a partition are acknowledged in order, so one task per partition awaits them and wakes once per
+batch. The figures equal those of a callback per record, at a fraction of the cost.
 """
 
 import asyncio
@@ -18,77 +18,77 @@ if TYPE_CHECKING:
     from barnabas.client.producer.delivery import Delivery
 
 
-# One record or a batch of them on its way: its delivery, how many records and bytes it has, when it was sent,
-# and whether that was after the warm-up. A plain tuple, because one is made for every record.
+# A record or a batch in flight: delivery, number of records, bytes, send time, and whether it was sent after
+# the warm-up. A plain tuple, because one is created for every record.
 Sent: TypeAlias = tuple[Any, int, int, float, bool]
 
-# Different reasons why records were not delivered that are told; of the others only the number.
+# At most this many different errors are printed; records with further errors are only counted.
 REASONS_MAX: Final = 20
-OTHER_REASONS: Final = "for other reasons"
+OTHER_REASONS: Final = "other errors"
 
 
 def now_ms() -> float:
     return time.monotonic() * 1000.0
 
 
-class _Lane:
-    """What was sent to one partition, in order."""
+class _PartitionQueue:
+    """The records in flight to one partition, in order."""
 
     def __init__(self) -> None:
         self.sent: deque[Sent] = deque()
-        # Whether its task waits for `filled`, and whether nothing more will be sent.
+        # Whether the task waits for `filled`, and whether all records have been sent.
         self.is_waiting = False
-        self.is_whole = False
+        self.is_complete = False
         self.filled = asyncio.Event()
 
 
 class Acknowledgements:
-    """`add` what was sent; `all()` waits for the last of it. All of it goes to one topic."""
+    """add() what was sent; all() waits for the last acknowledgement. Handles a single topic."""
 
     def __init__(self, whole: Latencies, on_progress: Callable[[int], None]) -> None:
         self._whole = whole
-        # The figures of what is sent from now on, once the warm-up is over.
+        # Figures of the records sent after the warm-up; None during it.
         self.steady: Latencies | None = None
         self._on_progress = on_progress
-        self._lanes: dict[int, _Lane] = {}
+        self._queues: dict[int, _PartitionQueue] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.failed: dict[str, int] = {}
 
     def add(self, delivery: "Delivery", records: int, size: int, sent_ms: float) -> None:
-        lane = self._lanes.get(delivery.partition)
-        if lane is None:
-            lane = self._lanes[delivery.partition] = _Lane()
-            self._tasks.append(asyncio.create_task(self._follow(lane)))
-        lane.sent.append((delivery, records, size, sent_ms, self.steady is not None))
-        if lane.is_waiting:
-            lane.is_waiting = False
-            lane.filled.set()
+        queue = self._queues.get(delivery.partition)
+        if queue is None:
+            queue = self._queues[delivery.partition] = _PartitionQueue()
+            self._tasks.append(asyncio.create_task(self._follow(queue)))
+        queue.sent.append((delivery, records, size, sent_ms, self.steady is not None))
+        if queue.is_waiting:
+            queue.is_waiting = False
+            queue.filled.set()
 
     async def all(self) -> None:
-        """Wait until nothing is under way. Whatever went wrong in following is raised."""
-        for lane in self._lanes.values():
-            lane.is_whole = True
-            lane.filled.set()
+        """Wait until nothing is in flight. Raises unexpected errors of the tasks."""
+        for queue in self._queues.values():
+            queue.is_complete = True
+            queue.filled.set()
         await asyncio.gather(*self._tasks)
 
     def cancel(self) -> None:
         for task in self._tasks:
             task.cancel()
 
-    async def _follow(self, lane: _Lane) -> None:
+    async def _follow(self, queue: _PartitionQueue) -> None:
         while True:
-            if lane.sent:
-                await _settled(lane.sent[0][0])
-                self._take_done(lane.sent, now_ms())
-            elif lane.is_whole:
+            if queue.sent:
+                await _settled(queue.sent[0][0])
+                self._take_done(queue.sent, now_ms())
+            elif queue.is_complete:
                 return
             else:
-                lane.filled.clear()
-                lane.is_waiting = True
-                await lane.filled.wait()
+                queue.filled.clear()
+                queue.is_waiting = True
+                await queue.filled.wait()
 
     def _take_done(self, sent: deque[Sent], at_ms: float) -> None:
-        """Count what is done, together where it took equally long."""
+        """Remove finished records from the queue and count them, with one call for equal latencies."""
         run_ms, run_steady = -1, False
         run_records = run_size = 0
         while sent:
@@ -99,7 +99,7 @@ class Acknowledgements:
                 break
             sent.popleft()
             if error is not None:
-                self._tell(records, error)
+                self._report_failure(records, error)
                 continue
             latency_ms = int(at_ms - sent_ms)
             if latency_ms != run_ms or steady is not run_steady:
@@ -118,8 +118,8 @@ class Acknowledgements:
         if steady and self.steady is not None:
             self.steady.record_many(records, latency_ms, size, at_ms)
 
-    def _tell(self, records: int, error: BaseException) -> None:
-        """Every reason once, and how often it came at the end: a broker that goes away fails all of them."""
+    def _report_failure(self, records: int, error: BaseException) -> None:
+        """Print each error once and count its records: a broker that goes away fails all of them."""
         why = reason(error) if isinstance(error, BarnabasError) else repr(error)
         if why not in self.failed and len(self.failed) < REASONS_MAX:
             note(why)
@@ -129,9 +129,9 @@ class Acknowledgements:
 
 
 async def _settled(delivery: "Delivery") -> None:
-    """Wait until it is known what became of it, whatever that is."""
+    """Wait until the delivery has succeeded or failed."""
     try:
         await delivery
     except BarnabasError:
-        # Told by whoever takes it from the lane.
+        # _take_done() reports it.
         return

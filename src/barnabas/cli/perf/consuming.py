@@ -1,4 +1,4 @@
-"""Read records as fast as they come: the working half of consumer-perf-test."""
+"""Read records at full speed: the implementation of consumer-perf-test."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from barnabas.client.consumer.consumer import Consumer
     from barnabas.client.consumer.message import Message
 
-# How long the consumer is waited for before we look at the clock, as in Kafka's tool.
+# Poll timeout, after which the idle time is checked, as in Kafka's tool.
 POLL_MS: Final = 100
 
 
@@ -26,7 +26,7 @@ class Test:
     topic: str | None
     include: str | None
     records: int
-    # The test ends if no record comes for so long.
+    # The test ends if no record arrives for this time.
     idle_ms_max: int
     reporting_interval_ms: int
     detailed: bool
@@ -43,19 +43,19 @@ def _now_ms() -> int:
 async def measure(settings: dict[str, object], test: Test) -> int:
     from barnabas.client.consumer.consumer import Consumer
 
-    teller = _Teller(test)
-    teller.header()
+    reporter = _Reporter(test)
+    reporter.header()
     async with started(Consumer(settings)) as consumer:
         reading = Reading(test.dates, started_ms=_now_ms(), reporting_interval_ms=test.reporting_interval_ms)
         await _subscribe(consumer, test, reading)
-        await _read(consumer, test, _Read(test, reading, teller))
+        await _read(consumer, test, _Read(test, reading, reporter))
         if reading.records < test.records:
-            teller.warn(
+            reporter.warn(
                 "WARNING: Exiting before consuming the expected number of records: timeout "
                 f"({test.idle_ms_max} ms) exceeded. You can use the --timeout option to increase the timeout."
             )
         if not test.detailed:
-            teller.tell(*reading.total(_now_ms()))
+            reporter.report(*reading.total(_now_ms()))
     return 0
 
 
@@ -84,7 +84,7 @@ async def _read(consumer: "Consumer", test: Test, read: "_Read") -> None:
 
 
 def _size(message: "Message") -> int:
-    """Bytes of key and value, as Kafka's tool counts them."""
+    """Return the bytes of key and value, the size that Kafka's tool counts."""
     return (0 if message.key is None else len(message.key)) + (
         0 if message.value is None else len(message.value)
     )
@@ -105,12 +105,12 @@ async def _read_tables(consumer: "Consumer", idle_s: float, read: "_Read") -> No
 
 
 class _Read:
-    """What was read so far, and whether that is enough."""
+    """Counts the records read so far and compares them with the goal."""
 
-    def __init__(self, test: Test, reading: Reading, teller: "_Teller") -> None:
+    def __init__(self, test: Test, reading: Reading, reporter: "_Reporter") -> None:
         self._test = test
         self._reading = reading
-        self._teller = teller
+        self._reporter = reporter
 
     @property
     def enough(self) -> bool:
@@ -119,12 +119,12 @@ class _Read:
     def add(self, records: int, size: int) -> None:
         for figures, line in self._reading.add(records, size, _now_ms()):
             if self._test.detailed:
-                self._teller.tell(figures, line)
-        self._teller.progress.update(self._reading.records)
+                self._reporter.report(figures, line)
+        self._reporter.progress.update(self._reading.records)
 
 
-class _Teller:
-    """Results to stdout: Kafka's lines, or a JSON object for each."""
+class _Reporter:
+    """Prints results to stdout: Kafka's lines, or one JSON object per line."""
 
     def __init__(self, test: Test) -> None:
         self._test = test
@@ -138,7 +138,7 @@ class _Teller:
         self.progress.clear()
         print(line, file=sys.stderr if self._test.as_json else sys.stdout)
 
-    def tell(self, figures: dict[str, Any], line: str) -> None:
+    def report(self, figures: dict[str, Any], line: str) -> None:
         self.progress.clear()
         if self._test.as_json:
             print_json(without_nan(figures))

@@ -1,7 +1,7 @@
-"""Numbers and dates as Java prints them: printf's %f, and SimpleDateFormat with its patterns.
+"""Format numbers and dates as Java does: %f of Formatter, and the patterns of SimpleDateFormat.
 
-Pure, but for the time zone, which is the machine's. Names of days and months are English whatever the locale
-is, as with Java's default locale on most servers.
+Pure, except for the time zone of the machine. Names of days and months are always English, as with Java's
+default locale on most servers.
 """
 
 import re
@@ -28,21 +28,21 @@ _MONTHS: Final = (
     "December",
 )
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# A quoted text, or a run of one letter, or anything else.
+# A quoted text, a run of one letter, or other characters.
 _PIECE: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z']+)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# From so many letters on it is a name in full, from three on its abbreviation.
+# Four letters or more print the full name, three its abbreviation.
 _FULL_NAME: Final = 4
 _ABBREVIATION: Final = 3
 _SHORT_YEAR: Final = 2
 
 
 class BadPattern(BarnabasError):
-    """A date format that SimpleDateFormat would not take, or that is not built."""
+    """A date format that SimpleDateFormat rejects, or that is not implemented here."""
 
 
 def fixed(value: float, digits: int) -> str:
-    """%.Nf as Java's Formatter has it: halves go up, and there are words for what is no number."""
+    """Format as %.Nf of Java's Formatter: round half up; NaN and Infinity are words."""
     if isnan(value):
         return "NaN"
     if isinf(value):
@@ -52,14 +52,14 @@ def fixed(value: float, digits: int) -> str:
 
 
 def ratio(value: float, by: float) -> float:
-    """Division of doubles as Java does it: by zero too."""
+    """Divide doubles as Java does, including by zero."""
     if by:
         return value / by
     return float("nan") if not value else float("inf") if value > 0 else float("-inf")
 
 
 def without_nan(figures: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no word for what is no number."""
+    """Replace NaN and infinities, which JSON cannot express, with None."""
     return {
         name: None if isinstance(value, float) and not isfinite(value) else value
         for name, value in figures.items()
@@ -67,7 +67,7 @@ def without_nan(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 class DateFormat:
-    """A SimpleDateFormat, for the patterns that make sense for a moment of a measurement."""
+    """A SimpleDateFormat, limited to the patterns that make sense for a timestamp."""
 
     def __init__(self, pattern: str) -> None:
         self._pieces: list[tuple[str, int]] = []

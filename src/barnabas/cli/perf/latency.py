@@ -1,7 +1,7 @@
-"""What a producer measured: the lines of kafka-producer-perf-test.sh, window by window and in total.
+"""Throughput and latency of a producer: the lines of kafka-producer-perf-test.sh, per window and in total.
 
-Pure: the time is handed in, in milliseconds. Latencies are whole milliseconds and at most half a million of
-them are kept, both as in Kafka's tool, so that the figures mean the same.
+Pure: the caller passes the time in milliseconds. Latencies are whole milliseconds, and at most 500,000
+samples are kept, both as in Kafka's tool, so that the figures are comparable.
 """
 
 from array import array
@@ -16,7 +16,7 @@ _MB: Final = 1024.0 * 1024.0
 
 
 class Latencies:
-    """Fed by record_many(): one call for records that were acknowledged together and took equally long."""
+    """Call record_many() once for records that were acknowledged together with equal latency."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Latencies:
         self._window_max_ms = 0
 
     def record_many(self, count: int, latency_ms: int, size: int, now_ms: float) -> None:
-        """So many records, with `size` bytes together, were acknowledged after so long."""
+        """Count records that were acknowledged after `latency_ms`; `size` is the sum of their bytes."""
         first = -self.count % self._sampling
         self._samples.extend([latency_ms] * len(range(first, count, self._sampling)))
         self.count += count
@@ -60,7 +60,7 @@ class Latencies:
             self._end_window(now_ms)
 
     def total(self, now_ms: float) -> tuple[dict[str, Any], str]:
-        """The figures of the whole run, and the line that says them."""
+        """Return the figures of the whole run, and the line that prints them."""
         elapsed_ms = int(now_ms - self._started_ms)
         per_second = ratio(1000.0 * self.count, elapsed_ms)
         mb_per_second = ratio(1000.0 * self._bytes, elapsed_ms) / _MB
@@ -78,7 +78,7 @@ class Latencies:
         return {**figures, "steady_state": self._steady_state, "percentiles_ms": percentiles}, line
 
     def _percentiles(self) -> dict[str, int]:
-        # Kafka's array has a zero behind the last sample, which an index may reach.
+        # Kafka's array has a zero after the last sample, which an index may reach.
         ordered = [*sorted(self._samples), 0]
         return {name: ordered[int(share * (len(ordered) - 1))] for name, share in PERCENTILES.items()}
 

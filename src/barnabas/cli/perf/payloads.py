@@ -1,7 +1,7 @@
-"""What a producer sends to be measured: random letters, lines of a file, or a count.
+"""Payloads of producer-perf-test: random letters, payloads of a file, or a counter.
 
-The dice are handed in and are thrown for every record, as in Kafka's tool, so that compression does not
-find the same record again and again.
+The caller passes the random generator. It is used for every record, as in Kafka's tool, so that compression
+does not see identical records.
 """
 
 import re
@@ -11,16 +11,16 @@ from typing import Final, TypeAlias
 
 from barnabas.base.errors import BarnabasError
 
-# The n-th record's value.
+# Returns the value of record n.
 Payload: TypeAlias = Callable[[int], bytes]
 
-# A byte of the dice becomes one of the letters A to Z.
+# Maps a random byte to one of the letters A to Z.
 _LETTERS: Final = bytes(ord("A") + byte % 26 for byte in range(256))
 
 
 def random_letters(size: int, rng: Random) -> Payload:
-    throw = rng.randbytes
-    return lambda number: throw(size).translate(_LETTERS)
+    randbytes = rng.randbytes
+    return lambda number: randbytes(size).translate(_LETTERS)
 
 
 def one_of(payloads: list[bytes], rng: Random) -> Payload:
@@ -33,19 +33,21 @@ def counted(number: int) -> bytes:
 
 
 class BadDelimiter(BarnabasError):
-    """A --payload-delimiter that is no regular expression."""
+    """--payload-delimiter is not a valid regular expression."""
 
 
 def split_payloads(content: bytes, delimiter: str) -> list[bytes]:
-    """The payloads of a file. `delimiter` is a regular expression; what is empty at the end is no payload.
+    """Split a file at `delimiter`, a regular expression. An empty piece at the end is not a payload.
 
-    Java's Scanner, which Kafka's tool uses, passes over a delimiter at the beginning and takes several
-    delimiters in a row for as many empty payloads; so do we. Bytes that are no text stay what they are.
+    As Java's Scanner in Kafka's tool, this skips a delimiter at the beginning, and treats several delimiters
+    in a row as empty payloads. Bytes that are not UTF-8 are kept unchanged.
     """
     try:
         pattern = re.compile(delimiter)
     except re.error as wrong:
-        raise BadDelimiter(f"--payload-delimiter {delimiter} is no regular expression: {wrong}") from None
+        raise BadDelimiter(
+            f"--payload-delimiter {delimiter} is not a valid regular expression: {wrong}"
+        ) from None
     text = content.decode("utf-8", "surrogateescape")
     pieces: list[str] = []
     at = 0

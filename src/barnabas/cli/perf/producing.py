@@ -1,7 +1,7 @@
-"""Send records as fast as they are taken, or at a rate: the working half of producer-perf-test.
+"""Send records at full speed or at a fixed rate: the implementation of producer-perf-test.
 
-With transactions, the time of commits is in the figures and that of getting a producer id is not. A record
-that is not delivered ends the test: its transaction cannot be committed. Both are so in Kafka's tool.
+With transactions, the figures include the time of commits but not of InitProducerId, and a failed delivery
+ends the test because its transaction cannot be committed. Both are as in Kafka's tool.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from barnabas.cli.tool import ToolFailed, note, started
 if TYPE_CHECKING:
     from barnabas.client.producer.producer import Producer
 
-# Rows of a table, with --arrow: about so many bytes, and not more than so many rows.
+# Approximate size of a table with --arrow, and its maximum number of rows.
 TABLE_BYTES: Final = 1 << 20
 TABLE_ROWS_MAX: Final = 10_000
 
@@ -30,34 +30,34 @@ class Test:
     topic: str
     records: int
     warmup_records: int
-    # Records a second; below zero as many as go.
+    # Records per second; negative: no limit.
     rate: float
     reporting_interval_ms: int
     arrow: bool
     payload: Payload
     payload_bytes: int
-    # None: it sends without transactions.
+    # None: send without transactions.
     transaction_duration_ms: int | None
 
 
-Tell = Callable[[dict[str, Any], str], None]
+Report = Callable[[dict[str, Any], str], None]
 
 
-async def measure(settings: dict[str, object], test: Test, tell: Tell) -> int:
+async def measure(settings: dict[str, object], test: Test, report: Report) -> int:
     from barnabas.client.producer.producer import Producer
 
     progress = Progress("records", test.records)
 
-    def told(figures: dict[str, Any], line: str) -> None:
+    def report_below_progress(figures: dict[str, Any], line: str) -> None:
         progress.clear()
-        tell(figures, line)
+        report(figures, line)
 
     async with started(Producer(settings)) as producer:
         if test.transaction_duration_ms is not None:
             await producer.init_transactions()
         if test.warmup_records:
             warmup = test.warmup_records
-            told(
+            report_below_progress(
                 {"warmup_records": warmup},
                 f"Warmup first {warmup} records. "
                 "Steady state results will print after the complete test summary.",
@@ -66,29 +66,29 @@ async def measure(settings: dict[str, object], test: Test, tell: Tell) -> int:
             test.records,
             reporting_interval_ms=test.reporting_interval_ms,
             now_ms=now_ms(),
-            on_window=told,
+            on_window=report_below_progress,
         )
-        sending = _Sending(producer, test, whole, told, progress)
+        sending = _Sending(producer, test, whole, report_below_progress, progress)
         await sending.run()
         for why, records in sending.acknowledgements.failed.items():
             note(f"{records} records were not delivered: {why}")
-        told(*whole.total(now_ms()))
+        report_below_progress(*whole.total(now_ms()))
         steady = sending.acknowledgements.steady
         if steady is not None:
-            told(*steady.total(now_ms()))
+            report_below_progress(*steady.total(now_ms()))
     return 0
 
 
 class _Sending:
-    """The records of one test, on their way."""
+    """Sends the records of one test."""
 
     def __init__(
-        self, producer: "Producer", test: Test, whole: Latencies, told: Tell, progress: Progress
+        self, producer: "Producer", test: Test, whole: Latencies, report: Report, progress: Progress
     ) -> None:
         self._producer = producer
         self._test = test
         self._whole = whole
-        self._told = told
+        self._report = report
         self.acknowledgements = Acknowledgements(whole, progress.update)
         duration_ms = test.transaction_duration_ms
         self._transactions = None if duration_ms is None else Transactions(producer, duration_ms)
@@ -108,14 +108,14 @@ class _Sending:
             self.acknowledgements.cancel()
 
     def _begin_steady_state(self) -> None:
-        """The warm-up is over: what is sent from now on has figures of its own, and the others are silent."""
+        """End the warm-up: later records get separate figures, and the overall windows stop printing."""
         self._whole.silent = True
         self.acknowledgements.steady = Latencies(
             self._test.records - self._test.warmup_records,
             reporting_interval_ms=self._test.reporting_interval_ms,
             now_ms=now_ms(),
             steady_state=True,
-            on_window=self._told,
+            on_window=self._report,
         )
 
     async def _send_records(self, throttle: Throttle) -> None:
@@ -140,7 +140,7 @@ class _Sending:
     async def _send_tables(self, throttle: Throttle) -> None:
         test, number, transactions = self._test, 0, self._transactions
         rows = max(1, min(TABLE_ROWS_MAX, TABLE_BYTES // test.payload_bytes))
-        # A table is not of two minds: it ends where the warm-up does.
+        # A table never spans the end of the warm-up.
         for end in (test.warmup_records, test.records):
             while number < end:
                 values = [test.payload(each) for each in range(number, min(number + rows, end))]

@@ -1,6 +1,6 @@
-"""What a consumer measured: the lines of kafka-consumer-perf-test.sh. Pure; the time is handed in.
+"""Throughput of a consumer: the lines of kafka-consumer-perf-test.sh. Pure; the caller passes the time.
 
-The time that did not go into rebalancing went into fetching, and every rate is told by both.
+Time not spent rebalancing counts as fetch time. Each rate is given over the whole time and over fetch time.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _COLUMNS: Final = (
     "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, "
     "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 )
-# Kafka's tool could have several threads once.
+# Kafka's tool once had several threads, and still prints this column.
 _THREAD: Final = 0
 
 
@@ -26,7 +26,7 @@ def header(*, detailed: bool) -> str:
 
 @value(kw_only=True)
 class _Rates:
-    """Over the whole time, and over what of it was fetching."""
+    """Rates over the whole time, and over the fetch time."""
 
     mb: float
     records: float
@@ -37,7 +37,7 @@ class _Rates:
 
 
 class Reading:
-    """Counts what was read, from `started_ms` on (milliseconds since 1970)."""
+    """Counts records and bytes from `started_ms` on (milliseconds since 1970)."""
 
     def __init__(self, dates: DateFormat, *, started_ms: int, reporting_interval_ms: int) -> None:
         self._dates = dates
@@ -51,7 +51,7 @@ class Reading:
         self._reported_bytes = 0
 
     def add(self, records: int, size: int, now_ms: int) -> Iterator[tuple[dict[str, Any], str]]:
-        """Count them; the figures and the line of an interval that is over."""
+        """Count records; yield the figures and the line of an interval that has ended."""
         self.records += records
         self.bytes += size
         if now_ms - self._reported_ms < self._reporting_interval_ms:
@@ -59,14 +59,14 @@ class Reading:
         yield self._interval(now_ms)
         self._reported_ms = now_ms
         self._reported_records, self._reported_bytes = self.records, self.bytes
-        self.rebalancing.untold_ms = 0
+        self.rebalancing.unreported_ms = 0
 
     def _interval(self, now_ms: int) -> tuple[dict[str, Any], str]:
         mb = (self.bytes - self._reported_bytes) / _MB
         records = self.records - self._reported_records
-        rates = _rates(mb, records, now_ms - self._reported_ms, self.rebalancing.untold_ms)
+        rates = _rates(mb, records, now_ms - self._reported_ms, self.rebalancing.unreported_ms)
         if rates.fetch_ms <= 0:
-            # In the total this is a division by zero, as in Kafka's tool.
+            # The total divides by zero instead, as in Kafka's tool.
             rates = replace(rates, fetch_mb=0.0, fetch_records=0.0)
         figures, columns = self._columns(rates)
         return {"time_ms": now_ms, **figures}, f"{self._dates.format(now_ms)}, {_THREAD}, {columns}"

@@ -1,7 +1,7 @@
-"""How long a member of a group waited for partitions. Pure; the time is handed in.
+"""Measure how long a group member has no partitions. Pure; the caller passes the time.
 
-That is what kafka-consumer-perf-test.sh calls the time of rebalancing: from the beginning, or from when the
-last partition went, until there are some again. What changes beside that holds nobody up.
+kafka-consumer-perf-test.sh calls this the rebalance time: from the start, or from the loss of the last
+partition, to the next assignment. Other changes of the assignment do not stop fetching and are not counted.
 """
 
 from collections.abc import Iterable
@@ -14,20 +14,20 @@ class Rebalancing:
         self._owned: set[TopicPartition] = set()
         self._waits_since_ms = started_ms
         self.total_ms = 0
-        # Of which the lines of intervals have not told yet.
-        self.untold_ms = 0
+        # The part of total_ms that no interval has reported yet.
+        self.unreported_ms = 0
 
     def assigned(self, tps: Iterable[TopicPartition], now_ms: int) -> None:
-        """Also of none at all: then there are more members than partitions, and the wait goes on."""
+        """Add partitions. `tps` may be empty (more members than partitions); then the wait continues."""
         if not self._owned:
             waited_ms = now_ms - self._waits_since_ms
             self.total_ms += waited_ms
-            self.untold_ms += waited_ms
+            self.unreported_ms += waited_ms
             self._waits_since_ms = now_ms
         self._owned.update(tps)
 
     def revoked(self, tps: Iterable[TopicPartition], now_ms: int) -> None:
-        """Given back or lost."""
+        """Remove partitions that were revoked or lost."""
         self._owned.difference_update(tps)
         if not self._owned:
             self._waits_since_ms = now_ms

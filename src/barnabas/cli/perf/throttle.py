@@ -1,7 +1,7 @@
-"""How long a producer that is held to a rate waits: Kafka's ThroughputThrottler, by other means.
+"""Limit a producer to a rate, as Kafka's ThroughputThrottler does. Pure.
 
-Pure. A record is due a fixed time after the one before it; a sender that is early waits until it is due, and
-one that is late does not wait. Waits shorter than a timer can keep are saved up.
+Records are due at fixed intervals. A sender that is early waits until the next record is due; a late one does
+not wait. Waits too short for a timer are accumulated.
 """
 
 from typing import Final
@@ -10,14 +10,14 @@ WAIT_MS_MIN: Final = 2.0
 
 
 class Throttle:
-    """`rate` in records a second; below zero there is none."""
+    """`rate` in records per second; negative: no limit."""
 
     def __init__(self, rate: float, *, now_ms: float) -> None:
         self._started_ms = now_ms
         self._rate = rate
 
     def wait_ms(self, sent: int, now_ms: float) -> float:
-        """How long to wait before the next record when `sent` are on their way; 0 if it may go at once."""
+        """Return the wait before the next record after `sent` records; 0 if it may be sent at once."""
         if self._rate < 0:
             return 0.0
         early_ms = self._started_ms + 1000.0 * sent / self._rate - now_ms

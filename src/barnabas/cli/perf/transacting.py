@@ -1,7 +1,8 @@
-"""One transaction after the other, each as long as was asked for.
+"""Consecutive transactions of a given duration.
 
-Whoever sends begins one when none is open, and ends it after a record that was sent when it was due: the rule
-of Kafka's tool. Nothing is committed between records, so one that waits for its rate may last longer.
+By the rule of Kafka's tool, the sender begins a transaction when none is open, and ends it after the first
+record sent when the duration is over. Commits happen only after a record, so at a low rate transactions last
+longer.
 """
 
 from typing import TYPE_CHECKING
@@ -25,11 +26,11 @@ class Transactions:
         self.is_open = True
 
     def is_due(self, sent_ms: float) -> bool:
-        """Whether the record that was sent at this time is the last of its transaction."""
+        """Whether a record sent at this time is the last of its transaction."""
         return sent_ms >= self._due_ms
 
     async def end(self) -> None:
-        """Commit what is open, if anything is: waits until all of it is delivered."""
+        """Commit the open transaction, if any, after all of its records are delivered."""
         if self.is_open:
             self.is_open = False
             await self._producer.commit_transaction()

@@ -1,1 +1,1 @@
-"""What `barnabas topics` is made of: patterns of names, what is asked for, what is printed of a topic."""
+"""The parts of `barnabas topics`: actions, name patterns, option values, descriptions."""

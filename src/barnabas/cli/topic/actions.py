@@ -1,4 +1,4 @@
-"""What `barnabas topics` does: one function an action, and what they print."""
+"""The actions of `barnabas topics`, one function each."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,7 @@ _COLLIDING: Final = (
 )
 
 
-# Which topics
+# Selection of topics
 
 
 async def _matching(admin: "Admin", options: Options) -> "dict[str, TopicListing]":
@@ -34,7 +34,7 @@ async def _matching(admin: "Admin", options: Options) -> "dict[str, TopicListing
 
 
 async def _existing(admin: "Admin", options: Options) -> "dict[str, TopicListing]":
-    """Those that match; ToolFailed if a topic was asked for and none does, unless that is allowed."""
+    """Return the matching topics. ToolFailed if --topic matches none, unless --if-exists is given."""
     topics = await _matching(admin, options)
     if not topics and options.topic and not options.if_exists:
         raise ToolFailed(f"Topic '{options.topic}' does not exist as expected")
@@ -49,7 +49,7 @@ async def list_topics(admin: "Admin", options: Options) -> None:
     if options.json:
         print_json({"topics": [_listed(topic) for topic in topics.values()]})
     else:
-        # An empty line if there are none, as Kafka has it.
+        # Without topics Kafka prints an empty line, too.
         print("\n".join(topics))
 
 
@@ -114,7 +114,7 @@ async def alter(admin: "Admin", options: Options) -> None:
     assignment = values.parse_assignment(options.replica_assignment) if options.replica_assignment else None
     wanted = {}
     for name, topic in (await _existing(admin, options)).items():
-        # Those that are there already stay where they are.
+        # Existing partitions keep their replicas.
         new = None if assignment is None else list(assignment.values())[topic.partitions :]
         wanted[name] = NewPartitions(total=options.partitions, assignments=new)
     if wanted:
@@ -192,7 +192,7 @@ async def _described(admin: "Admin", topics: "list[TopicDescription]") -> "list[
 
 
 async def _moving(admin: "Admin") -> "dict[str, dict[int, Moving]]":
-    """Reassignments that are under way. A broker that does not serve them has none, or does not tell us."""
+    """Return ongoing reassignments; none if the broker does not support or allow the request."""
     from barnabas.cli.topic.description import Moving
     from barnabas.client.errors import UnsupportedByBroker, refused
     from barnabas.protocol.error_codes import ErrorCode

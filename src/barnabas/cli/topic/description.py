@@ -1,7 +1,7 @@
-"""What is shown of a topic: which of its partitions, as Kafka's lines or as JSON. Pure.
+"""Descriptions of topics, as the lines of Kafka's tool or as JSON. Pure.
 
-The filters are those of kafka-topics.sh --describe. All of them leave the topic's own line out, but
---topics-with-overrides, which leaves the partitions out.
+The filters are those of kafka-topics.sh --describe. Partition filters omit the line of the topic;
+--topics-with-overrides omits the partitions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ _NO_LEADER: Final = -1
 
 @value(kw_only=True)
 class Moving:
-    """What a reassignment does to a partition at this moment."""
+    """An ongoing reassignment of a partition."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -30,7 +30,7 @@ class Moving:
 
 @value(kw_only=True)
 class Filters:
-    """Which partitions are shown; several are alternatives. None of them: all are."""
+    """Selects partitions that match any of the filters; without a filter, all partitions."""
 
     under_replicated: bool = False
     unavailable: bool = False
@@ -45,10 +45,10 @@ class Filters:
 
 @value(kw_only=True)
 class Described:
-    """A topic with everything that is shown of it."""
+    """A topic with all data that may be printed."""
 
     topic: "TopicDescription"
-    # In the order of the broker, defaults included.
+    # In the order of the broker's response, defaults included.
     settings: Mapping[str, "ConfigEntry"]
     moving: Mapping[int, Moving]
     live_brokers: frozenset[int]
@@ -62,7 +62,7 @@ class Described:
         return self._factor(self.topic.partitions[0]) if self.topic.partitions else 0
 
     def _factor(self, partition: "PartitionDescription") -> int:
-        """Without the replicas that a reassignment is about to add."""
+        """Return the replication factor, without replicas that a reassignment is adding."""
         moving = self.moving.get(partition.partition)
         if moving is not None and set(partition.replicas) & {*moving.adding, *moving.removing}:
             return len(moving.replicas) - len(moving.adding)
@@ -88,7 +88,7 @@ class Described:
     def _min_isr(self) -> int:
         entry = self.settings.get(MIN_ISR)
         if entry is None or entry.value is None:
-            raise ToolFailed(f"the broker does not tell {MIN_ISR} of topic {self.topic.name}")
+            raise ToolFailed(f"the broker did not return {MIN_ISR} of topic {self.topic.name}")
         return int(entry.value)
 
     def shows_topic(self, filters: Filters) -> bool:
@@ -96,7 +96,7 @@ class Described:
 
 
 def lines(described: Iterable[Described], filters: Filters) -> Iterator[str]:
-    """As Kafka's tool prints it."""
+    """Return the lines of Kafka's tool."""
     for each in described:
         if each.shows_topic(filters):
             yield _topic_line(each)
@@ -143,7 +143,7 @@ def _known_ids(ids: Iterable[int] | None) -> str:
 
 
 def document(described: Iterable[Described], filters: Filters) -> dict[str, Any]:
-    """The same for programs. Topics of which nothing is shown are left out."""
+    """Return the same data as a JSON document. Topics without output are omitted."""
     topics = []
     for each in described:
         partitions = each.partitions(filters)

@@ -1,7 +1,7 @@
-"""Which topics a pattern on the command line means, as Kafka's tools read it.
+"""Topic patterns of the command line, as Kafka's tools read them.
 
-Java's regular expressions and Python's are the same for what topics are called; a pattern that only Java
-understands is refused like one that nobody does.
+For the characters of topic names, Java's and Python's regular expressions agree; a pattern that only Java
+accepts is rejected as invalid.
 """
 
 import re
@@ -9,12 +9,12 @@ from typing import Final
 
 from barnabas.cli.tool import ToolFailed
 
-# Topics of the brokers themselves. Kafka's tools know them by name.
+# Kafka's tools hard-code the names of internal topics.
 INTERNAL_TOPICS: Final = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 
 class TopicPattern:
-    """A regular expression for whole names. Commas are alternatives; blanks and quotes are dropped."""
+    """A regular expression of full names. A comma separates alternatives; blanks and quotes are dropped."""
 
     def __init__(self, text: str) -> None:
         cleaned = text.strip().replace(",", "|").replace(" ", "")
@@ -25,5 +25,5 @@ class TopicPattern:
             raise ToolFailed(f"{cleaned} is an invalid regex.") from None
 
     def allows(self, topic: str, *, internal: bool = True) -> bool:
-        """Without `internal`, topics of the brokers themselves are left out whatever the pattern is."""
+        """Without `internal`, internal topics never match."""
         return self._pattern.fullmatch(topic) is not None and (internal or topic not in INTERNAL_TOPICS)

@@ -1,4 +1,4 @@
-"""Values of the options of `barnabas topics` that are more than a word: settings, replicas, ids."""
+"""Parse option values of `barnabas topics`: settings, replica assignments, ids."""
 
 import re
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ from barnabas.cli.tool import ToolFailed
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, str]:
-    """name=value, each; of the same name the last."""
+    """Parse name=value options. If a name is repeated, the last value wins."""
     found = {}
     for text in texts:
         parts = re.split(r"\s*=\s*", text)
-        # Java forgets empty parts at the end, so that `name=` has none.
+        # Java's split() drops empty parts at the end, so `name=` has one part.
         while parts and not parts[-1]:
             parts.pop()
         if len(parts) != 2:
@@ -27,7 +27,7 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
 
 
 def parse_assignment(text: str) -> dict[int, list[int]]:
-    """Brokers of each partition: `1:2,2:3` is partition 0 on 1 and 2, and partition 1 on 2 and 3."""
+    """Parse `1:2,2:3`: partition 0 on brokers 1 and 2, partition 1 on brokers 2 and 3."""
     found: dict[int, list[int]] = {}
     for number, brokers in enumerate(text.rstrip(",").split(",")):
         replicas = [broker_id(each.strip()) for each in brokers.split(":")]
@@ -56,5 +56,5 @@ def parse_topic_id(text: str) -> Uuid:
 
 
 def is_given(topic_id: Uuid) -> bool:
-    """Kafka's tool takes the id of nothing as no id at all."""
+    """Whether the id is given: Kafka's tool treats the zero id as absent."""
     return topic_id != ZERO_UUID

@@ -1,2 +1,4 @@
-"""What `barnabas transactions` does: actions.py, aborting.py and hanging.py ask, and tables.py and
-documents.py show what was answered."""
+"""The parts of `barnabas transactions`.
+
+actions.py, aborting.py and hanging.py send requests; tables.py and documents.py format results.
+"""

@@ -1,4 +1,4 @@
-"""How `barnabas transactions` ends transactions: abort, in one partition, and forceTerminateTransaction."""
+"""The commands abort and forceTerminateTransaction of `barnabas transactions`."""
 
 import argparse
 from typing import TYPE_CHECKING, Final
@@ -18,7 +18,7 @@ _NOT_IDENTIFIED: Final = (
 
 
 def check_abort(options: argparse.Namespace) -> None:
-    """ToolFailed unless it is said which transaction is meant."""
+    """Raise ToolFailed unless the options identify a transaction."""
     if options.start_offset is not None:
         return
     if options.producer_id is None:
@@ -36,7 +36,7 @@ async def abort(admin: "Admin", options: argparse.Namespace) -> int:
         coordinator_epoch = found.coordinator_epoch or 0
     else:
         producer_id, producer_epoch = options.producer_id, options.producer_epoch
-        # What the tables have for an epoch that is not known is -1.
+        # The tables print -1 for an unknown epoch.
         coordinator_epoch = max(0, options.coordinator_epoch)
     meant = (
         f"AbortTransactionSpec(topicPartition={tp}, producerId={producer_id},"
@@ -62,7 +62,7 @@ async def abort(admin: "Admin", options: argparse.Namespace) -> int:
 
 
 async def _open_from(admin: "Admin", tp: TopicPartition, offset: int) -> "ProducerDescription":
-    """The producer whose open transaction begins there."""
+    """Return the producer whose open transaction starts at `offset`."""
     with failing(f"Failed to validate producer state for partition {tp}"):
         producers = (await admin.describe_producers([tp]))[tp]
     for each in producers:

@@ -1,5 +1,8 @@
-"""What `barnabas transactions` lists and describes: one function a command, which prints and returns the exit
-code. What it ends is in aborting.py, what it searches in hanging.py."""
+"""The commands list, describe and describe-producers of `barnabas transactions`.
+
+Each command is one function, which prints the result and returns the exit code. Aborting is in aborting.py,
+the search for hanging transactions in hanging.py.
+"""
 
 import argparse
 import time
@@ -37,12 +40,12 @@ async def list_transactions(admin: "Admin", options: argparse.Namespace) -> int:
 
 
 def _check_pattern(error: "SomeRefused", pattern: str | None) -> None:
-    """Kafka says that something was unexpected. We can say what."""
+    """Report what is wrong with the pattern; Kafka's tool only reports an unexpected error."""
     from barnabas.cli.group.regular_expressions import fault_of
 
     codes = {each.code.name for each in error.refused.values()}
     if pattern is not None and "INVALID_REGULAR_EXPRESSION" in codes:
-        fault = fault_of(pattern) or "the broker refuses it"
+        fault = fault_of(pattern) or "the broker rejects it"
         raise ToolFailed(
             f"Failed to list transactions: the regular expression `{pattern}` is invalid: {fault}"
         ) from error
@@ -80,8 +83,10 @@ async def describe_producers(admin: "Admin", options: argparse.Namespace) -> int
 
 
 async def check_replica(admin: "Admin", tp: TopicPartition, broker: int) -> None:
-    """A broker that has no replica says so with an error that a leader would soon be over, so it would be
-    asked again and again."""
+    """Raise Refused if the broker has no replica of the partition.
+
+    The broker itself would return NOT_LEADER_OR_FOLLOWER, which the client retries until the timeout.
+    """
     from barnabas.client.errors import Refused
     from barnabas.protocol.error_codes import ErrorCode
 

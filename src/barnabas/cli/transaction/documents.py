@@ -1,4 +1,4 @@
-"""What --json prints of transactions and producers. Pure."""
+"""JSON documents about transactions and producers. Pure."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,7 @@ def producer(found: "ProducerDescription") -> dict[str, Any]:
 
 
 def hanging(found: "HangingTransaction", *, now_ms: int) -> dict[str, Any]:
-    """With the transactional id, where a coordinator knows the producer: Kafka's table has no room for it."""
+    """Includes the transactional id if a coordinator knows the producer; Kafka's table has no such column."""
     return {
         "topic": found.partition.topic,
         "partition": found.partition.partition,

@@ -1,7 +1,7 @@
-"""What goes wrong, in the words of Kafka's tool: `Failed to do something: why`, on one line of stderr.
+"""Errors in the format of Kafka's tool: `Failed to do something: reason`, on one line of stderr.
 
-Why is what the exception of Kafka's client says, which makes most of these sentences itself. Kafka ends the
-line with advice to turn on debug logging, which does not help here and is left out.
+The reason is the message of the exception in Kafka's client. Kafka's tool ends the line with advice to enable
+debug logging, which would not help here and is omitted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _UNKNOWN_TOPIC: Final = "This server does not host this topic-partition."
 
 @contextmanager
 def failing(what: str, said: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """What goes wrong in here becomes ToolFailed. `said` are Kafka's sentences by the names of codes."""
+    """Turn a ClientError into ToolFailed. `said` maps error codes to Kafka's messages."""
     from barnabas.client.errors import ClientError
 
     try:
@@ -27,7 +27,7 @@ def failing(what: str, said: Mapping[str, str] = MappingProxyType({})) -> Iterat
 
 
 def why(error: BarnabasError, said: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Of several refusals, why the first. What nobody has a sentence for, in the broker's or our words."""
+    """Return the message of the (first) error: Kafka's if known, else the broker's or our own."""
     from barnabas.client.errors import Refused, SomeRefused
 
     if isinstance(error, SomeRefused):

@@ -1,4 +1,4 @@
-"""`barnabas transactions find-hanging`: the search, and how far it is while it goes on."""
+"""`barnabas transactions find-hanging`: the search and its progress."""
 
 import argparse
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.client.admin.transactions_hanging import SearchProgress
 
 MINUTE_MS: Final = 60_000
-# Of what there are so many, by the stage of the search.
+# What each stage of the search counts.
 _COUNTED: Final = {
     "describe topics": "topics",
     "describe producers": "partitions",
@@ -25,11 +25,11 @@ _COUNTED: Final = {
 
 
 class Watch:
-    """Told how far a search is. At a terminal it shows that, and it knows what was under way at the end."""
+    """Receives the progress of a search: shows it at a terminal, and names the stage that failed."""
 
     def __init__(self, *, broker: int | None) -> None:
         self._broker = broker
-        # Whether any partition was looked at.
+        # Whether any partition was searched.
         self.searched = False
         self._at: SearchProgress | None = None
         self._shown: Progress | None = None
@@ -49,7 +49,7 @@ class Watch:
 
     @property
     def doing(self) -> str:
-        """What is under way, as Kafka's tool says that it failed."""
+        """The current stage, in the words of the error of Kafka's tool."""
         if self._at is None:
             return "find hanging transactions"
         total = self._at.total
@@ -68,7 +68,7 @@ class Watch:
 
 
 def check_find(options: argparse.Namespace) -> None:
-    """ToolFailed unless the search is limited to something."""
+    """Raise ToolFailed unless the options limit the search."""
     if options.topic is None and options.broker_id is None:
         raise ToolFailed(
             "The `find-hanging` command requires either --topic or --broker-id to limit the scope of the"

@@ -1,4 +1,4 @@
-"""Tables of transactions and producers, column by column as kafka-transactions.sh prints them. Pure."""
+"""The tables of kafka-transactions.sh. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from barnabas.client.admin.transactions_hanging import HangingTransaction
 
 _NONE: Final = "None"
-# What Kafka prints for a coordinator's epoch that is not known.
+# Kafka prints this for an unknown coordinator epoch.
 _NO_EPOCH: Final = -1
 _MINUTE_MS: Final = 60_000
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Columns as wide as their widest cell, each with a tab after it."""
+    """Pad each column to its widest cell, and end it with a tab."""
     cells = [list(head), *([str(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(

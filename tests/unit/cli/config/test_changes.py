@@ -1,4 +1,4 @@
-"""What --add-config, --add-config-file and --delete-config say."""
+"""Parsing of --add-config, --add-config-file and --delete-config."""
 
 from pathlib import Path
 
@@ -29,31 +29,29 @@ def read(*words: str) -> Options:
         ("a=1,", {"a": "1"}),
     ],
 )
-def test_pairs_have_commas_between_them_and_brackets_keep_commas_together(
-    text: str, pairs: dict[str, str]
-) -> None:
+def test_pairs_are_split_at_commas_outside_of_brackets(text: str, pairs: dict[str, str]) -> None:
     assert parse_pairs(text) == pairs
 
 
 @pytest.mark.parametrize("text", ["a", "a=1,b", "a=b=c"])
-def test_what_is_no_pair_is_refused(text: str) -> None:
+def test_an_invalid_pair_is_rejected(text: str) -> None:
     with pytest.raises(ToolFailed, match=r"^requirement failed: Invalid entity config: "):
         parse_pairs(text)
 
 
-def test_names_are_letters_digits_and_a_few_signs() -> None:
+def test_invalid_characters_in_names_are_rejected() -> None:
     with pytest.raises(ToolFailed, match=r"^Invalid character found for config key: a b$"):
         changes.to_add(read("--add-config", "a b=1"))
 
 
-def test_a_file_of_properties_can_be_added(tmp_path: Path) -> None:
+def test_a_properties_file_can_be_added(tmp_path: Path) -> None:
     path = tmp_path / "add.properties"
     path.write_text("# a comment\na=1\nb = x,y\n")
 
     assert changes.to_add(read("--add-config-file", str(path))) == {"a": "1", "b": "x,y"}
 
 
-def test_a_file_that_is_not_there_or_broken_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_malformed_file_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "broken.properties"
     broken.write_text("a=\\u00zz\n")
 
@@ -63,7 +61,7 @@ def test_a_file_that_is_not_there_or_broken_is_named(tmp_path: Path) -> None:
         changes.to_add(read("--add-config-file", str(broken)))
 
 
-def test_names_to_delete_come_with_commas_or_several_times() -> None:
+def test_names_to_delete_are_comma_separated_or_repeated() -> None:
     assert changes.to_delete(read("--delete-config", "a, b", "--delete-config", "c")) == ["a", "b", "c"]
 
 
@@ -80,6 +78,6 @@ def test_names_to_delete_come_with_commas_or_several_times() -> None:
         ),
     ],
 )
-def test_something_has_to_change_and_from_one_place(words: tuple[str, ...], why: str) -> None:
+def test_exactly_one_source_of_changes_is_required(words: tuple[str, ...], why: str) -> None:
     with pytest.raises(ToolFailed, match=f"^{why}"):
         changes.check(read(*words))

@@ -1,4 +1,4 @@
-"""Whose settings a command line of `barnabas configs` means, and what it cannot mean."""
+"""Entities of a command line of `barnabas configs`, and invalid combinations."""
 
 import pytest
 
@@ -113,14 +113,14 @@ def test_types_and_names_are_in_the_order_of_the_command_line(
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_kafkas_words(words: str, why: str) -> None:
+def test_invalid_entities_are_rejected_with_kafkas_messages(words: str, why: str) -> None:
     with pytest.raises(ToolFailed) as refused:
         meant(*words.split())
 
     assert str(refused.value) == why
 
 
-def test_a_cluster_has_to_be_named() -> None:
+def test_bootstrap_servers_are_required() -> None:
     options = read("--describe", "--topic", "t")
 
     with pytest.raises(ToolFailed, match=r"^Either --bootstrap-server or --bootstrap-controller must be"):

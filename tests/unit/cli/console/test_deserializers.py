@@ -82,14 +82,14 @@ def test_each_kind_of_value_has_its_text(name: str, data: bytes, text: bytes) ->
         ("VoidDeserializer", b"", "Data should be null for a VoidDeserializer."),
     ],
 )
-def test_what_does_not_fit_is_refused_in_kafkas_words(name: str, data: bytes, why: str) -> None:
+def test_invalid_bytes_are_rejected_with_kafkas_messages(name: str, data: bytes, why: str) -> None:
     with pytest.raises(CannotDeserialize) as wrong:
         deserializer(name)(data)
     assert str(wrong.value) == why
 
 
-def test_a_class_that_is_not_known_is_refused_by_name() -> None:
+def test_an_unknown_class_is_named() -> None:
     with pytest.raises(
-        UnknownDeserializer, match=r"no deserializer 'com\.example\.Mine'.*StringDeserializer"
+        UnknownDeserializer, match=r"unknown deserializer 'com\.example\.Mine'.*StringDeserializer"
     ):
         deserializer("com.example.Mine")

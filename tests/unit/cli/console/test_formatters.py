@@ -25,12 +25,12 @@ class Message:
     headers: tuple[tuple[str, bytes | None], ...] = (("h1", b"v1"), ("h2", None))
 
 
-def test_only_the_value_is_printed_unless_more_is_asked_for() -> None:
+def test_only_the_value_is_printed_by_default() -> None:
     assert default_formatter({})(Message()) == b"value\n"
     assert default_formatter({})(Message(value=None)) == b"null\n"
 
 
-def test_columns_come_in_kafkas_order_whatever_order_they_are_asked_for_in() -> None:
+def test_columns_are_in_kafkas_order() -> None:
     asked = dict(reversed(EVERYTHING.items()))
 
     assert default_formatter(asked)(Message()) == (
@@ -39,7 +39,7 @@ def test_columns_come_in_kafkas_order_whatever_order_they_are_asked_for_in() -> 
     )
 
 
-def test_what_a_record_lacks_has_a_word_of_its_own() -> None:
+def test_missing_columns_are_printed_as_kafkas_words() -> None:
     bare = Message(timestamp=-1, key=None, value=None, headers=())
 
     assert default_formatter(EVERYTHING)(bare) == (
@@ -48,13 +48,13 @@ def test_what_a_record_lacks_has_a_word_of_its_own() -> None:
     )
 
 
-def test_the_time_of_the_log_has_another_name() -> None:
+def test_log_append_time_has_its_own_name() -> None:
     shown = default_formatter({"print.timestamp": "TRUE", "print.value": "false"})
 
     assert shown(Message(timestamp_type=1)) == b"LogAppendTime:1794744206769\n"
 
 
-def test_separators_and_the_word_for_null_can_be_chosen() -> None:
+def test_separators_and_the_null_literal_can_be_set() -> None:
     properties = {
         "print.key": "true",
         "print.headers": "true",
@@ -67,7 +67,7 @@ def test_separators_and_the_word_for_null_can_be_chosen() -> None:
     assert default_formatter(properties)(Message(key=None)) == b"h1:v1&h2:NIL|NIL|value;"
 
 
-def test_deserializers_make_text_of_bytes_and_leave_null_alone() -> None:
+def test_deserializers_are_not_applied_to_null() -> None:
     properties = {
         "print.key": "true",
         "key.deserializer": "org.apache.kafka.common.serialization.IntegerDeserializer",
@@ -78,11 +78,11 @@ def test_deserializers_make_text_of_bytes_and_leave_null_alone() -> None:
     assert default_formatter(properties)(Message(key=None, value=None)) == b"null\tnull\n"
 
 
-def test_nothing_is_printed_if_nothing_is_asked_for() -> None:
+def test_without_columns_nothing_is_printed() -> None:
     assert default_formatter({"print.value": "false"})(Message()) == b""
 
 
-def test_a_deserializer_that_does_not_exist_is_refused_before_the_first_record() -> None:
+def test_an_unknown_deserializer_fails_before_the_first_record() -> None:
     with pytest.raises(UnknownDeserializer):
         default_formatter({"value.deserializer": "Nope"})
 

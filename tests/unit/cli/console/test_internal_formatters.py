@@ -49,7 +49,7 @@ def test_a_tombstone_has_no_value() -> None:
     assert shown("OffsetsMessageFormatter", COMMIT, None).endswith('"value":null}')
 
 
-def test_what_the_formatter_does_not_show_is_passed_over() -> None:
+def test_records_of_other_kinds_are_skipped() -> None:
     assert shown("OffsetsMessageFormatter", GROUP, None) == ""
     assert shown("GroupMetadataMessageFormatter", COMMIT, COMMITTED) == ""
     assert shown("GroupMetadataMessageFormatter", GROUP, None).startswith('{"key":{"type":2,')
@@ -57,10 +57,10 @@ def test_what_the_formatter_does_not_show_is_passed_over() -> None:
     assert shown("OffsetsMessageFormatter", None, b"x") == ""
 
 
-def test_bytes_that_are_no_record_are_told_with_their_offset() -> None:
+def test_a_malformed_record_is_reported_with_its_offset() -> None:
     with pytest.raises(CannotShow, match=r"^Could not read record at offset 7 due to: "):
         shown("OffsetsMessageFormatter", COMMIT[:-1], None)
 
 
-def test_a_class_that_is_not_known_is_none() -> None:
+def test_an_unknown_class_has_no_formatter() -> None:
     assert internal_formatter("com.example.Mine") is None

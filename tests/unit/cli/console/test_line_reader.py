@@ -1,4 +1,4 @@
-"""Keys, headers and nulls are found in a line as Kafka's LineMessageReader finds them."""
+"""Keys, headers and nulls are parsed as by Kafka's LineMessageReader."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_without_properties_a_line_is_a_value() -> None:
     assert plain.takes_whole_lines
 
 
-def test_a_null_marker_needs_a_look_into_every_line() -> None:
+def test_with_a_null_marker_every_line_is_parsed() -> None:
     assert not reader(null_marker="NULL").takes_whole_lines
     assert not reader(parse_key="true").takes_whole_lines
     assert not reader(parse_headers=" TRUE ").takes_whole_lines
@@ -50,7 +50,7 @@ def test_headers_are_split_as_java_splits(text: bytes, headers: tuple[tuple[str,
 
 
 @pytest.mark.parametrize("text", [b"", b",a:1", b"a:1,,b:2"])
-def test_an_empty_header_is_none(text: bytes) -> None:
+def test_an_empty_header_is_an_error(text: bytes) -> None:
     with pytest.raises(BadLine, match=r"^No header key separator found in pair '' on line number 1$"):
         reader(parse_headers="true").record(text + b"\tv")
 
@@ -67,7 +67,7 @@ def test_the_key_of_a_header_cannot_be_null() -> None:
         reader(null_marker="NULL", parse_headers="true").record(b"NULL:a\tv")
 
 
-def test_a_missing_separator_is_told_with_its_line() -> None:
+def test_a_missing_separator_is_reported_with_its_line() -> None:
     keyed = reader(parse_key="true")
     keyed.record(b"k\tv")
 
@@ -79,7 +79,7 @@ def test_a_missing_separator_is_told_with_its_line() -> None:
         reader(parse_headers="true").record(b"x\tv")
 
 
-def test_with_ignore_error_what_is_not_there_is_null() -> None:
+def test_with_ignore_error_a_missing_field_is_null() -> None:
     easy = reader(parse_key="true", parse_headers="true", ignore_error="true")
 
     assert easy.record(b"value") == LineRecord(b"value")
@@ -94,17 +94,17 @@ def test_with_ignore_error_what_is_not_there_is_null() -> None:
         ({"headers.separator": ":"}, "headers.separator and headers.key.separator may not be equal"),
         ({"null.marker": "\t"}, "null.marker and key.separator may not be equal"),
         ({"null.marker": ","}, "null.marker and headers.separator may not be equal"),
-        ({"headers.separator": "["}, "headers.separator=[ is no regular expression"),
-        ({"key.separator": ""}, "key.separator may not be empty"),
+        ({"headers.separator": "["}, "headers.separator=[ is not a valid regular expression"),
+        ({"key.separator": ""}, "key.separator must not be empty"),
     ],
 )
-def test_separators_that_cannot_be_told_apart_are_refused(properties: dict[str, str], why: str) -> None:
+def test_ambiguous_separators_are_rejected(properties: dict[str, str], why: str) -> None:
     with pytest.raises(BadLine) as wrong:
         LineReader(properties)
     assert str(wrong.value).startswith(why)
 
 
-def test_bytes_that_are_no_text_are_sent_as_they_are() -> None:
+def test_bytes_that_are_not_utf_8_are_sent_unchanged() -> None:
     both = reader(parse_key="true", parse_headers="true")
 
     assert both.record(b"h:\xff\t\xfe\t\xfd") == LineRecord(b"\xfd", b"\xfe", (("h", b"\xff"),))

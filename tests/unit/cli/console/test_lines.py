@@ -1,4 +1,4 @@
-"""Lines end where Java's BufferedReader ends them, however the bytes come in."""
+"""Lines end where Java's BufferedReader ends them, for any chunk boundaries."""
 
 import pytest
 
@@ -15,30 +15,30 @@ def test_every_kind_of_line_end_ends_a_line() -> None:
     assert lines_of(b"a\nb\r\nc\rd") == [b"a", b"b", b"c", b"d"]
 
 
-def test_empty_lines_are_lines_but_an_empty_end_is_none() -> None:
+def test_empty_lines_are_lines_but_an_empty_rest_is_not() -> None:
     assert lines_of(b"\n\na\n") == [b"", b"", b"a"]
     assert lines_of(b"") == []
 
 
 @pytest.mark.parametrize("at", range(1, 12))
-def test_it_does_not_matter_where_the_bytes_are_cut(at: int) -> None:
+def test_chunk_boundaries_do_not_change_the_lines(at: int) -> None:
     data = b"one\r\ntwo\n\rx"
 
     assert lines_of(data[:at], data[at:]) == lines_of(data) == [b"one", b"two", b"", b"x"]
 
 
-def test_a_line_that_ends_with_a_carriage_return_is_given_out_at_once() -> None:
+def test_a_line_that_ends_with_a_carriage_return_is_returned_at_once() -> None:
     splitter = LineSplitter()
 
     assert splitter.feed(b"a\r") == [b"a"]
     assert splitter.feed(b"\nb\n") == [b"b"]
 
 
-def test_characters_that_only_python_takes_for_line_ends_are_kept() -> None:
+def test_line_ends_that_only_python_knows_are_kept() -> None:
     assert lines_of(b"a\x0bb\x0cc\x1cd\xc2\x85e\n") == [b"a\x0bb\x0cc\x1cd\xc2\x85e"]
 
 
-def test_a_line_without_an_end_is_not_kept_beyond_the_limit() -> None:
+def test_a_line_beyond_the_limit_is_an_error() -> None:
     splitter = LineSplitter(line_bytes_max=10)
     splitter.feed(b"12345")
 

@@ -1,4 +1,4 @@
-"""Options become settings as in Kafka's tools, and what cannot be together is refused in their words."""
+"""Options become settings as in Kafka's tools, and conflicts have Kafka's messages."""
 
 import re
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_the_old_name_of_the_batch_size_wins() -> None:
     assert settings["batch.size"] == 2
 
 
-def test_the_consumer_begins_at_the_end_unless_told_otherwise() -> None:
+def test_the_consumer_starts_at_the_log_end_by_default() -> None:
     latest = console_consumer.consumer_settings(parsed(console_consumer, "--topic", "t"))
     earliest = console_consumer.consumer_settings(
         parsed(console_consumer, "--topic", "t", "--from-beginning")
@@ -97,12 +97,12 @@ def test_the_group_may_be_named_in_several_places_if_it_is_the_same(tmp_path: Pa
     for words in (*places, [word for place in places for word in place]):
         settings = console_consumer.consumer_settings(parsed(console_consumer, "--topic", "t", *words))
 
-        # Whether it commits by itself is the consumer's own default then.
+        # Without the option, the consumer's default of enable.auto.commit applies.
         assert (settings["group.id"], settings.get("enable.auto.commit")) == ("g", None)
 
 
 @pytest.mark.parametrize(("said", "made_up"), [("true", True), ("TRUE", True), ("false", False)])
-def test_a_group_is_made_up_only_for_what_has_to_be_committed(said: str, made_up: bool) -> None:
+def test_a_random_group_is_used_only_to_commit(said: str, made_up: bool) -> None:
     words = ["--topic", "t", "--command-property", f"enable.auto.commit={said}"]
 
     settings = console_consumer.consumer_settings(parsed(console_consumer, *words))
@@ -111,7 +111,7 @@ def test_a_group_is_made_up_only_for_what_has_to_be_committed(said: str, made_up
     assert bool(re.fullmatch("console-consumer-[0-9]{1,5}", group)) == made_up
 
 
-def test_a_given_group_may_be_told_to_commit_nothing() -> None:
+def test_auto_commit_of_a_given_group_can_be_disabled() -> None:
     words = ["--topic", "t", "--group", "g", "--command-property", "enable.auto.commit=false"]
 
     settings = console_consumer.consumer_settings(parsed(console_consumer, *words))
@@ -119,7 +119,7 @@ def test_a_given_group_may_be_told_to_commit_nothing() -> None:
     assert (settings["group.id"], settings["enable.auto.commit"]) == ("g", "false")
 
 
-def test_the_measuring_consumer_takes_its_group_from_the_command_line_alone() -> None:
+def test_the_perf_consumer_takes_its_group_only_from_the_command_line() -> None:
     words = ["--topic", "t", "--num-records", "1", "--command-property", "group.id=other"]
 
     made_up = consumer_perf_test.consumer_settings(parsed(consumer_perf_test, *words))
@@ -129,7 +129,7 @@ def test_the_measuring_consumer_takes_its_group_from_the_command_line_alone() ->
     assert given["group.id"] == "g"
 
 
-def test_the_measuring_consumer_begins_at_the_beginning() -> None:
+def test_the_perf_consumer_starts_at_the_earliest_record() -> None:
     words = ["--topic", "t", "--num-records", "1", "--group", "g"]
 
     settings = consumer_perf_test.consumer_settings(parsed(consumer_perf_test, *words))
@@ -198,7 +198,7 @@ REFUSED = [
     (
         "console-consumer",
         ["--topic", "t", "--formatter", "com.example.Mine"],
-        "--formatter com.example.Mine: Java classes cannot be loaded here",
+        "--formatter com.example.Mine: cannot load Java classes",
     ),
     (
         "consumer-perf-test",
@@ -214,7 +214,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("tool", "words", "why"), REFUSED)
-def test_what_cannot_be_is_refused_in_kafkas_words_with_the_usage(
+def test_invalid_options_are_rejected_with_kafkas_messages_and_the_usage(
     tool: str, words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -236,7 +236,7 @@ FAILED = [
     (
         "consumer-perf-test",
         ["--include", "[", "--num-records", "1"],
-        "--include [ is no regular expression: unterminated character set at position 0",
+        "--include [ is not a valid regular expression: unterminated character set at position 0",
     ),
     (
         "console-consumer",
@@ -247,12 +247,12 @@ FAILED = [
     (
         "console-consumer",
         ["--include", "["],
-        "--include [ is no regular expression: unterminated character set at position 0",
+        "--include [ is not a valid regular expression: unterminated character set at position 0",
     ),
     (
         "console-producer",
         ["--topic", "t", "--line-reader", "com.example.Mine"],
-        "--line-reader com.example.Mine: Java classes cannot be loaded here",
+        "--line-reader com.example.Mine: cannot load Java classes",
     ),
     (
         "console-producer",
@@ -267,7 +267,7 @@ FAILED = [
     (
         "consumer-perf-test",
         ["--topic", "t", "--num-records", "1", "--print-metrics"],
-        "--print-metrics: the client has no metrics yet",
+        "--print-metrics is not supported: this client has no metrics",
     ),
     (
         "consumer-perf-test",
@@ -278,7 +278,7 @@ FAILED = [
 
 
 @pytest.mark.parametrize(("tool", "words", "why"), FAILED)
-def test_what_is_not_built_or_not_there_is_told_in_one_line(
+def test_an_unsupported_option_or_missing_file_is_one_line(
     tool: str, words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main([tool, *SERVER, *words])
@@ -295,7 +295,7 @@ def test_a_bootstrap_server_must_have_a_port(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err.startswith("Please provide valid host:port like host1:9091,host2:9092\n\n")
 
 
-def test_errors_of_properties_are_ours_to_name() -> None:
+def test_an_invalid_property_is_named() -> None:
     words = ["--topic", "t", "--reader-property", "null.marker=,"]
     with pytest.raises(BarnabasError, match=r"null\.marker and headers\.separator may not be equal"):
         console_producer.line_reader(parsed(console_producer, *words))

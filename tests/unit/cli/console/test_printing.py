@@ -1,4 +1,4 @@
-"""What is printed, what counts as done with, and what a reader of the output can do to that."""
+"""Printing of records: which records are done, and a slow or closed reader of the output."""
 
 import asyncio
 import io
@@ -24,7 +24,7 @@ def formatted(message: bytes) -> bytes:
 
 
 class Output(io.BytesIO):
-    """Lets nobody go on before it is opened; closed, it is a pipe that nobody reads."""
+    """A stdout whose writes wait for `gate`; with `broken` set it is a closed pipe."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,12 +47,12 @@ def output() -> Output:
 
 
 def run(work: Coroutine[Any, Any, None], output: Output) -> None:
-    """With this as standard output, and not for ever."""
+    """Run with this object as standard output, with a timeout."""
     with redirect_stdout(io.TextIOWrapper(output, write_through=True)) as text:
         try:
             asyncio.run(asyncio.wait_for(work, 10))
         finally:
-            # Or it would close the output when it goes.
+            # Otherwise the wrapper would close the output when it is garbage-collected.
             text.detach()
 
 
@@ -61,9 +61,7 @@ def printer(*, skip_errors: bool = False, in_thread: bool = False) -> Printer:
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
-def test_a_record_that_cannot_be_printed_is_done_with_and_those_after_it_are_not(
-    output: Output, in_thread: bool
-) -> None:
+def test_an_unprintable_record_is_done_and_later_ones_are_not(output: Output, in_thread: bool) -> None:
     printing = printer(in_thread=in_thread)
 
     with pytest.raises(NoText):
@@ -73,7 +71,7 @@ def test_a_record_that_cannot_be_printed_is_done_with_and_those_after_it_are_not
     assert (printing.count, printing.done) == (2, 2)
 
 
-def test_what_is_skipped_is_done_with(output: Output, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_skipped_record_is_done(output: Output, capsys: pytest.CaptureFixture[str]) -> None:
     printing = printer(skip_errors=True)
 
     run(printing.print([b"bad"]), output)
@@ -85,7 +83,7 @@ def test_what_is_skipped_is_done_with(output: Output, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
-def test_what_could_not_be_written_is_not_done_with(output: Output, in_thread: bool) -> None:
+def test_an_unwritten_record_is_not_done(output: Output, in_thread: bool) -> None:
     printing = printer(in_thread=in_thread)
     run(printing.print([b"a"]), output)
     output.broken = True
@@ -96,7 +94,7 @@ def test_what_could_not_be_written_is_not_done_with(output: Output, in_thread: b
     assert (printing.count, printing.done) == (3, 1)
 
 
-def test_a_write_that_waits_stops_nothing_else_if_it_is_done_in_a_thread(output: Output) -> None:
+def test_a_blocked_write_in_a_thread_does_not_block_the_loop(output: Output) -> None:
     printing = printer(in_thread=True)
     output.gate.clear()
 
@@ -114,7 +112,7 @@ def test_a_write_that_waits_stops_nothing_else_if_it_is_done_in_a_thread(output:
     assert threading.get_ident() not in output.written_by
 
 
-def test_what_is_being_written_when_somebody_cancels_is_written_to_its_end(output: Output) -> None:
+def test_a_cancelled_write_completes(output: Output) -> None:
     printing = printer(in_thread=True)
     output.gate.clear()
 

@@ -1,4 +1,4 @@
-"""The clicks of the demo: the same for a seed, and what is said of them is true."""
+"""The generated clicks of the demo: reproducible, with correct expected results."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ def age_ms(sent: Sent) -> float:
     return sent.sent_ms - datetime.fromisoformat(json.loads(sent.value)["at"]).timestamp() * 1000
 
 
-def test_a_seed_makes_the_same_clicks_and_another_makes_others() -> None:
+def test_the_seed_determines_the_clicks() -> None:
     assert made(seed=1) == made(seed=1)
     assert made(seed=1) != made(seed=2)
 
@@ -73,7 +73,7 @@ def test_a_late_click_is_hours_old() -> None:
     assert min(map(age_ms, of(Kind.LATE, sent))) >= 2 * HOUR_MS
 
 
-def test_what_is_malformed_is_so_in_the_way_that_is_said() -> None:
+def test_malformed_clicks_are_malformed_as_declared() -> None:
     sent, _ = made()
 
     for one in of(Kind.NOT_JSON, sent):

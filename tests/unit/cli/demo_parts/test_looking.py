@@ -1,4 +1,4 @@
-"""Which Parquet files count: those of Spark's log of the directory."""
+"""Only Parquet files in Spark's metadata log count."""
 
 import json
 from pathlib import Path
@@ -13,11 +13,11 @@ def write_entry(parquet: Path, name: str, *files: str) -> None:
     (log / name).write_text("\n".join(["v1", *lines]))
 
 
-def test_nothing_has_landed_before_spark_has_written(tmp_path: Path) -> None:
+def test_there_are_no_files_before_spark_writes(tmp_path: Path) -> None:
     assert landed_files(tmp_path / "parquet") == []
 
 
-def test_a_file_that_no_entry_names_does_not_count(tmp_path: Path) -> None:
+def test_a_file_outside_of_the_metadata_log_does_not_count(tmp_path: Path) -> None:
     write_entry(tmp_path, "0", "a.parquet")
     write_entry(tmp_path, ".1.0000.tmp", "half%20written.parquet")
     (tmp_path / "left-by-a-killed-task.parquet").touch()
@@ -25,7 +25,7 @@ def test_a_file_that_no_entry_names_does_not_count(tmp_path: Path) -> None:
     assert landed_files(tmp_path) == [tmp_path / "a.parquet"]
 
 
-def test_entries_add_up_and_a_compact_one_repeats_those_before_it(tmp_path: Path) -> None:
+def test_entries_are_merged_and_a_compact_one_repeats_earlier_ones(tmp_path: Path) -> None:
     write_entry(tmp_path, "8", "a%20b.parquet")
     write_entry(tmp_path, "9.compact", "a%20b.parquet", "c.parquet")
     write_entry(tmp_path, "10")

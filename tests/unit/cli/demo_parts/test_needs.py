@@ -1,4 +1,4 @@
-"""What the demo says if something that it needs is not there."""
+"""Errors of the demo if a dependency is missing."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from barnabas.cli.demo_parts.needs import check_packages, java_home
 from barnabas.cli.misuse import Misuse
 
 
-def test_a_home_without_java_is_told(tmp_path: Path) -> None:
+def test_a_home_without_java_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match=f"JAVA_HOME is {tmp_path}, and there is no bin/java in it"):
         java_home({"PATH": "", "JAVA_HOME": str(tmp_path)})
 

@@ -1,4 +1,4 @@
-"""Words of the command line and of errors: partitions, regular expressions, Java's exceptions."""
+"""Parsing of partitions and regular expressions, and errors as Java exceptions."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from barnabas.client.errors import Refused, RequestTimedOut
 from barnabas.protocol.error_codes import ErrorCode
 
 
-def test_a_topic_is_all_of_it_or_some_of_its_partitions() -> None:
+def test_a_topic_option_selects_all_or_some_partitions() -> None:
     assert parse_topics(["orders", "plain:0,2", "x:1:"]) == (
         [TopicPartition("plain", 0), TopicPartition("plain", 2), TopicPartition("x", 1)],
         ["orders"],
@@ -27,7 +27,7 @@ def test_a_topic_is_all_of_it_or_some_of_its_partitions() -> None:
         ("orders:0,,1", "Invalid partition '' specified in topic arg 'orders:0,,1''"),
     ],
 )
-def test_a_topic_that_cannot_be_is_misuse(text: str, why: str) -> None:
+def test_an_invalid_topic_option_is_misuse(text: str, why: str) -> None:
     with pytest.raises(Misused) as caught:
         parse_topics([text])
 
@@ -52,11 +52,11 @@ def test_a_topic_that_cannot_be_is_misuse(text: str, why: str) -> None:
         ("\\q", "invalid escape sequence"),
     ],
 )
-def test_a_regular_expression_is_judged_in_the_words_of_re2j(expression: str, fault: str | None) -> None:
+def test_an_invalid_regular_expression_has_the_message_of_re2j(expression: str, fault: str | None) -> None:
     assert fault_of(expression) == fault
 
 
-def test_a_refusal_has_the_name_of_javas_exception_and_the_brokers_words_before_its_own() -> None:
+def test_an_error_has_javas_exception_name_and_prefers_the_brokers_message() -> None:
     told = Refused(ErrorCode.GROUP_ID_NOT_FOUND, about="group g", message="Group g not found.")
     silent = Refused(ErrorCode.NON_EMPTY_GROUP, about="group g")
     other = Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, about="topic t")
@@ -71,7 +71,7 @@ def test_a_refusal_has_the_name_of_javas_exception_and_the_brokers_words_before_
     )
 
 
-def test_of_several_refusals_the_first_is_told() -> None:
+def test_the_first_of_several_errors_is_reported() -> None:
     refused = {
         name: Refused(ErrorCode.GROUP_ID_NOT_FOUND, about=name, message=f"no {name}") for name in ("a", "b")
     }
@@ -80,6 +80,6 @@ def test_of_several_refusals_the_first_is_told() -> None:
         raise PartlyRefused(refused, {})
 
 
-def test_silence_is_no_refusal() -> None:
+def test_a_timeout_is_not_turned_into_command_failed() -> None:
     with pytest.raises(RequestTimedOut), failing(Wrapped.BARE):
         raise RequestTimedOut("LIST_GROUPS", "the cluster", 5)

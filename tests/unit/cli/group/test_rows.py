@@ -1,4 +1,4 @@
-"""How far a group is, partition by partition: in which order, and how old what it has not read is."""
+"""Rows of a group: their order, lag, and the age of unread records."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def row(**given: Any) -> PartitionRow:
     return PartitionRow(tp=ORDERS[0], **{**fields, **owner, **given})
 
 
-def test_who_has_most_comes_first_and_what_nobody_has_comes_last() -> None:
+def test_members_with_most_partitions_come_first_and_unassigned_partitions_last() -> None:
     members = (member("one", ORDERS[3]), member("idle"), member("two", ORDERS[1], ORDERS[2]))
     committed = {tp: CommittedOffset(offset=7) for tp in (ORDERS[3], ORDERS[0])}
 
@@ -68,10 +68,10 @@ def test_who_has_most_comes_first_and_what_nobody_has_comes_last() -> None:
     ("known", "time", "age"),
     [
         (row(), NOW_MS - 2500, 2.5),
-        # Only markers follow.
+        # Only transaction markers follow.
         (row(), None, 0.0),
         (row(), -1, None),
-        # The clock of whoever wrote it is ahead of ours.
+        # The producer's clock is ahead of ours.
         (row(), NOW_MS + 5, 0.0),
         (row(offset=10), NOW_MS - 2500, 0.0),
         (row(offset=12), NOW_MS - 2500, 0.0),
@@ -79,11 +79,11 @@ def test_who_has_most_comes_first_and_what_nobody_has_comes_last() -> None:
         (row(log_end=None), NOW_MS - 2500, None),
     ],
 )
-def test_an_age_is_that_of_the_first_record_that_was_not_read(
+def test_an_age_is_that_of_the_first_unread_record(
     known: PartitionRow, time: int | None, age: float | None
 ) -> None:
     assert age_s(known, {ORDERS[0]: time}, NOW_MS) == age
 
 
-def test_an_age_that_could_not_be_found_out_is_not_known() -> None:
+def test_an_age_is_none_if_the_record_could_not_be_read() -> None:
     assert age_s(row(), {}, NOW_MS) is None

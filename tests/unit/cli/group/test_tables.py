@@ -1,4 +1,4 @@
-"""The tables of groups: Kafka's columns and widths, and the one of ours."""
+"""The tables of groups: Kafka's columns and widths, and our LAG-SECONDS column."""
 
 from dataclasses import replace
 from typing import Any
@@ -76,7 +76,7 @@ def test_a_list_is_ten_wider_than_the_longest_group() -> None:
     ]
 
 
-def test_offsets_begin_with_an_empty_line_and_are_as_wide_as_kafkas() -> None:
+def test_the_offset_table_starts_with_an_empty_line_and_has_kafkas_widths() -> None:
     rows = GroupRows(group=group(), partitions=(row(ORDERS_0),))
 
     shown = tables.offsets(rows, verbose=False, lag_seconds=False)
@@ -89,7 +89,7 @@ def test_offsets_begin_with_an_empty_line_and_are_as_wide_as_kafkas() -> None:
     )
 
 
-def test_what_there_is_not_is_a_dash() -> None:
+def test_a_missing_value_is_a_dash() -> None:
     rows = GroupRows(
         group=group(), partitions=(row(ORDERS_0, offset=None, leader_epoch=None), row(ORDERS_1, log_end=None))
     )
@@ -100,7 +100,7 @@ def test_what_there_is_not_is_a_dash() -> None:
     assert second.split() == ["billing", "orders", "1", "1", "3", "-", "-", "-", "-", "-", "-"]
 
 
-def test_seconds_of_lag_stand_beside_records_of_lag() -> None:
+def test_lag_seconds_follow_the_lag_column() -> None:
     rows = GroupRows(group=group(), partitions=(row(ORDERS_0, lag_seconds=12.5),))
 
     _, heads, only = tables.offsets(rows, verbose=False, lag_seconds=True).splitlines()
@@ -119,20 +119,20 @@ def test_long_names_make_a_column_wider() -> None:
     assert only.index("/10.0.0.1") == heads.index("HOST")
 
 
-def test_members_without_more_end_with_a_blank_as_kafkas_do() -> None:
+def test_short_member_rows_end_with_a_blank_as_in_kafka() -> None:
     assert tables.members(group(member("m-1")), verbose=False) == (
         "\nGROUP           CONSUMER-ID     HOST            CLIENT-ID       #PARTITIONS     "
         "\nbilling         m-1             /127.0.0.1      c               1               \n"
     )
 
 
-def test_a_group_without_members_has_a_head_that_is_not_as_wide_as_its_name() -> None:
+def test_the_header_of_an_empty_group_ignores_the_width_of_its_name() -> None:
     shown = tables.members(group(group="g" * 40), verbose=False)
 
     assert shown == "\nGROUP           CONSUMER-ID     HOST            CLIENT-ID       #PARTITIONS     \n"
 
 
-def test_instances_are_a_column_if_one_member_has_one() -> None:
+def test_instance_ids_are_a_column_if_a_member_has_one() -> None:
     shown = tables.members(group(member("m-1"), member("m-2", instance_id="i-2")), verbose=False)
 
     _, heads, first, second = shown.splitlines()
@@ -141,7 +141,7 @@ def test_instances_are_a_column_if_one_member_has_one() -> None:
     assert first[heads.index("GROUP-INSTANCE-ID") :].startswith(" " * 17)
 
 
-def test_verbose_members_show_what_they_have_and_what_they_are_to_have() -> None:
+def test_verbose_members_show_current_and_target_assignment() -> None:
     has, target = (ORDERS_1, ORDERS_0, PLAIN_0), (PLAIN_0,)
     one = member("m-1", assignment=has, target=target, epoch=4)
 
@@ -154,7 +154,7 @@ def test_verbose_members_show_what_they_have_and_what_they_are_to_have() -> None
 @pytest.mark.parametrize(
     ("upgraded", "is_shown"), [((True, False), True), ((True, True), False), ((None, True), False)]
 )
-def test_who_has_gone_over_is_shown_while_some_have_not(
+def test_the_upgraded_column_is_shown_while_members_are_mixed(
     upgraded: tuple[bool | None, bool | None], is_shown: bool
 ) -> None:
     members = [member(f"m-{at}", upgraded=each) for at, each in enumerate(upgraded)]
@@ -183,7 +183,7 @@ def test_a_verbose_state_has_the_epochs() -> None:
     assert classic.split()[-3:] == ["-", "-", "0"]
 
 
-def test_new_offsets_have_a_head_also_if_a_group_gets_none() -> None:
+def test_the_reset_table_has_a_header_even_without_offsets() -> None:
     head = "\nGROUP           TOPIC           PARTITION  NEW-OFFSET"
 
     assert tables.reset({"g": {}}) == f"{head}\n"
@@ -191,7 +191,7 @@ def test_new_offsets_have_a_head_also_if_a_group_gets_none() -> None:
     assert tables.reset({}) == "\n"
 
 
-def test_deleted_offsets_are_sorted_as_text_and_a_topic_that_is_not_there_has_no_number() -> None:
+def test_deleted_offsets_are_sorted_as_text_and_an_unknown_topic_has_a_dash() -> None:
     status = {
         TopicPartition("orders", 2): "Successful",
         TopicPartition("orders", 10): "Successful",
@@ -203,7 +203,7 @@ def test_deleted_offsets_are_sorted_as_text_and_a_topic_that_is_not_there_has_no
     assert [line.split()[:2] for line in rows] == [["nowhere", "-"], ["orders", "10"], ["orders", "2"]]
 
 
-def test_a_lag_needs_both_ends() -> None:
+def test_a_lag_needs_a_committed_offset_and_a_log_end() -> None:
     known = row(ORDERS_0)
 
     assert known.lag == 7

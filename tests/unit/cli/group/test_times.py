@@ -1,4 +1,4 @@
-"""Times are read as Java reads them: what it takes is taken, and what it refuses is refused in its words."""
+"""Times are parsed as by Java, with Java's messages for invalid ones."""
 
 import pytest
 
@@ -15,15 +15,15 @@ AT = 1_700_000_010_000
         ("2023-11-14T22:13:30.000Z", AT),
         ("2023-11-15T00:13:30.000+02:00", AT),
         ("2023-11-14T17:13:30.000-05:00", AT),
-        # The short zone is of hours, and what follows it is not looked at.
+        # A short zone has hours only; Java ignores the text after it.
         ("2023-11-15T03:13:30.000+05", AT),
         ("2023-11-15T03:13:30.000+0530", AT),
-        # A number of milliseconds, not a fraction of a second.
+        # Milliseconds, not a fraction of a second.
         ("2023-11-14T22:13:30.5", AT + 5),
         ("1969-12-31T23:59:59.999", -1),
     ],
 )
-def test_a_moment_is_in_utc_unless_it_names_a_zone(text: str, milliseconds: int) -> None:
+def test_a_datetime_is_utc_unless_it_names_a_zone(text: str, milliseconds: int) -> None:
     assert parse_datetime(text) == milliseconds
 
 
@@ -36,7 +36,7 @@ def test_a_moment_is_in_utc_unless_it_names_a_zone(text: str, milliseconds: int)
         ("2023-11-14", "Error parsing timestamp. It does not contain a 'T' according to ISO8601 format"),
     ],
 )
-def test_a_moment_that_cannot_be_is_refused(text: str, why: str) -> None:
+def test_an_invalid_datetime_is_rejected(text: str, why: str) -> None:
     with pytest.raises(CommandFailed) as caught:
         parse_datetime(text)
 
@@ -61,6 +61,6 @@ def test_a_duration_is_iso_8601_with_signs_anywhere(text: str, milliseconds: int
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "1D", "P1H", "PT1", "P1Y"])
-def test_a_duration_that_cannot_be_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_rejected(text: str) -> None:
     with pytest.raises(CommandFailed, match="Text cannot be parsed to a Duration"):
         parse_duration(text)

@@ -40,7 +40,7 @@ def test_a_date_is_printed_by_its_pattern(pattern: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "why"), [("b", "Illegal pattern character 'b'"), ("yyyy 'x", "Unterminated quote")]
 )
-def test_a_pattern_that_java_refuses_is_refused(pattern: str, why: str) -> None:
+def test_a_pattern_that_java_rejects_is_rejected(pattern: str, why: str) -> None:
     with pytest.raises(BadPattern) as wrong:
         DateFormat(pattern)
     assert str(wrong.value) == why
@@ -66,7 +66,7 @@ def test_halves_are_rounded_up(value: float, digits: int, text: str) -> None:
     assert fixed(value, digits) == text
 
 
-def test_a_division_by_zero_is_no_error() -> None:
+def test_a_division_by_zero_is_not_an_error() -> None:
     assert fixed(ratio(1.0, 0), 1) == "Infinity"
     assert fixed(ratio(0.0, 0), 1) == "NaN"
     assert ratio(3, 2) == 1.5

@@ -1,4 +1,4 @@
-"""The lines of a producer's measurement are Kafka's, and its percentiles are reckoned as Kafka does it."""
+"""The lines and percentiles of producer-perf-test equal Kafka's."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from barnabas.cli.perf.latency import Latencies
 
 
 class Told:
-    """The lines, in the order in which they came."""
+    """Collects figures and lines in order."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -33,7 +33,7 @@ def test_the_total_names_rates_latencies_and_percentiles() -> None:
     assert figures["records_per_second"] == 50.0
 
 
-def test_a_window_is_told_when_its_time_is_over_and_the_next_begins_anew() -> None:
+def test_a_window_is_reported_at_its_end_and_the_next_starts_at_zero() -> None:
     told = Told()
     measured = Latencies(10, reporting_interval_ms=1000, now_ms=0, on_window=told)
 
@@ -49,7 +49,7 @@ def test_a_window_is_told_when_its_time_is_over_and_the_next_begins_anew() -> No
     assert measured.total(2000)[0]["latency_max_ms"] == 4
 
 
-def test_many_records_at_once_count_like_as_many_single_ones(monkeypatch: Any) -> None:
+def test_a_batch_counts_like_single_records(monkeypatch: Any) -> None:
     monkeypatch.setattr(latency, "SAMPLES_MAX", 10)
     one_by_one, told = Told(), Told()
     singles = Latencies(35, reporting_interval_ms=10, now_ms=0, on_window=one_by_one)
@@ -63,7 +63,7 @@ def test_many_records_at_once_count_like_as_many_single_ones(monkeypatch: Any) -
     assert batches.total(100) == singles.total(100)
 
 
-def test_the_steady_state_has_a_line_of_its_own_and_silences_the_others() -> None:
+def test_the_steady_state_has_its_own_lines() -> None:
     told = Told()
     whole = Latencies(4, reporting_interval_ms=10, now_ms=0, on_window=told)
     steady = Latencies(2, reporting_interval_ms=10, now_ms=0, steady_state=True, on_window=told)
@@ -78,7 +78,7 @@ def test_the_steady_state_has_a_line_of_its_own_and_silences_the_others() -> Non
     assert steady.total(20)[1].startswith("1 steady state records sent, 50.000000 records/sec")
 
 
-def test_nothing_acknowledged_is_told_without_an_error() -> None:
+def test_a_run_without_acknowledgements_is_reported() -> None:
     measured = Latencies(5, reporting_interval_ms=10, now_ms=0, on_window=Told())
 
     assert measured.total(1000)[1] == (

@@ -1,4 +1,4 @@
-"""producer-perf-test has the habits of argparse, and Kafka's words for what cannot be."""
+"""producer-perf-test parses options like argparse, with Kafka's messages for invalid ones."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "why"), REFUSED)
-def test_what_cannot_be_is_refused_with_the_usage(
+def test_invalid_options_are_rejected_with_the_usage(
     words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if "--no-such-flag" in words:
@@ -61,13 +61,13 @@ def test_what_cannot_be_is_refused_with_the_usage(
 
 
 FAILED = [
-    (["--print-metrics"], "--print-metrics: the client has no metrics yet"),
+    (["--print-metrics"], "--print-metrics is not supported: this client has no metrics"),
     (["--command-property", "linger.ms"], "Invalid property: linger.ms"),
 ]
 
 
 @pytest.mark.parametrize(("words", "why"), FAILED)
-def test_what_is_not_built_is_told_in_one_line(
+def test_an_unsupported_option_is_one_line(
     words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["producer-perf-test", *NEEDED, *SERVER, "--record-size", "1", *words])
@@ -76,7 +76,7 @@ def test_what_is_not_built_is_told_in_one_line(
     assert capsys.readouterr().err == f"barnabas producer-perf-test: {why}\n"
 
 
-def test_without_a_word_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_command_line_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["producer-perf-test"])
 
@@ -84,7 +84,7 @@ def test_without_a_word_the_help_is_printed(capsys: pytest.CaptureFixture[str]) 
     assert "--payload-monotonic" in capsys.readouterr().out
 
 
-def test_a_file_without_payloads_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_without_payloads_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = tmp_path / "missing"
 
     code = main(["producer-perf-test", *NEEDED, *SERVER, "--payload-file", str(missing)])
@@ -96,7 +96,7 @@ def test_a_file_without_payloads_is_refused(tmp_path: Path, capsys: pytest.Captu
 
 
 def transactions_of(*words: str) -> tuple[object, int | None]:
-    """The transactional id, and how long a transaction lasts."""
+    """Return the transactional id and the transaction duration."""
     parser = Parser()
     arguments(parser)
     options = parser.parse_args([*NEEDED, *SERVER, "--record-size", "1", *words])
@@ -118,7 +118,7 @@ def test_an_id_alone_means_transactions_of_three_seconds(tmp_path: Path) -> None
     assert transactions_of("--command-config", str(file)) == ("of-the-file", 3000)
 
 
-def test_a_duration_alone_means_an_id_that_nobody_else_has() -> None:
+def test_a_duration_alone_generates_a_unique_id() -> None:
     made = [transactions_of("--transaction-duration-ms", "20") for _ in range(2)]
 
     (first, duration_ms), (second, _) = made
@@ -129,7 +129,7 @@ def test_a_duration_alone_means_an_id_that_nobody_else_has() -> None:
     assert first != second
 
 
-def test_the_option_wins_over_the_setting_and_a_duration_goes_with_either() -> None:
+def test_the_option_overrides_the_setting_and_a_duration_applies_to_both() -> None:
     setting = ("--command-property", "transactional.id=setting")
     duration = ("--transaction-duration-ms", "7")
 

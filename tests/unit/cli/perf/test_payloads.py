@@ -1,4 +1,4 @@
-"""What is sent to be measured."""
+"""Payloads of producer-perf-test."""
 
 from random import Random
 
@@ -18,7 +18,7 @@ def test_random_payloads_are_capital_letters_and_differ() -> None:
     assert first.isupper()
 
 
-def test_every_payload_of_a_file_has_its_turn() -> None:
+def test_every_payload_of_a_file_is_sent() -> None:
     payload = one_of([b"a", b"b", b"c"], Random(1))
 
     assert {payload(number) for number in range(100)} == {b"a", b"b", b"c"}
@@ -46,6 +46,6 @@ def test_a_file_is_split_as_javas_scanner_splits(
     assert split_payloads(content, delimiter) == payloads
 
 
-def test_a_delimiter_that_is_no_expression_is_refused() -> None:
+def test_an_invalid_delimiter_is_rejected() -> None:
     with pytest.raises(BadDelimiter, match=r"--payload-delimiter \["):
         split_payloads(b"a", "[")

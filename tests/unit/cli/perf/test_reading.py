@@ -1,4 +1,4 @@
-"""The lines of a consumer's measurement are Kafka's."""
+"""The lines of consumer-perf-test equal Kafka's."""
 
 import time
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def test_the_columns_have_kafkas_names() -> None:
     assert header(detailed=True) == f"time, threadId, {rest}"
 
 
-def test_the_total_is_reckoned_over_the_whole_time() -> None:
+def test_the_total_covers_the_whole_time() -> None:
     measured = reading()
     assert list(measured.add(1000, 2 * MB, NOON_MS + 100)) == []
 
@@ -75,7 +75,7 @@ def test_the_wait_for_the_group_is_not_fetching() -> None:
     assert (figures["records_per_second"], figures["fetch_records_per_second"]) == (250.0, 1000.0)
 
 
-def test_an_interval_tells_what_was_waited_in_it_and_the_next_does_not_repeat_it() -> None:
+def test_an_interval_reports_its_rebalance_time_once() -> None:
     measured = reading(interval_ms=1000)
     measured.rebalancing.assigned([READ_0], NOON_MS + 600)
 
@@ -87,7 +87,7 @@ def test_an_interval_tells_what_was_waited_in_it_and_the_next_does_not_repeat_it
     assert measured.total(NOON_MS + 2000)[0]["rebalance_ms"] == 600
 
 
-def test_an_interval_in_which_nothing_was_fetched_has_no_rate_of_fetching() -> None:
+def test_an_interval_without_fetch_time_has_a_fetch_rate_of_zero() -> None:
     measured = reading(interval_ms=1000)
     measured.rebalancing.assigned([READ_0], NOON_MS + 1000)
 
@@ -96,5 +96,5 @@ def test_an_interval_in_which_nothing_was_fetched_has_no_rate_of_fetching() -> N
     assert line.endswith("0, 1.0000, 1.0000, 100, 100.0000, 1000, 0, 0.0000, 0.0000")
 
 
-def test_no_time_at_all_is_no_error() -> None:
+def test_a_total_over_no_time_is_not_an_error() -> None:
     assert reading().total(NOON_MS)[1].endswith("0.0000, NaN, 0, NaN, 0, 0, NaN, NaN")

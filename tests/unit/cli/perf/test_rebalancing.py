@@ -1,4 +1,4 @@
-"""The time of rebalancing is the time without partitions."""
+"""Rebalance time is the time without partitions."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.perf.rebalancing import Rebalancing
@@ -6,15 +6,15 @@ from barnabas.cli.perf.rebalancing import Rebalancing
 READ_0, READ_1 = TopicPartition("read", 0), TopicPartition("read", 1)
 
 
-def test_it_is_waited_from_the_beginning_until_partitions_come() -> None:
+def test_the_wait_starts_at_the_beginning() -> None:
     rebalancing = Rebalancing(started_ms=100)
 
     rebalancing.assigned([READ_0], 350)
 
-    assert (rebalancing.total_ms, rebalancing.untold_ms) == (250, 250)
+    assert (rebalancing.total_ms, rebalancing.unreported_ms) == (250, 250)
 
 
-def test_it_is_waited_again_from_when_the_last_one_went() -> None:
+def test_the_wait_restarts_at_the_loss_of_the_last_partition() -> None:
     rebalancing = Rebalancing(started_ms=0)
     rebalancing.assigned([READ_0, READ_1], 100)
 
@@ -25,7 +25,7 @@ def test_it_is_waited_again_from_when_the_last_one_went() -> None:
     assert rebalancing.total_ms == 140
 
 
-def test_what_comes_and_goes_beside_others_holds_nobody_up() -> None:
+def test_changes_beside_other_partitions_do_not_count() -> None:
     rebalancing = Rebalancing(started_ms=0)
     rebalancing.assigned([READ_0], 100)
 
@@ -36,7 +36,7 @@ def test_what_comes_and_goes_beside_others_holds_nobody_up() -> None:
     assert rebalancing.total_ms == 100
 
 
-def test_a_share_of_nothing_is_waited_on_and_no_time_counts_twice() -> None:
+def test_an_empty_assignment_continues_the_wait_without_counting_twice() -> None:
     rebalancing = Rebalancing(started_ms=0)
 
     rebalancing.assigned([], 300)
@@ -45,5 +45,5 @@ def test_a_share_of_nothing_is_waited_on_and_no_time_counts_twice() -> None:
     assert rebalancing.total_ms == 1000
 
 
-def test_it_was_no_rebalance_if_no_partition_ever_came() -> None:
+def test_without_any_assignment_there_is_no_rebalance_time() -> None:
     assert Rebalancing(started_ms=0).total_ms == 0

@@ -14,7 +14,7 @@ def test_a_late_sender_does_not_wait() -> None:
     assert Throttle(100, now_ms=0).wait_ms(10, 500) == 0
 
 
-def test_waits_that_no_timer_keeps_are_saved_up() -> None:
+def test_short_waits_are_accumulated() -> None:
     throttle = Throttle(1000, now_ms=0)
 
     assert throttle.wait_ms(1, 0) == 0

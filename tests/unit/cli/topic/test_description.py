@@ -1,4 +1,4 @@
-"""What is shown of a topic: lines as Kafka prints them, which partitions, and the same as JSON."""
+"""Descriptions of topics: Kafka's lines, partition filters, and JSON."""
 
 from dataclasses import replace
 from typing import Any
@@ -55,7 +55,7 @@ def shown(topic: Described, filters: Filters) -> list[int]:
     return [each.partition for each in topic.partitions(filters)]
 
 
-# One partition for each thing that can be the matter with it.
+# A healthy partition, and one for each kind of problem.
 TROUBLED = described(
     partition(0),
     partition(1, isr=(1, 2)),
@@ -88,17 +88,17 @@ def test_a_topic_is_a_line_and_its_partitions_are_lines_after_it() -> None:
         (Filters(overrides_only=True), []),
     ],
 )
-def test_filters_show_what_they_are_named_after(filters: Filters, partitions: list[int]) -> None:
+def test_each_filter_shows_its_partitions(filters: Filters, partitions: list[int]) -> None:
     assert shown(TROUBLED, filters) == partitions
 
 
-def test_a_filter_for_partitions_leaves_the_topics_line_out() -> None:
+def test_a_partition_filter_omits_the_topic_line() -> None:
     [only] = lines([TROUBLED], Filters(at_min_isr=True))
 
     assert only.startswith("\tTopic: orders\tPartition: 1\t")
 
 
-def test_topics_with_overrides_are_those_that_have_more_than_defaults() -> None:
+def test_topics_with_overrides_have_a_setting_that_is_not_a_default() -> None:
     plain = replace(described(partition(0)), settings={})
 
     [line] = lines([plain, described(partition(0))], Filters(overrides_only=True))
@@ -118,14 +118,14 @@ def test_replicas_that_are_being_added_do_not_count_yet() -> None:
     assert shown(topic, Filters(under_replicated=True)) == []
 
 
-def test_a_broker_that_does_not_tell_min_isr_makes_no_wrong_answer() -> None:
+def test_missing_min_isr_is_an_error() -> None:
     silent = replace(described(partition(0)), settings={})
 
-    with pytest.raises(ToolFailed, match=r"does not tell min\.insync\.replicas of topic orders"):
+    with pytest.raises(ToolFailed, match=r"did not return min\.insync\.replicas of topic orders"):
         list(lines([silent], Filters(at_min_isr=True)))
 
 
-def test_the_document_has_what_the_lines_have() -> None:
+def test_the_document_has_the_data_of_the_lines() -> None:
     topic = described(partition(0, leader=-1, elr=None))
 
     assert document([topic], Filters()) == {

@@ -1,4 +1,4 @@
-"""A pattern for topics is what Kafka's tools make of it."""
+"""Topic patterns match as in Kafka's tools."""
 
 import pytest
 
@@ -26,15 +26,15 @@ def allowed(text: str, *, internal: bool = True) -> list[str]:
         ("", []),
     ],
 )
-def test_it_is_a_regular_expression_for_the_whole_name(text: str, topics: list[str]) -> None:
+def test_a_pattern_matches_full_names(text: str, topics: list[str]) -> None:
     assert allowed(text) == topics
 
 
-def test_topics_of_the_brokers_can_be_left_out() -> None:
+def test_internal_topics_can_be_excluded() -> None:
     assert allowed(".*", internal=False) == ["orders", "orders-2", "plain"]
     assert allowed("__.*", internal=False) == []
 
 
-def test_what_is_no_regular_expression_is_refused() -> None:
+def test_an_invalid_regular_expression_is_rejected() -> None:
     with pytest.raises(ToolFailed, match=r"^or\[d is an invalid regex\.$"):
         TopicPattern("or[d")

@@ -1,4 +1,4 @@
-"""Settings, replicas and ids of the command line of `barnabas topics`."""
+"""Parsing of settings, replica assignments and ids of `barnabas topics`."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from barnabas.cli.tool import ToolFailed
 from barnabas.cli.topic.values import is_given, parse_assignment, parse_settings, parse_topic_id
 
 
-def test_settings_are_pairs_and_of_the_same_name_the_last_holds() -> None:
+def test_the_last_setting_of_a_name_wins() -> None:
     assert parse_settings(["a=1", "b = 2 ", "a=3"]) == {"a": "3", "b": "2"}
 
 
 @pytest.mark.parametrize("text", ["a", "a=", "a=b=c", ""])
-def test_a_setting_that_is_no_pair_is_refused_as_kafka_refuses_it(text: str) -> None:
+def test_an_invalid_setting_is_rejected_as_in_kafka(text: str) -> None:
     with pytest.raises(ToolFailed, match='must be in the format "key=val"'):
         parse_settings([text])
 
@@ -30,12 +30,12 @@ def test_an_assignment_has_the_brokers_of_each_partition() -> None:
         ("1,,2", 'For input string: ""'),
     ],
 )
-def test_an_assignment_that_cannot_be_is_refused(text: str, why: str) -> None:
+def test_an_invalid_assignment_is_rejected(text: str, why: str) -> None:
     with pytest.raises(ToolFailed, match=f"^{why}$"):
         parse_assignment(text)
 
 
-def test_a_topic_id_is_what_kafka_prints_and_zeros_are_none() -> None:
+def test_a_topic_id_is_parsed_and_zero_means_absent() -> None:
     assert is_given(parse_topic_id("8UFBlDBzRM2WGJual5ztlg"))
     assert parse_topic_id("A" * 22) == ZERO_UUID
     assert not is_given(ZERO_UUID)

@@ -1,4 +1,4 @@
-"""What `barnabas transactions find-hanging` says while it searches and when that fails."""
+"""Progress and errors of `barnabas transactions find-hanging`."""
 
 from io import StringIO
 
@@ -27,7 +27,7 @@ class Terminal(StringIO):
         (SearchStage.DESCRIBE_TRANSACTIONS, "describe 9 transactions"),
     ],
 )
-def test_it_is_known_what_was_under_way(stage: SearchStage, doing: str) -> None:
+def test_the_current_stage_is_named(stage: SearchStage, doing: str) -> None:
     watch = Watch(broker=4)
     watch(SearchProgress(stage, 3, 9))
 
@@ -43,7 +43,7 @@ def test_without_a_broker_leaders_are_asked() -> None:
     assert watch.doing == "describe producers for 1 partitions on their leaders"
 
 
-def test_only_a_search_of_partitions_is_one() -> None:
+def test_only_the_stage_of_partitions_counts_as_a_search() -> None:
     watch = Watch(broker=1)
     watch(SearchProgress(SearchStage.DESCRIBE_TOPICS, 0, 1))
     assert not watch.searched
@@ -54,7 +54,7 @@ def test_only_a_search_of_partitions_is_one() -> None:
     assert watch.searched
 
 
-def test_a_terminal_sees_how_far_it_is_and_nothing_is_left_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_at_a_terminal_and_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     watch = Watch(broker=1)
@@ -69,7 +69,7 @@ def test_a_terminal_sees_how_far_it_is_and_nothing_is_left_there(monkeypatch: py
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 
-def test_of_several_refusals_the_first_is_told() -> None:
+def test_the_first_of_several_errors_is_reported() -> None:
     first = Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, about="a-0", message="not for you")
     error = SomeRefused({"a-0": first, "b-0": UnknownTopic(about="b-0")})
 
@@ -77,12 +77,12 @@ def test_of_several_refusals_the_first_is_told() -> None:
     assert why(error, {"TOPIC_AUTHORIZATION_FAILED": "as Kafka says"}) == "as Kafka says"
 
 
-def test_a_topic_that_is_not_there_is_told_in_kafkas_words_unless_somebody_has_better_ones() -> None:
+def test_an_unknown_topic_has_kafkas_message_unless_the_broker_sent_one() -> None:
     assert why(UnknownTopic(about="topic a")) == "This server does not host this topic-partition."
     assert why(UnknownTopic(about="a-9", message="no broker knows of it")) == "no broker knows of it"
 
 
-def test_what_fails_is_said_with_what_was_to_be_done() -> None:
+def test_an_error_names_the_failed_action() -> None:
     with (
         pytest.raises(ToolFailed, match=r"^Failed to list: no broker at h:1: gone$"),
         failing("Failed to list"),

@@ -1,4 +1,4 @@
-"""Tables and documents of `barnabas transactions`, cell by cell as Kafka's tool has them."""
+"""Tables and documents of `barnabas transactions`, equal to those of Kafka's tool."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.transaction import documents, tables
@@ -63,28 +63,28 @@ def test_a_listing_names_the_coordinator() -> None:
     assert cells(tables.listing([row]))[1] == ["orders-1", "2", "7", "PrepareCommit", ""]
 
 
-def test_a_transaction_that_runs_is_described_with_its_duration_and_partitions() -> None:
+def test_an_ongoing_transaction_has_a_duration_and_partitions() -> None:
     head, row = cells(tables.description(OPEN, now_ms=1_250))
 
     assert head[6:8] == ["CurrentTransactionStartTimeMs", "TransactionDurationMs"]
     assert row == ["2", "orders-1", "7", "3", "Ongoing", "60000", "1000", "250", "a-0,b-11", ""]
 
 
-def test_a_transaction_that_never_began_has_no_times() -> None:
+def test_a_transactional_id_without_transaction_has_no_times() -> None:
     _, row = cells(tables.description(FRESH, now_ms=1_250))
 
     assert row == ["1", "t", "8", "0", "Empty", "1", "None", "None", "", ""]
 
 
-def test_what_a_producer_does_not_have_is_none_or_minus_one() -> None:
+def test_missing_values_of_a_producer_are_none_or_minus_one() -> None:
     _, writer, idle = cells(tables.producers([WRITER, IDLE]))
 
-    # A transaction may begin at offset 0.
+    # Offset 0 is a valid start of a transaction.
     assert writer == ["7", "3", "-1", "41", "100000", "0", ""]
     assert idle == ["8", "0", "5", "-1", "-1", "None", ""]
 
 
-def test_how_long_a_transaction_hangs_is_told_in_whole_minutes() -> None:
+def test_the_duration_of_a_hanging_transaction_is_in_whole_minutes() -> None:
     found = HangingTransaction(partition=TopicPartition("a", 4), producer=WRITER, transactional_id=None)
 
     _, row = cells(tables.hanging([found], now_ms=100_000 + 2 * 60_000 - 1))
@@ -92,7 +92,7 @@ def test_how_long_a_transaction_hangs_is_told_in_whole_minutes() -> None:
     assert row == ["a", "4", "7", "3", "-1", "0", "100000", "1", ""]
 
 
-def test_documents_have_null_for_what_is_not_known() -> None:
+def test_documents_have_null_for_unknown_values() -> None:
     found = HangingTransaction(partition=TopicPartition("a", 4), producer=WRITER, transactional_id="orders-1")
 
     assert documents.described(FRESH, now_ms=5)["durationMs"] is None
