@@ -65,8 +65,8 @@ def test_a_directory_that_is_in_use_is_refused_in_one_line(data: Path, err: Path
     assert second.code == 1
     assert second.out == ""
     assert second.err == (
-        f"barnabas up: log directory {data} is in use: .lock in it is locked by another broker; "
-        "stop that one, or use another directory\n"
+        f"barnabas up: log directory {data} is in use: another broker has locked .lock; "
+        "stop that broker or use another directory\n"
     )
 
 

@@ -83,7 +83,7 @@ def test_a_directory_of_kafka_is_opened(tmp_path: Path) -> None:
 def test_only_one_broker_has_a_directory(tmp_path: Path) -> None:
     first = opened(DiskFileSystem(), str(tmp_path))
 
-    with pytest.raises(DirectoryInUse, match=r"is in use: \.lock"):
+    with pytest.raises(DirectoryInUse, match=r"is in use: another broker has locked \.lock"):
         opened(DiskFileSystem(), str(tmp_path))
 
     first.close()

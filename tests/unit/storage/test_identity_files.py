@@ -159,9 +159,11 @@ def test_directories_of_one_node_must_agree() -> None:
 
     with pytest.raises(WrongDirectory, match="/b has the id evhWL3MMohnNdi6Ihb2JTw, but so has /a"):
         check_together({"/a": META, "/b": META})
-    with pytest.raises(WrongDirectory, match=r"/b is of node 2 in cluster 8UFB.*, but /a is of node 1"):
+    with pytest.raises(
+        WrongDirectory, match=r"/b belongs to node 2 in cluster 8UFB.*, but /a belongs to node 1"
+    ):
         check_together({"/a": META, "/b": replace(second, node_id=2)})
-    with pytest.raises(WrongDirectory, match="/b is of node 1 in cluster other"):
+    with pytest.raises(WrongDirectory, match="/b belongs to node 1 in cluster other"):
         check_together({"/a": META, "/b": replace(second, cluster_id="other")})
 
 

@@ -115,7 +115,7 @@ def test_an_unknown_control_type_in_the_name_of_a_producer_is_refused() -> None:
         control=True,
     )
 
-    with pytest.raises(Malformed, match="in the name of a producer"):
+    with pytest.raises(Malformed, match="is not allowed for a producer"):
         log.append_as_leader(data, leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
     with pytest.raises(Malformed):
         log.append_as_follower(data, NOW)

@@ -83,7 +83,7 @@ async def test_a_log_is_not_made_twice_even_at_the_same_moment() -> None:
 
     assert manager.get(T0) is both[0]
     assert isinstance(both[1], LogExists)
-    assert str(both[1]) == "there is a log of t-0 in /mnt/a and another in /mnt/b"
+    assert str(both[1]) == "partition t-0 has a log in /mnt/a and another in /mnt/b"
     assert "/mnt/b/t-0" not in {path.rpartition("/")[0] for path in manager.fs.tree()}  # type: ignore[attr-defined]
 
 
@@ -148,7 +148,7 @@ async def test_two_directories_with_a_log_of_one_partition_are_refused() -> None
         for path in broken:
             disk.rot(f"{path}/t-0/partition.metadata", 0, 0x80)
 
-        with pytest.raises(LogExists, match=r"a log of t-0 in /mnt/a and another in /mnt/b"):
+        with pytest.raises(LogExists, match=r"t-0 has a log in /mnt/a and another in /mnt/b"):
             await manager_on(disk).open()
 
 
@@ -161,7 +161,9 @@ async def test_what_is_not_ours_is_reported_and_left_alone() -> None:
 
     report = await manager_on(disk).open()
 
-    assert report.findings == [f"{A}/{name} is not ours: left alone" for name in ("lost+found", "notes.txt")]
+    assert report.findings == [
+        f"{A}/{name}: unknown entry, left untouched" for name in ("lost+found", "notes.txt")
+    ]
     assert disk.read(f"{A}/notes.txt") == b"mine"
 
 

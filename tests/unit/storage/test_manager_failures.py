@@ -123,7 +123,7 @@ async def test_a_directory_with_a_rotten_identity_is_left_out() -> None:
     report = await (manager := manager_on(disk)).open()
 
     assert list(report.failed) == [A]
-    assert report.failed[A].startswith(f"{A}/meta.properties: node.id is 'x', not a number of a node; ")
+    assert report.failed[A].startswith(f"{A}/meta.properties: node.id is 'x', expected 0 to 2147483647; ")
     assert in_service(manager, T1).end_offset == 3
 
 

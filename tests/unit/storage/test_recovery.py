@@ -91,7 +91,7 @@ def test_a_log_that_goes_on_behind_where_it_was_closed_is_refused(point: int) ->
     disk, _ = filled()
     before = files_of(disk)
 
-    with pytest.raises(CorruptLog, match=f"it was closed at offset {point}, and goes on to 6"):
+    with pytest.raises(CorruptLog, match=f"log was closed at offset {point}, but ends at 6"):
         reopened(disk, point, clean=True)
 
     assert files_of(disk) == before
@@ -168,7 +168,7 @@ def test_a_large_segment_with_a_wrong_index_is_looked_at() -> None:
 
     opened = open_again(disk, clean=True, recovery_point=end)
 
-    assert "after a clean stop" in opened.findings[0]
+    assert "after a clean shutdown" in opened.findings[0]
     assert is_whole(opened.log, 400)
     shut(opened.log)
     assert files_of(disk) == before
@@ -194,7 +194,7 @@ def test_bytes_behind_the_end_after_a_clean_stop_are_cut_off() -> None:
 
     assert is_whole(opened.log, 6)
     assert disk.tree()[path_of(4, ".log")] == 2 * SIZE
-    assert any("4 bytes are cut off" in finding for finding in opened.findings)
+    assert any("truncated the last 4 bytes" in finding for finding in opened.findings)
 
 
 # What is torn
@@ -209,7 +209,7 @@ def test_a_torn_tail_is_cut_off(left: int) -> None:
 
     assert is_whole(opened.log, 5)
     assert disk.tree()[path_of(4, ".log")] == SIZE
-    assert f"the last {left} bytes are cut off" in opened.findings[0]
+    assert f"truncated the last {left} bytes" in opened.findings[0]
     assert put(opened.log).base_offset == 5
     assert opened.log.recovery_point == 5
 
@@ -235,7 +235,7 @@ def test_what_was_not_flushed_is_checked_and_cut_off_with_all_that_follows(at: i
     assert is_whole(opened.log, 2)
     assert opened.log.bases == [0, 2]
     assert path_of(4, ".log") not in disk.tree()
-    assert any("it lies behind what was torn: removed" in finding for finding in opened.findings)
+    assert any("removed, segment follows a truncated one" in finding for finding in opened.findings)
     assert put(opened.log).base_offset == 2
 
 
@@ -247,7 +247,7 @@ def test_an_old_batch_behind_the_end_is_cut_off() -> None:
     opened = reopened(disk, end)
 
     assert opened.log.end_offset == 6
-    assert any("offset 1, and 6 was expected" in finding for finding in opened.findings)
+    assert any("batch starts at offset 1, expected 6" in finding for finding in opened.findings)
 
 
 def test_a_segment_that_does_not_go_on_from_the_one_before_is_removed() -> None:
@@ -258,7 +258,9 @@ def test_a_segment_that_does_not_go_on_from_the_one_before_is_removed() -> None:
 
     assert is_whole(opened.log, 3)
     assert opened.log.bases == [0, 2]
-    assert any("it starts at 4, and the log ends at 3: removed" in finding for finding in opened.findings)
+    assert any(
+        "removed, segment starts at 4, but the log ends at 3" in finding for finding in opened.findings
+    )
 
 
 def test_a_hole_that_was_flushed_is_one_that_compaction_left() -> None:
@@ -340,7 +342,7 @@ def test_a_log_that_was_refused_is_refused_again_and_opens_when_it_is_mended() -
 def test_a_log_that_ends_before_its_recovery_point_is_refused() -> None:
     disk, _ = filled()
 
-    with pytest.raises(CorruptLog, match="the log ends at offset 6, and was flushed up to 7"):
+    with pytest.raises(CorruptLog, match="log ends at offset 6, but was flushed up to 7"):
         reopened(disk, 7)
 
 
@@ -349,7 +351,7 @@ def test_a_last_segment_that_is_missing_is_refused(clean: bool) -> None:
     disk, end = filled()
     disk.remove(path_of(4, ".log"))
 
-    with pytest.raises(CorruptLog, match=r"04\.log is damaged at byte 0: it is missing"):
+    with pytest.raises(CorruptLog, match=r"04\.log is damaged at byte 0: file is missing"):
         reopened(disk, end, clean=clean)
 
 
@@ -359,7 +361,7 @@ def test_a_last_segment_that_is_missing_with_all_its_files_is_refused(clean: boo
     for kind in (".log", ".index", ".timeindex"):
         disk.remove(path_of(4, kind))
 
-    with pytest.raises(CorruptLog, match="the log ends at offset 4, and was flushed up to 6"):
+    with pytest.raises(CorruptLog, match="log ends at offset 4, but was flushed up to 6"):
         reopened(disk, end, clean=clean)
 
 
@@ -413,7 +415,7 @@ def test_an_index_without_a_log_is_removed() -> None:
     opened = reopened(disk, end, clean=True)
 
     assert path_of(50, ".index") not in disk.tree()
-    assert opened.findings == [f"{path_of(50, '.index')} belongs to no segment: removed"]
+    assert opened.findings == [f"{path_of(50, '.index')}: removed, no segment has this index"]
 
 
 def test_an_unknown_file_is_left_alone() -> None:

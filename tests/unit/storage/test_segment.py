@@ -284,7 +284,7 @@ def test_a_time_that_its_batch_does_not_have_is_damage(at: int, mask: int) -> No
     segment = left_on_disk(disk)
     disk.rot(path_of(100, ".timeindex"), at, mask)
 
-    with pytest.raises(IndexDamaged, match="is not of time"):
+    with pytest.raises(IndexDamaged, match="has no timestamp"):
         segment.find_time(NOW + 25, 0)
 
 

@@ -276,7 +276,7 @@ def test_a_source_that_ends_in_the_middle_of_a_batch_is_damaged(cut: int) -> Non
     file.truncate(file.size() - cut)
     file.close()
 
-    with pytest.raises(CorruptLog, match="a batch is cut off after"):
+    with pytest.raises(CorruptLog, match="batch is truncated after"):
         clean_and_swap(disk, Setup(upper_bound=6))
 
 
@@ -287,7 +287,7 @@ def test_a_source_that_is_shorter_than_it_should_be_is_damaged() -> None:
     file.truncate(0)
     file.close()
 
-    with pytest.raises(CorruptLog, match=r"damaged at byte 0: it ends before byte \d+"):
+    with pytest.raises(CorruptLog, match=r"damaged at byte 0: file ends before byte \d+"):
         clean(disk, facts)
 
 
@@ -297,7 +297,7 @@ def test_a_length_that_lies_allocates_nothing() -> None:
     file.write(8, [b"\x7f\xff\xff\xff"])
     file.close()
 
-    with pytest.raises(CorruptLog, match="a batch is cut off"):
+    with pytest.raises(CorruptLog, match="batch is truncated"):
         clean_and_swap(disk, Setup(upper_bound=6))
 
 
@@ -342,7 +342,7 @@ def test_a_group_that_grows_too_large_is_told_of(monkeypatch: pytest.MonkeyPatch
     disk = three_segments()
     monkeypatch.setattr("barnabas.storage.cleaner.job.CLEANED_BYTES_MAX", 100)
 
-    with pytest.raises(CleanedTooLarge, match="try again with smaller groups"):
+    with pytest.raises(CleanedTooLarge, match="retry with smaller groups"):
         clean_and_swap(disk, Setup(upper_bound=6))
 
     assert cleaned_files(disk) == []

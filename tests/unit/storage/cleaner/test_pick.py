@@ -122,14 +122,14 @@ def test_a_checkpoint_before_the_start_of_the_log_is_not_followed() -> None:
     found = weigh(log(*FOUR[1:], checkpoint=5, start_offset=12), NOW_MS)
 
     assert bounds(found) == (12, 30)
-    assert found.checkpoint_reset == "topic-0: compacted up to 5, and the log starts at 12"
+    assert found.checkpoint_reset == "topic-0: cleaner checkpoint 5 is below the log start offset 12"
 
 
 def test_a_checkpoint_behind_the_end_of_the_log_is_not_followed() -> None:
     found = weigh(log(*FOUR, checkpoint=35, end_offset=34), NOW_MS)
 
     assert bounds(found) == (0, 30)
-    assert found.checkpoint_reset == "topic-0: compacted up to 35, and the log ends at 34"
+    assert found.checkpoint_reset == "topic-0: cleaner checkpoint 35 is above the log end offset 34"
 
 
 def test_a_checkpoint_in_the_middle_of_a_segment_makes_all_of_it_dirty() -> None:

@@ -343,21 +343,21 @@ def sealed(area: bytes, count: int, **changes: int) -> bytes:
 # Length 8, attributes, time 0, offset 0, the key "a", the value "1", no headers.
 RECORD = bytes.fromhex("100000000261023100")
 GARBAGE = {
-    "length 9 does not fit": (b"\x12" + RECORD[1:], 1),
-    "length 3 does not fit": (b"\x06" + RECORD[1:], 1),
+    "record length 9 is out of range": (b"\x12" + RECORD[1:], 1),
+    "record length 3 is out of range": (b"\x06" + RECORD[1:], 1),
     "2 records do not fit": (RECORD, 2),
-    "9 bytes are left after": (RECORD + RECORD, 1),
-    "timestamp delta is cut off": (RECORD[:2] + b"\xff" * 7, 1),
+    "9 bytes follow the last record": (RECORD + RECORD, 1),
+    "timestamp delta is truncated": (RECORD[:2] + b"\xff" * 7, 1),
     "offset delta 6 is out of order": (RECORD[:3] + b"\x0c" + RECORD[4:], 1),
     "offset delta 0 is out of order": (RECORD + RECORD, 2),
     "offset delta -1 is out of order": (RECORD[:3] + b"\x01" + RECORD[4:], 1),
-    "key's length 30 is out of range": (RECORD[:4] + b"\x3c" + RECORD[5:], 1),
-    "key's length -2 is out of range": (RECORD[:4] + b"\x03" + RECORD[5:], 1),
-    "value's length 30 is out of range": (RECORD[:6] + b"\x3c" + RECORD[7:], 1),
-    "its 1 headers do not fit": (RECORD[:8] + b"\x02", 1),
-    "a header name's length 2 is out of range": (b"\x14" + RECORD[1:8] + b"\x02\x04\x01", 1),
-    "a header value's length -2 is out of range": (b"\x14" + RECORD[1:8] + b"\x02\x00\x03", 1),
-    "it is 1 bytes longer than its fields": (b"\x12" + RECORD[1:] + b"\x00", 1),
+    "key length 30 is out of range": (RECORD[:4] + b"\x3c" + RECORD[5:], 1),
+    "key length -2 is out of range": (RECORD[:4] + b"\x03" + RECORD[5:], 1),
+    "value length 30 is out of range": (RECORD[:6] + b"\x3c" + RECORD[7:], 1),
+    "header count 1 is out of range": (RECORD[:8] + b"\x02", 1),
+    "header name length 2 is out of range": (b"\x14" + RECORD[1:8] + b"\x02\x04\x01", 1),
+    "header value length -2 is out of range": (b"\x14" + RECORD[1:8] + b"\x02\x00\x03", 1),
+    "1 bytes follow the last field": (b"\x12" + RECORD[1:] + b"\x00", 1),
 }
 
 
@@ -368,8 +368,8 @@ def test_records_that_do_not_parse_are_refused(what: str) -> None:
         left_of(sealed(area, count), {})
 
 
-def test_a_number_of_records_below_zero_is_refused() -> None:
-    with pytest.raises(CorruptBatch, match="-1 records"):
+def test_a_negative_record_count_is_refused() -> None:
+    with pytest.raises(CorruptBatch, match="record count -1 is negative"):
         left_of(sealed(RECORD, -1), {})
 
 

@@ -103,7 +103,7 @@ def test_what_is_not_published_is_undone() -> None:
     said = finish_swaps(disk, DIRECTORY)
 
     assert contents(disk) == states()[0]
-    assert said[0] == f"{path(0, '.index')}{CLEANED}: was not complete, removed"
+    assert said[0] == f"{path(0, '.index')}{CLEANED}: removed, compaction was interrupted"
 
 
 def test_what_is_published_is_finished() -> None:
@@ -114,8 +114,8 @@ def test_what_is_published_is_finished() -> None:
     said = finish_swaps(disk, DIRECTORY)
 
     assert contents(disk) == states()[1]
-    assert f"{path(2)}: was compacted, removed" in said
-    assert said[-1] == f"{path(0)}: took the place of what it was compacted from"
+    assert f"{path(2)}: removed, replaced by compaction" in said
+    assert said[-1] == f"{path(0)}: interrupted compaction completed"
 
 
 def test_indexes_that_are_left_over_get_their_names() -> None:
