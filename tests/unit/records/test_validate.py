@@ -111,7 +111,7 @@ def test_a_header_that_cannot_be_true_is_corrupt(fields: dict[str, int]) -> None
 
 
 def test_a_negative_count_is_corrupt_even_where_the_records_are_not_unpacked() -> None:
-    with pytest.raises(CorruptBatch, match="-1 records"):
+    with pytest.raises(CorruptBatch, match="record count -1"):
         check_batch(altered(Codec.GZIP, count=-1))
 
 
@@ -135,10 +135,13 @@ NOT_FROM_A_PRODUCER = {
     "a delete horizon": ({"attributes": 0x40}, "delete horizon"),
     "a producer id without a sequence": (
         {"producer_id": 5, "producer_epoch": 0},
-        "sequence -1 with producer id 5",
+        "sequence -1 is invalid with producer id 5",
     ),
-    "a producer id without an epoch": ({"producer_id": 5, "base_sequence": 0}, "epoch -1 with producer id 5"),
-    "a transaction without a producer id": ({"attributes": 0x10}, "transactional without a producer id"),
+    "a producer id without an epoch": (
+        {"producer_id": 5, "base_sequence": 0},
+        "epoch -1 is invalid with producer id 5",
+    ),
+    "a transaction without a producer id": ({"attributes": 0x10}, "transactional batch has no producer id"),
 }
 
 
@@ -170,9 +173,9 @@ def test_a_producer_sends_exactly_one_batch() -> None:
 
     with pytest.raises(InvalidBatch, match="no batch"):
         check_produced(b"")
-    with pytest.raises(InvalidBatch, match=f"{len(one)} bytes follow it"):
+    with pytest.raises(InvalidBatch, match=f"{len(one)} bytes follow the batch"):
         check_produced(one + one)
-    with pytest.raises(InvalidBatch, match="1 bytes follow it"):
+    with pytest.raises(InvalidBatch, match="1 bytes follow the batch"):
         check_produced(one + b"\0")
     assert check_produced(one + one, end=len(one)).count == 3
 
@@ -204,29 +207,29 @@ def test_offsets_of_produced_records_count_up_from_zero() -> None:
     swapped = records.replace(b"\x02\x02\x04k1", b"\x02\x04\x04k1")
     assert swapped != records
 
-    with pytest.raises(CorruptBatch, match="record 1: its offset delta is 2 and must be 1"):
+    with pytest.raises(CorruptBatch, match="record 1: offset delta is 2, expected 1"):
         check_records(area(header, swapped))
 
 
 @pytest.mark.parametrize(
     ("records", "count", "says"),
     [
-        (b"", 1, "1 records cannot be in 0 bytes"),
-        (bytes([12, 0, 0, 0, 1, 1, 0, 0]), 1, "record 1: 1 bytes are left"),
-        (bytes([14, 0, 0, 0, 1, 1, 0, 0]), 1, "record 0: it is 1 bytes longer"),
-        (bytes([10, 0, 0, 0, 1, 1, 0]), 1, "record 0: its length 5"),
-        (bytes([14, 0, 0, 0, 1, 1, 0]), 1, "record 0: its length 7"),
-        (bytes([12, 0, 255, 255, 255, 255, 255]), 1, "timestamp delta is cut off"),
-        (bytes([12, 0, 0, 0, 3, 1, 0]), 1, "key's length -2"),
-        (bytes([12, 0, 0, 0, 8, 1, 0]), 1, "key's length 4"),
-        (bytes([12, 0, 0, 0, 1, 3, 0]), 1, "value's length -2"),
-        (bytes([12, 0, 0, 0, 1, 6, 0]), 1, "value's length 3"),
-        (bytes([12, 0, 0, 0, 1, 1, 1]), 1, "-1 headers"),
-        (bytes([12, 0, 0, 0, 1, 1, 2]), 1, "1 headers do not fit"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 1, 1]), 1, "header name's length -1"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 4, 1]), 1, "header name's length 2"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 3]), 1, "header value's length -2"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 2]), 1, "header value's length 1"),
+        (b"", 1, "1 records do not fit in 0 bytes"),
+        (bytes([12, 0, 0, 0, 1, 1, 0, 0]), 1, "record 1: 1 bytes follow the last record"),
+        (bytes([14, 0, 0, 0, 1, 1, 0, 0]), 1, "record 0: 1 bytes follow the last field"),
+        (bytes([10, 0, 0, 0, 1, 1, 0]), 1, "record 0: record length 5"),
+        (bytes([14, 0, 0, 0, 1, 1, 0]), 1, "record 0: record length 7"),
+        (bytes([12, 0, 255, 255, 255, 255, 255]), 1, "timestamp delta is truncated"),
+        (bytes([12, 0, 0, 0, 3, 1, 0]), 1, "key length -2"),
+        (bytes([12, 0, 0, 0, 8, 1, 0]), 1, "key length 4"),
+        (bytes([12, 0, 0, 0, 1, 3, 0]), 1, "value length -2"),
+        (bytes([12, 0, 0, 0, 1, 6, 0]), 1, "value length 3"),
+        (bytes([12, 0, 0, 0, 1, 1, 1]), 1, "header count -1"),
+        (bytes([12, 0, 0, 0, 1, 1, 2]), 1, "header count 1 is out of range"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 1, 1]), 1, "header name length -1"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 4, 1]), 1, "header name length 2"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 3]), 1, "header value length -2"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 2]), 1, "header value length 1"),
     ],
 )
 def test_the_walk_refuses_what_does_not_parse(records: bytes, count: int, says: str) -> None:

@@ -263,7 +263,7 @@ def test_damage_is_told_and_nothing_is_changed(damaged: int, dirty_start: int) -
     disk.rot(path(damaged), size - 1, 4)
     before = {name: disk.read(name) for name in disk.tree()}
 
-    with pytest.raises(CorruptLog, match=rf"{file_name(damaged, LOG)} is damaged at byte \d+: the CRC is"):
+    with pytest.raises(CorruptLog, match=rf"{file_name(damaged, LOG)} is damaged at byte \d+: CRC is"):
         clean_and_swap(disk, Setup(upper_bound=7, dirty_start=dirty_start))
 
     assert {name: disk.read(name) for name in disk.tree()} == before
