@@ -147,7 +147,7 @@ def test_tags_in_the_header_that_nobody_knows_are_passed_over() -> None:
 
 @pytest.mark.parametrize("size", range(8))
 def test_a_frame_too_short_for_a_header_is_malformed(size: int) -> None:
-    with pytest.raises(Malformed, match=rf"^request: {size} bytes are no request header$"):
+    with pytest.raises(Malformed, match=rf"^request: {size} bytes are too few for a request header$"):
         decode_request(bytes(size))
 
 
@@ -259,7 +259,7 @@ def test_a_response_that_no_length_can_tell_of_is_refused() -> None:
     batches: Any = FileRange()
     topic = FetchableTopicResponse(partitions=[PartitionData(records=batches)])
 
-    with pytest.raises(NotEncodable, match="too many for a frame"):
+    with pytest.raises(NotEncodable, match="exceeds the maximum frame size"):
         response_parts(FetchResponse(responses=[topic]), 12, key=ApiKey.FETCH, correlation_id=1)
 
 

@@ -68,7 +68,7 @@ def test_nothing_in_gives_nothing_out() -> None:
 
 def test_a_frame_may_be_as_large_as_the_limit_and_no_larger() -> None:
     assert FrameDecoder(limit=5).feed(frame([b"12345"])) == [b"12345"]
-    with pytest.raises(Malformed, match=r"^frame: length 6 is over the limit of 5$"):
+    with pytest.raises(Malformed, match=r"^frame: length 6 exceeds the limit of 5$"):
         FrameDecoder(limit=5).feed(frame([b"123456"]))
 
 
@@ -77,7 +77,7 @@ def test_the_limit_is_kafkas_unless_told() -> None:
 
     assert just_allowed.feed(FRAME_BYTES_MAX.to_bytes(4, "big")) == []
     assert just_allowed.held == 4
-    with pytest.raises(Malformed, match=r"length 104857601 is over the limit of 104857600"):
+    with pytest.raises(Malformed, match=r"length 104857601 exceeds the limit of 104857600"):
         FrameDecoder().feed((FRAME_BYTES_MAX + 1).to_bytes(4, "big"))
 
 

@@ -60,7 +60,7 @@ def test_what_the_version_cannot_say_is_refused_unless_it_does_not_matter() -> N
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(UnsupportedVersion, match="not 3"):
+    with pytest.raises(UnsupportedVersion, match="has no version 3"):
         to_json(Sample(), 3)
 
 
