@@ -95,7 +95,7 @@ def test_a_transaction_in_a_transaction_is_an_inconsistent_log() -> None:
     published = Published()
     published.commit(BEGIN)
 
-    with pytest.raises(MetadataInconsistent, match="offset 1: one is open already"):
+    with pytest.raises(MetadataInconsistent, match="offset 1: a transaction is open already"):
         published.commit(BEGIN)
 
 
@@ -103,7 +103,7 @@ def test_a_transaction_in_a_transaction_is_an_inconsistent_log() -> None:
 def test_an_end_without_a_beginning_is_an_inconsistent_log(record: object) -> None:
     published = Published()
 
-    with pytest.raises(MetadataInconsistent, match="offset 1: none is open"):
+    with pytest.raises(MetadataInconsistent, match="offset 1: no transaction is open"):
         published.commit(feature("a"), record)
 
 
