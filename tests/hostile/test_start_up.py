@@ -150,11 +150,11 @@ CASES = {
     ),
     "a key twice, and the last one counts as in Java": Case(
         lambda node: node.meta(r"\Z", "node.id=7\n"),
-        "log directory .* is of node .*; log.dirs must name directories of one node only",
+        "log directory .* belongs to node .*; log.dirs must name directories of one node only",
     ),
     "another cluster in the second directory": Case(
         lambda node: node.meta(r"cluster.id=[^\n]*", f"cluster.id={OTHER_CLUSTER}", of=node.more),
-        "log directory .* is of node 5 in cluster .*, but .* is of node 5 in cluster .*; "
+        "log directory .* belongs to node 5 in cluster .*, but .* belongs to node 5 in cluster .*; "
         "log.dirs must name directories of one node only",
     ),
     "a copy of a directory": Case(

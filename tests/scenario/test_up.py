@@ -162,7 +162,7 @@ def test_a_directory_of_dynamic_voters_is_refused_and_left_alone(data: Path, err
     ended = run_to_end(err, "up", "--dir", str(data), "--port", "0")
 
     assert (ended.code, ended.out) == (1, "")
-    assert f"{data} has dynamic voters (kraft.version 1, as quorum-state tells)" in ended.err
+    assert f"{data} has dynamic voters (kraft.version 1 in quorum-state)" in ended.err
     assert {path: path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file()} == before
 
 

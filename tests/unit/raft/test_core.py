@@ -461,7 +461,7 @@ def test_nothing_committed_is_cut_on_anybodys_word() -> None:
     core, _, serial = following(1, 2)
     core.step(answer_to(serial, high_watermark=2), 0)
 
-    with pytest.raises(BrokenPromise, match="everything before 2 is committed"):
+    with pytest.raises(BrokenPromise, match="records up to 2 are committed"):
         core.step(answer_to(serial + 1, diverging=OffsetAndEpoch(1, 1)), 0)
 
 

@@ -98,13 +98,13 @@ async def test_only_the_leader_of_the_epoch_may_append() -> None:
     quorum = new_quorum(new_disk(), listener)
     await quorum.open()
 
-    with pytest.raises(NotLeader, match="not the leader of epoch 1: nobody is known to lead in epoch 0"):
+    with pytest.raises(NotLeader, match="does not lead epoch 1; the leader is unknown in epoch 0"):
         quorum.append(1, [config(1)])
 
     await quorum.close()
     quorum = new_quorum(new_disk(), listener)
     async with running(quorum, listener):
-        with pytest.raises(NotLeader, match="not the leader of epoch 5: node 1 leads in epoch 1") as caught:
+        with pytest.raises(NotLeader, match="epoch 5; the leader is node 1 in epoch 1") as caught:
             quorum.append(5, [config(1)])
         assert (caught.value.leader, caught.value.epoch) == (1, 1)
 
@@ -216,7 +216,7 @@ async def test_a_batch_that_is_too_large_is_refused_and_leaves_no_trace() -> Non
     quorum = new_quorum(new_disk(), listener)
 
     async with running(quorum, listener) as epoch:
-        with pytest.raises(RecordsTooLarge, match=f"at most {BATCH_BYTES_MAX}"):
+        with pytest.raises(RecordsTooLarge, match=f"the limit is {BATCH_BYTES_MAX}"):
             quorum.append(epoch, bulk(BATCH_BYTES_MAX + 100_000))
         assert await quorum.append(epoch, [config(2)]) == 1
 
@@ -231,7 +231,7 @@ async def test_there_is_a_limit_to_what_waits_for_being_committed() -> None:
     async with running(quorum, listener) as epoch:
         records = bulk(BATCH_BYTES_MAX)
         waiting = [quorum.append(epoch, records) for _ in range(10)]
-        with pytest.raises(TooMuchUncommitted, match=f"{UNCOMMITTED_BYTES_MAX} is the limit"):
+        with pytest.raises(TooMuchUncommitted, match=f"the limit is {UNCOMMITTED_BYTES_MAX}"):
             quorum.append(epoch, records)
         await asyncio.gather(*waiting)
         await quorum.append(epoch, records)
@@ -306,7 +306,7 @@ async def test_a_snapshot_of_what_is_not_committed_or_of_another_epoch_is_refuse
         await quorum.append(epoch, [config(1)])
         with pytest.raises(BadSnapshotId, match="committed up to 2"):
             await quorum.write_snapshot(OffsetAndEpoch(3, 1), [])
-        with pytest.raises(BadSnapshotId, match="of epoch 1"):
+        with pytest.raises(BadSnapshotId, match="has epoch 1"):
             await quorum.write_snapshot(OffsetAndEpoch(2, 7), [])
 
 

@@ -102,12 +102,12 @@ HEAD, BODY, FOOT = batches([config(1)])
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"", "has no end"),
-        (HEAD + BODY, "has no end"),
-        (BODY + FOOT, "does not begin with a snapshot header"),
-        (FOOT, "does not begin with a snapshot header"),
-        (HEAD + FOOT + BODY, "behind the footer, at byte"),
-        (HEAD + BODY + FOOT[:-1], "and 74 are there"),
+        (b"", "has no footer"),
+        (HEAD + BODY, "has no footer"),
+        (BODY + FOOT, "snapshot has no header"),
+        (FOOT, "snapshot has no header"),
+        (HEAD + FOOT + BODY, "data follows the footer at byte"),
+        (HEAD + BODY + FOOT[:-1], "exceeds the 74 bytes left"),
         (HEAD + BODY[:70] + b"\xff" + BODY[71:] + FOOT, "CRC"),
     ],
 )
