@@ -1,7 +1,7 @@
-"""The selector of the simulated loop: it knows which sockets are ready, and passes time instead of waiting.
+"""The selector of the simulated loop: it tracks ready sockets, and advances time instead of waiting.
 
-asyncio's selector loop runs on it unchanged. The sockets of sockets.py say themselves what they are ready
-for whenever that changes; nobody asks them.
+asyncio's selector loop runs on it unchanged. The sockets of sockets.py report changes of their readiness
+themselves.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,18 +14,18 @@ WRITE: Final = EVENT_WRITE
 
 
 class SimSelector(BaseSelector):
-    """`pass_time` moves the time on by so many seconds; None means that no timer is left."""
+    """`pass_time` advances the time by a number of seconds; None means that no timer is left."""
 
     def __init__(self, rng: Random, pass_time: Callable[[float | None], None]) -> None:
         self._rng = rng
         self._pass_time = pass_time
         self._keys: dict[int, SelectorKey] = {}
         self._masks: dict[int, int] = {}
-        # Those that are ready for something that is waited for. A dict, because it keeps the order.
+        # Sockets that are ready for a registered event. A dict, to keep the order.
         self._hot: dict[int, None] = {}
 
     def set_ready(self, fd: int, mask: int) -> None:
-        """A socket can now be read, be written, both or neither."""
+        """Set whether a socket is readable and writable."""
         self._masks[fd] = mask
         self._weigh(fd)
 
@@ -51,11 +51,11 @@ class SimSelector(BaseSelector):
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
-        # Asked even when something is ready, so that it can count the turns.
+        # Called even if a socket is ready, to count the iterations.
         self._pass_time(0 if self._hot else timeout)
         ready = list(self._hot)
         if len(ready) > 1:
-            # A kernel promises no order here, so every order must do.
+            # A kernel guarantees no order here, so test any order.
             self._rng.shuffle(ready)
         return [(self._keys[fd], self._masks[fd] & self._keys[fd].events) for fd in ready]
 
