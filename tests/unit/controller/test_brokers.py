@@ -118,7 +118,7 @@ def test_registrations_that_are_refused(changes: dict[str, Any], code: ErrorCode
     assert 2 not in world.image.brokers
 
 
-def test_a_broker_that_did_not_stop_cleanly_is_in_sync_with_nobody() -> None:
+def test_a_broker_after_an_unclean_shutdown_leaves_all_isrs() -> None:
     world = ActiveController().with_brokers(1, 2).with_topic("orders", [1, 2], min_insync_replicas="2")
     world.now_ms += 20_000
 
@@ -179,13 +179,13 @@ def test_a_broker_is_unfenced_when_it_knows_its_own_registration() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"broker_epoch": 1}, {"broker_id": 7}])
-def test_a_broker_that_is_not_registered_like_this_is_told_so(changes: dict[str, int]) -> None:
+def test_a_broker_with_a_stale_registration_is_refused(changes: dict[str, int]) -> None:
     world = ActiveController().with_brokers(1)
 
     assert world.beat(1, **changes).error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_a_silent_broker_is_fenced_and_its_partitions_are_led_by_others() -> None:
+def test_a_broker_without_heartbeats_is_fenced_and_others_lead_its_partitions() -> None:
     world = ActiveController(session_timeout_ms=9_000).with_brokers(1, 2)
     world.with_topic("both", [1, 2]).with_topic("alone", [1])
     world.tick(5_000)
@@ -362,7 +362,7 @@ def test_replicas_are_assigned_to_directories_one_by_one() -> None:
     assert shown(world, "orders") == (2, (2,), (), ())
 
 
-def test_what_a_broker_says_of_cordoned_directories_is_written_once() -> None:
+def test_a_change_of_cordoned_directories_is_written_once() -> None:
     world = ActiveController()
     world.register(1)
     before = len(world.log)

@@ -104,7 +104,7 @@ def test_a_value_that_a_topic_has_already_is_not_written_again() -> None:
     assert decision.records == ()
 
 
-def test_a_broker_is_told_again_what_it_knows() -> None:
+def test_unchanged_broker_settings_are_written_again() -> None:
     world = with_orders()
     change = incremental(BROKER_1, ("log.cleaner.threads", SET, "1"))
 
@@ -259,7 +259,7 @@ def test_what_is_not_supported_is_refused_unless_the_topic_has_it_already() -> N
     assert of_kafka.image.config(ORDERS) == {"retention.ms": "6"}
 
 
-def test_what_brokers_may_set_is_asked_of_whoever_knows() -> None:
+def test_broker_settings_are_checked_by_the_injected_validator() -> None:
     asked: list[tuple[dict[str, str], str]] = []
 
     def validate(configs: Mapping[str, str], broker: str) -> None:
@@ -282,7 +282,7 @@ def test_what_brokers_may_set_is_asked_of_whoever_knows() -> None:
 
 
 @pytest.mark.parametrize("kind", [GROUP_RESOURCE, CLIENT_METRICS_RESOURCE])
-def test_settings_of_groups_and_client_metrics_are_refused_unless_somebody_knows_them(kind: int) -> None:
+def test_group_and_client_metrics_settings_need_a_validator(kind: int) -> None:
     resource = ConfigResource(kind, "g")
     change = incremental(resource, ("interval.ms", SET, "5"))
     knowing = ActiveController(validate_other_config=lambda resource, configs: None)

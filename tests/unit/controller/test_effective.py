@@ -38,7 +38,7 @@ def test_the_nearest_value_counts(nearest: int, value: str) -> None:
         assert broker_config(world.image, settings)[UNCLEAN] == value
 
 
-def test_what_nobody_sets_is_the_default() -> None:
+def test_unset_settings_have_their_defaults() -> None:
     world = with_unclean({})
     rules = TopicRules(world.image, world.controller.settings)
 

@@ -133,7 +133,7 @@ def without_anybody_in_sync(**configs: str) -> ActiveController:
     return world
 
 
-def test_an_unclean_election_takes_whoever_is_there() -> None:
+def test_an_unclean_election_takes_any_live_replica() -> None:
     world = without_anybody_in_sync()
 
     assert elect(world, UNCLEAN, ("orders", 0)) == [("orders", 0, 0, None)]
@@ -143,7 +143,7 @@ def test_an_unclean_election_takes_whoever_is_there() -> None:
     assert world.image == world.replayed()
 
 
-def test_nobody_to_elect_is_an_error() -> None:
+def test_an_election_without_candidates_is_an_error() -> None:
     world = without_anybody_in_sync()
     world.beat(2, want_fence=True)
 
@@ -296,7 +296,7 @@ def test_a_leader_says_that_it_has_recovered() -> None:
 # Unasked
 
 
-def test_leadership_goes_back_to_preferred_replicas_at_intervals() -> None:
+def test_leadership_returns_to_preferred_replicas_at_intervals() -> None:
     world = with_moved_leader()
 
     quiet = elections(world, 299_000)
@@ -352,7 +352,7 @@ def test_a_topic_that_comes_to_allow_it_gets_a_leader_at_the_next_check() -> Non
     assert record.leader == 2
 
 
-def test_a_record_that_says_nothing_is_written_twice_a_second() -> None:
+def test_a_no_op_record_is_written_twice_a_second() -> None:
     world = ActiveController(max_idle_interval_ms=500)
 
     assert world.tick(499) == []

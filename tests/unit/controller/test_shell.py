@@ -163,7 +163,7 @@ def test_requests_at_the_same_time_are_decided_one_after_the_other(world: World)
     world.run(story())
 
 
-def test_a_silent_broker_is_fenced_in_time_and_empty_records_are_written(world: World) -> None:
+def test_a_broker_without_heartbeats_is_fenced_and_no_op_records_are_written(world: World) -> None:
     async def story() -> None:
         async with Node(world, world.disk, session_timeout_ms=9_000).running() as node:
             await node.with_broker()
@@ -180,7 +180,7 @@ def test_a_silent_broker_is_fenced_in_time_and_empty_records_are_written(world: 
     world.run(story())
 
 
-def test_after_a_restart_a_broker_that_was_alive_has_a_whole_session_to_say_so(world: World) -> None:
+def test_after_a_restart_a_live_broker_gets_a_full_session_timeout(world: World) -> None:
     async def story() -> None:
         async with Node(world, world.disk, session_timeout_ms=9_000).running() as node:
             await node.with_broker(2)
@@ -288,7 +288,7 @@ async def register(shell: ControllerShell) -> Any:
     return await shell.call(registration(1))
 
 
-def test_who_is_not_the_leader_says_so(world: World) -> None:
+def test_a_standby_controller_refuses_requests(world: World) -> None:
     async def story() -> None:
         shell, _ = on_failing_quorum()
         assert (await register(shell)).error_code == ErrorCode.NOT_CONTROLLER
@@ -379,7 +379,7 @@ def test_an_answer_that_changes_nothing_waits_for_what_it_was_decided_on(world: 
     world.run(story())
 
 
-def test_a_request_waits_as_long_as_it_says(world: World) -> None:
+def test_a_request_waits_for_its_own_timeout(world: World) -> None:
     async def story() -> None:
         shell, _ = on_failing_quorum()
         shell.leader_changed(NODE, 1)
@@ -396,7 +396,7 @@ def test_a_request_waits_as_long_as_it_says(world: World) -> None:
     world.run(story())
 
 
-def test_more_requests_than_may_wait_are_told_to_come_again(world: World) -> None:
+def test_requests_above_the_limit_get_a_retriable_error(world: World) -> None:
     async def story() -> None:
         shell, quorum = on_failing_quorum()
         shell.leader_changed(NODE, 1)

@@ -128,7 +128,7 @@ def test_holding_makes_one_image_of_many_batches() -> None:
     assert published.features == [(0, ["a"]), (3, ["a", "b"])]
 
 
-def test_a_snapshot_starts_anew_and_says_what_is_different() -> None:
+def test_a_snapshot_replaces_the_image_and_reports_the_difference() -> None:
     before, after, gone = Uuid(b"1" * 16), Uuid(b"2" * 16), Uuid(b"3" * 16)
     published = Published()
     published.commit(

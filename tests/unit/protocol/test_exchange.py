@@ -134,7 +134,7 @@ def test_bytes_after_the_body_are_ignored() -> None:
     assert fields_of(decode_request(METADATA_12[4:] + b"more")) == fields_of(decode_request(METADATA_12[4:]))
 
 
-def test_tags_in_the_header_that_nobody_knows_are_passed_over() -> None:
+def test_unknown_tags_in_the_header_are_skipped() -> None:
     plain = bytes.fromhex("00026d65 00 026e 0276 00")
     # One tag, number 99, of two bytes.
     tagged = bytes.fromhex("00026d65 01 63 02abcd 026e 0276 00")
@@ -157,7 +157,7 @@ def test_a_request_cut_short_is_malformed(end: int) -> None:
         decode_request(METADATA_12[4:][:end])
 
 
-def test_a_client_id_that_lies_about_its_length_is_malformed() -> None:
+def test_a_client_id_with_a_wrong_length_is_malformed() -> None:
     with pytest.raises(Malformed, match="client_id"):
         decode_request(request_frame(ApiKey.METADATA, 1, b"\x7f\xffme"))
 
@@ -251,7 +251,7 @@ def test_records_are_parts_of_their_own() -> None:
     assert int.from_bytes(parts[0][:4], "big") == sum(map(len, parts)) - 4
 
 
-def test_a_response_that_no_length_can_tell_of_is_refused() -> None:
+def test_a_response_above_the_maximum_frame_size_is_refused() -> None:
     class FileRange:
         def __len__(self) -> int:
             return 0x7FFFFFF0

@@ -353,7 +353,7 @@ async def test_old_snapshots_and_the_log_before_them_go_when_there_is_too_much()
 
 
 @on_a_loop
-async def test_damage_in_what_was_flushed_is_not_cut_off() -> None:
+async def test_damage_in_flushed_data_is_not_truncated() -> None:
     disk = new_disk()
     listener = Recorder()
     quorum = new_quorum(disk, listener)
@@ -369,7 +369,7 @@ async def test_damage_in_what_was_flushed_is_not_cut_off() -> None:
 
 
 @on_a_loop
-async def test_a_torn_batch_in_front_of_a_whole_one_is_cut_off_if_neither_is_known_to_be_flushed() -> None:
+async def test_an_unflushed_torn_batch_before_a_whole_one_is_truncated() -> None:
     disk = new_disk()
     listener = Recorder()
     quorum = new_quorum(disk, listener)

@@ -111,7 +111,7 @@ HEAD, BODY, FOOT = batches([config(1)])
         (HEAD + BODY[:70] + b"\xff" + BODY[71:] + FOOT, "CRC"),
     ],
 )
-def test_what_is_not_whole_is_one_declared_error(content: bytes, what: str) -> None:
+def test_an_incomplete_snapshot_is_a_declared_error(content: bytes, what: str) -> None:
     disk = new_disk()
     write(disk, [content])
 

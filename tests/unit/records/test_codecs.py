@@ -127,7 +127,7 @@ def test_what_only_might_exceed_the_limit_is_unpacked_step_by_step(
     assert decompress(codec, packed, limit=len(CONTENT) + 1) == CONTENT
 
 
-def test_cramjam_says_no_room_in_the_words_we_know() -> None:
+def test_cramjams_message_for_a_full_buffer_is_unchanged() -> None:
     for codec, library in ((Codec.LZ4, cramjam.lz4), (Codec.ZSTD, cramjam.zstd)):
         with pytest.raises(cramjam.DecompressionError) as told:
             library.decompress_into(compress(codec, CONTENT), bytearray(10))
@@ -144,7 +144,7 @@ def test_garbage_is_refused(codec: Codec, garbage: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_cut_off_input_is_refused_wherever_it_ends(codec: Codec) -> None:
+def test_truncated_input_is_refused_wherever_it_ends(codec: Codec) -> None:
     packed = compress(codec, b"a few words, a few words, and a few words more" * 3)
 
     for size in range(len(packed)):

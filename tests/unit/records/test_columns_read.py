@@ -141,7 +141,7 @@ def test_many_batches_in_many_buffers_are_one_result(codec: Codec) -> None:
     assert rows.column("offset").to_pylist() == [0, 1, 2, 3, 4]
 
 
-def test_a_view_into_a_larger_frame_is_read_where_it_lies() -> None:
+def test_a_view_into_a_larger_frame_is_read_in_place() -> None:
     value = b"long enough to be pointed at"
     frame = b"something before" + batch(value) + b"something after"
 

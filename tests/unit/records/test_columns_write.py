@@ -139,7 +139,7 @@ def test_cells_of_every_size_get_the_bytes_that_the_builder_gives_them(
     assert batch == build_batch(list(zip(times, keys, values, headers, strict=True)), codec=codec)
 
 
-def test_a_batch_is_the_same_whoever_puts_it_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gathering_by_arrow_or_kernel_gives_the_same_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [bytes([n % 251]) * (n % 3_000) for n in range(3_000)]
     rows = table(*values)
 

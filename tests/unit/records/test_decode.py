@@ -45,7 +45,7 @@ def test_a_record_is_its_deltas_added_to_the_base() -> None:
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 @pytest.mark.parametrize("codec", Codec)
-def test_a_batch_is_decoded_where_it_lies(kind: type, codec: Codec) -> None:
+def test_a_batch_is_decoded_in_place(kind: type, codec: Codec) -> None:
     data = kind(b"before" + batch(PLAIN, codec=codec) + b"after")
 
     assert decode_batch(data, 6) == [Record(100, 5001, b"k", b"v")]
@@ -176,7 +176,7 @@ def test_a_base_offset_that_no_log_has_is_corrupt(offset: int) -> None:
         decode_batch(batch(PLAIN, base_offset=offset))
 
 
-def test_a_batch_that_is_cut_off_is_corrupt() -> None:
+def test_a_truncated_batch_is_corrupt() -> None:
     whole = batch(PLAIN)
 
     for size in range(len(whole)):

@@ -103,7 +103,7 @@ def test_a_frame_that_might_pass_the_limit_is_left_to_those_who_count() -> None:
     assert decompress(Codec.LZ4, frame, limit=5 * BLOCK_MAX) == bytes(5 * BLOCK_MAX)
 
 
-def test_a_damaged_block_is_told() -> None:
+def test_a_damaged_block_is_reported() -> None:
     frame = bytearray(compress(Codec.LZ4, content(1000, noisy=False)))
     frame[11] = 0xFF
 

@@ -39,7 +39,7 @@ def header_of(data: bytes, **fields: int) -> BatchHeader:
 
 
 @pytest.mark.parametrize("look", [decode_batch, check_records, check_batch])
-def test_a_count_that_lies_costs_nothing(look: Callable[[bytes], object]) -> None:
+def test_a_wrong_count_costs_no_memory(look: Callable[[bytes], object]) -> None:
     data = bytearray(build_batch([(0, None, b"v", ())]))
     struct.pack_into(">i", data, COUNT_AT, 2**31 - 1)
     struct.pack_into(">i", data, LAST_OFFSET_DELTA_AT, 2**31 - 2)
@@ -91,7 +91,7 @@ def test_a_bomb_in_a_batch_is_stopped_on_every_way_in() -> None:
             look(bomb, limit=1 << 20)
 
 
-def test_a_snappy_preamble_that_lies_costs_nothing() -> None:
+def test_a_wrong_snappy_preamble_costs_no_memory() -> None:
     lying = b"\xff\xff\xff\xff\x07" + bytes(100)
 
     check_refused_within(CRUMBS, lambda: decompress(Codec.SNAPPY, lying, limit=2**31))

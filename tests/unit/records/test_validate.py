@@ -36,7 +36,7 @@ def area(header: BatchHeader, records: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_a_sound_batch_passes_at_every_depth(codec: Codec) -> None:
+def test_a_valid_batch_passes_at_every_level(codec: Codec) -> None:
     data = build_batch(RECORDS, codec=codec)
 
     header = check_batch(data)
@@ -47,7 +47,7 @@ def test_a_sound_batch_passes_at_every_depth(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_a_batch_is_checked_where_it_lies(kind: type) -> None:
+def test_a_batch_is_checked_in_place(kind: type) -> None:
     data = kind(b"before" + build_batch(RECORDS))
 
     assert check_batch(data, 6).count == 3
@@ -55,7 +55,7 @@ def test_a_batch_is_checked_where_it_lies(kind: type) -> None:
     assert check_records(data, 6).max_timestamp == 1002
 
 
-def test_every_flipped_bit_behind_the_crc_is_seen() -> None:
+def test_every_flipped_bit_after_the_crc_is_detected() -> None:
     data = build_batch(RECORDS)
 
     for at in range(CRC_AT, len(data)):
@@ -65,7 +65,7 @@ def test_every_flipped_bit_behind_the_crc_is_seen() -> None:
             check_batch(broken)
 
 
-def test_a_length_that_lies_is_seen() -> None:
+def test_a_wrong_length_is_detected() -> None:
     for change in (-1, 1, 1000):
         data = bytearray(build_batch(RECORDS))
         (length,) = struct.unpack_from(">i", data, BATCH_LENGTH_AT)
@@ -115,7 +115,7 @@ def test_a_negative_count_is_corrupt_even_where_the_records_are_not_unpacked() -
         check_batch(altered(Codec.GZIP, count=-1))
 
 
-def test_what_compaction_leaves_is_sound_but_not_for_producers() -> None:
+def test_a_compacted_batch_is_valid_but_not_from_producers() -> None:
     header = read_header(build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0))
 
     for left in (empty_batch(header), rebuild_batch(header, [])):
@@ -180,7 +180,7 @@ def test_a_producer_sends_exactly_one_batch() -> None:
     assert check_produced(one + one, end=len(one)).count == 3
 
 
-def test_a_stamped_batch_is_still_sound() -> None:
+def test_a_stamped_batch_is_still_valid() -> None:
     data = bytearray(build_batch(RECORDS))
 
     stamp(data, 0, base_offset=500, leader_epoch=3, log_append_time_ms=1)

@@ -51,7 +51,7 @@ async def test_a_reader_who_knows_the_new_leader_is_not_out_of_range() -> None:
 
 
 @on_a_loop
-async def test_a_reader_with_an_epoch_that_never_was_is_told_where_it_parts_from_us() -> None:
+async def test_a_reader_with_an_unknown_epoch_gets_the_divergence() -> None:
     partition = await led_again()
 
     assert read(partition, 5, 1).diverging_epoch == EpochEndOffset(epoch=0, end_offset=9)

@@ -84,7 +84,7 @@ def test_equal_configs_are_one_object() -> None:
     assert LogConfig.parse({"retention.ms": "78"}) is not first
 
 
-def test_a_config_that_nobody_holds_is_forgotten() -> None:
+def test_an_unreferenced_config_is_not_kept() -> None:
     from barnabas.storage.config import _shared
 
     gc.collect()

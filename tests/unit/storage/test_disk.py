@@ -221,7 +221,7 @@ def test_a_pinned_range_outlives_eviction_closing_and_removal(tmp_path: Path) ->
     assert descriptors(tmp_path) == 0
 
 
-def test_a_file_that_nobody_refers_to_closes_its_descriptor(tmp_path: Path) -> None:
+def test_an_unreferenced_file_closes_its_descriptor(tmp_path: Path) -> None:
     fs = DiskFileSystem()
     file = fs.open(str(tmp_path / "a"), create=True)
     pinned = fs.range(file, 0, 0)
@@ -247,9 +247,7 @@ def test_writes_of_any_number_of_parts_arrive_in_order(tmp_path: Path) -> None:
     assert file.read(0, MEGABYTE) == b"head and tail " + b"".join(many)
 
 
-def test_a_write_goes_on_where_the_system_stopped_short(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def seven_bytes_at_most(number: int, parts: Sequence[bytes], at: int) -> int:
         return os.pwrite(number, b"".join(parts)[:7], at)
 
@@ -290,7 +288,7 @@ def test_reads_end_where_the_file_ends(tmp_path: Path) -> None:
     assert file.size() == 5
 
 
-def test_there_is_no_byte_before_the_first(tmp_path: Path) -> None:
+def test_a_negative_position_is_refused(tmp_path: Path) -> None:
     file = DiskFileSystem().open(str(tmp_path / "a"), create=True)
     file.write(0, [b"hello"])
 
@@ -339,7 +337,7 @@ def test_cold_bytes_are_not_waited_for(tmp_path: Path) -> None:
 
 
 @cold
-def test_a_read_that_is_cached_in_part_tells_where_the_rest_begins(tmp_path: Path) -> None:
+def test_a_partly_cached_read_reports_the_missing_part(tmp_path: Path) -> None:
     file = DiskFileSystem().open(str(tmp_path / "a"), create=True)
     file.write(0, [bytes(4 * MEGABYTE)])
     make_cold(file)
@@ -585,7 +583,7 @@ def test_files_that_are_not_in_use_give_up_their_descriptors_if_there_is_no_othe
     assert {file.read_bytes() for file in tmp_path.iterdir()} == {b"still here"}
 
 
-def test_without_any_descriptor_the_error_is_told(tmp_path: Path) -> None:
+def test_the_error_is_raised_if_no_descriptor_can_be_evicted(tmp_path: Path) -> None:
     ended = python("-c", WITHOUT_ANY_DESCRIPTOR, str(tmp_path), cwd=tmp_path)
 
     assert ended.code == 0, ended.err

@@ -218,7 +218,7 @@ def test_a_rotten_mark_means_a_clean_shutdown_without_an_epoch(content: bytes, t
     assert read_clean_shutdown(FS, str(tmp_path)) == CleanShutdown(broker_epoch=None)
 
 
-def test_what_a_later_version_adds_to_the_mark_is_passed_over(tmp_path: Path) -> None:
+def test_additions_of_later_versions_to_the_marker_are_ignored(tmp_path: Path) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b'{"version":7,"brokerEpoch":-1,"more":[1]}')
 
     assert read_clean_shutdown(FS, str(tmp_path)) == CleanShutdown(broker_epoch=-1)

@@ -59,7 +59,7 @@ def test_a_lookup_answers_with_the_last_batch_at_or_before_the_offset(
 
 
 @WHERE
-def test_a_lookup_behind_the_last_entry_answers_with_it(spilled: int) -> None:
+def test_a_lookup_after_the_last_entry_returns_it(spilled: int) -> None:
     assert offset_index(10, spilled=spilled).lookup(1_000_000) == 1000
 
 
@@ -123,7 +123,7 @@ def test_entries_from_an_offset_on_are_forgotten(below: int, left: int, spilled:
     assert OffsetIndex(disk, PATH, BASE, 8 * (left + 1)).lookup(2000) == 7777
 
 
-def test_an_index_goes_on_from_the_file_that_was_left() -> None:
+def test_an_index_continues_its_existing_file() -> None:
     disk = new_disk()
     offset_index(10, disk, spilled=10).close()
 

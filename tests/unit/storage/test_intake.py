@@ -68,12 +68,12 @@ def test_any_buffer_will_do(kind: type) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 11, 60, 61, 69])
-def test_a_batch_that_is_cut_off_is_refused(size: int) -> None:
+def test_a_truncated_batch_is_refused(size: int) -> None:
     with pytest.raises(Malformed):
         take_produced(batch(b"v")[:size], settings(), NOW)
 
 
-def test_bytes_behind_the_batch_are_refused() -> None:
+def test_bytes_after_the_batch_are_refused() -> None:
     with pytest.raises(Malformed):
         take_produced(batch(b"v") + b"x", settings(), NOW)
     with pytest.raises(Malformed):
@@ -89,7 +89,7 @@ def test_a_flipped_bit_is_refused(at: int) -> None:
         take_produced(bytes(data), settings(), NOW)
 
 
-def test_the_leader_epoch_is_not_for_the_client_to_say() -> None:
+def test_the_leader_epoch_of_a_client_is_ignored() -> None:
     data = bytearray(batch(b"a value"))
     data[12] ^= 0x10
 

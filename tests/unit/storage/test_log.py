@@ -78,7 +78,7 @@ def test_a_refused_batch_changes_nothing() -> None:
     assert log.epochs.entries() == [EpochStart(0, 0)]
 
 
-def test_records_get_the_time_of_their_being_appended_where_the_topic_says_so() -> None:
+def test_with_log_append_time_records_get_the_brokers_timestamp() -> None:
     log = new_log(message_timestamp_type="LogAppendTime")
 
     done = put(log, b"a", b"b", time=5, now=NOW + 77)
@@ -247,7 +247,7 @@ def test_a_follower_knows_the_producers_and_transactions_of_its_leader() -> None
 
 
 @pytest.mark.parametrize("bytes_max", [1, 700, 3_000])
-def test_a_read_is_told_of_the_aborted_transactions_that_it_needs_and_of_few_others(bytes_max: int) -> None:
+def test_a_read_gets_the_aborted_transactions_in_its_range_and_few_others(bytes_max: int) -> None:
     log = new_log(segment_bytes=20_000, index_interval_bytes=500)
     for number in range(200):
         # Every other producer has a transaction that spans those of two others.

@@ -150,7 +150,7 @@ def test_the_last_stable_offset_waits_for_open_transactions_and_the_high_waterma
     assert seen == [0, 1, 1, 1, 2, 2, 5]
 
 
-def test_aborted_transactions_are_told_to_those_who_read_their_records() -> None:
+def test_readers_of_aborted_records_get_their_transactions() -> None:
     log = new_log()
     send(log, P, 0, txn=True)
     send(log, Q, 0, txn=True)
@@ -166,7 +166,7 @@ def test_aborted_transactions_are_told_to_those_who_read_their_records() -> None
     assert log.aborted_in(4, 6) == []
 
 
-def test_aborted_transactions_are_told_across_segments() -> None:
+def test_aborted_transactions_are_found_across_segments() -> None:
     log = new_log()
     send(log, P, 0, txn=True)
     log.roll(NOW)
@@ -178,7 +178,7 @@ def test_aborted_transactions_are_told_across_segments() -> None:
     assert log.aborted_in(1, 2) == [AbortedTxn(P, 0, 2, 3)]
 
 
-def test_aborted_transactions_are_told_before_and_after_they_are_written_down() -> None:
+def test_aborted_transactions_are_found_before_and_after_they_are_written() -> None:
     log = new_log()
     for number in range(3):
         send(log, P, number, txn=True)

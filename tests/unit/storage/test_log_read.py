@@ -157,7 +157,7 @@ def test_a_hole_at_the_end_of_a_segment_leads_to_the_next_one() -> None:
         assert offsets_in(read_bytes(log, offset))[0][0] == expected
 
 
-def test_a_hole_within_a_segment_is_passed_over() -> None:
+def test_a_gap_within_a_segment_is_skipped() -> None:
     log = new_log()
     follow(log, 0, b"a")
     follow(log, 50, b"b")
@@ -182,13 +182,13 @@ def test_a_range_stays_readable_when_its_segment_is_gone() -> None:
 # What is not in memory
 
 
-def test_a_read_of_what_was_just_written_asks_nobody() -> None:
+def test_a_read_of_recent_bytes_skips_the_cache_probe() -> None:
     log = batches_of_three()
 
     assert len(read_bytes(log)) == log.size
 
 
-def test_a_cold_read_says_what_it_misses() -> None:
+def test_a_cold_read_reports_the_missing_bytes() -> None:
     log = batches_of_three()
     disk_of(log).cool(path_of(0, ".log"))
 

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.kernel
 
 
 @on_a_loop
-async def test_a_broken_log_stays_out_of_service_and_the_others_do_not_care() -> None:
+async def test_a_broken_log_is_offline_and_the_others_are_not() -> None:
     disk = new_disk()
     await (await with_logs(disk, t0=A, t1=A, t2=B)).close()
     disk.rot(f"{A}/t-0/00000000000000000000.log", 100, 1 << 4)
@@ -64,7 +64,7 @@ async def test_a_broken_log_stays_out_of_service_and_the_others_do_not_care() ->
 
 
 @on_a_loop
-async def test_what_is_known_of_a_broken_log_is_kept_for_whoever_mends_it() -> None:
+async def test_checkpoint_rows_of_a_broken_log_are_kept_for_its_repair() -> None:
     disk = new_disk()
     manager = await with_logs(disk, t0=A, t1=A)
     for tp in (T0, T1):
@@ -307,7 +307,7 @@ def frames_of(error: BaseException) -> int:
 
 
 @on_a_loop
-async def test_an_error_that_is_told_often_does_not_grow() -> None:
+async def test_an_error_that_is_raised_repeatedly_does_not_grow() -> None:
     """It is the same one each time. Each time it was raised it kept the frames of the times before."""
     manager = await with_logs(new_disk(), t0=A, t1=A)
     log = in_service(manager, T0)

@@ -72,7 +72,7 @@ def test_a_batch_with_a_wrong_checksum_does_not_count(checksums: Checksums, at: 
     assert offsets(open_again(disk_of(log), recovery_point=end).log) == [0, 1]
 
 
-def test_damage_is_told_before_what_it_may_have_caused(checksums: Checksums) -> None:
+def test_corruption_is_reported_before_errors_it_may_have_caused(checksums: Checksums) -> None:
     log = new_log()
     append(log, large(7, 0), checksums)
     broken = bytearray(large(7, 1))

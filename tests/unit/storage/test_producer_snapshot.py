@@ -67,7 +67,7 @@ def test_replaying_kafkas_logs_makes_kafkas_snapshots(name: str) -> None:
     assert write_snapshot(producers) == sample_files()[name]
 
 
-def test_nobody_takes_ten_bytes() -> None:
+def test_an_empty_snapshot_has_ten_bytes() -> None:
     assert write_snapshot(Producers()) == EMPTY
     assert read_snapshot(EMPTY, "x", 77).end_offset == 77
 
@@ -137,7 +137,7 @@ def test_every_flipped_bit_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 2, -1, 2**31 - 1, -(2**31)])
-def test_a_count_that_lies_is_refused(count: int) -> None:
+def test_a_wrong_count_is_refused(count: int) -> None:
     with pytest.raises(CorruptFile, match="do not match the file size"):
         read_snapshot(snapshot(GOOD, count=count), "x", 41)
 

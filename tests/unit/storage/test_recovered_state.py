@@ -118,7 +118,7 @@ def test_producers_and_transactions_come_back(point: int, without: tuple[str, ..
 
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("offset", [3, 6])
-def test_a_snapshot_that_cannot_be_believed_is_done_without(offset: int, clean: bool) -> None:
+def test_an_implausible_snapshot_is_ignored(offset: int, clean: bool) -> None:
     disk, log = transactional()
     end = shut(log)
     names = [at for at in log.snapshots if at >= offset]
@@ -129,7 +129,7 @@ def test_a_snapshot_that_cannot_be_believed_is_done_without(offset: int, clean: 
     assert again.producers.entries() == log.producers.entries()
 
 
-def test_snapshots_of_what_is_looked_at_again_are_written_again() -> None:
+def test_snapshots_of_recovered_segments_are_rewritten() -> None:
     disk, log = transactional()
     shut(log)
     before = files_of(disk)
@@ -140,7 +140,7 @@ def test_snapshots_of_what_is_looked_at_again_are_written_again() -> None:
     assert files_of(disk) == before
 
 
-def test_an_index_of_aborted_transactions_that_cannot_be_believed_is_made_anew() -> None:
+def test_an_implausible_aborted_index_is_rebuilt() -> None:
     disk, log = transactional()
     end = shut(log)
     before = files_of(disk)
@@ -153,7 +153,7 @@ def test_an_index_of_aborted_transactions_that_cannot_be_believed_is_made_anew()
     assert files_of(disk)["00000000000000000001.txnindex"] == before["00000000000000000001.txnindex"]
 
 
-def test_a_snapshot_of_batches_that_were_cut_off_is_removed() -> None:
+def test_a_snapshot_of_truncated_batches_is_removed() -> None:
     disk, log = transactional()
     shut(log)
     disk.rot(path_of(4, ".log"), 30, 0x01)
@@ -177,7 +177,7 @@ def with_epochs() -> tuple[SimDisk, int]:
 
 
 @pytest.mark.parametrize("content", [None, b"garbage", b"0\n1\n", b"7\n0\n"])
-def test_epochs_are_read_from_the_batches_if_the_file_is_no_good(content: bytes | None) -> None:
+def test_epochs_are_read_from_the_batches_if_the_file_is_damaged(content: bytes | None) -> None:
     disk, end = with_epochs()
     disk.remove(EPOCHS)
     if content is not None:
@@ -206,7 +206,7 @@ def test_recovery_does_not_forget_where_an_epoch_began(point: int) -> None:
     assert log.epochs.entries() == [EpochStart(1, 0), EpochStart(2, 2), EpochStart(5, 6)]
 
 
-def test_epochs_of_batches_that_were_cut_off_are_forgotten() -> None:
+def test_epochs_of_truncated_batches_are_removed() -> None:
     disk, _ = with_epochs()
     size = disk.tree()[path_of(4, ".log")]
     disk.open(path_of(4, ".log")).truncate(size - 1)

@@ -76,7 +76,7 @@ def test_a_new_log_starts_where_records_were_deleted_up_to() -> None:
 # After a clean stop
 
 
-def test_after_a_clean_stop_everything_is_believed_and_nothing_is_written() -> None:
+def test_after_a_clean_shutdown_all_files_are_trusted_and_nothing_is_written() -> None:
     disk, end = filled()
     before, operations = files_of(disk), disk.operations
 
@@ -87,7 +87,7 @@ def test_after_a_clean_stop_everything_is_believed_and_nothing_is_written() -> N
 
 
 @pytest.mark.parametrize("point", [0, 5])
-def test_a_log_that_goes_on_behind_where_it_was_closed_is_refused(point: int) -> None:
+def test_a_log_that_ends_after_its_clean_recovery_point_is_refused(point: int) -> None:
     disk, _ = filled()
     before = files_of(disk)
 
@@ -97,7 +97,7 @@ def test_a_log_that_goes_on_behind_where_it_was_closed_is_refused(point: int) ->
     assert files_of(disk) == before
 
 
-def test_a_clean_log_whose_recovery_point_is_not_known_is_looked_at() -> None:
+def test_a_clean_log_without_a_recovery_point_is_recovered() -> None:
     disk, end = filled()
     before = disk.operations
 
@@ -121,7 +121,7 @@ def test_a_clean_log_whose_recovery_point_is_not_known_is_looked_at() -> None:
     ],
 )
 @pytest.mark.parametrize(("clean", "point"), [(False, 0), (False, 6), (True, 6)])
-def test_what_is_missing_is_made_anew(path: str, clean: bool, point: int) -> None:
+def test_missing_files_are_rebuilt(path: str, clean: bool, point: int) -> None:
     disk, _ = filled()
     before = files_of(disk)
     disk.remove(path)
@@ -139,7 +139,7 @@ def test_what_is_missing_is_made_anew(path: str, clean: bool, point: int) -> Non
 
 @pytest.mark.parametrize("size", [1, 7, 8 + 5])
 @pytest.mark.parametrize("kind", [".index", ".timeindex"])
-def test_an_index_that_is_torn_is_made_anew(kind: str, size: int) -> None:
+def test_a_torn_index_is_rebuilt(kind: str, size: int) -> None:
     disk, end = filled()
     before = files_of(disk)
     disk.open(path_of(0, kind)).truncate(size)
@@ -161,7 +161,7 @@ def test_a_large_segment_is_opened_by_its_index() -> None:
     assert opened.log.active.latest() == (NOW + 3990, 399)
 
 
-def test_a_large_segment_with_a_wrong_index_is_looked_at() -> None:
+def test_a_large_segment_with_a_wrong_index_is_recovered() -> None:
     disk, end = filled(400, segment_bytes=1 << 20, index_interval_bytes=4096)
     before = files_of(disk)
     disk.rot(path_of(0, ".index"), disk.tree()[path_of(0, ".index")] - 1, 0x01)
@@ -174,7 +174,7 @@ def test_a_large_segment_with_a_wrong_index_is_looked_at() -> None:
     assert files_of(disk) == before
 
 
-def test_a_large_segment_whose_latest_time_is_not_indexed_is_looked_at() -> None:
+def test_a_large_segment_without_its_latest_timestamp_in_the_index_is_recovered() -> None:
     disk, end = filled(400, segment_bytes=1 << 20, index_interval_bytes=4096)
     before = files_of(disk)
     disk.open(path_of(0, ".timeindex")).truncate(len(before["00000000000000000000.timeindex"]) - 12)
@@ -186,7 +186,7 @@ def test_a_large_segment_whose_latest_time_is_not_indexed_is_looked_at() -> None
     assert files_of(disk) == before
 
 
-def test_bytes_behind_the_end_after_a_clean_stop_are_cut_off() -> None:
+def test_bytes_after_the_last_batch_of_a_clean_log_are_truncated() -> None:
     disk, end = filled()
     add(disk, path_of(4, ".log"), b"more")
 
@@ -201,7 +201,7 @@ def test_bytes_behind_the_end_after_a_clean_stop_are_cut_off() -> None:
 
 
 @pytest.mark.parametrize("left", [1, 11, 12, 60, 61, 62, 100, SIZE - 1])
-def test_a_torn_tail_is_cut_off(left: int) -> None:
+def test_a_torn_tail_is_truncated(left: int) -> None:
     disk, _ = filled()
     disk.open(path_of(4, ".log")).truncate(SIZE + left)
 
@@ -215,7 +215,7 @@ def test_a_torn_tail_is_cut_off(left: int) -> None:
 
 
 @pytest.mark.parametrize("more", [bytes(10), bytes(5000), b"\xff" * 100, Random(5).randbytes(3000)])
-def test_zeros_and_garbage_behind_the_end_are_cut_off(more: bytes) -> None:
+def test_zeros_and_garbage_after_the_end_are_truncated(more: bytes) -> None:
     disk, end = filled()
     add(disk, path_of(4, ".log"), more)
 
@@ -226,7 +226,7 @@ def test_zeros_and_garbage_behind_the_end_are_cut_off(more: bytes) -> None:
 
 
 @pytest.mark.parametrize("at", [16, 17, 20, 30, 61, 150, SIZE - 1])
-def test_what_was_not_flushed_is_checked_and_cut_off_with_all_that_follows(at: int) -> None:
+def test_unflushed_batches_are_checked_and_truncated_from_the_first_bad_one(at: int) -> None:
     disk, _ = filled()
     disk.rot(path_of(2, ".log"), at, 0x01)
 
@@ -239,7 +239,7 @@ def test_what_was_not_flushed_is_checked_and_cut_off_with_all_that_follows(at: i
     assert put(opened.log).base_offset == 2
 
 
-def test_an_old_batch_behind_the_end_is_cut_off() -> None:
+def test_an_old_batch_after_the_end_is_truncated() -> None:
     disk, end = filled()
     # Sound in itself, but of another place: offsets are not covered by the CRC.
     add(disk, path_of(4, ".log"), batch(b"old", base_offset=1))
@@ -274,7 +274,7 @@ def test_a_hole_that_was_flushed_is_one_that_compaction_left() -> None:
     assert offsets(opened.log) == [0, 1, 2, 4, 5]
 
 
-def test_an_empty_last_segment_is_where_the_log_goes_on() -> None:
+def test_the_log_continues_in_an_empty_last_segment() -> None:
     disk = new_disk()
     log = new_log(disk)
     fill(log, 3)
@@ -327,7 +327,7 @@ def test_damage_in_what_was_flushed_is_refused_and_nothing_is_changed() -> None:
     assert files_of(disk) == before
 
 
-def test_a_log_that_was_refused_is_refused_again_and_opens_when_it_is_mended() -> None:
+def test_a_refused_log_is_refused_again_and_opens_after_a_repair() -> None:
     disk, end = filled()
     disk.rot(path_of(4, ".log"), 16, 0x7F)
     for _ in range(2):
@@ -365,7 +365,7 @@ def test_a_last_segment_that_is_missing_with_all_its_files_is_refused(clean: boo
         reopened(disk, end, clean=clean)
 
 
-def test_a_log_all_of_which_is_missing_is_refused() -> None:
+def test_a_log_without_any_of_its_segments_is_refused() -> None:
     disk, end = filled()
     for base in (0, 2, 4):
         disk.remove(path_of(base, ".log"))
@@ -387,7 +387,7 @@ def test_a_first_segment_that_is_missing_moves_the_start() -> None:
 # Without a recovery point
 
 
-def test_without_a_recovery_point_a_torn_tail_is_cut_off() -> None:
+def test_without_a_recovery_point_a_torn_tail_is_truncated() -> None:
     disk, _ = filled()
     disk.open(path_of(4, ".log")).truncate(SIZE + 50)
 
@@ -395,7 +395,7 @@ def test_without_a_recovery_point_a_torn_tail_is_cut_off() -> None:
 
 
 @pytest.mark.parametrize("base", [0, 4])
-def test_without_a_recovery_point_damage_with_good_batches_behind_it_is_refused(base: int) -> None:
+def test_without_a_recovery_point_damage_before_valid_batches_is_refused(base: int) -> None:
     disk, _ = filled()
     disk.rot(path_of(base, ".log"), 100, 0x01)
 
@@ -418,7 +418,7 @@ def test_an_index_without_a_log_is_removed() -> None:
     assert opened.findings == [f"{path_of(50, '.index')}: removed, no segment has this index"]
 
 
-def test_an_unknown_file_is_left_alone() -> None:
+def test_an_unknown_file_is_left_untouched() -> None:
     disk, end = filled()
     add(disk, f"{DIRECTORY}/notes.txt", b"mine")
     add(disk, path_of(2, ".log.bak"), b"mine too")
@@ -430,7 +430,7 @@ def test_an_unknown_file_is_left_alone() -> None:
         assert disk.read(path_of(2, ".log.bak")) == b"mine too"
 
 
-def test_files_on_their_way_out_are_removed() -> None:
+def test_deleted_files_are_removed() -> None:
     disk, end = filled()
     add(disk, path_of(0, ".log.deleted"), b"old")
 

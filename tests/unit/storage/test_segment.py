@@ -83,7 +83,7 @@ def test_an_offset_before_all_batches_leads_to_the_first(make: type) -> None:
 
 
 @BOTH
-def test_an_offset_behind_all_batches_leads_nowhere(make: type) -> None:
+def test_an_offset_after_all_batches_is_not_found(make: type) -> None:
     assert make(new_disk()).find(200) is None
 
 
@@ -173,7 +173,7 @@ def test_a_writer_leaves_a_whole_segment_under_its_suffix() -> None:
 
 
 @pytest.mark.parametrize("batches", range(10))
-def test_a_segment_that_is_cut_goes_on_as_if_the_rest_had_never_been(batches: int) -> None:
+def test_a_truncated_segment_continues_as_if_the_rest_had_never_existed(batches: int) -> None:
     disk = new_disk()
     segment = filled(disk)
     size = segment.size // 10
@@ -250,7 +250,7 @@ def test_an_entry_that_leads_too_far_is_damage() -> None:
         segment.find(125)
 
 
-def test_a_position_behind_the_end_is_damage() -> None:
+def test_a_position_after_the_end_is_damage() -> None:
     disk = new_disk()
     segment = left_on_disk(disk)
     disk.rot(path_of(100, ".index"), 4, 0x10)

@@ -150,7 +150,7 @@ def test_truncating_removes_the_markers_from_there_on(file: File, offset: int, l
         (31, 40, [], False),
     ],
 )
-def test_a_reader_is_told_of_the_aborted_transactions_in_its_range(
+def test_a_reader_gets_the_aborted_transactions_in_its_range(
     from_offset: int, upto_offset: int, found: list[AbortedTxn], complete: bool
 ) -> None:
     assert aborted_in(ALL, from_offset, upto_offset) == (found, complete)

@@ -226,7 +226,7 @@ def test_a_disk_that_fails_during_a_flush_takes_its_directory_out_of_service() -
     tell(story())
 
 
-def test_producers_that_have_long_been_silent_are_forgotten() -> None:
+def test_inactive_producers_are_forgotten() -> None:
     async def story() -> None:
         house = House()
         log = await house.open()
@@ -244,7 +244,7 @@ def test_producers_that_have_long_been_silent_are_forgotten() -> None:
     tell(story())
 
 
-def test_the_chores_are_done_at_their_times_until_they_are_cancelled() -> None:
+def test_maintenance_tasks_run_on_schedule_until_cancelled() -> None:
     async def story() -> None:
         house = House(flush_messages=1)
         log = await house.open()

@@ -160,7 +160,7 @@ WHICH = pytest.mark.parametrize("base", [0, 402], ids=["finished segment", "acti
 
 
 @WHICH
-def test_a_damaged_offset_index_is_made_anew(log: Log, base: int) -> None:
+def test_a_damaged_offset_index_is_rebuilt(log: Log, base: int) -> None:
     assert isinstance(log.fs, SimDisk)
     path = path_of(base, ".index")
     before = log.fs.read(path)
@@ -175,7 +175,7 @@ def test_a_damaged_offset_index_is_made_anew(log: Log, base: int) -> None:
 
 
 @WHICH
-def test_a_damaged_time_index_is_made_anew(log: Log, base: int) -> None:
+def test_a_damaged_time_index_is_rebuilt(log: Log, base: int) -> None:
     assert isinstance(log.fs, SimDisk)
     path = path_of(base, ".timeindex")
     before = log.fs.read(path)
@@ -196,13 +196,13 @@ def test_mending_the_active_segment_finishes_it(log: Log) -> None:
     assert put(log).base_offset == 802
 
 
-def test_an_index_cut_short_is_made_anew(log: Log) -> None:
+def test_a_truncated_index_is_rebuilt(log: Log) -> None:
     log.fs.open(path_of(0, ".index")).truncate(100)
 
     assert offsets(log) == list(range(802))
 
 
-def test_an_index_made_anew_may_have_fewer_entries(log: Log) -> None:
+def test_a_rebuilt_index_may_have_fewer_entries(log: Log) -> None:
     log.configure(settings(index_interval_bytes=4096))
 
     wait(mend_indexes(log, InlineExecutor(), 0))
@@ -212,7 +212,7 @@ def test_an_index_made_anew_may_have_fewer_entries(log: Log) -> None:
     assert log.segments[0].latest() == (NOW + 3990, 401)
 
 
-def test_damage_in_the_log_itself_is_told(log: Log) -> None:
+def test_damage_in_the_log_itself_is_reported(log: Log) -> None:
     assert isinstance(log.fs, SimDisk)
     log.fs.rot(path_of(0, ".log"), 16, 0xFF)
 
@@ -223,7 +223,7 @@ def test_damage_in_the_log_itself_is_told(log: Log) -> None:
     assert offsets_in(read_bytes(log, 500, bytes_max=1000))[0] == (500, 500)
 
 
-def test_what_stays_damaged_after_it_was_mended_is_told(log: Log) -> None:
+def test_damage_that_a_rebuild_does_not_repair_is_reported(log: Log) -> None:
     def never_content() -> int:
         raise IndexDamaged(0, "it does not fit")
 

@@ -42,13 +42,13 @@ def test_only_whole_batches_are_taken() -> None:
     assert key_map.get(b"a") == 0
 
 
-def test_records_without_keys_are_passed_over() -> None:
+def test_records_without_keys_are_skipped() -> None:
     made, key_map = builder()
     made.feed(simple_batch(0, (None, b"1"), (b"", b"2")))
     assert (key_map.count, key_map.get(b"")) == (1, 1)
 
 
-def test_records_before_the_dirty_start_are_passed_over() -> None:
+def test_records_before_the_dirty_start_are_skipped() -> None:
     made, key_map = builder(dirty_start=3)
     made.feed(simple_batch(0, (b"a", b"1")))
     assert key_map.latest_offset == NOT_FOUND
@@ -84,7 +84,7 @@ def test_a_full_map_ends_with_the_last_batch_that_fits() -> None:
     made.check_progress()
 
 
-def test_a_batch_whose_keys_never_fit_is_told_of() -> None:
+def test_a_batch_whose_keys_never_fit_is_reported() -> None:
     made, _ = builder(keys=1, dirty_start=10)
     made.feed(simple_batch(10, (b"a", b"1"), (b"b", b"1")))
 
@@ -101,7 +101,7 @@ def test_a_gap_at_the_end_of_a_segment_counts_as_read() -> None:
     assert key_map.latest_offset == 49
 
 
-def test_damage_is_told_with_its_place() -> None:
+def test_damage_is_reported_with_its_position() -> None:
     made, _ = builder()
     good, bad = simple_batch(0, (b"a", b"1")), bytearray(simple_batch(1, (b"a", b"1")))
     bad[-1] ^= 1

@@ -68,7 +68,7 @@ def test_markers_stay_while_data_of_their_transaction_is_there() -> None:
     assert not feed(transactions, marker(COMMIT, base_offset=15, producer_id=8))
 
 
-def test_markers_without_data_may_go() -> None:
+def test_markers_without_data_are_obsolete() -> None:
     transactions = Transactions([aborted(7, 10, 14)], 0)
 
     assert feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
@@ -101,7 +101,7 @@ def test_an_empty_batch_is_still_data_of_its_transaction() -> None:
     assert not feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
 
 
-def test_an_empty_control_batch_may_go() -> None:
+def test_an_empty_control_batch_is_obsolete() -> None:
     emptied = empty_batch(read_header(marker(COMMIT, base_offset=3, producer_id=7)))
     assert feed(Transactions([], 0), emptied)
 

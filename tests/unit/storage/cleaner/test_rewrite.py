@@ -78,12 +78,12 @@ def only_header(data: bytes) -> BatchHeader:
 # Values
 
 
-def test_a_batch_of_which_nothing_goes_is_kept_to_the_byte() -> None:
+def test_a_batch_that_keeps_all_records_is_unchanged() -> None:
     data = simple_batch(0, (b"a", b"1"), (b"b", b"1")) + simple_batch(2, (b"c", b"1"))
     assert left_of(data, {b"a": 0, b"b": 1, b"c": 2}) == data
 
 
-def test_a_batch_of_which_everything_goes_is_dropped() -> None:
+def test_a_batch_without_remaining_records_is_dropped() -> None:
     data = simple_batch(0, (b"a", b"1"), (b"b", b"1"))
     assert left_of(data, {b"a": 7, b"b": 8}) == b""
 
@@ -140,7 +140,7 @@ def test_keys_that_are_not_in_the_map_stay() -> None:
     assert left_of(data, {}) == data
 
 
-def test_what_lies_behind_the_map_stays_even_without_a_key() -> None:
+def test_records_beyond_the_map_stay_even_without_a_key() -> None:
     data = simple_batch(0, (None, b"1"), (b"a", b"1"), (None, b"2"), (b"a", b"2"))
 
     left = left_of(data, {b"a": 9}, latest_offset=1)
@@ -191,7 +191,7 @@ def test_tombstones_go_when_their_horizon_has_come() -> None:
     assert only_header(left).delete_horizon_ms == HORIZON_MS
 
 
-def test_a_tombstone_that_was_overwritten_goes_at_once() -> None:
+def test_an_overwritten_tombstone_is_removed_at_once() -> None:
     data = simple_batch(0, (b"a", None), (b"b", b"1"))
 
     left = left_of(data, {b"a": 7})
@@ -223,14 +223,14 @@ def transactional(base_offset: int, *pairs: tuple[bytes, bytes]) -> bytes:
     )
 
 
-def test_aborted_data_goes_and_its_marker_stays() -> None:
+def test_aborted_data_is_removed_and_its_marker_stays() -> None:
     data = transactional(0, (b"a", b"1"))
     end = marker(ABORT, base_offset=1, producer_id=7)
 
     assert left_of(data + end, {}, aborted=[AbortedTxn(7, 0, 1, 2)]) == end
 
 
-def test_a_marker_without_data_gets_a_horizon_and_goes_when_it_has_come() -> None:
+def test_a_marker_without_data_is_removed_after_its_delete_horizon() -> None:
     end = marker(COMMIT, base_offset=1, producer_id=7)
 
     once = left_of(end, {})
@@ -374,11 +374,11 @@ def test_a_negative_record_count_is_refused() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_a_batch_without_records_is_sound_whatever_its_codec(codec: Codec) -> None:
+def test_a_batch_without_records_is_valid_with_any_codec(codec: Codec) -> None:
     assert left_of(sealed(b"", 0, attributes=int(codec)), {}) == b""
 
 
-def test_a_sound_record_is_not_refused() -> None:
+def test_a_valid_record_is_accepted() -> None:
     assert left_of(sealed(RECORD, 1), {}) == sealed(RECORD, 1)
 
 
@@ -389,7 +389,7 @@ def test_a_time_that_no_number_holds_is_refused() -> None:
         left_of(sealed(area, 1, base_timestamp=late), {})
 
 
-def test_attributes_that_nobody_knows_are_refused() -> None:
+def test_unknown_attributes_are_refused() -> None:
     with pytest.raises(CorruptBatch, match="unknown attributes 0x0100"):
         left_of(sealed(RECORD, 1, attributes=0x100), {})
 

@@ -142,7 +142,7 @@ def test_a_published_group_before_one_that_is_not_is_finished() -> None:
     assert contents(disk) == states()[1]
 
 
-def test_a_published_log_that_is_damaged_is_told_of() -> None:
+def test_a_damaged_published_log_is_reported() -> None:
     disk = make_log()
     cleaning_of(disk).clean_group(0)
     publish(disk, DIRECTORY, 0)
@@ -154,7 +154,7 @@ def test_a_published_log_that_is_damaged_is_told_of() -> None:
     assert bases(disk) == [0, 2, 4, 6, 8]
 
 
-def test_files_that_are_not_ours_are_left_alone() -> None:
+def test_unknown_files_are_left_untouched() -> None:
     disk = make_log()
     strangers = ["notes.swap", "00000000000000000000-0000000001.checkpoint.deleted", "partition.metadata"]
     for name in strangers:
@@ -165,7 +165,7 @@ def test_files_that_are_not_ours_are_left_alone() -> None:
     assert set(strangers) <= {entry.name for entry in disk.entries(DIRECTORY)}
 
 
-def test_a_snapshot_goes_with_its_segment() -> None:
+def test_a_snapshot_is_removed_with_its_segment() -> None:
     for step in ("live", "opening"):
         disk = make_log()
         for base in (0, 2, 4):
