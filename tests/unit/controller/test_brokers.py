@@ -1,4 +1,4 @@
-"""Brokers register, come into service, leave it, and are missed."""
+"""Brokers register, are unfenced, shut down, and are fenced."""
 
 from typing import Any
 
@@ -155,7 +155,7 @@ def test_the_last_replica_that_did_not_stop_cleanly_is_remembered_as_the_last_le
     assert shown(world, "orders") == (-1, (), (), (1,))
     world.beat(1)
 
-    # Everything that it acknowledged it had; what it lost it lost.
+    # It had every acknowledged record, but may have lost unflushed ones since.
     assert shown(world, "orders") == (1, (1,), (), ())
     assert world.partition("orders").leader_recovery_state == 1
     assert world.image == world.replayed()
@@ -197,7 +197,7 @@ def test_a_broker_without_heartbeats_is_fenced_and_others_lead_its_partitions() 
         broker_id=1, broker_epoch=world.image.brokers[1].epoch, fenced=1
     )
     assert shown(world, "both") == (2, (2,), (), ())
-    # It was the last one in sync, so it is the one who may lead when it is back.
+    # It was the last in-sync replica, so it may lead when it is back.
     assert shown(world, "alone") == (-1, (), (1,), (1,))
     assert world.image.brokers[1].fenced
     assert world.image == world.replayed()
@@ -245,7 +245,7 @@ def test_a_broker_that_leads_hands_over_before_it_stops() -> None:
     assert world.image.brokers[1].in_controlled_shutdown
     assert shown(world, "orders") == (2, (2,), (), ())
 
-    # Broker 2 has not heard of it yet.
+    # Broker 2 has not read the change yet.
     assert not world.beat(1, want_shut_down=True).should_shut_down
     world.beat(2)
     granted = world.beat(1, want_shut_down=True)
@@ -357,7 +357,7 @@ def test_replicas_are_assigned_to_directories_one_by_one() -> None:
 
     assert codes == [0, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID]
     assert put(world, 1, directory, "orders", partition=5) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    # The broker has no such directory, so the replica there is out of service.
+    # The broker does not have this directory, so the replica in it is offline.
     assert world.partition("orders").directories == (directory, directory_of(2))
     assert shown(world, "orders") == (2, (2,), (), ())
 

@@ -251,7 +251,7 @@ def test_what_is_not_supported_is_refused_unless_the_topic_has_it_already() -> N
         assert results == [(ErrorCode.INVALID_CONFIG, refused)]
     assert alter(fresh, incremental(ORDERS, (THROTTLED, SET, ""))) == [(0, None)]
 
-    # The change of another setting, and a request that names all of them again.
+    # A change of another setting, and a request that repeats all settings.
     assert alter(of_kafka, retention) == [(0, None)]
     everything = whole(ORDERS, leader_replication_throttled_replicas="0:1", retention_ms="6")
     assert replace_all(of_kafka, everything) == [(0, None)]
@@ -277,7 +277,7 @@ def test_broker_settings_are_checked_by_the_injected_validator() -> None:
 
     refused = "Invalid value x for configuration listeners: is read when a broker starts"
     assert results == [(ErrorCode.INVALID_CONFIG, refused), (0, None)]
-    # Not what was there before: another release may have left it, and it must not be in the way.
+    # Existing settings are not validated: another release may have written them, and must not block changes.
     assert asked == [({"listeners": "x"}, "1"), ({"message.max.bytes": "5"}, "")]
 
 

@@ -1,4 +1,4 @@
-"""Which of several values of a setting counts."""
+"""The precedence of several values of a setting."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from barnabas.protocol.stored.cluster_topics import ConfigRecord
 from support.controllers import ActiveController
 
 UNCLEAN = "unclean.leader.election.enable"
-# From the nearest to the farthest, each with its number in DescribeConfigs.
+# By descending precedence, each with its source number in DescribeConfigs.
 TOPIC, NODE, CLUSTER, FILE, DEFAULT = range(1, 6)
 
 

@@ -1,4 +1,4 @@
-"""Levels of features, and the first records of a cluster."""
+"""Feature levels, and the first records of a cluster."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The controller on a real quorum of one voter, in a simulated world: what is answered is committed."""
+"""The controller on a real quorum of one voter, in a simulated world: responses follow the commit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -32,7 +32,7 @@ NEVER = SnapshotSchedule(bytes_max=1 << 40, interval_ms=0)
 
 
 class Node:
-    """A controller, its quorum, and what was published."""
+    """A controller, its quorum, and the published images."""
 
     def __init__(
         self, world: World, disk: SimDisk, *, snapshots: SnapshotSchedule = NEVER, **changes: Any
@@ -75,7 +75,7 @@ class Node:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            # Nobody closes anything when the power goes.
+            # Nothing is closed at a power loss.
             if not self.lost_power:
                 await self.quorum.close()
 
@@ -128,7 +128,7 @@ def test_an_answer_comes_when_the_image_has_it_and_a_restart_keeps_it(world: Wor
 
         async with Node(world, world.disk).running() as again:
             assert again.shell.image.topics == before.topics
-            # Everything before the new epoch was one image, and the bootstrap records were not written again.
+            # Everything before the new epoch was one image, and the bootstrap records were not repeated.
             assert again.images[0].topics == before.topics
             assert again.controller.epoch == 2
             assert await again.create("orders") == [ErrorCode.TOPIC_ALREADY_EXISTS]
@@ -245,7 +245,7 @@ def test_a_snapshot_is_written_when_it_is_due_and_is_enough_to_start_from(world:
 
 
 class FailingQuorum:
-    """A quorum that takes records and does with them what a test says."""
+    """A quorum whose commits and failures the test controls."""
 
     def __init__(self) -> None:
         self.end_offset = 1
@@ -445,7 +445,7 @@ def test_a_large_change_that_need_not_be_one_is_cut_into_batches(world: World) -
         await commit_while(shell, quorum, beat)
 
         assert [len(records) for records, _ in quorum.appended[before:]] == [10_000, 5_001]
-        # Fencing is written in the oldest version that can say it, as Kafka does.
+        # Like Kafka, fencing is written in the oldest version that has the field.
         last = quorum.appended[-1][0][-1]
         assert isinstance(last, Versioned)
         assert last.version == 0

@@ -1,4 +1,4 @@
-"""The loader publishes what is committed: in order, transactions as a whole, snapshots as a new start."""
+"""The loader publishes committed records in order, transactions as a whole, and snapshots."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class SnapshotId(NamedTuple):
 
 
 class Published:
-    """A listener that remembers."""
+    """A listener that records its calls."""
 
     def __init__(self) -> None:
         self.images: list[MetadataImage] = []
@@ -173,7 +173,7 @@ def test_the_log_that_kafka_wrote_becomes_what_its_tools_show() -> None:
     ]  # fmt: skip
     assert len(image.topics["txn"].partitions) == 2
     assert image.topics["txn"].partitions[0].replicas == (1,)
-    # The broker was stopped: nobody leads, and the one who can is remembered.
+    # The broker was stopped: the partition has no leader, and the ELR has its last one.
     assert image.topics["txn"].partitions[0].leader == -1
     assert image.topics["txn"].partitions[0].elr == (1,)
     assert image.config((2, "compacted")) == {  # type: ignore[arg-type]

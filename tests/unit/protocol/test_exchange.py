@@ -162,7 +162,7 @@ def test_a_client_id_with_a_wrong_length_is_malformed() -> None:
         decode_request(request_frame(ApiKey.METADATA, 1, b"\x7f\xffme"))
 
 
-# ---- keys and versions that nobody speaks
+# ---- unsupported keys and versions
 
 
 @pytest.mark.parametrize("key", [-1, 4, 7, 93, 32767, -32768])
@@ -186,7 +186,7 @@ def test_versions_beside_the_range_are_unsupported(key: ApiKey) -> None:
 
 
 def test_what_is_unsupported_is_not_malformed() -> None:
-    # A server closes the connection over one and may answer the other.
+    # A server closes the connection for a malformed request, but may respond to an unsupported one.
     assert not issubclass(UnsupportedRequest, Malformed)
 
 
@@ -236,7 +236,7 @@ def test_only_api_versions_has_no_tags_in_a_flexible_response_header() -> None:
 
 def test_records_are_parts_of_their_own() -> None:
     class FileRange:
-        """Has a length and no bytes: what is sent from a file."""
+        """Like a file range: a length without bytes."""
 
         def __len__(self) -> int:
             return 1_000_000_000
@@ -271,7 +271,7 @@ def test_a_response_cut_short_is_malformed(size: int) -> None:
         decode_response(data[:size], 0, key=ApiKey.API_VERSIONS)
 
 
-# ---- the one refusal that is answered
+# ---- the response to an unsupported ApiVersions version
 
 
 def test_refusing_api_versions_sends_what_kafka_sends() -> None:

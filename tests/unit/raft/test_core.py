@@ -1,4 +1,4 @@
-"""The rules of the quorum, one at a time. What they amount to together is in tests/property/test_raft.py."""
+"""The rules of the quorum, one at a time. tests/property/test_raft.py tests them together."""
 
 from random import Random
 
@@ -52,7 +52,7 @@ OK = ErrorCode.NONE
 def member(
     *entries: int, me: int = 1, voters: tuple[int, ...] = (1, 2, 3), election: Election | None = None
 ) -> tuple[RaftCore, Disk]:
-    """A member whose log has entries of these epochs, all flushed."""
+    """A member whose log has synced entries of these epochs."""
     disk = Disk(entries=[(epoch, "") for epoch in entries], flushed=len(entries))
     core = RaftCore(
         me=me, voters=voters, log=ModelLog(disk), election=election, settings=SETTINGS, rng=Random(0)
@@ -89,7 +89,7 @@ def only(effects: list[Effect], kind: type) -> Effect:
 
 
 def timed_out(core: RaftCore) -> tuple[list[Effect], int]:
-    """Tick until it wants an election; then, and what it wants."""
+    """Tick until it starts an election; return the time and the effects."""
     for _ in range(20):
         at = core.deadline_ms
         assert at is not None
@@ -100,7 +100,7 @@ def timed_out(core: RaftCore) -> tuple[list[Effect], int]:
 
 
 def leading(*entries: int) -> tuple[RaftCore, Disk, int]:
-    """Node 1 of three, just elected in the epoch after its log's last; and when."""
+    """Node 1 of three, just elected in the epoch after its log's last; and the time."""
     core, disk = member(*entries)
     core.start(0)
     _, now = timed_out(core)
@@ -396,7 +396,7 @@ def test_a_leader_that_stops_names_the_one_with_the_longest_log_first() -> None:
 
 
 def following(*entries: int, epoch: int = 4) -> tuple[RaftCore, Disk, int]:
-    """Node 1 follows node 3; and the number of its fetch."""
+    """Node 1 follows node 3; and the serial of its fetch."""
     core, disk = member(*entries, election=Election(epoch, 3, None))
     fetch = only(core.start(0), SendFetch)
     assert isinstance(fetch, SendFetch)

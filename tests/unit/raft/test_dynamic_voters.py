@@ -1,4 +1,4 @@
-"""A metadata log whose voters are in the log is told apart before anything in it is touched."""
+"""A metadata log with dynamic voters is detected before anything in it is changed."""
 
 import json
 import random

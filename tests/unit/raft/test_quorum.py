@@ -190,7 +190,7 @@ async def test_a_quorum_state_that_cannot_be_written_means_no_election() -> None
     disk.fail(LOG_DIRECTORY, ["rename"])
 
     with pytest.raises(OSError, match=r"data"):
-        # The limit is for a quorum that goes on after all.
+        # The timeout fails the test if the quorum continues.
         await asyncio.wait_for(quorum.run(), 10)
     assert listener.story == []
     await quorum.close()
@@ -349,7 +349,7 @@ async def test_old_snapshots_and_the_log_before_them_go_when_there_is_too_much()
     assert after.records == [config(7)]
 
 
-# What is on the disk
+# Damage on the disk
 
 
 @on_a_loop
@@ -381,8 +381,7 @@ async def test_an_unflushed_torn_batch_before_a_whole_one_is_truncated() -> None
     with suppress(asyncio.CancelledError):
         await task
 
-    # Within the records of the first batch behind the leader change: it was not closed, so this may be a torn
-    # write.
+    # Inside the first batch after the leader change. The log was not closed, so this may be a torn write.
     disk.rot(f"{LOG_DIRECTORY}/00000000000000000000.log", at=91 + 65, mask=0x40)
 
     after = Recorder()

@@ -1,4 +1,4 @@
-"""Snapshot files: what is written is read, and what is not whole is not believed."""
+"""Snapshot files: written ones can be read, incomplete ones are rejected."""
 
 from random import Random
 
@@ -159,7 +159,7 @@ def test_the_bootstrap_snapshot_is_read_back() -> None:
     assert read_bootstrap(disk, ROOT) == [config(1)]
 
 
-# Which may go
+# Deletion of old snapshots
 
 A, B, C = OffsetAndEpoch(10, 1), OffsetAndEpoch(20, 1), OffsetAndEpoch(30, 2)
 AGES = {A: 300, B: 200, C: 100}

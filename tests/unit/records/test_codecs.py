@@ -123,7 +123,7 @@ def test_what_only_might_exceed_the_limit_is_unpacked_step_by_step(
     packed = compress(codec, CONTENT)
     monkeypatch.setattr(codecs, "FIRST_ROOM", 1000)
 
-    # The bound counts whole blocks, so the content's own size is less than it.
+    # The bound counts whole blocks, so it exceeds the size of the content.
     assert decompress(codec, packed, limit=len(CONTENT) + 1) == CONTENT
 
 

@@ -1,4 +1,4 @@
-"""Fetched batches become columns; what a consumer must not see is left out."""
+"""Fetched batches become columns, without the records that a consumer must not see."""
 
 import struct
 from typing import Any
@@ -54,7 +54,7 @@ def marker(kind: ControlType, *, at: int, producer: int = 7) -> bytes:
 
 
 def signed(data: bytes, at: int, form: str, value: int) -> bytes:
-    """Overwrite one field of a batch and make its CRC right again."""
+    """Overwrite one field of a batch and correct its CRC."""
     whole = bytearray(data)
     struct.pack_into(form, whole, at, value)
     struct.pack_into(">I", whole, CRC_AT, crc32c_of(whole, ATTRIBUTES_AT, len(whole)))
@@ -96,7 +96,7 @@ def test_every_field_of_a_record_has_its_column(views: bool) -> None:
 
 @pytest.mark.parametrize("views", [False, True])
 def test_values_of_every_length_come_out_whole(views: bool) -> None:
-    """Arrow keeps up to 12 bytes in the view, and the last value of a source has nothing behind it."""
+    """Arrow stores up to 12 bytes in the view, and no bytes follow the last value of a source."""
     wanted = [bytes(range(200, 200 + size)) for size in range(30)]
 
     together = decode_columns(batch(*wanted), views=views)
@@ -109,7 +109,7 @@ def test_values_of_every_length_come_out_whole(views: bool) -> None:
 @pytest.mark.parametrize("size", range(14))
 @pytest.mark.parametrize("codec", Codec)
 def test_a_last_header_value_of_any_length_comes_out_whole(size: int, codec: Codec) -> None:
-    """It is the one thing in a batch that ends where the bytes end."""
+    """Only this value ends exactly at the end of the bytes."""
     value = bytes(range(243, 243 + size)) if size < 13 else bytes(size)
     data = build_batch([(NOON, None, b"", [("name", value)])], codec=codec)
 
@@ -275,7 +275,7 @@ def test_a_flipped_bit_is_seen_by_the_crc_unless_that_is_off() -> None:
     ids=["plain", "plain-before", "gzip", "gzip-before", "transactional", "marker", "emptied"],
 )
 def test_every_batch_is_checked_whether_or_not_its_records_are_wanted(damaged: bytes, wanted: int) -> None:
-    # What a reader would not notice otherwise: the bytes of no field that it looks at.
+    # Bytes of fields that a reader ignores, so that only the CRC detects the change.
     whole = bytearray(damaged)
     whole[MAX_TIMESTAMP_AT] ^= 1
     good = batch(b"b", at=100)
@@ -391,7 +391,7 @@ def test_memory_behind_unpacked_records_is_not_shown() -> None:
 
     rows = decode_columns([batch], views=True)
 
-    # What lies beneath: the fetch itself, and the one unpacked record, to the byte.
+    # The buffers: the fetch itself, and exactly the one decompressed record.
     _, _, *beneath = rows.column("value").buffers()
     assert [buffer.size for buffer in beneath] == [
         len(batch),
@@ -404,7 +404,7 @@ def test_memory_behind_unpacked_records_is_not_shown() -> None:
     [(Codec.LZ4, 50_000), (Codec.LZ4, 1_000), (Codec.GZIP, 10_000), (Codec.ZSTD, 1_000)],
 )
 def test_many_small_areas_fill_one_source_after_the_other(codec: Codec, value_size: int) -> None:
-    # Three times what a source for small areas holds at the most.
+    # Three times the maximum size of a source for small areas.
     values = [b"%08d" % i * (value_size // 8) for i in range(3 * ARENA_MAX // value_size)]
     batches = [
         build_batch([(i, None, value, ())], base_offset=i, codec=codec) for i, value in enumerate(values)
@@ -445,7 +445,7 @@ def test_what_markers_of_aborted_transactions_unpack_to_counts_towards_the_limit
 @pytest.mark.parametrize("kernel", [column_walk, column_seal])
 def test_the_kernels_constants_are_those_of_the_header(kernel: Any) -> None:
     shared = {name for name in vars(kernel) if name.isupper() and hasattr(header, name)}
-    # column_seal counts from where the CRC begins.
+    # Positions in column_seal are relative to the start of the covered part.
     shared -= {"LAST_OFFSET_DELTA_AT", "MAX_TIMESTAMP_AT", "COUNT_AT"} if kernel is column_seal else set()
 
     assert len(shared) >= 4

@@ -1,4 +1,4 @@
-"""Tables become batches: cut where they should be, with headers that a broker accepts."""
+"""Tables become batches: split at the right records, with headers that a broker accepts."""
 
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -112,7 +112,7 @@ def test_any_column_that_means_bytes_will_do(kind: pa.DataType) -> None:
 @pytest.mark.parametrize(
     "sizes",
     [
-        # Around one and two bytes of length, around what is copied by words, and past many pages.
+        # Around the limits of one- and two-byte lengths and of copying by words, and over many pages.
         pytest.param([1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 400] * 200, id="short"),
         pytest.param([0, 20_000, 3, 70_000, 129] * 2, id="long"),
         pytest.param([600, 0, 12, 129, 8_191, 8_192, 2_000] * 100, id="gathered"),
@@ -153,7 +153,7 @@ def test_gathering_by_arrow_or_kernel_gives_the_same_batch(monkeypatch: pytest.M
 
 
 def test_a_record_without_a_key_is_gathered_too() -> None:
-    # What stands between two values is then so short that Arrow wants it inside the view.
+    # Then the text between two values is so short that Arrow stores it inside the view.
     values = [bytes([n]) * 2_000 for n in range(40)]
 
     (batch,) = encode_columns(table(*values))
@@ -314,7 +314,7 @@ def test_a_header_without_a_name_is_refused() -> None:
     [(-1, "row 1: cell offsets"), (99, "row 1: cell offsets"), (900, "outside the data")],
 )
 def test_offsets_that_lie_are_refused(end: int, what: str, size: int) -> None:
-    # The second of three cells ends at so many per cent of a cell.
+    # The parameter is the end of the second of three cells, in per cent of a cell.
     ends = [0, size, end * size // 100, 3 * size]
     offsets = b"".join(number.to_bytes(4, "little", signed=True) for number in ends)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(bytes(3 * size))]
@@ -328,7 +328,7 @@ def test_a_column_that_came_with_too_little_data_is_refused() -> None:
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, table().schema) as writer:
         writer.write_table(table(b"abc", b"defg"))
-    # The last offset; what reads a stream does not check it.
+    # The last offset, which readers of a stream do not check.
     bad = stream.getvalue().to_pybytes().replace(b"\3\0\0\0\7\0\0\0", b"\3\0\0\0\7\1\0\0")
     rows = pa.ipc.open_stream(bad).read_all()
 

@@ -1,4 +1,4 @@
-"""Hand-written record areas, byte for byte, because what our own builder would never write is the point."""
+"""Hand-written record areas, because our own builder never writes these bytes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bytes that are filled in once."""
+"""Bytes objects that are filled once."""
 
 import tracemalloc
 

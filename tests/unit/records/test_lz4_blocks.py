@@ -1,4 +1,4 @@
-"""lz4 frames of every shape that producers write, against two other implementations of lz4."""
+"""lz4 frames of every layout that producers write, compared with two other implementations of lz4."""
 
 import random
 

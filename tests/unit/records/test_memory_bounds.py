@@ -1,4 +1,4 @@
-"""Bytes that lie about their size must not cost more memory than their own size justifies."""
+"""Bytes with a wrong declared size must not cost more memory than their real size justifies."""
 
 import struct
 import subprocess
@@ -21,7 +21,7 @@ from support.memory import peak_of
 
 pytestmark = pytest.mark.kernel
 
-# Errors, tracebacks and the interpreter's own crumbs.
+# Allowance for errors, tracebacks and other small allocations of the interpreter.
 CRUMBS = 64 * 1024
 BOMB = bytes(64 << 20)
 
@@ -97,7 +97,7 @@ def test_a_wrong_snappy_preamble_costs_no_memory() -> None:
     check_refused_within(CRUMBS, lambda: decompress(Codec.SNAPPY, lying, limit=2**31))
 
 
-# A gigabyte in a small zstd stream that does not say so; prints how many kilobytes refusing it took.
+# A gigabyte in a small zstd stream without a declared size; prints the kilobytes that refusing it took.
 OUT_OF_SIGHT = """
 import resource, zstandard
 from barnabas.records.codecs import decompress
@@ -115,7 +115,7 @@ except DecompressedTooLarge:
 
 
 def test_memory_out_of_pythons_sight_is_bounded_too() -> None:
-    # The decompressor's own allocations are not traced, so a process of its own is asked for its size.
+    # The decompressor's allocations are not traced, so measure the size of a separate process.
     run = subprocess.run([sys.executable, "-c", OUT_OF_SIGHT], capture_output=True, text=True, check=True)
 
     assert int(run.stdout) < 32 * 1024

@@ -25,7 +25,7 @@ RECORDS = [(1000 + i, b"k%d" % i, b"value %d" % i, ()) for i in range(3)]
 
 
 def altered(codec: Codec = Codec.NONE, **fields: int) -> bytes:
-    """A batch that is sound in every byte but says something else in its header, with a CRC to match."""
+    """A valid batch with changed header fields and a matching CRC."""
     plain = build_batch(RECORDS)
     header = read_header(plain)._replace(attributes=int(codec))
     return seal(header._replace(**fields), plain[61:], codec)

@@ -1,4 +1,4 @@
-"""Epochs as a leader tells of them: its own begins with its election, before it has written anything."""
+"""Ends of epochs on a leader, whose own epoch begins with its election, before its first batch."""
 
 import pytest
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kernel
 
 
 async def led_again() -> Partition:
-    """Nine records of epoch 0, and a leader of epoch 2 that has written nothing."""
+    """Nine records of epoch 0, and a leader of epoch 2 without any records."""
     broker = await hosted(image_of({"orders": [partition_image(epoch=2)]}))
     for _ in range(3):
         put(broker.log("orders"), b"a", b"b", b"c", epoch=0)

@@ -1,4 +1,4 @@
-"""Blocking work in the simulated world looks like work in threads, and a test decides how slow it is."""
+"""The simulated executor behaves like threads, with a speed that the test sets."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""On the simulated loop time costs nothing, order is kept, and no run can hang or fail unseen."""
+"""The simulated loop: virtual time, deterministic order, and no run that hangs or fails silently."""
 
 import asyncio
 import gc
@@ -243,7 +243,7 @@ def test_a_group_cancels_its_tasks_in_the_same_order_every_time() -> None:
                 raise OSError
         return ends
 
-    # Objects in between, so that addresses are not the same by chance.
+    # Allocate objects in between, so that addresses are not equal by chance.
     kept = []
     orders = []
     for size in range(5):

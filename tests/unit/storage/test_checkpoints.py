@@ -1,4 +1,4 @@
-"""Offset checkpoints: read as Kafka wrote them, written as Kafka reads them."""
+"""Offset checkpoints in Kafka's format."""
 
 from pathlib import Path
 

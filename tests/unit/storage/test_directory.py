@@ -1,4 +1,4 @@
-"""A log directory: opened by one broker, formatted once, and whole after a power loss at any moment."""
+"""A log directory: opened by one broker, formatted once, and consistent after a power loss at any time."""
 
 from collections.abc import Callable, Mapping
 from errno import EACCES
@@ -241,7 +241,7 @@ def test_an_error_of_the_disk_is_not_hidden() -> None:
 
 
 class WatchedDisk(SimDisk):
-    """Remembers which directories were synced, and what was in ours by then."""
+    """Records the synced directories, and the entries of ours at that time."""
 
     def __init__(self) -> None:
         super().__init__(Random(0))
@@ -267,7 +267,7 @@ def test_an_unreadable_parent_directory_is_skipped() -> None:
     assert opened(disk).id == ID
 
 
-# Power loss. Every test does its work once to count the operations, and then loses power at each of them.
+# Power loss. Every test runs once to count the operations, and then loses power at each of them.
 
 
 def crash_at_each_operation(
@@ -275,7 +275,7 @@ def crash_at_each_operation(
     work: Callable[[SimDisk], None],
     check: Callable[[SimDisk, bool, str], None],
 ) -> None:
-    """`check` gets the disk after the loss, whether the work was done, and a text to find the case by."""
+    """`check` gets the disk after the loss, whether the work was done, and a text to identify the case."""
     trial = SimDisk(Random(0))
     prepare(trial)
     before = trial.operations

@@ -1,4 +1,4 @@
-"""The real file system behind the port: bounded descriptors, pinned ranges, pages that are not in memory."""
+"""The real file system: bounded descriptors, pinned ranges, pages that are not in memory."""
 
 import errno
 import fcntl
@@ -27,23 +27,23 @@ P = ParamSpec("P")
 
 
 def descriptors(directory: Path) -> int:
-    """How many descriptors this process has of files in a directory, removed ones too."""
+    """The number of this process's descriptors for files in a directory, including removed files."""
     count = 0
     for number in os.listdir("/proc/self/fd"):
-        # The listing has a descriptor itself, which is gone by now.
+        # The listing's own descriptor is closed by now.
         with suppress(FileNotFoundError):
             count += os.readlink(f"/proc/self/fd/{number}").startswith(f"{directory}/")
     return count
 
 
 def evict(fs: DiskFileSystem, tmp_path: Path) -> None:
-    """With one open file at most, opening another one takes the descriptor of every other."""
+    """With a limit of one open file, opening another one evicts all others."""
     fs.open(str(tmp_path / "other"), create=True)
 
 
 def drop_pages(number: int) -> None:
     os.fsync(number)
-    # What is read from here on is what is asked for, and nothing ahead of it.
+    # From here on reads are exact, without read-ahead.
     os.posix_fadvise(number, 0, 0, os.POSIX_FADV_RANDOM)
     os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -185,7 +185,7 @@ def test_files_stay_where_they_are_when_renaming_their_directory_fails(tmp_path:
     evict(fs, tmp_path)
     assert file.path == str(tmp_path / "old" / "a")
     assert file.size() == 0
-    # It is not looked for in the other place any more.
+    # The old path is not tried any more.
     fs.make_directory(str(tmp_path / "missing" / "new"))
     fs.rename(file.path, str(tmp_path / "missing" / "new" / "a"))
     evict(fs, tmp_path)
@@ -436,7 +436,7 @@ def test_a_file_that_loses_its_descriptor_within_a_call_keeps_it_until_the_call_
     def evicted_meanwhile(number: int, *args: object) -> object:
         nonlocal asked
         asked += 1
-        # As another thread does that opens many: it is marked as used the first time.
+        # Like another thread that opens many files; the first pass clears the used mark.
         file.evict()
         assert file.evict()
         assert os.readlink(f"/proc/self/fd/{number}").endswith("/a")
@@ -534,7 +534,7 @@ def test_threads_read_the_right_file_while_others_evict_and_rename(tmp_path: Pat
     assert fs.open_files <= 2 + len(threads)
 
 
-# In processes of their own: in this one other threads open and close files at any time.
+# In separate processes, because in this one other threads open and close files.
 WITHOUT_ANY_DESCRIPTOR = """
 import resource, sys
 from barnabas.storage.disk import DiskFileSystem
@@ -556,7 +556,7 @@ from barnabas.storage.disk import RELEASED_AT_ONCE, DiskFileSystem
 place = sys.argv[1]
 fs = DiskFileSystem()
 files = [fs.open(f"{place}/{number}", create=True) for number in range(40)]
-# As many as there are: nothing more can be opened.
+# Use up all descriptors.
 spare = os.open("/", os.O_RDONLY)
 os.close(spare)
 resource.setrlimit(resource.RLIMIT_NOFILE, (spare, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

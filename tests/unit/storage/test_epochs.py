@@ -1,4 +1,4 @@
-"""Leader epochs of one log, and the file that keeps them."""
+"""Leader epochs of one log, and their checkpoint file."""
 
 import pytest
 

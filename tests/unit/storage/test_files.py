@@ -1,4 +1,4 @@
-"""What is built on the port holds on both sides of it: the real disk and the simulated one."""
+"""Helpers of the file system interface, on the real and the simulated disk."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is logged about a full disk, and how often."""
+"""Log lines about a full disk, and their frequency."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""partition.metadata, meta.properties and the mark of a clean shutdown."""
+"""partition.metadata, meta.properties and the marker of a clean shutdown."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One index of one segment: what it finds, in memory and on file, and what it forgets."""
+"""The indexes of one segment: lookups in memory and in the file, and truncation."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.kernel
 
 BASE = 1000
 PATH = "/d/i"
-# More than are read at once, so that a search takes some steps first.
+# More entries than are read at once, so that a search takes several steps.
 MANY = 2000
 
 
@@ -23,7 +23,7 @@ def new_disk() -> SimDisk:
 
 
 def offset_index(count: int, disk: SimDisk | None = None, *, spilled: int = 0) -> OffsetIndex:
-    """Batches that end with offset 1010, 1020 and so on, at every 100 bytes; the first ones are on file."""
+    """Batches that end at offsets 1010, 1020 and so on, every 100 bytes; the first ones are in the file."""
     index = OffsetIndex(disk or new_disk(), PATH, BASE, 0)
     for number in range(1, count + 1):
         index.append(BASE + 10 * number, 100 * number)

@@ -1,4 +1,4 @@
-"""What a leader asks of a batch before it takes it in."""
+"""The checks of a batch before a leader appends it."""
 
 from struct import pack_into
 from typing import Any
@@ -37,7 +37,7 @@ def records(*times: int, key: bytes | None = b"k") -> bytes:
 
 
 def patched(data: bytes, at: int, form: str, value: int) -> bytes:
-    """The batch with another number in its header, and the CRC that goes with it."""
+    """The batch with a changed header field and a matching CRC."""
     changed = bytearray(data)
     pack_into(form, changed, at, value)
     pack_into(">I", changed, CRC_AT, crc32c(bytes(changed[ATTRIBUTES_AT:])))
@@ -248,7 +248,7 @@ def test_other_topics_take_records_without_keys() -> None:
     assert take_produced(batch(b"v", key=None), settings(), NOW).count == 1
 
 
-# What we or our leader wrote
+# Batches of our own and of our leader
 
 
 def test_what_was_written_already_keeps_its_offsets() -> None:

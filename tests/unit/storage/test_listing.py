@@ -1,4 +1,4 @@
-"""What lies in a log's directory, by its names."""
+"""Listing a log's directory by file names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which offsets of a log count: for its producers, for readers of committed records, and for flushes."""
+"""The offsets of a log: for producers, for read_committed consumers, and for flushes."""
 
 import pytest
 
@@ -123,7 +123,7 @@ def test_an_unknown_control_type_in_the_name_of_a_producer_is_refused() -> None:
     assert log.end_offset == 0
 
 
-# Which offsets count
+# High watermark and last stable offset
 
 
 def test_the_last_stable_offset_waits_for_open_transactions_and_the_high_watermark() -> None:
@@ -145,8 +145,8 @@ def test_the_last_stable_offset_waits_for_open_transactions_and_the_high_waterma
     log.advance_high_watermark(5)
     seen.append(log.last_stable_offset)
 
-    # Nothing replicated; the record before the transactions; both open; P ended, but its marker is not
-    # replicated; only Q open; Q ended, but its marker is not replicated; everything.
+    # High watermark at the start; at the record before the transactions; both open; P ended with an
+    # unreplicated marker; only Q open; Q ended with an unreplicated marker; at the log end.
     assert seen == [0, 1, 1, 1, 2, 2, 5]
 
 
@@ -211,7 +211,7 @@ def test_segments_without_aborted_transactions_are_looked_for_once(monkeypatch: 
 
 
 def test_a_segment_that_gets_a_file_in_its_place_has_its_aborted_transactions() -> None:
-    # As when two segments are made one, and the second had some.
+    # As after two segments were merged, of which the second had some.
     log = new_log()
     put(log)
     assert log.aborted_in(0, 1) == []

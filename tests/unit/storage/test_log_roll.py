@@ -1,4 +1,4 @@
-"""When a log begins a new segment, and what it leaves behind of the old one."""
+"""When a log rolls its segment, and the files of the finished one."""
 
 import errno
 from errno import ENOSPC
@@ -155,7 +155,7 @@ def test_jitter_lets_logs_roll_at_different_times_and_never_later() -> None:
 
 
 def test_a_full_offset_index_rolls() -> None:
-    # Records without a time, so that the time index, whose entries are larger, stays empty.
+    # Records without timestamps, so that the time index, which has larger entries, stays empty.
     log = new_log(index_interval_bytes=0, segment_index_bytes=24)
 
     for _ in range(6):
@@ -172,7 +172,7 @@ def test_a_full_time_index_rolls_and_keeps_room_for_one_last_entry() -> None:
     for number in range(6):
         put(log, time=NOW + number)
 
-    # Three entries fit: the second and the third batch's, and one that is written at the roll.
+    # Three entries fit: those of the second and third batch, and one that is written at the roll.
     assert log.bases == [0, 3]
     assert size_of(log, 0, ".timeindex") <= 36
 
@@ -199,7 +199,7 @@ def test_a_batch_that_would_only_end_too_far_away_rolls_as_well() -> None:
     assert offsets(log) == [0, OFFSET_SPAN_MAX, OFFSET_SPAN_MAX + 1]
 
 
-# What is left behind
+# The finished segment
 
 
 def test_a_finished_segment_has_complete_indexes_and_the_producers_have_a_snapshot() -> None:
@@ -298,7 +298,7 @@ def test_batches_flushed_after_a_failed_write_survive_a_crash() -> None:
     fill(log, 2)
     shut(log)
 
-    # The checkpoint of recovery points is written now and then only.
+    # The recovery point on disk may be older, because it is written only periodically.
     again = open_again(disk_of(log), recovery_point=0).log
 
     assert offsets(again) == [0, 1, 2, 3, 4]

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kernel
 
 
 def put_times(log: Log, *times: int, epoch: int = 0, codec: Codec = Codec.NONE) -> None:
-    """One batch with records of these times."""
+    """One batch of records with these timestamps."""
     data = build_batch([(time, b"k", b"v", ()) for time in times], codec=codec)
     log.append_as_leader(data, leader_epoch=epoch, now_ms=NOW)
 

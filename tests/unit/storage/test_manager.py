@@ -1,4 +1,4 @@
-"""All logs of a broker: opened, made, found, deleted and closed."""
+"""All logs of a broker: open, create, find, delete and close."""
 
 import asyncio
 from errno import EIO
@@ -114,7 +114,7 @@ async def test_a_log_that_does_not_fit_on_the_disk_is_not_made_in_part() -> None
     await manager.create(T0, TOPIC_ID, CONFIG, path=B)
     await manager.close()
 
-    # A rest in the other directory would be taken for a second log.
+    # Leftovers in the other directory would be opened as a second log.
     assert in_service(await opened(disk), T0).directory == f"{B}/t-0"
 
 

@@ -1,4 +1,4 @@
-"""One bad thing beside many good ones: a broken log, a directory that fails, a disk that is full."""
+"""Isolation of failures: a broken log, a failed directory, a full disk."""
 
 from errno import EMFILE, ENFILE, ENOENT, ENOMEM, ENOSPC
 from traceback import walk_tb
@@ -175,7 +175,7 @@ async def test_a_disk_that_fails_while_logs_are_loaded_takes_all_of_its_logs_wit
     for tp in (T0, T1):
         with pytest.raises(DirectoryOffline, match=r"/mnt/a is offline: \[Errno 5\] .*/mnt/a/t-1"):
             manager.get(tp)
-        # Nobody may make an empty one elsewhere, in the place of what is out of reach.
+        # No empty log may be created elsewhere while the real one is offline.
         with pytest.raises(LogExists):
             await manager.create(tp, TOPIC_ID, CONFIG)
     assert in_service(manager, T2).end_offset == 3
@@ -278,7 +278,7 @@ async def test_a_cut_that_cannot_be_finished_fails_the_directory_even_if_it_is_f
     with pytest.raises(DirectoryOffline, match="No space left"):
         await manager.truncate(log, 1)
 
-    # What was cut off could come back behind what is appended now.
+    # Truncated batches could reappear after new ones.
     with pytest.raises(DirectoryOffline):
         append(log)
 
@@ -308,7 +308,7 @@ def frames_of(error: BaseException) -> int:
 
 @on_a_loop
 async def test_an_error_that_is_raised_repeatedly_does_not_grow() -> None:
-    """It is the same one each time. Each time it was raised it kept the frames of the times before."""
+    """The same error object is raised each time, and must not collect the frames of earlier raises."""
     manager = await with_logs(new_disk(), t0=A, t1=A)
     log = in_service(manager, T0)
     manager.failed(log, FileNotFoundError(ENOENT, "no such file", log.active.path(".log")))

@@ -1,4 +1,4 @@
-"""Markers are read in two ways, the short one and the one for batches of any shape: both say the same."""
+"""The fast path for usual marker batches and the general decoder give the same results."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def marker_of(kind: ControlType, value: bytes = b"\0\0\0\0\0\7") -> bytes:
 
 
 def said(read: object, batch: bytes) -> object:
-    """What a marker says, or what is wrong with it."""
+    """The content of a marker, or the error."""
     assert callable(read)
     try:
         marker = read(batch)

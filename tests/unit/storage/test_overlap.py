@@ -1,4 +1,4 @@
-"""A large batch is written while its CRC is computed, and counts only if that is right."""
+"""A large batch is written while its CRC is computed, and committed only if the CRC matches."""
 
 from collections.abc import Iterator
 from errno import EIO
@@ -76,7 +76,7 @@ def test_corruption_is_reported_before_errors_it_may_have_caused(checksums: Chec
     log = new_log()
     append(log, large(7, 0), checksums)
     broken = bytearray(large(7, 1))
-    # The sequence, so that it seems to be out of order.
+    # Change the sequence, so that the batch seems to be out of order.
     broken[54] ^= 0x40
 
     with pytest.raises(Malformed):

@@ -1,4 +1,4 @@
-"""Snapshot files: those that Kafka wrote, those that we write, and those that are damaged."""
+"""Producer snapshot files: Kafka's, our own, and damaged ones."""
 
 import struct
 from pathlib import PurePath
@@ -101,8 +101,8 @@ def test_producers_are_in_the_order_of_a_java_hash_map() -> None:
 
     written = write_snapshot(producers)
 
-    # Of sixteen places 2000 and 0 share the first. The upper bits of an id are mixed into the lower ones,
-    # so `high` is beside 2 and `middle` beside 4, and who came first is first.
+    # 2000 and 0 share the first of sixteen buckets. The upper bits of an id are mixed into the lower ones, so
+    # `high` is in the bucket of 2 and `middle` in that of 4, in order of insertion.
     ids = [entry[0] for entry in ENTRY.iter_unpack(written[10:])]
     assert ids == [2000, 0, high, 2, middle, 4, 1000]
 

@@ -1,4 +1,4 @@
-"""Transactions, their markers and their verification, as Kafka's brokers decide it."""
+"""Transactions, markers and verification, with the decisions of Kafka's brokers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sequences, epochs and what is remembered of producers, as Kafka's brokers decide it."""
+"""Sequences, epochs and the state of producers, with the decisions of Kafka's brokers."""
 
 import pytest
 
@@ -172,7 +172,7 @@ def test_the_state_does_not_take_back_what_was_appended() -> None:
         )
 
 
-# Forgetting
+# Expiry
 
 
 def test_inactive_producers_are_forgotten() -> None:
@@ -241,7 +241,7 @@ def test_a_log_start_beyond_the_end_takes_the_end_along() -> None:
     assert len(producers) == 1
 
 
-# Telling
+# Descriptions
 
 
 def test_compaction_learns_which_batch_has_a_producers_last_sequence() -> None:

@@ -1,4 +1,4 @@
-"""What a log knows when it is opened: its start, its producers and transactions, its leader epochs."""
+"""The state of an opened log: its start, producers, transactions and leader epochs."""
 
 import pytest
 
@@ -31,7 +31,7 @@ EPOCHS = f"{DIRECTORY}/leader-epoch-checkpoint"
 
 
 def filled(count: int = 6, **values: int) -> tuple[SimDisk, int]:
-    """A closed log of three segments, two batches in each, and where it ends."""
+    """A closed log of three segments with two batches each, and its end offset."""
     disk = new_disk()
     log = new_log(disk, **(values or {"segment_bytes": 500, "index_interval_bytes": 100}))
     fill(log, count, step=10)
@@ -45,7 +45,7 @@ def reopened(disk: SimDisk, point: int | None = 0, *, clean: bool = False, start
 
 
 def add(disk: SimDisk, path: str, data: bytes) -> None:
-    """Put bytes behind the end of a file."""
+    """Append bytes to a file."""
     file = disk.open(path, create=True)
     file.write(file.size(), [data])
     file.sync()
@@ -193,7 +193,7 @@ def test_an_empty_file_of_epochs_is_good() -> None:
     disk, end = with_epochs()
     disk.open(EPOCHS).truncate(0)
 
-    # Kafka makes the file before it has anything to write.
+    # Kafka creates the file before the first epoch.
     assert open_again(disk, clean=True, recovery_point=end).log.epochs.entries() == []
 
 

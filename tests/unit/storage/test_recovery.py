@@ -1,4 +1,4 @@
-"""From a directory to a log: what is believed, what is cut off, and what is refused."""
+"""Opening a log: which files are trusted, what is truncated, and what is refused."""
 
 from random import Random
 
@@ -32,7 +32,7 @@ EPOCHS = f"{DIRECTORY}/leader-epoch-checkpoint"
 
 
 def filled(count: int = 6, **values: int) -> tuple[SimDisk, int]:
-    """A closed log of three segments, two batches in each, and where it ends."""
+    """A closed log of three segments with two batches each, and its end offset."""
     disk = new_disk()
     log = new_log(disk, **(values or {"segment_bytes": 500, "index_interval_bytes": 100}))
     fill(log, count, step=10)
@@ -46,7 +46,7 @@ def reopened(disk: SimDisk, point: int | None = 0, *, clean: bool = False, start
 
 
 def add(disk: SimDisk, path: str, data: bytes) -> None:
-    """Put bytes behind the end of a file."""
+    """Append bytes to a file."""
     file = disk.open(path, create=True)
     file.write(file.size(), [data])
     file.sync()
@@ -73,7 +73,7 @@ def test_a_new_log_starts_where_records_were_deleted_up_to() -> None:
     assert put(log).base_offset == 70
 
 
-# After a clean stop
+# After a clean shutdown
 
 
 def test_after_a_clean_shutdown_all_files_are_trusted_and_nothing_is_written() -> None:
@@ -132,7 +132,7 @@ def test_missing_files_are_rebuilt(path: str, clean: bool, point: int) -> None:
     shut(opened.log)
     after = files_of(disk)
     if path == path_of(2, ".snapshot"):
-        # One that is not needed may stay away: what it told is in the one behind it.
+        # A snapshot may be missing if a later one has its state.
         after.setdefault("00000000000000000002.snapshot", before["00000000000000000002.snapshot"])
     assert after == before
 
@@ -152,7 +152,7 @@ def test_a_torn_index_is_rebuilt(kind: str, size: int) -> None:
 
 def test_a_large_segment_is_opened_by_its_index() -> None:
     disk, end = filled(400, segment_bytes=1 << 20, index_interval_bytes=4096)
-    # Nobody who walked through all batches could miss this.
+    # Reading all batches would detect this damage.
     disk.rot(path_of(0, ".log"), 16, 0xFF)
 
     opened = open_again(disk, clean=True, recovery_point=end)
@@ -197,7 +197,7 @@ def test_bytes_after_the_last_batch_of_a_clean_log_are_truncated() -> None:
     assert any("truncated the last 4 bytes" in finding for finding in opened.findings)
 
 
-# What is torn
+# Torn tails
 
 
 @pytest.mark.parametrize("left", [1, 11, 12, 60, 61, 62, 100, SIZE - 1])
@@ -241,7 +241,7 @@ def test_unflushed_batches_are_checked_and_truncated_from_the_first_bad_one(at: 
 
 def test_an_old_batch_after_the_end_is_truncated() -> None:
     disk, end = filled()
-    # Sound in itself, but of another place: offsets are not covered by the CRC.
+    # A valid batch from another position: the CRC does not cover offsets.
     add(disk, path_of(4, ".log"), batch(b"old", base_offset=1))
 
     opened = reopened(disk, end)
@@ -300,7 +300,7 @@ def test_opening_twice_is_opening_once() -> None:
     assert second.log.end_offset == first.log.end_offset
 
 
-# What is refused
+# Refused logs
 
 
 @pytest.mark.parametrize("at", [16, 8])
@@ -405,7 +405,7 @@ def test_without_a_recovery_point_damage_before_valid_batches_is_refused(base: i
     assert refused.value.path == path_of(base, ".log")
 
 
-# What else lies there
+# Other files
 
 
 def test_an_index_without_a_log_is_removed() -> None:

@@ -1,4 +1,4 @@
-"""Segments that leave a log: out of its list at once, off the disk later, never what is not replicated."""
+"""Deleting segments: from the log at once, from the disk later, and never unreplicated ones."""
 
 import asyncio
 from random import Random
@@ -40,7 +40,7 @@ SIZE = 201  # of a batch that fill() writes
 
 
 def segments_of_two(count: int = 8, **values: Any) -> Log:
-    """Two batches in each segment, a second between one batch and the next, all of it replicated."""
+    """Two batches per segment, a second between batches, all replicated."""
     log = new_log(segment_bytes=500, **values)
     fill(log, count, step=1000)
     log.advance_high_watermark(count)
@@ -62,7 +62,7 @@ def test_the_facts_are_those_of_the_segments() -> None:
     assert [one.largest_timestamp - NOW for one in facts] == [1000, 3000, 4000]
 
 
-# Why they go
+# Reasons
 
 
 def test_segments_that_are_too_old_are_deleted() -> None:
@@ -135,13 +135,13 @@ def test_records_without_a_time_are_as_old_as_the_last_write() -> None:
     put(log, time=-1, now=NOW + 600_000)
     log.advance_high_watermark(2)
 
-    # Kafka looks at when the file was last modified.
+    # Kafka uses the modification time of the file.
     keep(log, NOW + 600_001)
 
     assert offsets(log) == [0, 1]
 
 
-# How they go
+# Procedure
 
 
 def test_files_are_marked_first_and_removed_later() -> None:
@@ -157,7 +157,7 @@ def test_files_are_marked_first_and_removed_later() -> None:
     assert [record.value for record in read_all(log)] == [value_at(at) for at in range(4, 8)]
     remove_all(log.fs, paths)
     assert not any(name.endswith(".deleted") for name in files_of(disk_of(log)))
-    # Whoever has a range of it may still send it.
+    # A range that is held can still be sent.
     assert len(held.read()) == 2 * SIZE
 
 

@@ -1,4 +1,4 @@
-"""Which segments go, and why."""
+"""Which segments retention deletes, and why."""
 
 from dataclasses import replace
 

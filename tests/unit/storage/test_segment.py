@@ -1,4 +1,4 @@
-"""One segment: where its batches are, what its indexes say, and what happens if they lie."""
+"""One segment: finding its batches, its indexes, and damaged indexes."""
 
 from itertools import product
 from random import Random
@@ -129,7 +129,7 @@ def test_indexes_get_an_entry_when_enough_bytes_have_passed() -> None:
     segment = filled(disk)
     segment.spill()
 
-    # A batch has 168 bytes: every second one is more than the interval behind the last entry.
+    # A batch has 168 bytes, so every second one is further from the last entry than the index interval.
     size = segment.size // 10
     entries = disk.read(path_of(100, ".index"))
     found = [
@@ -169,7 +169,7 @@ def test_a_writer_leaves_a_whole_segment_under_its_suffix() -> None:
     }
 
 
-# Cutting
+# Truncation
 
 
 @pytest.mark.parametrize("batches", range(10))
@@ -243,7 +243,7 @@ def test_a_position_that_is_no_batch_is_damage() -> None:
 def test_an_entry_that_leads_too_far_is_damage() -> None:
     disk = new_disk()
     segment = left_on_disk(disk)
-    # Offset 149 becomes 117: the walk for 120 would begin behind it.
+    # Offset 149 becomes 117: the search for 120 would start after it.
     disk.rot(path_of(100, ".index"), 11, 0x20)
 
     with pytest.raises(IndexDamaged, match="lies before byte"):

@@ -1,4 +1,4 @@
-"""Cutting a log at an offset: what stays, what is forgotten, and what a power loss may leave."""
+"""Truncating a log: what stays, what is removed, and the possible states after a power loss."""
 
 import asyncio
 from random import Random
@@ -42,7 +42,7 @@ P, Q = 4000, 5000
 
 
 def cut(log: Log, offset: int) -> list[str]:
-    """Truncate; every recovery point that was to be written down is checked to be one that holds."""
+    """Truncate, and check that every recovery point to write is valid at that time."""
 
     async def lower(to: int) -> None:
         assert to == log.recovery_point <= offset
@@ -59,7 +59,7 @@ def batches_of_three(segment_bytes: int = 1 << 20) -> Log:
 
 
 def same_after_a_crash(log: Log) -> Log:
-    """The log as it is opened again after the power was lost; it must be what it was."""
+    """Reopen the log after a power loss; it must be unchanged."""
     disk = disk_of(log)
     before = (log.start_offset, log.end_offset, offsets(log), log.epochs.entries(), log.producers.entries())
     disk.crash(Random(3))
@@ -69,7 +69,7 @@ def same_after_a_crash(log: Log) -> Log:
     return again
 
 
-# Where it is cut
+# The position
 
 
 @pytest.mark.parametrize("segment_bytes", [1 << 20, 200], ids=["one segment", "two"])
@@ -187,7 +187,7 @@ def test_a_batch_that_holds_the_start_takes_the_whole_log_with_it() -> None:
     assert (log.start_offset, log.end_offset, log.bases) == (7, 7, [7])
 
 
-# What is forgotten with it
+# Removed state
 
 
 def test_the_recovery_point_is_lowered_before_the_truncation() -> None:
@@ -407,7 +407,7 @@ def test_aborted_transactions_that_are_not_in_memory_are_not_waited_for_on_the_l
     assert [txn.last_offset for txn in again.aborted.entries(again.active)] == [1]
 
 
-# What can go wrong
+# Failures
 
 
 def test_damage_before_the_cut_is_reported_and_nothing_is_truncated() -> None:

@@ -1,4 +1,4 @@
-"""Reads that wait for the disk in the executor, never on the loop, and indexes that are mended on the way."""
+"""Reads that await the disk in the executor, never on the loop, and rebuild damaged indexes."""
 
 from random import Random
 
@@ -37,7 +37,7 @@ INTERVAL = 300
 
 
 def closed_log(disk: SimDisk) -> int:
-    """Two segments, each larger than what is walked without an index; return where it ends."""
+    """Two segments, each too large to be walked without an index; return the end offset."""
     log = new_log(disk, index_interval_bytes=INTERVAL)
     send(log, 7, 0, txn=True)
     end_txn(log, 7, abort=True)
@@ -81,7 +81,7 @@ def test_a_cold_read_warms_up_in_the_executor_what_it_needs(log: Log, offset: in
         read_bytes(log, offset, bytes_max=1000)
     read = wait(warmed(log, executor, lambda: log.read(offset, upto=802, bytes_max=1000)))
 
-    # It may end where the next segment is still cold.
+    # A read may end where the next segment is still cold.
     assert read.size >= 201
     assert expected.startswith(read.read())
     assert 1 <= executor.runs <= 4

@@ -156,7 +156,7 @@ def test_records_are_views_of_the_frame_and_are_not_copied() -> None:
 
 def test_records_are_handed_on_as_they_are() -> None:
     class FileRange:
-        """What a broker sends from a segment: a length and no bytes in memory."""
+        """Like a range of a segment: a length without bytes in memory."""
 
         def __len__(self) -> int:
             return 300
@@ -178,7 +178,7 @@ def test_a_text_may_have_32767_bytes_in_both_styles_and_not_one_more() -> None:
         assert decode(Sized, version, data)[0] == longest
         with pytest.raises(NotEncodable, match="text: has 32768 bytes, the maximum is 32767"):
             encode(Sized(text="x" * 32768), version)
-    # Otherwise a good message: nothing but the length can be the reason.
+    # The message is valid except for the length.
     with pytest.raises(Malformed, match="text, byte 3: string of 32768 bytes exceeds the maximum of 32767"):
         decode(Sized, 1, bytes.fromhex("818002") + b"x" * 32768 + bytes.fromhex("00 00 00 00 01 00"))
 

@@ -1,4 +1,4 @@
-"""What a refusal says: what is wrong, in which field, at which byte."""
+"""Error messages of codecs: the error, the field and the byte."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class Order:
     grade: int = int8("1+", default=5, tag=1)
 
 
-# For values that the type checker would refuse first.
+# For values that the type checker would reject.
 AnyOrder: Any = Order
 AnyItem: Any = Item
 

@@ -1,4 +1,4 @@
-"""Type and version in front of stored messages: known bytes, and what is answered to unknown ones."""
+"""Type and version of stored messages: known bytes, and errors for unknown ones."""
 
 import pytest
 

@@ -79,7 +79,7 @@ def test_a_full_map_ends_with_the_last_batch_that_fits() -> None:
 
     assert made.is_full
     assert key_map.latest_offset == 1
-    # It hides earlier ones already, and is itself behind what will be compacted.
+    # The key supersedes earlier ones already, and lies beyond the compacted range itself.
     assert key_map.get(b"c") == 2
     made.check_progress()
 

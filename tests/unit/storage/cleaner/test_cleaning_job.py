@@ -119,7 +119,7 @@ def test_something_is_left_of_the_last_segment_of_a_group() -> None:
     cleaning.fill_map()
     group = cleaning.clean_group(0)
 
-    # Or segments 1 and 2 would be taken for its neighbours if power were lost now.
+    # Otherwise recovery after a power loss would keep segments 1 and 2.
     assert group.replaces == (0, 1, 2, 4)
     left = disk.read(path(0) + CLEANED)
     assert left == disk.read(path(0)) + left[-61:]

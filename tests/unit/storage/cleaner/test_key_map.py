@@ -23,7 +23,7 @@ REFERENCE = {
 
 
 def small_map(keys: int) -> KeyMap:
-    """Room for exactly so many keys."""
+    """A map with room for exactly this number of keys."""
     return KeyMap((keys + 1) * SLOT_SIZE, SECRET, load_factor=1.0)
 
 

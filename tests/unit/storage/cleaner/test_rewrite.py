@@ -59,7 +59,7 @@ class Rewriting:
         self.segment.make_files()
 
     def feed(self, data: bytes, leave_from: int = -1) -> bytes:
-        """Everything that was kept so far."""
+        """All batches kept so far."""
         assert self.rewriter.feed(data, leave_from) == len(data)
         self.rewriter.output.write_to(self.segment, 4096)
         return self.disk.read("/log/00000000000000000000.log")
@@ -120,7 +120,7 @@ def test_the_largest_timestamp_is_that_of_what_is_left() -> None:
 
     header = only_header(left_of(data, {b"90": 7}))
 
-    # Times still count from the first record's, which is a matter of the encoding alone.
+    # Timestamps are still relative to the first record's, which only affects the encoding.
     assert (header.base_timestamp, header.max_timestamp) == (50, 70)
 
 
@@ -335,7 +335,7 @@ def test_the_indexes_lead_to_the_batches() -> None:
 
 
 def sealed(area: bytes, count: int, **changes: int) -> bytes:
-    """A batch with a right CRC around an area that is not what it should be."""
+    """A batch with a valid CRC and an invalid record area."""
     header = read_header(simple_batch(0, (b"a", b"1")))
     return seal(header._replace(count=count, last_offset_delta=5, **changes), area, Codec.NONE)
 
