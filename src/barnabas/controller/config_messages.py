@@ -27,7 +27,7 @@ def message_of(wrong: InvalidSetting) -> str:
         else:
             value = format_value(parsed)
             if setting.rule is not None and not setting.rule.allows(parsed):
-                value = _culprit(setting.rule, parsed) or value
+                value = _first_invalid(setting.rule, parsed) or value
                 why = _not_allowed(setting.rule, parsed)
     return f"Invalid value {value} for configuration {wrong.name}: {why}"
 
@@ -38,7 +38,7 @@ def _not_of_type(kind: SettingType) -> str | None:
     return "Expected value to be either true or false" if kind is SettingType.BOOLEAN else None
 
 
-def _culprit(rule: Rule, value: Value) -> str | None:
+def _first_invalid(rule: Rule, value: Value) -> str | None:
     """The first invalid entry of a list."""
     if isinstance(value, tuple) and rule.text.startswith(_LIST_OF):
         return next((one for one in value if not rule.allows((one,))), None)

@@ -68,7 +68,7 @@ class PartitionChange:
         recovery = self.leader_recovery_state
         if recovery is not None and recovery != before.leader_recovery_state:
             record.leader_recovery_state = recovery
-        return None if _says_nothing(record) else record
+        return None if _is_empty(record) else record
 
     def _complete_reassignment(self) -> None:
         """Complete a reassignment once all added replicas are in sync.
@@ -167,7 +167,7 @@ class PartitionChange:
             record.adding_replicas = self._adding
 
 
-def _says_nothing(record: PartitionChangeRecord) -> bool:
+def _is_empty(record: PartitionChangeRecord) -> bool:
     lists = (
         record.isr,
         record.replicas,

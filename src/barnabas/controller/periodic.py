@@ -45,16 +45,16 @@ class Periodic:
             return Decision((NoOpRecord(),))
         if now_ms >= self._balance_ms:
             records = preferred_elections(image, self._settings)
-            self._balance_ms = self._following(records, self._settings.leader_imbalance_check_ms, now_ms)
+            self._balance_ms = self._next_check_ms(records, self._settings.leader_imbalance_check_ms, now_ms)
             if records:
                 return Decision(tuple(records), atomic=False)
         if now_ms >= self._unclean_ms:
             records = unclean_elections(image, self._settings)
-            self._unclean_ms = self._following(records, self._settings.unclean_election_check_ms, now_ms)
+            self._unclean_ms = self._next_check_ms(records, self._settings.unclean_election_check_ms, now_ms)
             if records:
                 return Decision(tuple(records), atomic=False)
         return None
 
-    def _following(self, records: list[PartitionChangeRecord], interval_ms: int, now_ms: int) -> int:
+    def _next_check_ms(self, records: list[PartitionChangeRecord], interval_ms: int, now_ms: int) -> int:
         """The next due time: at once if there may be more work."""
         return now_ms if len(records) >= ELECTIONS_AT_ONCE_MAX else now_ms + interval_ms

@@ -104,11 +104,11 @@ class ControllerShell:
         # The last append, on which new decisions are based.
         self._last: asyncio.Future[int] | None = None
         self._waiting = 0
-        self._stirred = asyncio.Event()
+        self._wake = asyncio.Event()
         self._published = asyncio.Event()
         # The error after which this controller must stop.
-        self._broken: Exception | None = None
-        self._has_broken = asyncio.Event()
+        self._failure: Exception | None = None
+        self._failure_event = asyncio.Event()
 
     def attach(self, quorum: QuorumPort) -> None:
         self._quorum = quorum
@@ -125,7 +125,7 @@ class ControllerShell:
         if self._waiting >= REQUESTS_WAITING_MAX:
             return refusal(request, ErrorCode.THROTTLING_QUOTA_EXCEEDED, "Too many requests are waiting.")
         if self.controller.epoch is None:
-            return refusal(request, ErrorCode.NOT_CONTROLLER, self._who_is())
+            return refusal(request, ErrorCode.NOT_CONTROLLER, self._describe_active())
         try:
             now_ms = self._clock.monotonic_ms()
             decision = self.controller.decide(request, next_offset=self._log.end_offset, now_ms=now_ms)
@@ -165,15 +165,15 @@ class ControllerShell:
             base_offset = self._log.end_offset
             if part.records:
                 self._last = self._log.append(epoch, [as_written(record) for record in part.records])
-                self._last.add_done_callback(_seen)
+                self._last.add_done_callback(_retrieve_error)
             try:
                 self.controller.apply(part, base_offset=base_offset, now_ms=now_ms)
             except Exception as error:
-                self._broken = error
-                self._has_broken.set()
+                self._failure = error
+                self._failure_event.set()
                 raise
         if decision.contact is not None:
-            self._stirred.set()
+            self._wake.set()
         return None if self._last is None or (self._last.done() and not _failed(self._last)) else self._last
 
     # Periodic work
@@ -186,13 +186,13 @@ class ControllerShell:
 
     async def _watch(self) -> None:
         """End run() if a decision was written but not applied, because memory and log differ then."""
-        await self._has_broken.wait()
-        assert self._broken is not None
-        raise self._broken
+        await self._failure_event.wait()
+        assert self._failure is not None
+        raise self._failure
 
     async def _do_what_is_due(self) -> None:
         while True:
-            self._stirred.clear()
+            self._wake.clear()
             wait_ms = None
             if self.controller.epoch is not None:
                 now_ms = self._clock.monotonic_ms()
@@ -210,7 +210,7 @@ class ControllerShell:
                     logger.info("controller append rejected error=%s", gone)
             try:
                 async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
-                    await self._stirred.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 continue
 
@@ -266,7 +266,7 @@ class ControllerShell:
         elif self.controller.epoch is not None:
             logger.info("controller on standby epoch=%d leader=%s", epoch, leader)
             self.controller.renounce(self.image)
-        self._stirred.set()
+        self._wake.set()
 
     def _become_active(self, epoch: int) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -292,7 +292,7 @@ class ControllerShell:
         assert self._quorum is not None, "attach() was not called"
         return self._quorum
 
-    def _who_is(self) -> str:
+    def _describe_active(self) -> str:
         if self.leader.id is None:
             return "No controller is known to be active."
         return f"The active controller appears to be node {self.leader.id}."
@@ -332,7 +332,7 @@ def _failed(future: "asyncio.Future[int]") -> bool:
     return future.cancelled() or future.exception() is not None
 
 
-def _seen(future: "asyncio.Future[int]") -> None:
+def _retrieve_error(future: "asyncio.Future[int]") -> None:
     """Mark an append's error as retrieved; it may have no waiter."""
     if not future.cancelled():
         future.exception()

@@ -34,7 +34,7 @@ class FrameDecoder:
 
     def __init__(self, limit: int = FRAME_BYTES_MAX) -> None:
         # The invalid length, if one was received.
-        self._refused: int | None = None
+        self._bad_length: int | None = None
         self._limit = limit
         self._pieces: list[bytes | bytearray] = []
         self._held = 0
@@ -62,12 +62,12 @@ class FrameDecoder:
     @property
     def broken(self) -> Malformed | None:
         """The error that ended the stream. A new object each time: a raised error keeps a traceback."""
-        return None if self._refused is None else _refusal(self._refused, self._limit)
+        return None if self._bad_length is None else _length_error(self._bad_length, self._limit)
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return every frame that `data` completes; buffer the rest."""
-        if self._refused is not None:
-            raise _refusal(self._refused, self._limit)
+        if self._bad_length is not None:
+            raise _length_error(self._bad_length, self._limit)
         if self._room is not None:
             taken = min(len(data), len(self._room_left))
             self._room_left[:taken] = data[:taken]
@@ -136,9 +136,9 @@ class FrameDecoder:
         while end - at >= 4:
             size = i64(read_i32_be(buf, at))
             if not 0 <= size <= self._limit:
-                self._refused = size
+                self._bad_length = size
                 if not frames:
-                    raise _refusal(size, self._limit)
+                    raise _length_error(size, self._limit)
                 return frames
             if end - at < 4 + size:
                 self._needed = 4 + size
@@ -150,7 +150,7 @@ class FrameDecoder:
         return frames
 
 
-def _refusal(size: int, limit: int) -> Malformed:
+def _length_error(size: int, limit: int) -> Malformed:
     what = f"length {size} is negative" if size < 0 else f"length {size} exceeds the limit of {limit}"
     return Malformed(what, where="frame")
 

@@ -21,7 +21,7 @@ from barnabas.storage.files import FileSystem
 from barnabas.storage.names import LOG, directory_name, split_name
 
 _DYNAMIC_STATE: Final = 1
-_TELLING: Final = (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
+_VOTER_RECORDS: Final = (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
 # Headers are read in pieces of this size. A control batch with voters is far smaller.
 _PIECE_BYTES: Final = 256 * 1024
 
@@ -29,9 +29,9 @@ _PIECE_BYTES: Final = 256 * 1024
 class DynamicVoters(RaftError):
     """The quorum has dynamic voters, which are not supported."""
 
-    def __init__(self, directory: str, told_by: str) -> None:
+    def __init__(self, directory: str, source: str) -> None:
         super().__init__(
-            f"{directory} has dynamic voters (kraft.version 1 in {told_by}), but only static voters are "
+            f"{directory} has dynamic voters (kraft.version 1 in {source}), but only static voters are "
             "supported; use a directory formatted with controller.quorum.voters"
         )
         self.directory = directory
@@ -60,10 +60,10 @@ def _check(fs: FileSystem, parent: str, directory: str) -> None:
     newest = max(list_snapshots(fs, directory), default=None)
     if newest is not None:
         name = snapshot_name(newest)
-        if _tells_of_voters(fs.read(f"{directory}/{name}")):
+        if _has_voter_batch(fs.read(f"{directory}/{name}")):
             raise DynamicVoters(parent, name)
     for name in _segments(names, from_offset=0 if newest is None else newest.offset):
-        if any(_tells_of_voters(piece) for piece in _pieces(fs, f"{directory}/{name}")):
+        if any(_has_voter_batch(piece) for piece in _pieces(fs, f"{directory}/{name}")):
             raise DynamicVoters(parent, name)
 
 
@@ -90,7 +90,7 @@ def _pieces(fs: FileSystem, path: str) -> Iterator[bytes]:
         at = 0
         while len(piece := file.read(at, _PIECE_BYTES)) >= HEADER_SIZE:
             yield piece
-            step = _walked(piece)
+            step = _complete_bytes(piece)
             if step == 0:
                 return
             at += step
@@ -98,7 +98,7 @@ def _pieces(fs: FileSystem, path: str) -> Iterator[bytes]:
         file.close()
 
 
-def _walked(piece: bytes) -> int:
+def _complete_bytes(piece: bytes) -> int:
     """The position of the first incomplete batch in the piece; 0 if unknown."""
     at = 0
     while len(piece) - at >= HEADER_SIZE:
@@ -113,13 +113,13 @@ def _walked(piece: bytes) -> int:
     return at
 
 
-def _tells_of_voters(data: bytes) -> bool:
-    return any(header.is_control and _has_voters(data, at) for at, header in _whole(data))
+def _has_voter_batch(data: bytes) -> bool:
+    return any(header.is_control and _has_voter_record(data, at) for at, header in _whole(data))
 
 
-def _has_voters(data: bytes, at: int) -> bool:
+def _has_voter_record(data: bytes, at: int) -> bool:
     try:
-        return any(read_control_type(record.key) in _TELLING for record in decode_batch(data, at))
+        return any(read_control_type(record.key) in _VOTER_RECORDS for record in decode_batch(data, at))
     except Malformed:
         return False
 

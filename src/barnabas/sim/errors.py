@@ -27,14 +27,14 @@ class SimulationFailed(SimulationError):
 
 def waiting(tasks: Iterable[asyncio.Task[Any]]) -> str:
     """One line per unfinished task: its name and call stack."""
-    lines = [f"  {task.get_name()}: {_where(task)}" for task in tasks if not task.done()]
+    lines = [f"  {task.get_name()}: {_stack_of(task)}" for task in tasks if not task.done()]
     left_out = len(lines) - TASKS_NAMED_MAX
     if left_out > 0:
         lines[TASKS_NAMED_MAX:] = [f"  and {left_out} more"]
     return "\n".join(lines) or "  no task"
 
 
-def _where(task: asyncio.Task[Any]) -> str:
+def _stack_of(task: asyncio.Task[Any]) -> str:
     """The stack from the outermost coroutine to the innermost. Task.get_stack() only has the outermost."""
     calls: list[str] = []
     inner: object = task.get_coro()

@@ -36,7 +36,7 @@ class SimExecutor:
         self._rng = rng
         self._threads = threads
         self._delay_ms = DELAY_MS
-        self._line: deque[_Job] = deque()
+        self._queue: deque[_Job] = deque()
         self._busy = 0
         self._held = False
 
@@ -65,20 +65,20 @@ class SimExecutor:
     @property
     def in_line(self) -> int:
         """The number of queued jobs."""
-        return len(self._line)
+        return len(self._queue)
 
     async def run(self, work: Callable[[], T]) -> T:
         return await self.submit(work)
 
     def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
         result: asyncio.Future[T] = self._loop.create_future()
-        self._line.append(_Job(work, result))
+        self._queue.append(_Job(work, result))
         self._begin()
         return result
 
     def _begin(self) -> None:
-        while self._line and self._busy < self._threads and not self._held:
-            job = self._line.popleft()
+        while self._queue and self._busy < self._threads and not self._held:
+            job = self._queue.popleft()
             # As with threads, a job that was cancelled in the queue is not run.
             if not job.result.cancelled():
                 self._busy += 1

@@ -47,7 +47,7 @@ class Fate(NamedTuple):
             raise self.error
 
 
-_GOES_WELL: Final = Fate()
+_SUCCESS: Final = Fate()
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Faults:
             error = self._error_for(kind, path)
             if error is not None:
                 return Fate(self._rng.random() if kind == "write" else 0.0, error)
-        return _GOES_WELL
+        return _SUCCESS
 
     def _share(self, kind: Kind) -> float:
         """The share before a power loss: none, all or, for a write, a part."""

@@ -34,7 +34,7 @@ CLEANUP_S_MAX: Final = 600.0
 CLEANUP_TURNS_MAX: Final = 100_000
 CLEANUP_ROUNDS_MAX: Final = 10
 # Maximum number of unretrieved errors in one message.
-UNSEEN_NAMED_MAX: Final = 5
+ERRORS_SHOWN_MAX: Final = 5
 # Loop iterations between garbage collections.
 COLLECT_TURNS: Final = 20_000
 
@@ -48,7 +48,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         self._now_ns = 0
         self._numbers = 0
         self._thread: int | None = None
-        self._unseen: list[tuple[str, BaseException | None]] = []
+        self._unretrieved: list[tuple[str, BaseException | None]] = []
         self._open: WeakValueDictionary[int, asyncio.Transport] = WeakValueDictionary()
         self.turns = 0
         self.turns_max = TURNS_MAX
@@ -71,7 +71,7 @@ class SimLoop(asyncio.SelectorEventLoop):
     def _pass_time(self, seconds: float | None) -> None:
         """Begin an iteration. The selector calls this instead of waiting."""
         self.turns += 1
-        if self._unseen:
+        if self._unretrieved:
             raise self._failure()
         if self.turns > self.turns_max:
             raise SimulationTooLong(f"limit of {self.turns_max} loop iterations exceeded {self._waiting()}")
@@ -115,15 +115,15 @@ class SimLoop(asyncio.SelectorEventLoop):
             return
         about = context.get("task") or context.get("future") or ""
         text = f"{context.get('message')} {about}"
-        self._unseen.append((f"{text}: {error!r}" if error is not None else text, error))
+        self._unretrieved.append((f"{text}: {error!r}" if error is not None else text, error))
 
     def _failure(self) -> SimulationFailed:
-        unseen, self._unseen = self._unseen, []
-        texts = [text for text, _ in unseen[:UNSEEN_NAMED_MAX]]
-        if len(unseen) > len(texts):
-            texts.append(f"and {len(unseen) - len(texts)} more")
+        unretrieved, self._unretrieved = self._unretrieved, []
+        texts = [text for text, _ in unretrieved[:ERRORS_SHOWN_MAX]]
+        if len(unretrieved) > len(texts):
+            texts.append(f"and {len(unretrieved) - len(texts)} more")
         failure = SimulationFailed("; ".join(texts))
-        failure.__cause__ = next((error for _, error in unseen if error is not None), None)
+        failure.__cause__ = next((error for _, error in unretrieved if error is not None), None)
         return failure
 
     # Running
@@ -135,13 +135,13 @@ class SimLoop(asyncio.SelectorEventLoop):
                 result = super().run_until_complete(future)
             except BaseException as error:
                 collect()
-                for text, _ in self._unseen:
+                for text, _ in self._unretrieved:
                     error.add_note(f"also not retrieved: {text}")
-                self._unseen.clear()
+                self._unretrieved.clear()
                 raise
             # Collecting forgotten tasks reports their errors.
             collect()
-        if self._unseen:
+        if self._unretrieved:
             raise self._failure()
         return result
 
@@ -163,13 +163,13 @@ class SimLoop(asyncio.SelectorEventLoop):
                 break
             for task in tasks:
                 task.cancel()
-            self.run_until_complete(self._see_end(tasks))
+            self.run_until_complete(self._await_end(tasks))
         self.run_until_complete(self.shutdown_asyncgens())
         for _, transport in sorted(self._open.items()):
             transport.abort()
         self.run_until_complete(asyncio.sleep(0))
 
-    async def _see_end(self, tasks: list[asyncio.Task[Any]]) -> None:
+    async def _await_end(self, tasks: list[asyncio.Task[Any]]) -> None:
         for task, end in zip(tasks, await asyncio.gather(*tasks, return_exceptions=True), strict=True):
             if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
                 self.call_exception_handler({"message": "failed at the end", "exception": end, "task": task})

@@ -90,7 +90,7 @@ class NameChange:
 
     def _settle_name(self, new: Place) -> None:
         if self.old is not None:
-            self._anchor(new.directory)
+            self._settle_directory(new.directory)
         # Settle the earlier users of this name, or one that became durable later would take the name back.
         self._settle_earlier([change for change in new.directory.unsynced if new in (change.old, change.new)])
         if self.replaced is not None:
@@ -110,12 +110,12 @@ class NameChange:
         new.directory.durable_names[new.name] = self.node
         self.node.durable_place = new
 
-    def _anchor(self, directory: DirectoryNode) -> None:
+    def _settle_directory(self, directory: DirectoryNode) -> None:
         """Make the target directory of a move durable."""
         if directory.durable_place is None:
             self._settle_earlier(directory.changes)
         if directory.durable_place is not None:
-            self._anchor(directory.durable_place.directory)
+            self._settle_directory(directory.durable_place.directory)
 
     def _settle_earlier(self, changes: "list[NameChange]") -> None:
         for change in list(changes):
@@ -205,7 +205,7 @@ class Names:
             kept = [change for change in waiting if mode == "all" or rng.random() < 0.5]
         for change in kept:
             change.settle()
-        lost = [_in_words(change) for change in waiting if not change.done]
+        lost = [_describe(change) for change in waiting if not change.done]
         self._unsynced = []
         _make_current(self.root)
         return lost
@@ -261,7 +261,7 @@ def _need_replaceable(node: Node, occupant: Node, new: Place) -> None:
             fail(errno.ENOTEMPTY, new.path())
 
 
-def _in_words(change: NameChange) -> str:
+def _describe(change: NameChange) -> str:
     old = change.old.path() if change.old is not None else "nothing"
     new = change.new.path() if change.new is not None else "nothing"
     return f"{old} -> {new}"

@@ -22,16 +22,16 @@ class SimSelector(BaseSelector):
         self._keys: dict[int, SelectorKey] = {}
         self._masks: dict[int, int] = {}
         # Sockets that are ready for a registered event. A dict, to keep the order.
-        self._hot: dict[int, None] = {}
+        self._ready: dict[int, None] = {}
 
     def set_ready(self, fd: int, mask: int) -> None:
         """Set whether a socket is readable and writable."""
         self._masks[fd] = mask
-        self._weigh(fd)
+        self._update(fd)
 
     def forget(self, fd: int) -> None:
         self._masks.pop(fd, None)
-        self._weigh(fd)
+        self._update(fd)
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
         fd = _descriptor(fileobj)
@@ -47,13 +47,13 @@ class SimSelector(BaseSelector):
 
     def unregister(self, fileobj: Any) -> SelectorKey:
         key = self._keys.pop(_descriptor(fileobj))
-        self._weigh(key.fd)
+        self._update(key.fd)
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
         # Called even if a socket is ready, to count the iterations.
-        self._pass_time(0 if self._hot else timeout)
-        ready = list(self._hot)
+        self._pass_time(0 if self._ready else timeout)
+        ready = list(self._ready)
         if len(ready) > 1:
             # A kernel guarantees no order here, so test any order.
             self._rng.shuffle(ready)
@@ -64,15 +64,15 @@ class SimSelector(BaseSelector):
 
     def _set(self, key: SelectorKey) -> SelectorKey:
         self._keys[key.fd] = key
-        self._weigh(key.fd)
+        self._update(key.fd)
         return key
 
-    def _weigh(self, fd: int) -> None:
+    def _update(self, fd: int) -> None:
         key = self._keys.get(fd)
         if key is not None and key.events & self._masks.get(fd, 0):
-            self._hot[fd] = None
+            self._ready[fd] = None
         else:
-            self._hot.pop(fd, None)
+            self._ready.pop(fd, None)
 
 
 def _descriptor(fileobj: Any) -> int:

@@ -82,7 +82,7 @@ class SimSocket(BaseSocket):
         # A dead connection stays dead; its error is raised once.
         self._dead = False
         self._error: OSError | None = None
-        self._tell()
+        self._update_readiness()
 
     # The socket interface
 
@@ -102,7 +102,7 @@ class SimSocket(BaseSocket):
         if parts:
             if not self._dead:
                 self._incoming.was_read(size - wanted)
-            self._tell()
+            self._update_readiness()
             return b"".join(parts)
         self._raise_error()
         if self._ended or self._dead:
@@ -122,7 +122,7 @@ class SimSocket(BaseSocket):
             raise _os_error(errno.EPIPE)
         with memoryview(data).cast("B") as view:
             taken = self._outgoing.send(view)
-        self._tell()
+        self._update_readiness()
         if not taken and len(data):
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         return taken
@@ -170,17 +170,17 @@ class SimSocket(BaseSocket):
                 self.reset()
             case _ if not self._dead:
                 self._arrived.append(item)
-        self._tell()
+        self._update_readiness()
 
     def room_changed(self) -> None:
-        self._tell()
+        self._update_readiness()
 
     def fail(self, error: OSError) -> None:
         if not self._dead and not self.closed:
             self._error = error
         self._dead = True
         self._outgoing.abandon()
-        self._tell()
+        self._update_readiness()
 
     def reset(self) -> None:
         """Send a reset to the peer."""
@@ -200,7 +200,7 @@ class SimSocket(BaseSocket):
             error, self._error = self._error, None
             raise error
 
-    def _tell(self) -> None:
+    def _update_readiness(self) -> None:
         if self.closed:
             return
         mask = READ if self._arrived or self._ended or self._dead else 0
@@ -218,32 +218,32 @@ class SimListener(BaseSocket):
         super().__init__(wire, fd, addresses[0])
         self.addresses = addresses
         self._gone = gone
-        self._line: deque[SimSocket] = deque()
-        self._line_max = 0
+        self._backlog: deque[SimSocket] = deque()
+        self._backlog_max = 0
         self.listening = False
 
     def listen(self, backlog: int) -> None:
         self._need_open()
-        self._line_max = backlog
+        self._backlog_max = backlog
         self.listening = True
 
     def has_room(self) -> bool:
-        return len(self._line) <= self._line_max
+        return len(self._backlog) <= self._backlog_max
 
     def offer(self, connection: SimSocket) -> bool:
         """Queue an established connection; False if the listener is closed."""
         if self.closed:
             return False
-        self._line.append(connection)
+        self._backlog.append(connection)
         self._wire.selector.set_ready(self._fd, READ)
         return True
 
     def accept(self) -> tuple[SimSocket, tuple[Any, ...]]:
         self._need_open()
-        if not self._line:
+        if not self._backlog:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        connection = self._line.popleft()
-        self._wire.selector.set_ready(self._fd, READ if self._line else 0)
+        connection = self._backlog.popleft()
+        self._wire.selector.set_ready(self._fd, READ if self._backlog else 0)
         return connection, connection.getpeername()
 
     def close(self) -> None:
@@ -251,10 +251,10 @@ class SimListener(BaseSocket):
             return
         self.closed = True
         self._wire.selector.forget(self._fd)
-        for connection in self._line:
+        for connection in self._backlog:
             connection.reset()
             connection.close()
-        self._line.clear()
+        self._backlog.clear()
         self._gone(self)
 
 

@@ -77,12 +77,12 @@ class Stream:
         self._way_back = link[1], link[0]
         self.capacity = capacity
         self._unread = 0
-        self._under_way: deque[Item] = deque()
+        self._in_flight: deque[Item] = deque()
         self._last_due_s = 0.0
         # Stopped by a cut: the number of items in flight, and of read bytes not yet acknowledged.
         self._held = 0
-        self._owed = 0
-        self._patience: asyncio.TimerHandle | None = None
+        self._unacknowledged = 0
+        self._timeout: asyncio.TimerHandle | None = None
 
     @property
     def room(self) -> int:
@@ -98,7 +98,7 @@ class Stream:
 
     def post(self, item: Item) -> None:
         """Send an item that needs no room, or already has it."""
-        self._under_way.append(item)
+        self._in_flight.append(item)
         self._schedule(self._wire.links.delay_s(self._link))
 
     def was_read(self, size: int) -> None:
@@ -107,14 +107,14 @@ class Stream:
             self._unread -= size
             self.sender.room_changed()
         else:
-            self._owed += size
-            self._grow_impatient()
+            self._unacknowledged += size
+            self._start_timeout()
 
     def abandon(self) -> None:
         """Drop everything in flight."""
-        self._under_way.clear()
-        self._held = self._owed = 0
-        self._calm_down()
+        self._in_flight.clear()
+        self._held = self._unacknowledged = 0
+        self._stop_timeout()
 
     def healed(self, link: Link, *, cut_for_s: float) -> None:
         """Continue after a link was healed. After a long cut the sender retries rarely, so it may be late."""
@@ -123,11 +123,11 @@ class Stream:
             held, self._held = self._held, 0
             for _ in range(held):
                 self._schedule(pause_s + self._wire.links.delay_s(link))
-        if link == self._way_back and self._owed:
-            owed, self._owed = self._owed, 0
-            self._wire.loop.call_later(pause_s, self.was_read, owed)
-        if not self._held and not self._owed:
-            self._calm_down()
+        if link == self._way_back and self._unacknowledged:
+            unacknowledged, self._unacknowledged = self._unacknowledged, 0
+            self._wire.loop.call_later(pause_s, self.was_read, unacknowledged)
+        if not self._held and not self._unacknowledged:
+            self._stop_timeout()
 
     def _pieces(self, data: memoryview) -> Iterator[memoryview]:
         rng, size = self._wire.rng, len(data)
@@ -143,22 +143,22 @@ class Stream:
         self._wire.loop.call_at(self._last_due_s, self._arrive)
 
     def _arrive(self) -> None:
-        if not self._under_way:
+        if not self._in_flight:
             return
         if not self._wire.links.is_up(self._link):
             self._held += 1
-            self._grow_impatient()
+            self._start_timeout()
             return
-        self.receiver.take(self._under_way.popleft())
+        self.receiver.take(self._in_flight.popleft())
 
-    def _grow_impatient(self) -> None:
-        if self._patience is None:
-            self._patience = self._wire.loop.call_later(RESEND_FOR_S, self._give_up)
+    def _start_timeout(self) -> None:
+        if self._timeout is None:
+            self._timeout = self._wire.loop.call_later(RESEND_FOR_S, self._time_out)
 
-    def _calm_down(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _stop_timeout(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
 
-    def _give_up(self) -> None:
+    def _time_out(self) -> None:
         self.sender.fail(TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)))

@@ -47,7 +47,7 @@ from barnabas.storage.truncation import truncate
 logger = logging.getLogger(__name__)
 
 # Errors of one file, not of its disk: the file was removed, replaced or made unreadable.
-_OF_ONE_FILE: Final = (
+_FILE_ERRORS: Final = (
     *(errno.ENOENT, errno.ESTALE, errno.EACCES, errno.EPERM),
     *(errno.EISDIR, errno.ENOTDIR, errno.ELOOP),
 )
@@ -98,7 +98,7 @@ class LogManager:
         self.written_points: dict[TopicPartition, int] = {}
         self._patient: Final = PatientExecutor(executor)
         # Directories that could not be opened, and why. Their contents are unknown.
-        self._unread: dict[str, str] = {}
+        self._unopened: dict[str, str] = {}
         self._recovery_writers: dict[str, Coalesced] = {}
         self._checkpoint_writers: dict[str, Coalesced] = {}
         self._clean_writers: dict[str, Coalesced] = {}
@@ -140,7 +140,7 @@ class LogManager:
                 directory = await self.executor.run(partial(self._open_directory, path))
             except (OSError, CorruptFile) as error:
                 logger.error("log directory failed path=%s error=%s", path, error)
-                self._unread[path] = str(error)
+                self._unopened[path] = str(error)
                 continue
             self.directories.append(directory)
             write = partial(self._write_recovery_points, directory)
@@ -161,7 +161,7 @@ class LogManager:
             raise
 
     async def _load_all(self, on_progress: Callable[[Progress], None] | None) -> OpenReport:
-        report = OpenReport(failed=dict(self._unread))
+        report = OpenReport(failed=dict(self._unopened))
         await together(*(self._load(directory, report, on_progress) for directory in self.directories))
         if not any(directory.offline is None for directory in self.directories):
             raise DirectoryOffline(", ".join(self.paths), "no log directory could be loaded")
@@ -275,7 +275,7 @@ class LogManager:
         if self.logs.get(log.tp) is not log:
             # The log was deleted meanwhile, and its files were renamed.
             return LogClosed(str(log.tp))
-        of_one_file = error.errno in _OF_ONE_FILE or (reading and not is_shortage(error))
+        of_one_file = error.errno in _FILE_ERRORS or (reading and not is_shortage(error))
         if of_one_file and not is_full(error):
             return self.fail_log(log, error)
         return self._failed_in(self.home(log), error)
@@ -336,7 +336,7 @@ class LogManager:
         """
         if tp in self._homes:
             raise LogExists(tp, self._homes[tp].path, path or "another directory")
-        hidden = [*self._unread, *(one.path for one in self.directories if one.offline is not None)]
+        hidden = [*self._unopened, *(one.path for one in self.directories if one.offline is not None)]
         if hidden and not is_new:
             raise DirectoryOffline(", ".join(hidden), f"it may hold the log of {tp}")
         directory = self._choose(path)
@@ -408,14 +408,14 @@ class LogManager:
         delay_ms = _BROKEN_DELAY_MS
         if tp in self.logs:
             delay_ms = self.logs[tp].config.file_delete_delay_ms
-        new = await self._out_of_the_way(tp, DirectoryKind.DELETE)
+        new = await self._rename_aside(tp, DirectoryKind.DELETE)
         self.doomed.append((self.clock.monotonic_ms() + delay_ms, new))
 
     async def set_aside(self, tp: TopicPartition) -> str:
         """Remove a log that is not this broker's. Its files stay under the returned name."""
-        return await self._out_of_the_way(tp, DirectoryKind.STRAY)
+        return await self._rename_aside(tp, DirectoryKind.STRAY)
 
-    async def _out_of_the_way(self, tp: TopicPartition, kind: DirectoryKind) -> str:
+    async def _rename_aside(self, tp: TopicPartition, kind: DirectoryKind) -> str:
         directory = self._homes[tp]
         log = self.logs.pop(tp, None)
         self.broken.pop(tp, None)
@@ -457,9 +457,9 @@ class LogManager:
     async def remove_doomed(self) -> None:
         """Remove the directories of deleted partitions whose delay is over."""
         now_ms = self.clock.monotonic_ms()
-        ripe = [path for at, path in self.doomed if at <= now_ms]
+        expired = [path for at, path in self.doomed if at <= now_ms]
         self.doomed = [(at, path) for at, path in self.doomed if at > now_ms]
-        for path in ripe:
+        for path in expired:
             try:
                 await self.executor.run(partial(remove_directory, self.fs, path))
             except FileNotFoundError:

@@ -121,11 +121,11 @@ class Rebuild:
                 elif end >= self.flushed:
                     break
         except BadBatch as wrong:
-            if self.knows_flushed or not self._looks_torn(segment, wrong):
+            if self.knows_flushed or not self._is_torn_end(segment, wrong):
                 raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
         return end
 
-    def _looks_torn(self, segment: Segment, wrong: BadBatch) -> bool:
+    def _is_torn_end(self, segment: Segment, wrong: BadBatch) -> bool:
         """Without a recovery point: whether no valid batch follows, as after a torn write."""
         if segment is not self.segments[-1]:
             return False
@@ -157,9 +157,9 @@ class Rebuild:
                     self.findings.append(f"{wrong}: removed")
                     self.fs.remove(path)
                     self.listing.snapshots.remove(at)
-        nobody = Producers()
-        nobody.end_offset = self.segments[0].base_offset
-        return nobody
+        empty = Producers()
+        empty.end_offset = self.segments[0].base_offset
+        return empty
 
     def _forget_snapshots(self, after: int) -> None:
         """Remove the snapshots above `after`: they may be torn, or include batches that will be truncated."""

@@ -84,8 +84,8 @@ class _Opening:
             return self._new_log()
         self.start_offset = max(self.start_offset, self.segments[0].base_offset)
         epochs = self._read_epochs()
-        believed = self._indexes_are_good(listing) and clean and epochs is not None
-        end = self._end_by_index(self.segments[-1]) if believed else None
+        is_trusted = self._indexes_are_good(listing) and clean and epochs is not None
+        end = self._end_by_index(self.segments[-1]) if is_trusted else None
         producers = self._read_producers(listing, end) if end is not None else None
         epochs_changed = False
         if end is None or producers is None or epochs is None:

@@ -140,9 +140,9 @@ def _producers_before(
             except (CorruptFile, FileNotFoundError):
                 # An older snapshot will do; then more batches are replayed.
                 continue
-    nobody = Producers()
-    nobody.end_offset = segments[0].base_offset
-    return nobody
+    empty = Producers()
+    empty.end_offset = segments[0].base_offset
+    return empty
 
 
 def _settle(log: Log, gone: list[Segment], stale: list[int], epochs: bytes) -> list[str]:

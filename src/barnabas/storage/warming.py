@@ -31,17 +31,17 @@ def waiting(read: Callable[[], T]) -> T:
 
 async def warmed(log: Log, executor: Executor, read: Callable[[], T]) -> T:
     """Call `read` on the loop until it succeeds; warm up in the executor in between."""
-    mended = False
+    rebuilt = False
     for _ in range(_WARM_UPS_MAX):
         try:
             return read()
         except NotCached as cold:
             await executor.run(cold.warm)
         except IndexDamaged as damage:
-            if mended:
+            if rebuilt:
                 raise _corrupt(log, damage) from None
             await mend_indexes(log, executor, damage.base_offset)
-            mended = True
+            rebuilt = True
     return waiting(read)
 
 

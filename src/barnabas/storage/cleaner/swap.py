@@ -100,21 +100,21 @@ def _rename(fs: FileSystem, directory: str, old: str, new: str) -> bool:
 def finish_swaps(fs: FileSystem, directory: str) -> list[str]:
     """Complete or undo the interrupted swaps in a log's directory; return a message for each change."""
     # Not reported: these files were only waiting for file.delete.delay.ms.
-    _remove(fs, directory, _found(fs, directory, DELETED), "deletion was pending")
-    said = _undo_unpublished(fs, directory)
-    swaps = _found(fs, directory, SWAP)
+    _remove(fs, directory, _files_with(fs, directory, DELETED), "deletion was pending")
+    messages = _undo_unpublished(fs, directory)
+    swaps = _files_with(fs, directory, SWAP)
     logs = [offset for offset, kind in swaps if kind == LOG + SWAP]
     for base_offset in logs:
-        said += _remove_replaced(fs, directory, base_offset)
+        messages += _remove_replaced(fs, directory, base_offset)
     if logs:
         fs.sync_directory(directory)
     for base_offset in sorted({offset for offset, _ in swaps}):
         settle(fs, directory, base_offset)
-        said.append(f"{directory}/{file_name(base_offset, LOG)}: interrupted compaction completed")
-    return said
+        messages.append(f"{directory}/{file_name(base_offset, LOG)}: interrupted compaction completed")
+    return messages
 
 
-def _found(fs: FileSystem, directory: str, suffix: str) -> list[tuple[int, str]]:
+def _files_with(fs: FileSystem, directory: str, suffix: str) -> list[tuple[int, str]]:
     """Offsets and kinds of the files with this suffix, ordered by name."""
     parts = (split_name(entry.name) for entry in fs.entries(directory) if not entry.is_directory)
     return [part for part in parts if part is not None and part[1].endswith(suffix)]
@@ -122,14 +122,14 @@ def _found(fs: FileSystem, directory: str, suffix: str) -> list[tuple[int, str]]
 
 def _undo_unpublished(fs: FileSystem, directory: str) -> list[str]:
     """Remove .cleaned files, and .swap files of the same group or a later one."""
-    cleaned = _found(fs, directory, CLEANED)
+    cleaned = _files_with(fs, directory, CLEANED)
     if not cleaned:
         return []
-    unfinished = [part for part in _found(fs, directory, SWAP) if part[0] >= cleaned[0][0]]
-    said = _remove(fs, directory, unfinished, "compaction was interrupted")
+    unfinished = [part for part in _files_with(fs, directory, SWAP) if part[0] >= cleaned[0][0]]
+    messages = _remove(fs, directory, unfinished, "compaction was interrupted")
     # Remove .cleaned last: without it, a .swap file of the group would count as published.
     fs.sync_directory(directory)
-    return said + _remove(fs, directory, cleaned, "compaction was interrupted")
+    return messages + _remove(fs, directory, cleaned, "compaction was interrupted")
 
 
 def _remove_replaced(fs: FileSystem, directory: str, base_offset: int) -> list[str]:
