@@ -1,6 +1,6 @@
 """AlterPartition (key 56): a partition leader changes its ISR.
 
-v2 has replica ids; v3 adds their broker epochs, to detect a replica that was restarted meanwhile. A leader
+v2 has replica ids; v3 adds their broker epochs, to detect a replica that has since restarted. A leader
 with outdated metadata gets an error, and retries.
 """
 

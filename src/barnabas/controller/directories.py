@@ -82,7 +82,7 @@ class _Assigning:
     def finish(self) -> list[object]:
         if not self._offline:
             return self._records
-        # Replicas in a directory that failed meanwhile are offline.
+        # Replicas in a directory that has since failed are offline.
         image = self._image
         after = self._changes.finish(image.offset, image.epoch, image.append_time_ms)
         affected = [Placed(after.topics_by_id[topic_id], number) for topic_id, number in self._offline]

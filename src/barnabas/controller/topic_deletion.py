@@ -62,7 +62,7 @@ def _results(image: MetadataImage, asked: list[DeleteTopicState]) -> Iterator[De
 def _result(
     image: MetadataImage, one: DeleteTopicState, names: Counter[str | None], ids: Counter[Uuid]
 ) -> DeletableTopicResult | None:
-    """The result; None for a topic that is also requested by name, where its result goes."""
+    """The result; None for a topic that is also requested by name, because its result is reported there."""
     if one.name is None:
         topic = image.topics_by_id.get(one.topic_id)
         if topic is None:

@@ -13,7 +13,7 @@ class QuorumSettings:
 
     # controller.quorum.election.timeout.ms: how long to wait for votes, or for a leader to show up.
     election_timeout_ms: int = 1_000
-    # controller.quorum.fetch.timeout.ms: how long a follower goes without an answer before it wants an
+    # controller.quorum.fetch.timeout.ms: how long a follower waits for a response before it starts an
     # election.
     fetch_timeout_ms: int = 2_000
     # controller.quorum.election.backoff.max.ms: how long at most to wait after a lost election.

@@ -35,7 +35,7 @@ def record_area(
     codec = header.codec
     if codec is Codec.NONE and isinstance(data, bytes):
         return data, start, end
-    # Compaction leaves batches without records, whose area is empty whatever their codec.
+    # Compaction leaves batches without records; their area is empty with any codec.
     if start == end:
         return b"", 0, 0
     area = decompress(codec, memoryview(data)[start:end], limit=limit)

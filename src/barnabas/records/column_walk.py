@@ -167,7 +167,7 @@ class Walk:
         if self.is_left_out(data, view, at, end, attributes, last_offset):
             return
         start: i64 = at + RECORDS_AT
-        # Compaction leaves batches without records, whose area is empty whatever their codec.
+        # Compaction leaves batches without records; their area is empty with any codec.
         if last_offset < self.from_offset or (count == 0 and start == end):
             if is_later:
                 check_crc(data, view, at, end)
@@ -189,7 +189,7 @@ class Walk:
     def is_left_out(
         self, data: bytes, view: memoryview, at: i64, end: i64, attributes: i64, last_offset: i64
     ) -> bool:
-        """Whether the batch is skipped, whatever its offsets.
+        """Whether the batch is skipped regardless of its offsets.
 
         By the rules of a read_committed consumer, a producer's batches are skipped from the first offset of
         its aborted transaction up to the abort marker.

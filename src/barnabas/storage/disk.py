@@ -55,7 +55,7 @@ _pwritev: Final = os.pwritev
 
 
 class Descriptor:
-    """A descriptor that is closed when its last reference goes.
+    """A descriptor that is closed when its last reference is dropped.
 
     A finalizer, not a close(): a range that is being sent and a job in a thread keep using the number after
     the file was evicted, removed or closed. If it were closed too early, the system would reuse the number
@@ -178,7 +178,7 @@ class DiskFile:
     def rename(self, path: str) -> None:
         self._need_open()
         old, new = self._where[0], self._open_files.directory_of(path)
-        # A thread that reopens the file meanwhile tries both names.
+        # A thread that reopens the file during the rename tries both names.
         self._where = (old, new)
         try:
             os.rename(self.path, path)

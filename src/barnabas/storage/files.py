@@ -135,7 +135,7 @@ class NotCached(BarnabasError):
             try:
                 got = len(self.file.read(at, min(WARM_STEP, end - at)))
             except OSError as error:
-                # The file was removed or closed meanwhile; the retry raises if that still matters.
+                # The file has since been removed or closed; the retry raises if that still matters.
                 if error.errno in _GONE:
                     return
                 raise

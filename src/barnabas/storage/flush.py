@@ -56,7 +56,7 @@ def _sync_index(file: File) -> None:
     try:
         file.sync()
     except OSError as error:
-        # A damaged index was rebuilt meanwhile, and the rebuilt one is already synced.
+        # The index was damaged and has since been rebuilt; the rebuilt one is already synced.
         if error.errno not in (EBADF, ENOENT, ESTALE):
             raise
 
@@ -67,7 +67,7 @@ def sync_snapshots(fs: FileSystem, directory: str, offsets: Sequence[int]) -> No
         try:
             file = fs.open(f"{directory}/{file_name(at, SNAPSHOT)}")
         except FileNotFoundError:
-            # It was deleted with its segment meanwhile.
+            # It has since been deleted with its segment.
             continue
         file.sync()
         file.close()
@@ -102,7 +102,7 @@ def begin_flush(log: Log) -> FlushJob:
 
 
 def finish_flush(log: Log, job: FlushJob) -> None:
-    """Advance the recovery point after the job, unless the log was truncated meanwhile."""
+    """Advance the recovery point after the job, unless the log was truncated during it."""
     if log.truncations != job.truncations:
         return
     log.recovery_point = max(log.recovery_point, job.upto)

@@ -96,7 +96,7 @@ class Loader:
             except StorageError as error:
                 opened.append((found.tp, error))
             except (IsADirectoryError, NotADirectoryError) as error:
-                # Not a disk fault: somebody has put the wrong kind of entry there.
+                # Not a disk fault: the entry is of the wrong kind, so something else put it there.
                 opened.append((found.tp, CorruptFile(str(error.filename), str(error.strerror))))
         return opened
 
@@ -123,6 +123,6 @@ def recovery_point(directory: LogDirectory, tp: TopicPartition) -> int | None:
     known = directory.checkpoints
     if tp in known.recovery_points or not known.recovery_points_known:
         return known.recovery_points.get(tp)
-    # The log was created after the last checkpoint. But a clean shutdown writes one, so after that somebody
-    # has put the log here.
+    # The log was created after the last checkpoint. But a clean shutdown writes one, so in that case the log
+    # was put here from outside.
     return None if directory.clean is not None else 0

@@ -34,7 +34,7 @@ def offset_for_time(log: Log, timestamp: int) -> TimedOffset | None:
             for record in records:
                 if record.timestamp >= timestamp and record.offset >= start:
                     return TimedOffset(record.offset, record.timestamp, epoch)
-            # The record with the batch's max timestamp was compacted away, or lies below the log start.
+            # The record with the batch's max timestamp was compacted away or is below the log start.
             floor = found.last_offset + 1
     return None
 

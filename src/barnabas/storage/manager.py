@@ -273,7 +273,7 @@ class LogManager:
         the disk may be fine.
         """
         if self.logs.get(log.tp) is not log:
-            # The log was deleted meanwhile, and its files were renamed.
+            # The log has since been deleted, and its files renamed.
             return LogClosed(str(log.tp))
         of_one_file = error.errno in _FILE_ERRORS or (reading and not is_shortage(error))
         if of_one_file and not is_full(error):
@@ -340,7 +340,7 @@ class LogManager:
         if hidden and not is_new:
             raise DirectoryOffline(", ".join(hidden), f"it may hold the log of {tp}")
         directory = self._choose(path)
-        # Claimed before the first await, so that no other call creates it meanwhile.
+        # Claimed before the first await, so that no concurrent call creates it.
         self._homes[tp] = directory
         try:
             if directory.may_have_row(tp):
@@ -434,7 +434,7 @@ class LogManager:
                 await self._patient.run(partial(self.fs.rename, old, new))
                 await self._name_syncs[directory.path].run()
         except FileNotFoundError:
-            # Somebody else has removed it: nothing is left to delete.
+            # Another process has already removed it.
             logger.warning("partition directory missing path=%s", old)
         except OSError as error:
             if is_full(error):
@@ -550,7 +550,7 @@ class LogManager:
         try:
             return await truncate(log, self.executor, offset, lower, self.clock.now_ms())
         except OSError as error:
-            # Whatever the reason: the log must not be appended to after an unsynced truncation.
+            # Any error takes the directory offline: after an unsynced truncation, nothing may be appended.
             self.fail_directory(directory, error)
             raise DirectoryOffline(directory.path, directory.offline or str(error)) from error
 

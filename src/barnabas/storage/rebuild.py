@@ -116,7 +116,7 @@ class Rebuild:
                 if not self.knows_flushed:
                     reader.verify(batch)
                 elif before < self.flushed < end:
-                    what = f"recovery point {self.flushed} lies inside a batch that ends at {end}"
+                    what = f"recovery point {self.flushed} is inside a batch that ends at {end}"
                     raise BadBatch(reader.position, what)
                 elif end >= self.flushed:
                     break

@@ -112,7 +112,7 @@ def remove_all(fs: FileSystem, paths: Sequence[str]) -> None:
         try:
             fs.remove(path)
         except FileNotFoundError:
-            # The whole partition was deleted meanwhile.
+            # The whole partition has since been deleted.
             continue
 
 

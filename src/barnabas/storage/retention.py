@@ -31,7 +31,7 @@ class SegmentFacts:
     base_offset: int
     end_offset: int
     size: int
-    # Of its records; NO_TIMESTAMP if no record has one, in which case modified_ms counts.
+    # Largest timestamp of its records; NO_TIMESTAMP if no record has one, and then modified_ms counts.
     largest_timestamp: int
     modified_ms: int
 

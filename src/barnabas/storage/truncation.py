@@ -48,8 +48,8 @@ async def truncate(
     """Truncate the log at `offset`, or at the start of the batch that contains it.
 
     The new end is that of a batch, as it will be when the log is reopened; after compaction it may be below
-    `offset`. `lower` writes the recovery point. There must be no appends meanwhile. Return the files that
-    were renamed to `.deleted`.
+    `offset`. `lower` writes the recovery point. Nothing may be appended during the call. Return the files
+    that were renamed to `.deleted`.
     """
     async with log.turn():
         log.check_open()
@@ -120,7 +120,7 @@ def find_cut(
                 end = batch.base_offset + batch.last_delta + 1
         except BadBatch as wrong:
             raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
-    # The offset lies in a gap after the last batch of its segment.
+    # The offset is in a gap after the last batch of its segment.
     return _cut(keep, segments[keep].size, end, replay.producers)
 
 

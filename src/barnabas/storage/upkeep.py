@@ -215,7 +215,7 @@ class Upkeep:
     async def clean_all(self) -> None:
         """Compact logs, the dirtiest first, until none is worth it."""
         await self._write_points_of_compacted()
-        # A log whose run made no progress, because it changed meanwhile, waits for the next round.
+        # A log that changed during its run, so that the run made no progress, waits for the next round.
         waiting: set[Log] = set()
         while True:
             found = await self._dirtiest(waiting)
@@ -305,7 +305,7 @@ class Upkeep:
             stats.records_kept,
         )
         if log.closed:
-            # The log was deleted meanwhile.
+            # The log has since been deleted.
             return
         manager.clean_offsets[log.tp] = result.next_dirty_offset
         await manager.write_clean_offsets(manager.home(log))

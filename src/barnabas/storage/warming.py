@@ -50,7 +50,7 @@ async def mend_indexes(log: Log, executor: Executor, base_offset: int) -> None:
     log.check_open()
     segment = _find(log, base_offset)
     if segment is None:
-        # Retention or compaction has removed it meanwhile.
+        # Retention or compaction has since removed it.
         return
     if segment is log.active:
         # Roll, because appends write to the indexes of the active segment.
@@ -62,7 +62,7 @@ async def mend_indexes(log: Log, executor: Executor, base_offset: int) -> None:
         fresh = await executor.run(partial(rebuild_indexes, log.fs, segment, interval))
     except BadBatch as wrong:
         raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
-    # The segment may have been removed or truncated meanwhile.
+    # The segment may have been removed or truncated during the read.
     if log.closed or segment not in log.segments or segment.size != fresh.size:
         return
     segment.close_indexes()

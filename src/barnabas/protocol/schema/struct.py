@@ -138,7 +138,7 @@ def _take_fields(cls: type) -> tuple[Field, ...]:
 
 
 def default_source(field: Field, constants: dict[str, object]) -> str:
-    """An expression for a default value; mutable defaults are created anew each time."""
+    """An expression for a default value; it creates a new object for a mutable default."""
     if field.default is list:
         return "[]"
     if isinstance(field.default, type):

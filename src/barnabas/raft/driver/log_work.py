@@ -29,7 +29,7 @@ class LogWork:
         self.clock: Final = clock
 
     async def sync(self) -> None:
-        """Make the current content of the log durable, unless it is truncated meanwhile."""
+        """Make the current content of the log durable, unless it is truncated first."""
         async with self.log.log.turn():
             job = self.log.begin_sync()
             await self.executor.run(job.run)

@@ -18,7 +18,7 @@ from barnabas.storage.log import Log
 
 @value
 class SyncJob:
-    """The files to sync so that everything below `upto` is durable, unless the log is truncated meanwhile."""
+    """The files to sync so that everything below `upto` is durable, unless the log is truncated first."""
 
     fs: FileSystem
     directory: str
@@ -108,7 +108,7 @@ class MetadataLog:
         )
 
     def finish_sync(self, job: SyncJob) -> bool:
-        """Advance the flushed offset after the job; False if the log was truncated meanwhile."""
+        """Advance the flushed offset after the job; False if the log was truncated during it."""
         self._named.update(job.new_names)
         if self.log.truncations != job.truncations:
             return False

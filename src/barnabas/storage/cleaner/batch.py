@@ -129,7 +129,7 @@ class Batch:
         self.area = self.data
         self.start = self.at + RECORDS_AT
         self.stop = self.end
-        # Compaction leaves batches without records, whose area is empty whatever their codec.
+        # Compaction leaves batches without records; their area is empty with any codec.
         if codec != 0 and self.start < self.stop:
             self.area = self._unpacked(codec)
             self.start = 0
@@ -159,7 +159,7 @@ class Batch:
 
 
 class Cursor:
-    """The records of an unpacked batch, one after another; each lies in area[start:stop]."""
+    """The records of an unpacked batch, one after another; each is area[start:stop]."""
 
     def __init__(self) -> None:
         self._batch = Batch()

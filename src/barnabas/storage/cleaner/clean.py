@@ -1,6 +1,6 @@
 """Compact one log while it is in use: decide on the loop, rewrite in the executor, swap in group by group.
 
-Truncation, retention and deletion continue meanwhile. If they touch the sources of a group, that group and
+Truncation, retention and deletion continue during a run. If they touch the sources of a group, that group and
 the rest of the run are discarded, and the next run starts from the same offset.
 """
 
@@ -113,7 +113,7 @@ async def _clean(
     for number, group in enumerate(cleaning.groups):
         cleaned = await executor.run(partial(cleaning.clean_group, number))
         async with log.turn():
-            # The log was closed or truncated, or its segments were replaced meanwhile.
+            # The log was closed or truncated during the run, or its segments were replaced.
             if is_outdated() or not _all_there(log, sources, group):
                 await executor.run(partial(discard_cleaned, log.fs, log.directory, cleaned.base_offset))
                 return CleanResult(candidate.dirty_start, cleaning.stats, to_remove)

@@ -21,7 +21,7 @@ class Output:
         self._view = memoryview(b"")
         self._start: i64 = 0
         self._end: i64 = 0
-        # Of each batch: its size, last offset and maximum timestamp.
+        # Size, last offset and maximum timestamp of each batch.
         self._sizes = vec[i64]()
         self._last_offsets = vec[i64]()
         self._max_timestamps = vec[i64]()

@@ -30,7 +30,7 @@ def read_pieces(
 ) -> int:
     """Pass the first `size` bytes of a file to `take`; return how many it consumed.
 
-    `batch` is the taker's own: its position tells where the damage is when the taker raises.
+    `batch` is the cursor that `take` uses: when `take` raises, its position is the position of the damage.
     """
     file = fs.open(path)
     position = 0

@@ -89,7 +89,7 @@ class Rewriter:
         control = batch.is_control
         is_dropped = may_go
         if control:
-            # The marker of a transaction without data goes after its delete horizon, as tombstones do.
+            # Like a tombstone, the marker of a transaction without data is removed after its delete horizon.
             is_dropped = may_go and batch.has_delete_horizon and batch.base_timestamp <= self._now_ms
         kept: i64 = 0
         if not is_dropped:
