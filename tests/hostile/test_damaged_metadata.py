@@ -176,15 +176,15 @@ DAMAGE = {
     "unknown version": Damage(add_an_unknown_version, LOG),
     "unknown type": Damage(add_an_unknown_type, LOG),
     "no log": Damage(remove_the_log, "__cluster_metadata-0 is damaged .+" + RESTORE),
-    "unreadable": Damage(forbid_reading, r"\d{20}\.log: Permission denied; let the user of the broker"),
+    "unreadable": Damage(forbid_reading, r"\d{20}\.log: Permission denied; give the broker's user"),
     "a directory": Damage(replace_by_a_directory, r"__cluster_metadata-0.+"),
     "no snapshot": Damage(
         remove_the_snapshot, r"the log starts at offset \d+, .* no snapshot" + RESTORE, True
     ),
     "garbled snapshot": Damage(garble_the_snapshot, SNAPSHOT, True),
     "truncated snapshot": Damage(truncate_the_snapshot, SNAPSHOT, True),
-    "a gap between segments": Damage(lose_a_batch_between_segments, "the records from offset .+" + RESTORE),
-    "garbled vote": Damage(garble_the_vote, r"quorum-state: it is not JSON" + RESTORE),
+    "a gap between segments": Damage(lose_a_batch_between_segments, "records from offset .+" + RESTORE),
+    "garbled vote": Damage(garble_the_vote, r"quorum-state: content is not JSON" + RESTORE),
 }
 
 

@@ -250,7 +250,7 @@ def test_a_start_that_waits_for_the_disk_can_be_stopped(data: Path, err: Path) -
             create(client, "orders")
         assert broker.stop().code == 0
     with stuck(data / "orders-0" / "partition.metadata"), started(err, *up(data)) as broker:
-        wait_for_log(broker, "controller: active")
+        wait_for_log(broker, "controller active")
         time.sleep(0.5)
         broker.process.send_signal(signal.SIGTERM)
         code, took_s = ended_within(broker.process, 30)
@@ -285,7 +285,7 @@ def test_the_recovery_of_a_long_log_can_be_stopped_and_begun_again(data: Path, e
 
     for pause_s in (0.0, 0.1):
         with started(err, *up(data)) as broker:
-            wait_for_log(broker, "controller: active")
+            wait_for_log(broker, "controller active")
             time.sleep(pause_s)
             broker.process.send_signal(signal.SIGTERM)
             code, took_s = ended_within(broker.process, 30)

@@ -103,7 +103,7 @@ def _data_of_nobody(node: Node) -> None:
 
 
 META = "DATA/meta.properties"
-RESTORE = "restore the file from a backup, or write it anew with version=1, cluster.id and node.id"
+RESTORE = "restore the file from a backup, or recreate it with version=1, cluster.id and node.id"
 CASES = {
     "meta.properties is empty": Case(
         lambda node: (node.data / "meta.properties").write_text(""), f"{META}: the file is empty; {RESTORE}"
@@ -135,14 +135,14 @@ CASES = {
         "DATA has meta.properties of version 0, from a cluster with ZooKeeper; migrate",
     ),
     "version of the future": Case(
-        lambda node: node.meta("version=1", "version=2"), f"{META}: version is '2', and only 1 is known"
+        lambda node: node.meta("version=1", "version=2"), f"{META}: version is '2', expected 1"
     ),
     "no node.id": Case(
         lambda node: node.meta(r"^node\.id=5\n", ""),
-        f"{META}: node.id is '', not a number of a node; {RESTORE}",
+        f"{META}: node.id is '', expected 0 to 2147483647; {RESTORE}",
     ),
     "node.id is no number": Case(
-        lambda node: node.meta("node.id=5", "node.id=five"), f"{META}: node.id is 'five', not a number"
+        lambda node: node.meta("node.id=5", "node.id=five"), f"{META}: node.id is 'five', expected 0 to"
     ),
     "another node.id": Case(
         lambda node: [node.meta("node.id=5", "node.id=6", of=one) for one in (node.data, node.more)],
@@ -150,11 +150,11 @@ CASES = {
     ),
     "a key twice, and the last one counts as in Java": Case(
         lambda node: node.meta(r"\Z", "node.id=7\n"),
-        "log directory .* is of node .*; log.dirs must name directories of one node only",
+        "log directory .* belongs to node .*; log.dirs must name directories of one node only",
     ),
     "another cluster in the second directory": Case(
         lambda node: node.meta(r"cluster.id=[^\n]*", f"cluster.id={OTHER_CLUSTER}", of=node.more),
-        "log directory .* is of node 5 in cluster .*, but .* is of node 5 in cluster .*; "
+        "log directory .* belongs to node 5 in cluster .*, but .* belongs to node 5 in cluster .*; "
         "log.dirs must name directories of one node only",
     ),
     "a copy of a directory": Case(
@@ -247,9 +247,7 @@ def test_a_directory_that_another_broker_uses_is_refused(node: Node) -> None:
 
         ended = node.start()
 
-    refused(
-        ended, node, "DATA is in use: .lock in it is locked by another broker; stop that one, or use another"
-    )
+    refused(ended, node, "DATA is in use: another broker has locked .lock; stop that broker or use another")
 
 
 @pytest.mark.parametrize("what", ["directory", "meta.properties"])
@@ -286,7 +284,7 @@ def test_what_is_left_of_old_versions_of_kafka_is_no_reason_not_to_start(node: N
     with started(node.root / "stderr.txt", "broker", str(node.file)) as broker:
         broker.ready()
         assert broker.stop().code == 0
-    assert "zookeeper_migration_done is not ours: left alone" in broker.err
+    assert "zookeeper_migration_done: unknown entry, left untouched" in broker.err
     # By its name it could be a partition.
     assert "stray log set aside tp=version-2" in broker.err
     assert "Traceback" not in broker.err

@@ -116,7 +116,7 @@ def test_a_version_that_is_not_declared_is_refused(name: str) -> None:
     cls = MESSAGES[name]
     first, last = schema_of(cls).versions
     for version in (first - 1, last + 1):
-        with pytest.raises(UnsupportedVersion, match=f"{name} has versions .*, not {version}"):
+        with pytest.raises(UnsupportedVersion, match=f"{name} has no version {version}, only "):
             encode(cls(), version)
         with pytest.raises(UnsupportedVersion):
             decode(cls, version, bytes(100))

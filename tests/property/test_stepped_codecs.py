@@ -121,7 +121,7 @@ def test_unknown_tagged_fields_have_a_limit(count: int) -> None:
     data = encode(message, 6)
 
     if count > UNKNOWN_TAGS_MAX:
-        with pytest.raises(Malformed, match=f"{count} fields, the most is {UNKNOWN_TAGS_MAX}"):
+        with pytest.raises(Malformed, match=f"{count} fields exceed the maximum of {UNKNOWN_TAGS_MAX}"):
             decode(DescribeGroupsRequest, 6, data)
         with pytest.raises(Malformed):
             run(stepped_decoder(DescribeGroupsRequest, 6)(data, 0))

@@ -65,8 +65,8 @@ def test_a_directory_in_use_is_an_error_of_one_line(data: Path, err: Path, tmp_p
     assert second.code == 1
     assert second.out == ""
     assert second.err == (
-        f"barnabas up: log directory {data} is in use: .lock in it is locked by another broker; "
-        "stop that one, or use another directory\n"
+        f"barnabas up: log directory {data} is in use: another broker has locked .lock; "
+        "stop that broker or use another directory\n"
     )
 
 
@@ -162,7 +162,7 @@ def test_a_directory_of_dynamic_voters_is_rejected_and_not_changed(data: Path, e
     ended = run_to_end(err, "up", "--dir", str(data), "--port", "0")
 
     assert (ended.code, ended.out) == (1, "")
-    assert f"{data} has dynamic voters (kraft.version 1, as quorum-state tells)" in ended.err
+    assert f"{data} has dynamic voters (kraft.version 1 in quorum-state)" in ended.err
     assert {path: path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file()} == before
 
 

@@ -247,7 +247,7 @@ async def test_an_answer_over_the_limit_is_not_read(world: World) -> None:
     async with listening(boast):
         connection = await connect(receive_message_max_bytes=100_000)
 
-        with pytest.raises(NotKafka, match="length 100001 is over the limit of 100000"):
+        with pytest.raises(NotKafka, match="length 100001 exceeds the limit of 100000"):
             await connection.ask(METADATA, timeout_ms=1000)
 
 

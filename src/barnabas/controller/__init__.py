@@ -1,6 +1,6 @@
-"""Decides what the cluster becomes. Runs on the leader of the quorum.
+"""The controller, which decides all changes of the cluster metadata on the leader of the quorum.
 
-Every decision is a function of the image, a request and facts that are handed in, and returns records and an
-answer; nothing changes by deciding. controller.py holds the latest image and knows what is due; shell.py, the
-only file here with asyncio, has the records committed before it answers.
+Every decision is a function of the image, a request and facts, and returns records and a response; it changes
+nothing itself. controller.py has the latest image and the periodic work; shell.py, the only file here with
+asyncio, responds after the records are committed.
 """

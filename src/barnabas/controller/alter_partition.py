@@ -1,7 +1,7 @@
-"""AlterPartition (key 56): a leader says who is in sync with it.
+"""AlterPartition (key 56): a partition leader changes its ISR.
 
-v2 names the replicas; v3 names them with their epochs, so that one that was restarted meanwhile is not taken
-for the one before. Whoever is behind in its view of the cluster is told so, and comes again.
+v2 has replica ids; v3 adds their broker epochs, to detect a replica that has since restarted. A leader
+with outdated metadata gets an error, and retries.
 """
 
 from barnabas.base.ids import Uuid
@@ -43,7 +43,7 @@ def alter_partition(image: MetadataImage, request: AlterPartitionRequest, facts:
         for one in asked.partitions:
             try:
                 if (asked.topic_id, one.partition_index) in seen:
-                    # The first change counts; the second does not know of it.
+                    # Only the first change counts, because the second was not made on top of it.
                     raise Refused(ErrorCode.INVALID_UPDATE_VERSION)
                 seen.add((asked.topic_id, one.partition_index))
                 if topic is None:
@@ -79,7 +79,8 @@ def _alter(
     if record is not None:
         records.append(record)
         if record.leader not in (LEADER_UNCHANGED, broker_id):
-            # The end of a reassignment took the leader out: it is told by an error, and the change stands.
+            # The change completed a reassignment that removed the leader: it stands, but the response is an
+            # error.
             return _failed(number, ErrorCode.NEW_LEADER_ELECTED)
         partition = altered(partition, record)
     return AlterPartitionResponsePartitionData(
@@ -94,7 +95,7 @@ def _alter(
 
 def _check_epochs(partition: PartitionImage, asked: AlterPartitionPartitionData, broker_id: int) -> None:
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
-        # The leader knows more than we do, so another controller is active.
+        # The leader has newer metadata, so another controller must be active.
         raise Refused(ErrorCode.NOT_CONTROLLER)
     if asked.leader_epoch < partition.leader_epoch:
         raise Refused(ErrorCode.FENCED_LEADER_EPOCH)

@@ -1,4 +1,4 @@
-"""The replicas of new partitions: as the request says them, or as they are placed."""
+"""The replicas of new partitions, from the request or by automatic placement."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from barnabas.protocol.stored.cluster_topics import PartitionRecord
 def manual(
     image: MetadataImage, replicas: Sequence[int], *, number: int, replication_factor: int | None
 ) -> tuple[int, ...]:
-    """Replicas that somebody chose. All partitions of a topic have as many as the first."""
+    """Check a manual assignment. All partitions of a topic must have the same number of replicas."""
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")
     previous = None
@@ -44,7 +44,7 @@ def manual(
 def placed(
     image: MetadataImage, facts: Facts, *, count: int, replication_factor: int
 ) -> list[tuple[int, ...]]:
-    """Replicas that nobody chose."""
+    """Place replicas automatically."""
     assignments = place(usable_brokers(image), partitions=count, replicas=replication_factor, rng=facts.rng)
     for replicas in assignments:
         if not any(is_active(image, broker) for broker in replicas):
@@ -58,7 +58,7 @@ def placed(
 def partition_record(
     image: MetadataImage, topic_id: Uuid, number: int, replicas: Sequence[int]
 ) -> PartitionRecord:
-    """A new partition. Those of its replicas that are up are in sync: there is nothing to be behind in."""
+    """The record of a new partition. All active replicas are in the ISR, because the partition is empty."""
     isr = [broker for broker in replicas if is_active(image, broker)]
     assert isr, f"partition {number} of {topic_id!r} would have no leader"
     return PartitionRecord(

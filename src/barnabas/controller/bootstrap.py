@@ -1,7 +1,7 @@
-"""The first records of a cluster, and what a controller writes when it becomes active.
+"""The first records of a cluster, and the records of a controller that becomes active.
 
-A new cluster works at the levels of Kafka 4.3, which `format` writes into bootstrap.checkpoint. The first
-leader copies them into the log, in a transaction, so that no reader sees a part of them.
+A new cluster has the feature levels of Kafka 4.3, which `format` writes to bootstrap.checkpoint. The first
+leader copies them to the log in a transaction, so that no reader sees only some of them.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from barnabas.protocol.stored.cluster_nodes import (
     FeatureLevelRecord,
 )
 
-# What Kafka 4.3 gives to a new cluster.
+# The feature levels of a new Kafka 4.3 cluster.
 LATEST_LEVELS: Final = {
     METADATA_VERSION: METADATA_VERSION_LATEST,
     ELR_FEATURE: 1,
@@ -42,11 +42,11 @@ def activation_records(
     *,
     in_transaction: bool,
 ) -> list[object]:
-    """What the log needs before the controller can work. `in_transaction`: the one before left one open."""
+    """The records that activate a controller. `in_transaction`: its predecessor left a transaction open."""
     records: list[object] = []
     if in_transaction:
         records.append(AbortTransactionRecord(reason=FAILOVER))
-    # Every cluster that was ever begun has a metadata.version.
+    # Every initialized cluster has a metadata.version.
     if image.features:
         return records
     records.append(BeginTransactionRecord(name=BOOTSTRAP_TRANSACTION))

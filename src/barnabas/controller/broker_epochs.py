@@ -1,4 +1,4 @@
-"""Whether a request comes from the broker that is registered, and not from one before it."""
+"""Check that a request comes from the registered incarnation of a broker."""
 
 from barnabas.controller.decision import Refused
 from barnabas.metadata.image import BrokerImage, MetadataImage

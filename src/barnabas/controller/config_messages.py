@@ -1,4 +1,4 @@
-"""What is wrong with a value of a topic's setting, in the words of Kafka, which clients show to users."""
+"""Error messages for topic settings in Kafka's words, which clients show to users."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from barnabas.base.settings import InvalidSetting, SettingType, format_value, pa
 from barnabas.storage.topic_settings import SETTINGS
 
 _NUMBERS: Final = (SettingType.INT, SettingType.SHORT, SettingType.LONG, SettingType.DOUBLE)
-# The rules of setting_rules.py whose words have others in Kafka.
+# Texts of the rules in setting_rules.py that Kafka phrases differently.
 _ONE_OF: Final = "one of "
 _LIST_OF: Final = "a list of "
 _AT_MOST_ONCE: Final = ", each at most once"
@@ -15,7 +15,7 @@ _BETWEEN: Final = "between "
 
 
 def message_of(wrong: InvalidSetting) -> str:
-    """The whole sentence. What Kafka has no words for is said in ours."""
+    """The complete message, in our own words where Kafka has none."""
     setting = SETTINGS.get(wrong.name)
     value: object = wrong.value
     why = wrong.what
@@ -27,7 +27,7 @@ def message_of(wrong: InvalidSetting) -> str:
         else:
             value = format_value(parsed)
             if setting.rule is not None and not setting.rule.allows(parsed):
-                value = _culprit(setting.rule, parsed) or value
+                value = _first_invalid(setting.rule, parsed) or value
                 why = _not_allowed(setting.rule, parsed)
     return f"Invalid value {value} for configuration {wrong.name}: {why}"
 
@@ -38,8 +38,8 @@ def _not_of_type(kind: SettingType) -> str | None:
     return "Expected value to be either true or false" if kind is SettingType.BOOLEAN else None
 
 
-def _culprit(rule: Rule, value: Value) -> str | None:
-    """The first entry of a list that cannot be in it."""
+def _first_invalid(rule: Rule, value: Value) -> str | None:
+    """The first invalid entry of a list."""
     if isinstance(value, tuple) and rule.text.startswith(_LIST_OF):
         return next((one for one in value if not rule.allows((one,))), None)
     return None

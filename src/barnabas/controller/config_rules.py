@@ -1,4 +1,4 @@
-"""Which settings may be given to topics and brokers, whoever asks for it."""
+"""Validation of settings for topics, brokers and other resources."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -33,9 +33,9 @@ def validate_topic_config(
     settings: ControllerSettings,
     before: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """All settings that a topic would have, which has `before`. Refused with INVALID_CONFIG.
+    """Validate all settings that a topic would have; `before` are its current ones. Raises INVALID_CONFIG.
 
-    What is not supported is refused to those who ask for it. It may be there already, if Kafka wrote it.
+    Unsupported settings are rejected only if they are new or changed: Kafka may have written existing ones.
     """
     for name, value in configs.items():
         if name not in SETTINGS:
@@ -53,10 +53,10 @@ def validate_topic_config(
 def validate_other_config(
     resource: ConfigResource, configs: Mapping[str, str], settings: ControllerSettings
 ) -> None:
-    """What is to be set for a broker, for every broker, or for a group. Refused with INVALID_CONFIG.
+    """Validate changed settings of a broker, of all brokers, or of a group. Raises INVALID_CONFIG.
 
-    Only that: what another release left in the log must not keep the rest from being changed. Whether a
-    broker can run with all of it together is asked of the broker, before its request comes here.
+    Only the changes are checked: invalid settings of another release must not block changes of others. The
+    broker itself checks the combination of all its settings before it forwards a request.
     """
     for value in configs.values():
         check_length(value)
@@ -71,7 +71,7 @@ def validate_other_config(
 
 
 def check_elr_rules(image: MetadataImage, records: Iterable[ConfigRecord]) -> None:
-    """Who is eligible to lead depends on min.insync.replicas, so it must be one number for the cluster."""
+    """ELR depends on min.insync.replicas, so the setting must be the same on all brokers."""
     if not elr_enabled(image):
         return
     for record in records:
@@ -90,7 +90,7 @@ def check_elr_rules(image: MetadataImage, records: Iterable[ConfigRecord]) -> No
 
 
 def clear_elr_records(image: MetadataImage, records: Iterable[ConfigRecord]) -> list[ClearElrRecord]:
-    """With another minimum, who was eligible to lead need not be so any more."""
+    """Clear the ELR if min.insync.replicas changes, because its members may no longer be eligible."""
     if not elr_enabled(image):
         return []
     return [
@@ -101,7 +101,7 @@ def clear_elr_records(image: MetadataImage, records: Iterable[ConfigRecord]) -> 
 
 
 def check_resource(image: MetadataImage, resource: ConfigResource) -> None:
-    """Whether there can be settings for this: the type, and how it is called."""
+    """Check that a resource has a valid type and name."""
     if resource.type == TOPIC_RESOURCE:
         if not resource.name:
             raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")

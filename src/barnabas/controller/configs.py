@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (key 44) and AlterConfigs (key 33).
 
-The old request says everything that a resource is to have, and what it leaves out goes. The incremental one
-names single changes. Each resource is answered for itself; what is wrong with one stops none of the others.
-What the settings of brokers, groups and client metrics may be is known elsewhere, and handed in.
+The old request replaces all settings of a resource, the incremental one changes single settings. Each
+resource gets its own result; an error of one does not affect the others. Validators for settings of brokers,
+groups and client metrics are injected.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
 
-# What a resource is to have after the change, None where a setting goes.
+# The settings of a resource after the change; None removes a setting.
 _Wanted = dict[str, str | None]
 
 
@@ -112,7 +112,7 @@ def _change(
     records = [
         ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
         for name, value in wanted.items()
-        # A broker is told again what it knows: its keystore may have another content under the same name.
+        # Write unchanged broker settings again: a keystore file may have new content under the same path.
         if current.get(name) != value or resource.type == BROKER_RESOURCE
     ]
     check_elr_rules(image, records)
@@ -159,7 +159,7 @@ def _after(
 
 
 def _list_default(resource: ConfigResource, name: str, settings: ControllerSettings) -> str | None:
-    """The default of a setting that is a list, None for every other."""
+    """The default of a list setting; None for other settings."""
     if resource.type == BROKER_RESOURCE:
         return settings.broker_lists.get(name)
     setting = SETTINGS.get(name)

@@ -1,8 +1,8 @@
-"""The controller (pure): the latest image, and everything that is decided on it.
+"""The controller (pure): the latest image, and the decisions on it.
 
-The latest image has what is committed and, at the active controller, what was decided since: the next
-decision is made on top of it. Whoever is not active follows the committed images. The shell has decisions
-written and committed; it calls decide(), appends, and then apply(), with nothing in between.
+The image has all committed records and, on the active controller, all decisions since, so that the next
+decision is made on top of them. A standby controller follows the committed images. The shell calls decide(),
+appends the records, and calls apply(), with nothing in between.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ from barnabas.protocol.stored.cluster_nodes import BrokerRegistrationChangeRecor
 
 Decide = Callable[[MetadataImage, Any, Facts], Decision]
 
-# Every request that a controller answers.
+# Every request that a controller handles.
 DECISIONS: Final[Mapping[type, Decide]] = MappingProxyType(
     {
         topics.CreateTopicsRequest: create_topics,
@@ -57,70 +57,70 @@ DECISIONS: Final[Mapping[type, Decide]] = MappingProxyType(
 
 
 class Controller:
-    """`epoch` is the one in which it is active, None while it is not."""
+    """`epoch` is that of an active controller, None on standby."""
 
     def __init__(self, settings: ControllerSettings, rng: Random, bootstrap: Sequence[object]) -> None:
         self.settings: Final = settings
         self.image: MetadataImage = EMPTY_IMAGE
         self.epoch: int | None = None
-        # Of the broker in this process, as soon as it has one.
+        # The incarnation id of the broker in this process, once it has one.
         self.local_incarnation: Uuid | None = None
         self._rng = rng
         self._bootstrap = tuple(bootstrap)
         self._sessions = Sessions(settings.session_timeout_ms)
         self._periodic = Periodic(settings, 0)
 
-    # Who is active
+    # Activation
 
     def follow(self, image: MetadataImage) -> None:
-        """What is committed, for one that is not active."""
-        assert self.epoch is None, f"active in epoch {self.epoch}, and ahead of what is committed"
+        """Take the latest committed image while on standby."""
+        assert self.epoch is None, f"active in epoch {self.epoch}, so ahead of the committed image"
         self.image = image
 
     def claim(self, epoch: int, image: MetadataImage, *, in_transaction: bool, now_ms: int) -> Decision:
-        """Become active, with all before this epoch in `image`. The decision is to be written first."""
+        """Become active; `image` has everything before this epoch. Write the decision first."""
         self.epoch = epoch
         self.image = image
         self._sessions = Sessions(self.settings.session_timeout_ms)
         for broker in image.brokers.values():
             if self._is_gone(broker):
                 continue
-            # Who was alive for the one before is given a whole session to say so again.
+            # Every unfenced broker gets a full session timeout for its next heartbeat.
             self._sessions.start(broker.id, fenced=broker.fenced, registered_at=image.offset, now_ms=now_ms)
         self._periodic = Periodic(self.settings, now_ms)
         records = activation_records(image, self._bootstrap, self.settings, in_transaction=in_transaction)
         return Decision(tuple(records))
 
     def _is_gone(self, broker: BrokerImage) -> bool:
-        """Whether it was a broker of this very node, in a process before this one: it cannot be alive."""
+        """Whether it is a previous incarnation of this node's own broker, which cannot be alive."""
         return (
             broker.id == self.settings.node_id
             and broker.registration.incarnation_id != self.local_incarnation
         )
 
     def renounce(self, image: MetadataImage) -> None:
-        """No longer active: what was decided and not committed may never be."""
+        """Go on standby, and drop decisions that are not committed."""
         self.epoch = None
         self.image = image
 
     # Decisions
 
     def decide(self, request: object, *, next_offset: int, now_ms: int) -> Decision:
-        """Changes nothing. `next_offset` is the one that the first record will get."""
+        """Decide a request without changing any state. `next_offset` is that of the first record."""
         decide = DECISIONS.get(type(request))
-        assert decide is not None, f"not for a controller: {request!r}"
+        assert decide is not None, f"not a controller request: {request!r}"
         return decide(self.image, request, self._facts(next_offset, now_ms))
 
     def due(self, *, next_offset: int, now_ms: int) -> Decision | None:
-        """What has to be done without being asked, one thing at a time."""
+        """The next decision of periodic work that is due, or None."""
         return self._periodic.due(self.image, self._facts(next_offset, now_ms))
 
     def next_due_ms(self, now_ms: int) -> int:
         return self._periodic.next_ms(self._facts(self.image.offset + 1, now_ms))
 
     def apply(self, decision: Decision, *, base_offset: int, now_ms: int) -> None:
-        """The decision stands; its records have offsets from `base_offset` on."""
-        assert self.epoch is not None, "applied by one that is not active"
+        """Apply a decision whose records were appended at `base_offset`."""
+        assert self.epoch is not None, "only an active controller applies decisions"
         last_offset = base_offset + len(decision.records) - 1
         if decision.records:
             changes = Changes(self.image)

@@ -1,4 +1,4 @@
-"""What a decision is: records to be written, and the answer that may be given once they are committed."""
+"""A decision: records to write, and the response to send once they are committed."""
 
 from typing import Final, NamedTuple
 
@@ -6,29 +6,29 @@ from barnabas.base.errors import BarnabasError
 from barnabas.base.values import value
 from barnabas.protocol.error_codes import ErrorCode
 
-# Kafka's limits on what one request may change.
+# Kafka's limits for one request.
 RECORDS_PER_REQUEST_MAX: Final = 10_000
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 
 
 class Contact(NamedTuple):
-    """A sign of life from a broker, and what its session has to remember of it."""
+    """A sign of life from a broker, to update its session."""
 
     broker_id: int
-    # How far the broker has read the metadata log; -1 if it did not say.
+    # The broker's offset in the metadata log; -1 if unknown.
     metadata_offset: int
-    # Whether the broker counts as fenced once the records are applied.
+    # Whether the broker is fenced once the records are applied.
     fenced: bool
     shutting_down: bool = False
-    # It was registered, or registered again.
+    # The request was a registration.
     registered: bool = False
-    # A new incarnation of the broker: what was remembered of the one before is void.
+    # The broker is a new incarnation, so its old session is dropped.
     is_new: bool = False
 
 
 @value
 class Decision:
-    """`records` are one batch if `atomic`; otherwise they may be cut into several, in their order."""
+    """`records` are one batch if `atomic`; otherwise they may be split into several, in order."""
 
     records: tuple[object, ...]
     response: object = None
@@ -37,7 +37,7 @@ class Decision:
 
 
 class Refused(BarnabasError):
-    """One part of a request cannot be done. Whoever works on the whole request puts it into the answer."""
+    """One part of a request failed. The handler of the request puts this into the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(f"{code.name}: {message}")

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (key 73): a broker with several directories says where it has put its replicas."""
+"""AssignReplicasToDirs (key 73): a broker with several directories reports the directories of replicas."""
 
 from barnabas.base.ids import Uuid
 from barnabas.controller.broker_epochs import check_broker_epoch
@@ -52,7 +52,7 @@ def assign_replicas(image: MetadataImage, request: AssignReplicasToDirsRequest, 
 
 
 class _Assigning:
-    """The replicas of one broker that have been assigned so far."""
+    """Collects the assignments of one broker."""
 
     def __init__(self, image: MetadataImage, broker_id: int, facts: Facts) -> None:
         self._image = image
@@ -61,7 +61,7 @@ class _Assigning:
         self._rules = TopicRules(image, facts.settings)
         self._changes = Changes(image)
         self._records: list[object] = []
-        # In directories that have failed.
+        # Partitions in directories that have failed.
         self._offline: list[tuple[Uuid, int]] = []
 
     def assign(self, topic_id: Uuid, number: int, directory: Uuid) -> ErrorCode:
@@ -82,7 +82,7 @@ class _Assigning:
     def finish(self) -> list[object]:
         if not self._offline:
             return self._records
-        # What was put into a directory that failed meanwhile is not in service.
+        # Replicas in a directory that has since failed are offline.
         image = self._image
         after = self._changes.finish(image.offset, image.epoch, image.append_time_ms)
         affected = [Placed(after.topics_by_id[topic_id], number) for topic_id, number in self._offline]

@@ -1,4 +1,4 @@
-"""What holds for a topic: its own settings, then the node's, the cluster's, the file's, then the defaults."""
+"""The effective settings of a topic: its own, then the node's, the cluster's, the file's, then defaults."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -19,7 +19,7 @@ from barnabas.storage.topic_settings import SETTINGS
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
-# Where a value comes from, as DescribeConfigs numbers it.
+# Sources of a value, as in DescribeConfigs.
 TOPIC_SOURCE: Final = 1
 BROKER_SOURCE: Final = 2
 DEFAULT_BROKER_SOURCE: Final = 3
@@ -34,14 +34,14 @@ class EffectiveValue(NamedTuple):
 
 
 def levels(image: MetadataImage, settings: ControllerSettings) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """What brokers are set to, from the nearest to the farthest."""
+    """The levels of broker settings, highest precedence first."""
     yield BROKER_SOURCE, image.config(ConfigResource(BROKER_RESOURCE, str(settings.node_id)))
     yield DEFAULT_BROKER_SOURCE, image.config(ALL_BROKERS)
     yield STATIC_SOURCE, settings.static_config
 
 
 def broker_config(image: MetadataImage, settings: ControllerSettings) -> dict[str, str]:
-    """All of these levels as one."""
+    """All levels merged."""
     merged: dict[str, str] = {}
     for _, level in reversed(list(levels(image, settings))):
         merged.update(level)
@@ -51,7 +51,7 @@ def broker_config(image: MetadataImage, settings: ControllerSettings) -> dict[st
 def effective_values(
     own: Mapping[str, str], image: MetadataImage, settings: ControllerSettings
 ) -> Iterator[EffectiveValue]:
-    """Every setting of a topic that sets these itself. What it sets is shown as it was written."""
+    """Every setting of a topic with the given own settings, which are shown as they were written."""
     sources = list(levels(image, settings))
     for name, setting in sorted(SETTINGS.items()):
         if name in own:
@@ -67,9 +67,9 @@ def effective_values(
 
 
 class TopicRules:
-    """The two settings of topics that elections go by. What is set above the topics is looked up once.
+    """The two topic settings that elections need. Broker-level values are looked up once.
 
-    Brokers call both of them by the same names.
+    Both have the same names on brokers.
     """
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings) -> None:
@@ -81,7 +81,7 @@ class TopicRules:
         self._above = above
 
     def min_isr(self, topic: TopicImage) -> int:
-        """How many replicas must be in sync, of those that there are."""
+        """min.insync.replicas, limited by the replication factor."""
         wanted = self._value(topic.name, MIN_INSYNC_REPLICAS)
         assert isinstance(wanted, int)
         return min(wanted, len(topic.partitions[0].replicas))

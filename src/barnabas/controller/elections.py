@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43), and the elections that nobody asks for: preferred leaders, and unclean ones."""
+"""ElectLeaders (key 43), and the periodic elections: preferred and unclean."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,10 +19,10 @@ from barnabas.protocol.messages.replicas import (
 )
 from barnabas.protocol.stored.cluster_topics import PartitionChangeRecord
 
-# As ElectLeaders numbers them.
+# Election types in ElectLeaders.
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
-# How many leaders are changed at once where nobody asked for it.
+# Maximum number of leader changes in one periodic election.
 ELECTIONS_AT_ONCE_MAX: Final = 1_000
 
 _MESSAGES: Final = {
@@ -33,7 +33,7 @@ _MESSAGES: Final = {
 
 
 def elect_leaders(image: MetadataImage, request: ElectLeadersRequest, facts: Facts) -> Decision:
-    """For the partitions that are named, or for all; then those that need none are not in the answer."""
+    """Elect for the given partitions, or for all; then partitions that need none are omitted."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         message = f"Unknown election type {request.election_type}"
         return Decision((), refusal(request, ErrorCode.INVALID_REQUEST, message))
@@ -65,7 +65,7 @@ def elect_leaders(image: MetadataImage, request: ElectLeadersRequest, facts: Fac
 
 
 def preferred_elections(image: MetadataImage, settings: ControllerSettings) -> list[PartitionChangeRecord]:
-    """Leadership goes back to the first replica of each partition, where that can be."""
+    """Return the leadership of partitions to their first replicas, if these can lead."""
     rules = TopicRules(image, settings)
     records: list[PartitionChangeRecord] = []
     for placed in partitions(image):
@@ -79,7 +79,7 @@ def preferred_elections(image: MetadataImage, settings: ControllerSettings) -> l
 
 
 def unclean_elections(image: MetadataImage, settings: ControllerSettings) -> list[PartitionChangeRecord]:
-    """Topics that would rather lose records than stand still get a leader."""
+    """Elect leaders for leaderless partitions of topics that allow unclean elections."""
     rules = TopicRules(image, settings)
     records: list[PartitionChangeRecord] = []
     for placed in leaderless(image):

@@ -1,4 +1,4 @@
-"""What decisions need to know beside the image and the request."""
+"""The input of decisions besides image and request."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -13,7 +13,7 @@ from barnabas.metadata.image import ConfigResource
 
 
 class FeatureRange(NamedTuple):
-    """The levels of a feature that a node can work with."""
+    """The levels of a feature that a node supports."""
 
     least: int
     most: int
@@ -26,7 +26,7 @@ METADATA_VERSION_LATEST: Final = 30
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 KRAFT_FEATURE: Final = "kraft.version"
 
-# As a node of Kafka 4.3 says of itself, but for the quorum's own version: its voters are a fixed set here.
+# As on a Kafka 4.3 node, except for kraft.version: only static voters are supported.
 SUPPORTED_FEATURES: Final[Mapping[str, FeatureRange]] = MappingProxyType(
     {
         ELR_FEATURE: FeatureRange(0, 1),
@@ -41,7 +41,7 @@ SUPPORTED_FEATURES: Final[Mapping[str, FeatureRange]] = MappingProxyType(
 
 
 def _no_broker_config(configs: Mapping[str, str], broker: str) -> None:
-    """The validator of a controller that was given none: what cannot be checked is not taken."""
+    """The default validator: without a real one, reject every setting."""
     for name, text in configs.items():
         raise InvalidSetting(name, text, f"cannot be changed on broker {broker!r}")
 
@@ -53,7 +53,7 @@ def _no_other_config(resource: ConfigResource, configs: Mapping[str, str]) -> No
 
 @value(kw_only=True)
 class ControllerSettings:
-    """The settings that the controller goes by. Times are in milliseconds."""
+    """The controller's settings. Times are in milliseconds."""
 
     node_id: int
     cluster_id: str
@@ -61,13 +61,13 @@ class ControllerSettings:
     num_partitions: int = 1
     default_replication_factor: int = 1
     delete_topic_enable: bool = True
-    # What this node's own file and command line set, as text: the third source of a topic's settings.
+    # Settings from this node's file and command line, as text: the third source of topic settings.
     static_config: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    # Both get what is to be set, and raise InvalidSetting. Of brokers: the id as text, "" for all brokers.
+    # Validators, which raise InvalidSetting. This one gets the broker id as text, "" for all brokers.
     validate_broker_config: Callable[[Mapping[str, str], str], None] = _no_broker_config
-    # Of groups and of client metrics.
+    # For groups and client metrics.
     validate_other_config: Callable[[ConfigResource, Mapping[str, str]], None] = _no_other_config
-    # Settings of brokers that are lists, with their defaults: only to these one can append.
+    # Broker settings of type list, with their defaults; only these support APPEND and SUBTRACT.
     broker_lists: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     supported_features: Mapping[str, FeatureRange] = field(default_factory=lambda: SUPPORTED_FEATURES)
     session_timeout_ms: int = 9_000
@@ -78,11 +78,11 @@ class ControllerSettings:
 
 
 class Facts(NamedTuple):
-    """The moment of a decision."""
+    """The circumstances of a decision."""
 
     settings: ControllerSettings
     rng: Random
-    # The offset that the first record of this decision will get.
+    # The offset of the first record of this decision.
     next_offset: int
     # Monotonic time.
     now_ms: int

@@ -1,7 +1,7 @@
-"""UpdateFeatures (key 57): the levels that the whole cluster works at.
+"""UpdateFeatures (key 57): change the feature levels of the cluster.
 
-All updates of a request are made, or none. A level must be one that every broker and every controller can
-work with. metadata.version never goes back: older levels cannot hold what the log may have by now.
+All updates of a request are made, or none. Every broker and controller must support a new level.
+metadata.version is never downgraded: older levels cannot represent what the log may contain.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _NOT_SUPPORTED: Final = FeatureRange(0, 0)
 
 def update_features(image: MetadataImage, request: UpdateFeaturesRequest, facts: Facts) -> Decision:
     records: list[object] = []
-    # Of several updates of one feature the last counts.
+    # The last of several updates of one feature counts.
     for update in {one.feature: one for one in request.feature_updates}.values():
         try:
             records += _update(image, update, facts.settings)
@@ -47,7 +47,7 @@ def update_features(image: MetadataImage, request: UpdateFeaturesRequest, facts:
                 f"{refused.message}"
             )
             return Decision((), UpdateFeaturesResponse(error_code=refused.code, error_message=message))
-    # Kafka says "NONE" here, where every other answer has no message.
+    # As in Kafka, the message is "NONE" here, unlike in other responses.
     results = [
         UpdatableFeatureResult(feature=one.feature, error_message="NONE") for one in request.feature_updates
     ]
@@ -56,7 +56,7 @@ def update_features(image: MetadataImage, request: UpdateFeaturesRequest, facts:
 
 
 def elr_safety_records(image: MetadataImage, settings: ControllerSettings) -> list[ConfigRecord]:
-    """Before replicas can be eligible, min.insync.replicas has to be one number for the cluster."""
+    """Set min.insync.replicas for the whole cluster, which ELR requires."""
     records = []
     if MIN_INSYNC_REPLICAS not in image.config(ALL_BROKERS):
         value = settings.static_config.get(MIN_INSYNC_REPLICAS, "1")
@@ -75,7 +75,7 @@ def _min_isr(broker: str, value: str | None) -> ConfigRecord:
 
 def _update(image: MetadataImage, update: FeatureUpdateKey, settings: ControllerSettings) -> list[object]:
     name, level = update.feature, update.max_version_level
-    # Version 0 of the request has a flag in the place of the type, which Kafka does not look at.
+    # Version 0 of the request has a flag instead of the type, which Kafka ignores.
     kind = update.upgrade_type
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _invalid(update, "The controller does not support the given upgrade type.")

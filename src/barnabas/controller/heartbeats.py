@@ -1,8 +1,8 @@
-"""BrokerHeartbeat (key 63): how brokers come into service and go out of it.
+"""BrokerHeartbeat (key 63): unfencing, fencing and controlled shutdown of brokers.
 
-A broker is fenced until it has read the metadata log up to its own registration. One that wants to stop first
-hands its leadership over, and may stop when everybody who stays has heard of it. One that is silent for too
-long is fenced by the controller. A fenced broker leads nothing and is in no ISR.
+A broker is fenced until it has read the metadata log up to its own registration. A broker in controlled
+shutdown first loses its leaderships, and may stop when all other brokers have read the change. A broker
+without heartbeats is fenced after the session timeout. A fenced broker leads no partition and is in no ISR.
 """
 
 from enum import Enum
@@ -59,7 +59,7 @@ def heartbeat(image: MetadataImage, request: BrokerHeartbeatRequest, facts: Fact
 
 
 def fence(image: MetadataImage, broker: BrokerImage, facts: Facts) -> Decision:
-    """Nobody heard of the broker for too long."""
+    """Fence a broker whose session has timed out."""
     return Decision(tuple(_transition(image, broker, BrokerState.FENCED, facts)), atomic=False)
 
 
@@ -80,7 +80,7 @@ def _next(
         case BrokerState.FENCED:
             if request.want_shut_down:
                 return BrokerState.SHUTDOWN_NOW
-            # One that has said that it stops comes back only by registering again.
+            # After a controlled shutdown only a new registration unfences the broker.
             leaving = image.brokers[request.broker_id].in_controlled_shutdown
             caught_up = request.current_metadata_offset >= registered_at
             return BrokerState.UNFENCED if caught_up and not request.want_fence and not leaving else now
@@ -94,7 +94,7 @@ def _next(
         case _:
             offset = facts.sessions.shutdown_offset(request.broker_id)
             assert offset is not None
-            # Those who stay must know their new leaders before the old one is gone.
+            # The other brokers must have read the leader changes before this broker stops.
             known = offset <= facts.sessions.lowest_active_offset()
             gone = known and not leads_any(image, request.broker_id)
             return BrokerState.SHUTDOWN_NOW if gone else now
@@ -125,7 +125,7 @@ def _directories(
     facts: Facts,
     decided: list[object],
 ) -> list[object]:
-    """What the broker says of its directories, after what was decided already."""
+    """Apply the broker's report about its directories, on top of the records decided already."""
     records: list[object] = []
     known = broker.registration.log_dirs
     failed = [one for one in known if one in request.offline_log_dirs]

@@ -1,4 +1,4 @@
-"""Who may lead, and what becomes of partitions when brokers come and go."""
+"""Eligible leaders, and the changes of partitions when brokers come and go."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from barnabas.protocol.stored.cluster_topics import PartitionChangeRecord
 
 
 class Placed(NamedTuple):
-    """A partition and where it is."""
+    """A partition: its topic and number."""
 
     topic: TopicImage
     number: int
@@ -24,13 +24,13 @@ class Placed(NamedTuple):
 
 
 def is_active(image: MetadataImage, broker_id: int) -> bool:
-    """Whether the broker is registered, takes part, and stays."""
+    """Whether the broker is registered, unfenced, and not in controlled shutdown."""
     broker = image.brokers.get(broker_id)
     return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
 
 
 def default_directory(image: MetadataImage, broker_id: int) -> Uuid:
-    """The directory of a new replica, if the broker has no choice."""
+    """The directory of a new replica: that of a broker with only one, otherwise a reserved id."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         return UNASSIGNED
@@ -46,7 +46,7 @@ def has_online_directory(image: MetadataImage, broker_id: int, directory: Uuid) 
         return False
     if directory in (UNASSIGNED, MIGRATING):
         return True
-    # A broker that named none was registered before directories had ids.
+    # A broker without directories was registered before directories had ids.
     return not broker.registration.log_dirs or directory in broker.registration.log_dirs
 
 
@@ -78,7 +78,7 @@ def change_of(
     placed: Placed,
     is_up: Callable[[int], bool] | None = None,
 ) -> PartitionChange:
-    """A change of this partition that changes nothing yet. `is_up` says who is alive, if not the image."""
+    """An empty change of this partition. `is_up` tells which brokers are alive (default: by the image)."""
     partition = placed.partition
     alive = is_up or (lambda broker: is_active(image, broker))
 
@@ -108,9 +108,9 @@ def updates(
     added: int | None = None,
     unclean: int | None = None,
 ) -> list[PartitionChangeRecord]:
-    """What becomes of partitions when a broker leaves, comes, or came back without what it had not flushed.
+    """The changes of partitions when a broker leaves, comes, or restarts after an unclean shutdown.
 
-    The image does not show it yet: it still has the one who leaves as alive, and the one who comes as fenced.
+    The image is that of before: the leaving broker is still alive in it, and the coming one fenced.
     """
     gone = {broker for broker in (removed, unclean) if broker is not None}
 

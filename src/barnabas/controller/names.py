@@ -1,4 +1,4 @@
-"""Which names topics may have."""
+"""Validation of topic names."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def what_is_wrong(name: str) -> str | None:
-    """Why a topic cannot be called this, in Kafka's words; None if it can."""
+    """Why a topic name is invalid, in Kafka's words; None if it is valid."""
     if not name:
         reason = "the empty string is not allowed"
     elif name in (".", ".."):
@@ -26,7 +26,7 @@ def what_is_wrong(name: str) -> str | None:
 
 
 def colliding(name: str, others: Iterable[str]) -> str | None:
-    """Another topic that would have the same metrics: there `.` and `_` are the same."""
+    """Another topic with the same metric names, in which `.` and `_` are equal."""
     if "." not in name and "_" not in name:
         return None
     unified = name.replace(".", "_")

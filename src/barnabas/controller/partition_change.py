@@ -1,7 +1,7 @@
-"""How one partition changes: its ISR, who may lead if the ISR is empty (ELR, KIP-966), and who leads.
+"""Compute the change of one partition: ISR, eligible leader replicas (ELR, KIP-966), and leader.
 
-The caller says what the ISR, the replicas or the directories are to become and which kind of election is
-allowed; record() says what follows from it, None if nothing does. As Kafka's PartitionChangeBuilder.
+The caller sets the new ISR, recovery state or directories and the allowed kind of election; record() computes
+the result, or None without a change. Equivalent to Kafka's PartitionChangeBuilder.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ RECOVERING: Final = 1
 
 
 class Election(Enum):
-    """Who may be elected: somebody in sync; the preferred one if in sync; anybody if nobody is in sync."""
+    """Who may be elected: an in-sync replica; the preferred one if in sync; any one if none is in sync."""
 
     ONLINE = 0
     PREFERRED = 1
@@ -28,7 +28,7 @@ class Election(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class PartitionChange:
-    """`may_lead` says whether a replica is alive and its directory there."""
+    """`may_lead` tells whether a replica is alive and its directory online."""
 
     partition: PartitionImage
     topic_id: Uuid
@@ -38,11 +38,11 @@ class PartitionChange:
     elr_enabled: bool
     default_directory: Callable[[int], Uuid]
     election: Election = Election.ONLINE
-    # None leaves it as it is.
+    # None leaves a value unchanged.
     isr: Sequence[int] | None = None
     leader_recovery_state: int | None = None
     directories: dict[int, Uuid] = field(default_factory=dict)
-    # Replicas that lost what they had not flushed: they are no longer eligible.
+    # Replicas that may have lost unflushed records, so that they are no longer eligible.
     unclean_replicas: frozenset[int] = frozenset()
     _isr: list[int] = field(init=False)
     _elr: list[int] = field(init=False)
@@ -61,20 +61,20 @@ class PartitionChange:
         self._find_eligible()
         self._elect(record)
         if record.leader == LEADER_UNCHANGED and not set(before.replicas) <= set(self._replicas):
-            # A replica that is no longer one must notice: it fetches with the leader's epoch.
+            # Bump the leader epoch, so that the next fetch of a removed replica is fenced.
             record.leader = before.leader
         self._set_isr_and_elr(record)
         self._set_assignment(record)
         recovery = self.leader_recovery_state
         if recovery is not None and recovery != before.leader_recovery_state:
             record.leader_recovery_state = recovery
-        return None if _says_nothing(record) else record
+        return None if _is_empty(record) else record
 
     def _complete_reassignment(self) -> None:
-        """A reassignment is over when those who were added are in sync.
+        """Complete a reassignment once all added replicas are in sync.
 
-        If more go than come, everybody who stays has to be in sync: otherwise the partition would be left
-        with fewer copies than it had.
+        If it removes more replicas than it adds, all remaining ones must be in sync: otherwise the partition
+        would have too few copies.
         """
         if not self._removing and not self._adding:
             return
@@ -88,7 +88,7 @@ class PartitionChange:
             self._removing, self._adding = [], []
 
     def _find_eligible(self) -> None:
-        """Who left the ISR after it fell below the minimum has every committed record, and may lead."""
+        """A replica that leaves an ISR below the minimum has every committed record, so it stays eligible."""
         if not self.elr_enabled:
             return
         if len(self._isr) >= self.min_isr:
@@ -106,13 +106,13 @@ class PartitionChange:
             self._elr.remove(leader)
         record.leader = leader
         if unclean:
-            # Records that only the others had are lost, so nobody else is in sync with the new leader.
+            # Records that only the others had are lost, so no other replica is in sync with the new leader.
             record.isr = [leader]
             if self.partition.leader_recovery_state != RECOVERING:
                 record.leader_recovery_state = RECOVERING
 
     def _choose(self) -> tuple[int, bool]:
-        """The leader, NO_LEADER if nobody may lead, and whether records may be lost by it."""
+        """The new leader, or NO_LEADER, and whether the election is unclean."""
         current = self.partition.leader
         if self.election is Election.PREFERRED and self._is_clean(self._replicas[0]):
             return self._replicas[0], False
@@ -124,7 +124,7 @@ class PartitionChange:
         last_known = self.partition.last_known_elr
         nobody_is_clean = self.elr_enabled and not self._elr and not self._isr
         if nobody_is_clean and len(last_known) == 1 and self.may_lead(last_known[0]):
-            # The last leader had everything that was acknowledged, unless it lost it since.
+            # The last leader had every acknowledged record, unless it has lost some since.
             return last_known[0], True
         if self.election is Election.UNCLEAN:
             for replica in self._replicas:
@@ -142,7 +142,7 @@ class PartitionChange:
             self._elr = []
         if self._elr != list(before.elr):
             record.eligible_leader_replicas = self._elr
-        # Without ELR the last one stays in the ISR: it is all that is known of who has the records.
+        # Without ELR the last replica stays in the ISR, because nothing else tells who has the records.
         may_be_set = bool(self._isr) or self.elr_enabled
         if record.isr is None and may_be_set and self._isr != list(before.isr):
             record.isr = self._isr
@@ -167,7 +167,7 @@ class PartitionChange:
             record.adding_replicas = self._adding
 
 
-def _says_nothing(record: PartitionChangeRecord) -> bool:
+def _is_empty(record: PartitionChangeRecord) -> bool:
     lists = (
         record.isr,
         record.replicas,

@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): a topic can only grow."""
+"""CreatePartitions (key 37): add partitions to a topic."""
 
 from collections import Counter
 

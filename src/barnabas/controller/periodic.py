@@ -1,7 +1,7 @@
-"""What the controller does unasked: which of it is due, and when it is due next.
+"""The controller's periodic work: what is due, and when the next work is due.
 
-Pure: time is handed in. Fencing is due when a session runs out. A record that says nothing is written at
-intervals, so that whoever reads the log can tell a quiet cluster from a dead one.
+Pure: the time is a parameter. Fencing is due when a session times out. A NoOpRecord is written at intervals,
+so that readers of the log can tell an idle cluster from a dead one.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _NEVER: Final = 2**63 - 1
 
 
 class Periodic:
-    """The next time of each. Made when the controller becomes active."""
+    """The due times, created when the controller becomes active."""
 
     def __init__(self, settings: ControllerSettings, now_ms: int) -> None:
         self._settings: Final = settings
@@ -34,27 +34,27 @@ class Periodic:
         )
 
     def due(self, image: MetadataImage, facts: Facts) -> Decision | None:
-        """One thing that is due; ask again until nothing is. Asking moves the clock of what was checked."""
+        """The next decision that is due; call again until None. Each call reschedules what it checked."""
         now_ms = facts.now_ms
         stale = facts.sessions.stale(now_ms)
         if stale is not None:
-            # One at a time, so that the next one is decided on what this one leaves.
+            # One broker at a time, so that the next decision is based on the result.
             return fence(image, image.brokers[stale], facts)
         if now_ms >= self._no_op_ms:
             self._no_op_ms = now_ms + self._settings.max_idle_interval_ms
             return Decision((NoOpRecord(),))
         if now_ms >= self._balance_ms:
             records = preferred_elections(image, self._settings)
-            self._balance_ms = self._following(records, self._settings.leader_imbalance_check_ms, now_ms)
+            self._balance_ms = self._next_check_ms(records, self._settings.leader_imbalance_check_ms, now_ms)
             if records:
                 return Decision(tuple(records), atomic=False)
         if now_ms >= self._unclean_ms:
             records = unclean_elections(image, self._settings)
-            self._unclean_ms = self._following(records, self._settings.unclean_election_check_ms, now_ms)
+            self._unclean_ms = self._next_check_ms(records, self._settings.unclean_election_check_ms, now_ms)
             if records:
                 return Decision(tuple(records), atomic=False)
         return None
 
-    def _following(self, records: list[PartitionChangeRecord], interval_ms: int, now_ms: int) -> int:
-        """At once if there may be more to do than was done."""
+    def _next_check_ms(self, records: list[PartitionChangeRecord], interval_ms: int, now_ms: int) -> int:
+        """The next due time: at once if there may be more work."""
         return now_ms if len(records) >= ELECTIONS_AT_ONCE_MAX else now_ms + interval_ms

@@ -1,8 +1,8 @@
-"""Which brokers get the replicas of new partitions: in stripes over the racks, in a rack over its brokers.
+"""Place the replicas of new partitions on brokers, striped over racks and over the brokers of a rack.
 
-Each partition starts one rack and one broker further than the one before, from a start that is thrown by
-dice. Racks matter more than an even load, and brokers that are not fenced come before those that are. The
-first replica, which will lead, is never on a fenced broker. As Kafka's StripedReplicaPlacer.
+Each partition starts one rack and one broker further than the previous one, from a random start. Racks matter
+more than an even load, and unfenced brokers come before fenced ones. The first replica, which will lead, is
+never on a fenced broker. Equivalent to Kafka's StripedReplicaPlacer.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ class UsableBroker(NamedTuple):
 
 
 def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
-    """Brokers that may get replicas: not those that leave, nor those with no directory to put them in."""
+    """Brokers that may get replicas: not in controlled shutdown, and with an uncordoned directory."""
     found = []
     for broker in image.brokers.values():
         cordoned = broker.registration.cordoned_log_dirs or ()
@@ -34,7 +34,7 @@ def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
 def place(
     brokers: Iterable[UsableBroker], *, partitions: int, replicas: int, rng: Random
 ) -> list[tuple[int, ...]]:
-    """The replicas of each partition. Refused (INVALID_REPLICATION_FACTOR) if there are too few brokers."""
+    """The replicas of each partition. INVALID_REPLICATION_FACTOR if there are too few brokers."""
     racks = _Racks(brokers, rng)
     if replicas <= 0:
         raise _invalid(f"Invalid replication factor {replicas}: the replication factor must be positive.")
@@ -53,7 +53,7 @@ def _invalid(message: str) -> Refused:
 
 
 class _Ring:
-    """Brokers that are taken in turn; each round begins one further than the last."""
+    """Brokers in round-robin order; each round starts one further than the last."""
 
     def __init__(self, brokers: list[int], rng: Random) -> None:
         self.brokers = sorted(brokers)
@@ -107,9 +107,9 @@ class _Racks:
         self._offset = rng.randrange(len(names)) if names else 0
 
     def place(self, replicas: int) -> tuple[int, ...]:
-        """The caller has seen to it that there are enough brokers, so every loop here comes to its end."""
+        """Place one partition. The caller has checked that there are enough brokers, so the loops end."""
         if self._round == self.unfenced and self.unfenced > 1:
-            # All assignments were given once: mix, so that they are not given again in the same order.
+            # All assignments were used once: shuffle, so that they are not repeated in the same order.
             self._rng.shuffle(self._racks)
             for rack in self._racks:
                 rack.shuffle(self._rng)
@@ -124,7 +124,7 @@ class _Racks:
         placed = [leader]
         at, skip = self._offset, True
         while len(placed) < replicas:
-            # The leader's rack has had its turn in the first round over the racks.
+            # The leader's rack is skipped in the first round over the racks.
             if skip and at == first:
                 skip = False
             else:

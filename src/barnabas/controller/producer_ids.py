@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67): blocks of ids, each given to one broker and never again."""
+"""AllocateProducerIds (key 67): allocate each block of producer ids to one broker, once."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""The answer that says of everything in a request that it failed, for every request a controller takes.
+"""Responses in which everything in a request has failed, for every request of a controller.
 
-Used for what concerns the whole request: not the controller, too late, too large.
+For errors of the whole request: not the controller, timed out, too large.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""BrokerRegistration (62), UnregisterBroker (64), ControllerRegistration (70): who is part of the cluster.
+"""BrokerRegistration (62), UnregisterBroker (64), ControllerRegistration (70): cluster membership.
 
-A broker's epoch is the offset at which its registration was decided. A new incarnation of a broker may have
-lost what it had not flushed, unless it can name the epoch under which it stopped: then it stopped cleanly.
+A broker's epoch is the offset of its registration. A new incarnation of a broker may have lost unflushed
+records, unless it sends its previous epoch, which proves a clean shutdown.
 """
 
 from barnabas.base.ids import Uuid
@@ -30,7 +30,7 @@ from barnabas.protocol.stored.cluster_nodes import (
     UnregisterBrokerRecord,
 )
 
-# Directory ids below this number are no directories (KIP-858).
+# Directory ids below this number are reserved (KIP-858).
 _RESERVED_DIRECTORIES = 100
 
 
@@ -82,7 +82,7 @@ def register_controller(
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
-        # There is nothing to migrate from.
+        # There is no ZooKeeper to migrate from.
         zk_migration_ready=False,
         end_points=[
             ControllerEndpoint(
@@ -138,7 +138,7 @@ def _check_features(image: MetadataImage, request: BrokerRegistrationRequest) ->
     }
     if METADATA_VERSION not in supported:
         raise Refused(ErrorCode.INVALID_REGISTRATION)
-    # A feature that the cluster has not is at level 0 in it.
+    # A feature that is not finalized has level 0.
     finalized = {**dict.fromkeys(supported, 0), KRAFT_FEATURE: 0, **image.features}
     for name, level in finalized.items():
         if level not in supported.get(name, FeatureRange(0, 0)):
@@ -170,7 +170,7 @@ def _record(request: BrokerRegistrationRequest) -> RegisterBrokerRecord:
 
 
 def _after_restart(image: MetadataImage, broker_id: int, facts: Facts, *, clean: bool) -> list[object]:
-    """Whoever was restarted is in sync with nobody; unless it stopped cleanly it is not eligible either."""
+    """Remove a restarted broker from all ISRs and, unless its shutdown was clean, from all ELRs."""
     if clean or not elr_enabled(image):
         return [*updates(image, facts.settings, in_sync_on(image, broker_id), removed=broker_id)]
     affected = [*in_sync_on(image, broker_id), *eligible_on(image, broker_id)]

@@ -1,7 +1,7 @@
-"""When each broker was last heard of, and how far it had read the metadata log then.
+"""Sessions of brokers: the last heartbeat, and the broker's offset in the metadata log.
 
-Only the active controller keeps this, and only in memory: after a change of controller every broker that is
-not fenced begins a new session. Time is monotonic and handed in.
+Only the active controller has them, in memory: after a change of controller every unfenced broker starts a
+new session. The time is monotonic and a parameter.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ _EVERYTHING: Final = 2**63 - 1
 
 @value(kw_only=True)
 class Session:
-    """`shutdown_offset` is that of the last record of its controlled shutdown, None if it is in none.
+    """`shutdown_offset` is that of the last record of its controlled shutdown, or None.
 
-    A broker that has read up to `registered_at` knows itself, and everything that was decided before.
+    A broker that has read up to `registered_at` has read its own registration.
     """
 
     contact_ms: int
@@ -29,7 +29,7 @@ class Session:
 
 
 class Sessions:
-    """One session for every registered broker."""
+    """The sessions of all registered brokers."""
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms: Final = timeout_ms
@@ -45,13 +45,13 @@ class Sessions:
         self._sessions.pop(broker_id, None)
 
     def touch(self, contact: Contact, *, now_ms: int, last_offset: int) -> None:
-        """The broker is alive; `last_offset` is the end of the metadata log after what it asked for."""
+        """Record a sign of life; `last_offset` is the last offset of the log after the broker's request."""
         before = None if contact.is_new else self._sessions.get(contact.broker_id)
         assert before is not None or contact.registered, f"broker {contact.broker_id} has no session"
         offset = None if before is None else before.shutdown_offset
         registered_at = last_offset if before is None or contact.registered else before.registered_at
         if contact.fenced:
-            # On its next heartbeat a fenced broker may stop at once.
+            # A fenced broker may stop at once on its next heartbeat.
             offset = None
         elif contact.shutting_down and offset is None:
             offset = last_offset
@@ -69,7 +69,7 @@ class Sessions:
             self._sessions[broker_id] = replace(session, fenced=True, shutdown_offset=None)
 
     def is_alive(self, broker_id: int, now_ms: int) -> bool:
-        """Whether the broker is in a session that has not run out."""
+        """Whether the broker is unfenced and its session has not timed out."""
         session = self._sessions.get(broker_id)
         return session is not None and not session.fenced and not self._is_stale(session, now_ms)
 
@@ -82,7 +82,7 @@ class Sessions:
         return None if session is None else session.shutdown_offset
 
     def lowest_active_offset(self) -> int:
-        """How far the broker has read that is the furthest behind, of those that stay."""
+        """The lowest metadata offset of the unfenced brokers that are not shutting down."""
         return min(
             (
                 one.metadata_offset
@@ -93,7 +93,7 @@ class Sessions:
         )
 
     def stale(self, now_ms: int) -> int | None:
-        """A broker whose session has run out: the one that was silent for longest."""
+        """The broker with the oldest heartbeat, if its session has timed out."""
         live = [(one.contact_ms, broker) for broker, one in self._sessions.items() if not one.fenced]
         oldest = min(live, default=None)
         if oldest is None or not self._is_stale(self._sessions[oldest[1]], now_ms):
@@ -101,7 +101,7 @@ class Sessions:
         return oldest[1]
 
     def next_stale_ms(self) -> int | None:
-        """When the next session runs out if nothing is heard."""
+        """When the next session times out without a heartbeat."""
         oldest = min((one.contact_ms for one in self._sessions.values() if not one.fenced), default=None)
         return None if oldest is None else oldest + self.timeout_ms + 1
 

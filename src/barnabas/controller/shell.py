@@ -1,12 +1,10 @@
-"""The controller at work: requests in, records to the quorum, answers out once they are committed.
+"""Runs the controller: handle requests, append records to the quorum, respond once they are committed.
 
-The only file of this room that waits. Between decide() and apply() there is no await: what is decided is
-decided on everything that was decided before. Nothing is acknowledged that is not committed, and nothing is
-answered on the strength of something that is not: a request that changes nothing waits as well, for what it
-was decided on.
+This is the only file of the package with asyncio. There is no await between decide() and apply(), so every
+decision is based on all earlier ones. A response is sent only when all records are committed on which it is
+based: a request that changes nothing waits for earlier decisions, too.
 
-It is the quorum's listener too: batches go to the loader, and its images to the controller while that is not
-active.
+It is also the quorum's listener: batches go to the loader, and its images to the controller on standby.
 """
 
 import asyncio
@@ -40,25 +38,25 @@ from barnabas.raft.facts import OffsetAndEpoch
 
 logger = logging.getLogger(__name__)
 
-# Requests that may wait for being committed; one more is told to come again.
+# Maximum number of requests that wait for a commit; further ones get a retriable error.
 REQUESTS_WAITING_MAX: Final = 1_000
-# Records of one batch, where a decision may be cut into several.
+# Records per batch of a decision that is not atomic.
 RECORDS_PER_BATCH_MAX: Final = 10_000
-# How long a request waits that does not say it itself.
+# The timeout of requests without one of their own.
 REQUEST_TIMEOUT_MS: Final = 30_000
-# Decisions of what is due that are made in one turn.
+# Maximum number of periodic decisions per iteration.
 DUE_AT_ONCE_MAX: Final = 10
-# How long to wait before something that is due is tried again, if the log takes no more.
+# Delay before periodic work is retried if too many records are uncommitted.
 RETRY_MS: Final = 100
-# The same if the disk is full. A metadata snapshot waits longer, because it takes more room.
+# The same if the disk is full. A metadata snapshot waits longer, because it needs more space.
 FULL_RETRY_MS: Final = 1_000
 FULL_SNAPSHOT_RETRY_S: Final = 30.0
-# The same if it failed by a mistake of ours.
+# The same after a bug.
 FAILED_MS: Final = 1_000
 
 
 class QuorumPort(Protocol):
-    """What is used of raft.driver.Quorum."""
+    """The part of raft.driver.Quorum that is used here."""
 
     @property
     def end_offset(self) -> int: ...
@@ -77,14 +75,14 @@ class ImageListener(Protocol):
 
 
 class Leader(NamedTuple):
-    """Who is the active controller, as far as is known here."""
+    """The active controller, if known."""
 
     id: int | None
     epoch: int
 
 
 class ControllerShell:
-    """attach() the quorum before it is opened; run() until cancelled."""
+    """Call attach() before the quorum is opened, then run() until cancelled."""
 
     def __init__(
         self,
@@ -100,34 +98,34 @@ class ControllerShell:
         self._snapshots = snapshots
         self._listener = on_image
         self._loader = MetadataLoader(self._on_image)
-        # Until a leader is known, the log is being read from its beginning.
+        # Hold images while the log is read from its beginning, until a leader is known.
         self._loader.hold()
         self._quorum: QuorumPort | None = None
-        # The last append: what is decided now is decided on it.
+        # The last append, on which new decisions are based.
         self._last: asyncio.Future[int] | None = None
         self._waiting = 0
-        self._stirred = asyncio.Event()
+        self._wake = asyncio.Event()
         self._published = asyncio.Event()
-        # Why this controller cannot go on, once it cannot.
-        self._broken: Exception | None = None
-        self._has_broken = asyncio.Event()
+        # The error after which this controller must stop.
+        self._failure: Exception | None = None
+        self._failure_event = asyncio.Event()
 
     def attach(self, quorum: QuorumPort) -> None:
         self._quorum = quorum
 
     @property
     def image(self) -> MetadataImage:
-        """The latest that is committed and published."""
+        """The latest committed and published image."""
         return self._loader.image
 
     # Requests
 
     async def call(self, request: object) -> object:
-        """The answer to a request of controller.DECISIONS; what goes wrong is in the answer."""
+        """Handle a request of controller.DECISIONS. Errors are in the response."""
         if self._waiting >= REQUESTS_WAITING_MAX:
             return refusal(request, ErrorCode.THROTTLING_QUOTA_EXCEEDED, "Too many requests are waiting.")
         if self.controller.epoch is None:
-            return refusal(request, ErrorCode.NOT_CONTROLLER, self._who_is())
+            return refusal(request, ErrorCode.NOT_CONTROLLER, self._describe_active())
         try:
             now_ms = self._clock.monotonic_ms()
             decision = self.controller.decide(request, next_offset=self._log.end_offset, now_ms=now_ms)
@@ -143,13 +141,15 @@ class ControllerShell:
             timeout_ms = _timeout_ms(request)
             self._waiting += 1
             try:
-                # It is not cancelled when the time is over: the records may be committed all the same.
+                # Do not cancel it on a timeout: the records may still be committed.
                 done, _ = await asyncio.wait({committed}, timeout=timeout_ms / 1000)
             finally:
                 self._waiting -= 1
             if not done:
                 return refusal(request, ErrorCode.REQUEST_TIMED_OUT, f"Not committed in {timeout_ms} ms.")
-            error = QuorumClosed("it was cancelled") if committed.cancelled() else committed.exception()
+            error = (
+                QuorumClosed("the append was cancelled") if committed.cancelled() else committed.exception()
+            )
             if isinstance(error, RaftError):
                 return refusal(request, _code_of(error), str(error))
             if error is not None:
@@ -158,41 +158,41 @@ class ControllerShell:
         return decision.response
 
     def _write(self, decision: Decision, now_ms: int) -> "asyncio.Future[int] | None":
-        """Append and apply. The last append that the decision stands on, None if all of it is committed."""
+        """Append and apply a decision. Return the last append that it is based on, None if committed."""
         epoch = self.controller.epoch
         assert epoch is not None
         for part in _parts(decision):
             base_offset = self._log.end_offset
             if part.records:
                 self._last = self._log.append(epoch, [as_written(record) for record in part.records])
-                self._last.add_done_callback(_seen)
+                self._last.add_done_callback(_retrieve_error)
             try:
                 self.controller.apply(part, base_offset=base_offset, now_ms=now_ms)
             except Exception as error:
-                self._broken = error
-                self._has_broken.set()
+                self._failure = error
+                self._failure_event.set()
                 raise
         if decision.contact is not None:
-            self._stirred.set()
+            self._wake.set()
         return None if self._last is None or (self._last.done() and not _failed(self._last)) else self._last
 
-    # What is done unasked
+    # Periodic work
 
     async def run(self) -> None:
-        """Do what is due while active, and have snapshots written, until cancelled. An error is raised."""
+        """Do periodic work while active, and write snapshots, until cancelled. Raises fatal errors."""
         await together(
             self._do_what_is_due(), keep_running("metadata snapshots", self._write_snapshots), self._watch()
         )
 
     async def _watch(self) -> None:
-        """End run() when a decision was written and not applied: memory and log differ from then on."""
-        await self._has_broken.wait()
-        assert self._broken is not None
-        raise self._broken
+        """End run() if a decision was written but not applied, because memory and log differ then."""
+        await self._failure_event.wait()
+        assert self._failure is not None
+        raise self._failure
 
     async def _do_what_is_due(self) -> None:
         while True:
-            self._stirred.clear()
+            self._wake.clear()
             wait_ms = None
             if self.controller.epoch is not None:
                 now_ms = self._clock.monotonic_ms()
@@ -200,30 +200,30 @@ class ControllerShell:
                     is_done = self._do_due(now_ms)
                     wait_ms = max(self.controller.next_due_ms(now_ms) - now_ms, 1) if is_done else FAILED_MS
                 except TryAgain as full:
-                    logger.warning("controller: %s", full)
+                    logger.warning("controller append delayed error=%s", full)
                     wait_ms = RETRY_MS
                 except NoRoom:
-                    # Logged where it was found.
+                    # Logged by the quorum.
                     wait_ms = FULL_RETRY_MS
                 except (NotLeader, QuorumClosed) as gone:
-                    # The quorum says who leads next, and that is when there is something to do again.
-                    logger.info("controller: %s", gone)
+                    # Wait for the quorum to report the next leader.
+                    logger.info("controller append rejected error=%s", gone)
             try:
                 async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
-                    await self._stirred.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 continue
 
     def _do_due(self, now_ms: int) -> bool:
-        """Not more than so much at once: requests want their turn, and the rest is still due then.
+        """Do up to DUE_AT_ONCE_MAX decisions, so that requests are served in between.
 
-        False if it failed by a mistake of ours. Nothing was decided then, and requests are served as before.
+        False after a bug. Nothing was decided then, and requests are still served.
         """
         for _ in range(DUE_AT_ONCE_MAX):
             try:
                 decision = self.controller.due(next_offset=self._log.end_offset, now_ms=now_ms)
             except Exception as error:
-                report_fault(logger, error, "controller: what is due failed")
+                report_fault(logger, error, "controller periodic work failed")
                 return False
             if decision is None:
                 return True
@@ -242,7 +242,8 @@ class ControllerShell:
                 try:
                     await quorum.write_snapshot(snapshot_id, records_of(image))
                 except NoRoom as full:
-                    logger.warning("metadata snapshot not written offset=%d: %s", snapshot_id.offset, full)
+                    offset = snapshot_id.offset
+                    logger.warning("metadata snapshot not written offset=%d error=%s", offset, full)
                     await asyncio.sleep(FULL_SNAPSHOT_RETRY_S)
                     continue
                 logger.info("metadata snapshot written offset=%d epoch=%d", *snapshot_id)
@@ -257,26 +258,26 @@ class ControllerShell:
 
     def leader_changed(self, leader: int | None, epoch: int) -> None:
         self.leader = Leader(leader, epoch)
-        # What was appended in an epoch before is committed by now, or it is gone and so is what stood on it.
+        # Appends of earlier epochs are committed by now, or lost together with everything based on them.
         self._last = None
         self._loader.release()
         if leader == self.controller.settings.node_id:
             self._become_active(epoch)
         elif self.controller.epoch is not None:
-            logger.info("controller: no longer active, epoch=%d leader=%s", epoch, leader)
+            logger.info("controller on standby epoch=%d leader=%s", epoch, leader)
             self.controller.renounce(self.image)
-        self._stirred.set()
+        self._wake.set()
 
     def _become_active(self, epoch: int) -> None:
         now_ms = self._clock.monotonic_ms()
         decision = self.controller.claim(
             epoch, self.image, in_transaction=self._loader.in_transaction, now_ms=now_ms
         )
-        logger.info("controller: active, epoch=%d offset=%d", epoch, self.image.offset)
+        logger.info("controller active epoch=%d offset=%d", epoch, self.image.offset)
         try:
             self._write(decision, now_ms)
         except NotLeader as lost:
-            logger.info("controller: %s", lost)
+            logger.info("controller append rejected error=%s", lost)
             self.controller.renounce(self.image)
 
     def _on_image(self, image: MetadataImage, changes: Changes) -> None:
@@ -288,24 +289,24 @@ class ControllerShell:
 
     @property
     def _log(self) -> QuorumPort:
-        assert self._quorum is not None, "attach() comes first"
+        assert self._quorum is not None, "attach() was not called"
         return self._quorum
 
-    def _who_is(self) -> str:
+    def _describe_active(self) -> str:
         if self.leader.id is None:
             return "No controller is known to be active."
         return f"The active controller appears to be node {self.leader.id}."
 
 
 def _timeout_ms(request: object) -> int:
-    """As long as the request says, if it says it and Kafka listens."""
+    """The request's own timeout, if it has one and Kafka uses it."""
     if isinstance(request, UpdateFeaturesRequest):
         return REQUEST_TIMEOUT_MS
     return max(getattr(request, "timeout_ms", REQUEST_TIMEOUT_MS), 0)
 
 
 def _parts(decision: Decision) -> list[Decision]:
-    """The decision in batches. What it means for a session belongs to the last."""
+    """Split the decision into batches; the contact belongs to the last one."""
     records = decision.records
     if decision.atomic or len(records) <= RECORDS_PER_BATCH_MAX:
         return [decision]
@@ -331,7 +332,7 @@ def _failed(future: "asyncio.Future[int]") -> bool:
     return future.cancelled() or future.exception() is not None
 
 
-def _seen(future: "asyncio.Future[int]") -> None:
-    """An append that nobody waits for may fail: who leads next is told by the quorum."""
+def _retrieve_error(future: "asyncio.Future[int]") -> None:
+    """Mark an append's error as retrieved; it may have no waiter."""
     if not future.cancelled():
         future.exception()

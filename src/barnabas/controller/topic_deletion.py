@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20): by name or by id, each topic at most once in a request."""
+"""DeleteTopics (key 20): by name or by id, each topic at most once per request."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def _by_name(name: str) -> DeleteTopicState:
 
 
 def _results(image: MetadataImage, asked: list[DeleteTopicState]) -> Iterator[DeletableTopicResult]:
-    """One answer for each topic that is asked for, however often."""
+    """One result per requested topic, even if it is requested several times."""
     names = Counter(one.name for one in asked if one.topic_id == ZERO_UUID)
     ids = Counter(one.topic_id for one in asked if one.name is None)
     answered: set[tuple[str | None, Uuid]] = set()
@@ -62,7 +62,7 @@ def _results(image: MetadataImage, asked: list[DeleteTopicState]) -> Iterator[De
 def _result(
     image: MetadataImage, one: DeleteTopicState, names: Counter[str | None], ids: Counter[Uuid]
 ) -> DeletableTopicResult | None:
-    """None for a topic that is asked for by its name as well, and is answered there."""
+    """The result; None for a topic that is also requested by name, because its result is reported there."""
     if one.name is None:
         topic = image.topics_by_id.get(one.topic_id)
         if topic is None:

@@ -1,8 +1,8 @@
-"""CreateTopics (key 19): names, settings and replicas of new topics.
+"""CreateTopics (key 19): validate names, settings and replicas of new topics, and create them.
 
-One topic's failure is in the answer for that topic, and the others are created. With validate_only the answer
-is the same and nothing is written. A topic that several brokers would like to create at once is created by
-the first; the others hear TOPIC_ALREADY_EXISTS.
+An error of one topic is in its result, and the others are created. With validate_only the response is the
+same and nothing is written. If several brokers create a topic at once, the first succeeds; the others get
+TOPIC_ALREADY_EXISTS.
 """
 
 from collections import Counter
@@ -87,7 +87,7 @@ def _create(
         ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value)
         for name, value in configs.items()
     ]
-    # Settings come before partitions, so that nobody opens a log without knowing them.
+    # Settings come before partitions, so that no log is opened without them.
     records += config_records
     records += clear_elr_records(image, config_records)
     records += [
@@ -108,13 +108,13 @@ def _create(
 
 
 def new_topic_id(image: MetadataImage, rng: Random) -> Uuid:
-    """A random (version 4) id that no topic has. Small numbers are reserved: 1 is the metadata log."""
+    """A new random (version 4) id. Small numbers are reserved: 1 is the metadata log."""
     while True:
         raw = bytearray(rng.randbytes(16))
         raw[6] = raw[6] & 0x0F | 0x40
         raw[8] = raw[8] & 0x3F | 0x80
         topic_id = Uuid(bytes(raw))
-        # In text it stands on command lines, where a leading dash would be an option.
+        # Avoid a leading dash in the text form, which would look like an option on a command line.
         if topic_id not in image.topics_by_id and raw[0] >> 2 != 0b111110:
             return topic_id
 

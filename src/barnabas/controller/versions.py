@@ -1,7 +1,7 @@
-"""In which version a record is written.
+"""Choose the version in which a record is written.
 
-Everything is written in the newest version that its schema has. Changes of a broker's registration are
-the exception: Kafka writes each in the oldest version that can say it, and so do we.
+Records are written in the newest version of their schema. Changes of a broker's registration are the
+exception: like Kafka, write the oldest version that has the changed fields.
 """
 
 from barnabas.protocol.stored.cluster_nodes import BrokerRegistrationChangeRecord
@@ -9,7 +9,7 @@ from barnabas.protocol.stored.framing import Versioned
 
 
 def as_written(record: object) -> object:
-    """The record, with its version if that is not the newest."""
+    """The record, with its version if it is not the newest."""
     if not isinstance(record, BrokerRegistrationChangeRecord):
         return record
     if record.cordoned_log_dirs is not None:

@@ -1,5 +1,5 @@
-"""What the cluster knows: metadata records become an immutable image.
+"""The cluster metadata: records of the metadata log become immutable images.
 
-image.py is what everybody reads; changes.py applies records to it; snapshot.py turns an image back into
-records; loader.py takes what the quorum has committed and publishes one image after another.
+image.py is the image; changes.py applies records to it; snapshot.py turns it back into records; loader.py
+applies committed records and publishes one image after another.
 """

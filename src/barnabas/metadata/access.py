@@ -1,7 +1,7 @@
-"""What identifies the records of access control in an image: ACLs, credentials, quotas, tokens.
+"""Keys of access control records in an image: ACLs, credentials, quotas, tokens.
 
-The rooms that will use them read MetadataImage.access; until then they are kept, so that a log that has them
-can be read, and a snapshot of it is complete.
+No package uses these records yet. MetadataImage.access keeps them, so that a log with them can be read and
+its snapshots are complete.
 """
 
 from operator import itemgetter
@@ -24,16 +24,16 @@ TOKEN: Final = "token"
 
 
 def access_key(record: object) -> tuple[Any, ...]:
-    """The same for a record and for the one that takes it back."""
+    """The key of a record, which is the same for the record that removes it."""
     match record:
         case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
             return ACL, record.id
         case ClientQuotaRecord():
-            # The name None is the default of all entities of that type.
+            # The name None stands for the default of all entities of the type.
             entity = sorted(((one.entity_type, one.entity_name) for one in record.entity), key=itemgetter(0))
             return QUOTA, tuple(entity), record.key
         case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
             return SCRAM, record.name, record.mechanism
         case DelegationTokenRecord() | RemoveDelegationTokenRecord():
             return TOKEN, record.token_id
-    raise AssertionError(f"not about access: {record!r}")
+    raise AssertionError(f"not an access control record: {record!r}")

@@ -1,8 +1,8 @@
-"""Records applied to an image: what they change is kept apart until finish() makes the next image.
+"""Apply records to an image: changes are collected until finish() makes the next image.
 
-The loader feeds committed records, the controller feeds what it has just decided. apply() has no opinion: a
-record is a fact. Only a log that contradicts itself is refused. finish() copies the maps that changed and
-shares the others. Topics and brokers have files of their own beside this one.
+The loader applies committed records, the controller applies the records that it has just decided. apply()
+makes no decisions and only rejects records that contradict the image. finish() copies the maps that changed
+and shares the others. Topics and brokers are in topic_changes.py and node_changes.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from barnabas.protocol.stored import cluster_topics as topics
 
 
 class Changes:
-    """What records change in `image`; the image itself stays as it is."""
+    """The changes that records make to `image`, which itself stays unchanged."""
 
     def __init__(self, image: MetadataImage) -> None:
         self.image: Final = image
@@ -42,12 +42,12 @@ class Changes:
 
     @property
     def topics_deleted(self) -> dict[Uuid, TopicImage]:
-        """Topics that are gone, as they were last."""
+        """Deleted topics in their last state."""
         return self._topics.deleted
 
     @property
     def brokers_changed(self) -> set[int]:
-        """Brokers that came, went, or are in another state."""
+        """Brokers that were registered, unregistered or changed."""
         return self._brokers.changed
 
     @property
@@ -65,7 +65,7 @@ class Changes:
         apply(self, record)
 
     def finish(self, offset: int, epoch: int, append_time_ms: int) -> MetadataImage:
-        """The image with all of this in it, as of that offset."""
+        """The image with these changes, as of that offset."""
         made: dict[str, Any] = {"offset": offset, "epoch": epoch, "append_time_ms": append_time_ms}
         if self._topics.touched:
             made["topics"], made["topics_by_id"] = self._topics.finish()
@@ -75,7 +75,7 @@ class Changes:
             made["configs"] = self._finish_configs()
         if self._features:
             levels = {**self.image.features, **self._features}
-            # Level 0 and no level are the same thing.
+            # Level 0 means that the feature is not finalized.
             made["features"] = MappingProxyType({name: level for name, level in levels.items() if level})
         if self._controllers:
             made["controllers"] = MappingProxyType({**self.image.controllers, **self._controllers})
@@ -110,7 +110,7 @@ class Changes:
 
     def _remove_topic(self, record: topics.RemoveTopicRecord) -> None:
         resource = ConfigResource(TOPIC_RESOURCE, self._topics.remove(record))
-        # A later topic of the same name starts without them.
+        # A later topic of the same name must not inherit them.
         if resource in self._configs or resource in self.image.configs:
             self._config_of(resource).clear()
 
@@ -131,11 +131,11 @@ class Changes:
         self._access[access_key(record)] = None
 
     def _nothing(self, record: object) -> None:
-        """It says something about the log and nothing about the cluster."""
+        """Ignore a record that does not change the image."""
 
 
-# Brackets of transactions are here because the loader has dealt with them, and a reader of a whole log need
-# not. ZkMigrationStateRecord is the memory of a migration that ended before this release.
+# Transaction markers are ignored here: the loader handles them, and a reader of a whole log need not.
+# ZkMigrationStateRecord is left over from a migration that ended before this release.
 _APPLY: Final[dict[type, Callable[[Changes, Any], None]]] = {
     topics.TopicRecord: lambda changes, record: changes._topics.create(record),
     topics.PartitionRecord: lambda changes, record: changes._topics.create_partition(record),

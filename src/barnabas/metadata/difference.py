@@ -1,4 +1,4 @@
-"""What lies between two images, for those who act on changes when a snapshot takes the place of all."""
+"""The difference of two images, for code that acts on changes when a snapshot replaces the image."""
 
 from barnabas.base.ids import Uuid
 from barnabas.metadata.changes import Changes
@@ -6,7 +6,7 @@ from barnabas.metadata.image import ConfigResource, MetadataImage, TopicImage
 
 
 class Difference(Changes):
-    """Changes that are already made: they can be read, and nothing more can be applied."""
+    """Changes between two finished images. They can be read, but nothing can be applied."""
 
     def __init__(self, before: MetadataImage, after: MetadataImage) -> None:
         super().__init__(before)

@@ -1,10 +1,10 @@
-"""What can be wrong with a metadata log. Either way the node must not go on: it does not know the cluster."""
+"""Errors of the metadata log. After either, the node must stop: its view of the cluster is wrong."""
 
 from barnabas.base.errors import BarnabasError
 
 
 class MetadataInconsistent(BarnabasError):
-    """A record that contradicts the records before it, so that one of them is wrong."""
+    """A record contradicts the records before it."""
 
     def __init__(self, record: object, what: str) -> None:
         super().__init__(f"{what}: {record!r}")
@@ -13,8 +13,8 @@ class MetadataInconsistent(BarnabasError):
 
 
 class UnknownMetadataRecord(BarnabasError):
-    """A record of a kind that this release does not know. What it changed would be missing in the image."""
+    """A record of an unknown type. Its changes would be missing in the image."""
 
     def __init__(self, record: object) -> None:
-        super().__init__(f"no metadata record of this release: {record!r}")
+        super().__init__(f"unknown metadata record: {record!r}")
         self.record = record

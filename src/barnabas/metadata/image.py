@@ -1,7 +1,7 @@
-"""The image: everything the cluster has decided, as of one offset of the metadata log.
+"""The image: the cluster metadata as of one offset of the metadata log.
 
-An image never changes. A batch of records makes a new one (changes.py), which shares with the old one all
-that stayed the same. So whoever holds an image sees one moment of the cluster, for as long as they hold it.
+An image is immutable. A batch of records makes a new one (changes.py), which shares everything unchanged with
+the old one. So the holder of an image has a consistent view of the cluster.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ METADATA_VERSION: Final = "metadata.version"
 
 
 class ConfigResource(NamedTuple):
-    """Whose settings: the type as DescribeConfigs numbers it, and the name; "" stands for all brokers."""
+    """A resource with settings: the type as in DescribeConfigs, and the name; "" stands for all brokers."""
 
     type: int
     name: str
@@ -44,7 +44,7 @@ class PartitionImage:
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
     leader: int
-    # 0: recovered; 1: an unclean election was made and is not finished yet.
+    # 0: recovered; 1: recovering after an unclean election.
     leader_recovery_state: int = 0
     leader_epoch: int
     partition_epoch: int
@@ -52,7 +52,7 @@ class PartitionImage:
 
 @value
 class TopicImage:
-    """One topic. Its partitions are numbered from 0 without holes."""
+    """One topic. Its partitions are numbered from 0 without gaps."""
 
     name: str
     id: Uuid
@@ -61,7 +61,7 @@ class TopicImage:
 
 @value(kw_only=True)
 class BrokerImage:
-    """One registered broker, alive or not. `registration` is what it said of itself."""
+    """One registered broker, alive or not. `registration` is its own record."""
 
     id: int
     epoch: int
@@ -70,7 +70,7 @@ class BrokerImage:
     registration: RegisterBrokerRecord
 
     def endpoint(self, listener: str) -> tuple[str, int] | None:
-        """Where clients of that listener reach it; None if it does not have this listener."""
+        """Host and port of a listener; None if the broker does not have it."""
         for one in self.registration.end_points:
             if one.name == listener:
                 return one.host, one.port
@@ -83,11 +83,11 @@ def _nothing() -> Mapping[Any, Any]:
 
 @value(kw_only=True)
 class MetadataImage:
-    """`offset` is that of the last record that is in it, -1 if there is none; `epoch` is that record's."""
+    """`offset` and `epoch` are those of the last record in the image; offset -1 without records."""
 
     offset: int = -1
     epoch: int = -1
-    # The time that the leader wrote on the last batch, for snapshots.
+    # The append time of the last batch, for snapshots.
     append_time_ms: int = -1
     features: Mapping[str, int] = field(default_factory=_nothing)
     brokers: Mapping[int, BrokerImage] = field(default_factory=_nothing)
@@ -95,9 +95,9 @@ class MetadataImage:
     topics: Mapping[str, TopicImage] = field(default_factory=_nothing)
     topics_by_id: Mapping[Uuid, TopicImage] = field(default_factory=_nothing)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=_nothing)
-    # The first producer id that no block has yet.
+    # The first producer id that is not allocated yet.
     next_producer_id: int = 0
-    # What later rooms will read: access control, credentials, quotas, tokens. By what identifies them.
+    # ACLs, credentials, quotas and tokens by access_key(); no package reads them yet.
     access: Mapping[tuple[Any, ...], object] = field(default_factory=_nothing)
 
     @property
@@ -105,7 +105,7 @@ class MetadataImage:
         return self.features.get(METADATA_VERSION, 0)
 
     def config(self, resource: ConfigResource) -> Mapping[str, str]:
-        """What is set for exactly this resource."""
+        """The settings of exactly this resource, without defaults."""
         return self.configs.get(resource, _NO_CONFIG)
 
 

@@ -1,8 +1,8 @@
-"""Takes what the quorum has committed and publishes one image after another.
+"""Apply committed records and publish one image after another.
 
-The quorum calls load_snapshot() and committed(); whoever wants images is called with each of them and with
-what changed since the one before. A transaction of the metadata log (KIP-868) shows when it ends, as a whole,
-or never. Nothing here waits or writes: it runs inside the quorum's delivery.
+The quorum calls load_snapshot() and committed(); the listener is called with each image and the changes since
+the previous one. A transaction of the metadata log (KIP-868) becomes visible as a whole when it ends, or
+never. Nothing here waits or writes: it runs inside the quorum's delivery.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ from barnabas.protocol.stored.cluster_nodes import (
 
 
 class SnapshotId(Protocol):
-    """A snapshot holds everything below `offset`; `epoch` is that of the last record in it."""
+    """A snapshot contains everything below `offset`; `epoch` is that of its last record."""
 
     @property
     def offset(self) -> int: ...
@@ -29,7 +29,7 @@ class SnapshotId(Protocol):
 
 
 class Batch(Protocol):
-    """Committed records, each with the version it was stored in. Control batches have none."""
+    """Committed records, each with its stored version. A control batch has no records."""
 
     @property
     def base_offset(self) -> int: ...
@@ -50,15 +50,15 @@ class _Position(NamedTuple):
 
 
 class MetadataLoader:
-    """`on_image(image, changes)` is called in the order of the log; `image` is always the latest one."""
+    """Calls `on_image(image, changes)` in log order; `image` is the latest one."""
 
     def __init__(self, on_image: Callable[[MetadataImage, Changes], None]) -> None:
         self._on_image = on_image
         self.image: MetadataImage = EMPTY_IMAGE
-        # What is applied and not published yet, and how far it reaches.
+        # Changes that are applied but not published, and their position.
         self._changes: Changes | None = None
         self._reached: _Position | None = None
-        # Records of the transaction that is open.
+        # Records of the open transaction.
         self._open: list[object] | None = None
         self._holding = False
 
@@ -67,7 +67,7 @@ class MetadataLoader:
         return self._open is not None
 
     def hold(self) -> None:
-        """Publish nothing until release(): at a start, thousands of batches become one image."""
+        """Publish nothing until release(): at a start thousands of batches become one image."""
         self._holding = True
 
     def release(self) -> None:
@@ -75,7 +75,7 @@ class MetadataLoader:
         self._publish()
 
     def load_snapshot(self, snapshot_id: SnapshotId, records: Iterable[object]) -> None:
-        """Forget everything and start from this."""
+        """Replace the image by a snapshot."""
         fresh = Changes(EMPTY_IMAGE)
         for record in records:
             fresh.apply(record)
@@ -98,14 +98,16 @@ class MetadataLoader:
             case BeginTransactionRecord():
                 if self._open is not None:
                     raise MetadataInconsistent(
-                        record, f"offset {batch.base_offset + at}: one is open already"
+                        record, f"offset {batch.base_offset + at}: a transaction is open already"
                     )
-                # The image may be written out as of its offset, so it must not claim the part that is held.
+                # A snapshot may be written as of the image's offset, so exclude the open transaction.
                 self._advance(batch, batch.base_offset + at - 1)
                 self._open = []
             case EndTransactionRecord() | AbortTransactionRecord():
                 if self._open is None:
-                    raise MetadataInconsistent(record, f"offset {batch.base_offset + at}: none is open")
+                    raise MetadataInconsistent(
+                        record, f"offset {batch.base_offset + at}: no transaction is open"
+                    )
                 held, self._open = self._open, None
                 if isinstance(record, EndTransactionRecord):
                     for one in held:

@@ -1,4 +1,4 @@
-"""The brokers that a batch of records touches. Part of changes.py, which owns the other kinds of records."""
+"""Changes of brokers. Part of changes.py, which handles the other records."""
 
 from copy import copy
 from typing import Final
@@ -14,15 +14,15 @@ from barnabas.protocol.stored.cluster_nodes import (
     UnregisterBrokerRecord,
 )
 
-# What BrokerRegistrationChangeRecord says of `fenced`; 0 leaves it.
+# Values of `fenced` in BrokerRegistrationChangeRecord; 0 means unchanged.
 FENCE: Final = 1
 UNFENCE: Final = -1
-# And of `in_controlled_shutdown`: one does not come back from it but by registering again.
+# Value of `in_controlled_shutdown`; only a new registration ends a controlled shutdown.
 SHUTTING_DOWN: Final = 1
 
 
 class BrokerChanges:
-    """Brokers by id, laid over those of an image; None is one that was removed."""
+    """Changed brokers by id, on top of an image; None for a removed one."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
@@ -42,9 +42,9 @@ class BrokerChanges:
     def alter(self, record: BrokerRegistrationChangeRecord) -> None:
         known = self._known(record.broker_id, record.broker_epoch, record)
         if record.fenced not in (FENCE, 0, UNFENCE):
-            raise MetadataInconsistent(record, "fenced is neither 1 nor 0 nor -1")
+            raise MetadataInconsistent(record, "fenced is not 1, 0 or -1")
         if record.in_controlled_shutdown not in (SHUTTING_DOWN, 0):
-            raise MetadataInconsistent(record, "in_controlled_shutdown is neither 1 nor 0")
+            raise MetadataInconsistent(record, "in_controlled_shutdown is not 1 or 0")
         registration = copy(known.registration)
         if record.fenced:
             registration.fenced = record.fenced == FENCE
@@ -57,7 +57,7 @@ class BrokerChanges:
         self._put(registration)
 
     def fence(self, record: FenceBrokerRecord | UnfenceBrokerRecord) -> None:
-        """Records of the first releases with a metadata log."""
+        """Apply a record type of the first KRaft releases."""
         registration = copy(self._known(record.id, record.epoch, record).registration)
         registration.fenced = isinstance(record, FenceBrokerRecord)
         self._put(registration)
@@ -85,5 +85,5 @@ class BrokerChanges:
         if known is None:
             raise MetadataInconsistent(record, f"broker {broker_id} is not registered")
         if known.epoch != epoch:
-            raise MetadataInconsistent(record, f"broker {broker_id} has epoch {known.epoch}")
+            raise MetadataInconsistent(record, f"broker {broker_id} has epoch {known.epoch}, not {epoch}")
         return known

@@ -1,4 +1,4 @@
-"""Between a partition's image and the records that say it: made whole, altered, written out again."""
+"""Convert between partition images and records: create, alter, write."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -8,12 +8,12 @@ from barnabas.metadata.errors import MetadataInconsistent
 from barnabas.metadata.image import PartitionImage
 from barnabas.protocol.stored.cluster_topics import PartitionChangeRecord, PartitionRecord
 
-# Values of a PartitionChangeRecord's fields that leave things as they are.
+# Field values of a PartitionChangeRecord that mean "unchanged".
 LEADER_UNCHANGED: Final = -2
 RECOVERY_UNCHANGED: Final = -1
 
-# Directory ids that are no directories (KIP-858): it was placed before directories had ids; the broker has
-# not chosen yet; the directory is gone.
+# Reserved directory ids (KIP-858): the replica was placed before directories had ids; the broker has not
+# chosen one yet; the directory is offline.
 MIGRATING: Final = Uuid(bytes(16))
 UNASSIGNED: Final = Uuid(bytes(15) + b"\x01")
 LOST: Final = Uuid(bytes(15) + b"\x02")
@@ -36,7 +36,7 @@ def partition_of(record: PartitionRecord) -> PartitionImage:
 
 
 def altered(partition: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
-    """The partition after this change. Its epoch counts every change, the leader's epoch every election."""
+    """Apply a change. It increments the partition epoch, and a new leader also the leader epoch."""
     changes: dict[str, Any] = {"partition_epoch": partition.partition_epoch + 1}
     for field, attribute in _LISTS:
         values = getattr(record, field)
@@ -54,7 +54,7 @@ def altered(partition: PartitionImage, record: PartitionChangeRecord) -> Partiti
 
 
 def without_elr(partition: PartitionImage) -> PartitionImage:
-    """The partition after its ELR was cleared, which is a change like any other."""
+    """Clear the ELR, which increments the partition epoch like any change."""
     return replace(partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
 
 
@@ -88,7 +88,7 @@ _LISTS: Final = (
 
 
 def _directories(record: object, given: tuple[Uuid, ...], replicas: int) -> tuple[Uuid, ...]:
-    # Records of versions without directories say nothing about them, whatever the number of replicas.
+    # Record versions without directories have none, whatever the number of replicas.
     if all(one == MIGRATING for one in given):
         return (MIGRATING,) * replicas
     if len(given) != replicas:

@@ -1,6 +1,6 @@
-"""An image written out as records, in an order that replays: what comes later may name what came before.
+"""Convert an image to records, in an order that can be replayed: records may refer to earlier ones.
 
-Who needs a snapshot decides when (snapshot_schedule.py); the quorum writes it.
+snapshot_schedule.py decides when a snapshot is due; the quorum writes it.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from barnabas.protocol.stored.cluster_topics import ConfigRecord, ProducerIdsRec
 
 
 def records_of(image: MetadataImage) -> Iterator[object]:
-    """Every record that the image needs, once."""
+    """All records of the image."""
     yield from _features(image)
     for broker_id in sorted(image.brokers):
         yield image.brokers[broker_id].registration
@@ -33,7 +33,7 @@ def records_of(image: MetadataImage) -> Iterator[object]:
 
 
 def _features(image: MetadataImage) -> Iterator[FeatureLevelRecord]:
-    # metadata.version is first because it says how everything behind it is to be understood.
+    # metadata.version comes first, because it determines how to read the other records.
     if METADATA_VERSION in image.features:
         yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=image.features[METADATA_VERSION])
     for name, level in image.features.items():

@@ -1,6 +1,6 @@
-"""The topics that a batch of records touches, as drafts that finish() turns into images.
+"""Changes of topics, as drafts that finish() turns into images.
 
-Part of changes.py, which owns the other kinds of records.
+Part of changes.py, which handles the other records.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from barnabas.protocol.stored.cluster_topics import (
 
 
 class TopicDraft:
-    """A topic in the making. Partitions by number: a snapshot may hold them in any order."""
+    """A topic under construction. Partitions are keyed by number, because a snapshot may have any order."""
 
     __slots__ = ("id", "name", "partitions")
 
@@ -37,31 +37,31 @@ class TopicDraft:
         except KeyError as missing:
             raise MetadataInconsistent(
                 TopicRecord(name=self.name, topic_id=self.id),
-                f"partition {missing} is missing between {count} others",
+                f"partition {missing} is missing, found {count} partitions",
             ) from None
 
 
 class TopicChanges:
-    """Drafts by topic id, laid over the topics of an image."""
+    """Drafts by topic id, on top of an image."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
         self._drafts: dict[Uuid, TopicDraft] = {}
         self.deleted: dict[Uuid, TopicImage] = {}
-        # Names that mean another topic than in the image: the new topic's id, or None if there is none.
+        # Names whose topic differs from the image: the new topic's id, or None if the name is free.
         self._names: dict[str, Uuid | None] = {}
 
     @property
     def changed(self) -> set[Uuid]:
-        """Created or altered, and still there."""
+        """Topics that were created or altered, and not deleted."""
         return set(self._drafts)
 
     def create(self, record: TopicRecord) -> None:
         taken = self._id_of(record.name)
         if taken is not None:
-            raise MetadataInconsistent(record, f"the name belongs to topic {format_uuid(taken)}")
+            raise MetadataInconsistent(record, f"name is in use by topic {format_uuid(taken)}")
         if record.topic_id in self._drafts or record.topic_id in self._image.topics_by_id:
-            raise MetadataInconsistent(record, "the topic id is in use")
+            raise MetadataInconsistent(record, "topic id is in use")
         self._drafts[record.topic_id] = TopicDraft(record.name, record.topic_id)
         self._names[record.name] = record.topic_id
 
@@ -73,14 +73,14 @@ class TopicChanges:
         draft = self._draft(record.topic_id, record)
         known = draft.partitions.get(record.partition_id)
         if known is None:
-            raise MetadataInconsistent(record, f"{draft.name} has no such partition")
+            raise MetadataInconsistent(record, f"topic {draft.name} has no partition {record.partition_id}")
         draft.partitions[record.partition_id] = altered(known, record)
 
     def remove(self, record: RemoveTopicRecord) -> str:
-        """The name that is free now."""
+        """Remove a topic; return its name."""
         draft = self._draft(record.topic_id, record)
         before = self._image.topics_by_id.get(record.topic_id)
-        # What came and went within one batch was never there for anybody to see.
+        # A topic that was created and deleted within one image was never visible.
         if before is not None:
             self.deleted[record.topic_id] = before
         del self._drafts[record.topic_id]
@@ -88,11 +88,11 @@ class TopicChanges:
         return draft.name
 
     def clear_elr(self, record: ClearElrRecord) -> None:
-        """Forget who could lead without loss: of one topic, or of all if it names none."""
+        """Clear the ELR of one topic, or of all topics if the record has no name."""
         if record.topic_name:
             topic_id = self._id_of(record.topic_name)
             if topic_id is None:
-                raise MetadataInconsistent(record, "there is no such topic")
+                raise MetadataInconsistent(record, f"topic {record.topic_name} does not exist")
             self._clear(self._draft(topic_id, record))
             return
         for topic in self._image.topics_by_id.values():
@@ -132,6 +132,6 @@ class TopicChanges:
         if draft is None:
             topic = self._image.topics_by_id.get(topic_id)
             if topic is None or topic_id in self.deleted:
-                raise MetadataInconsistent(record, f"there is no topic {format_uuid(topic_id)}")
+                raise MetadataInconsistent(record, f"topic {format_uuid(topic_id)} does not exist")
             draft = self._drafts[topic_id] = TopicDraft(topic.name, topic_id, topic.partitions)
         return draft

@@ -1,9 +1,9 @@
-"""Kafka's ACL operations, by their numbers on the wire, and the bits that answers tell them with."""
+"""Kafka's ACL operations with their wire numbers, and the bit fields of authorized operations."""
 
 from enum import IntEnum
 from typing import Final
 
-# In the place of bits: nobody asked for operations.
+# The bit field's value if the request did not ask for operations.
 NOT_ASKED: Final = -(2**31)
 
 
@@ -28,7 +28,7 @@ def operation_bits(*operations: AclOperation) -> int:
 
 
 def operations_of(bits: int) -> frozenset[AclOperation] | None:
-    """None if nobody asked. What a newer broker can do and we cannot name is left out."""
+    """The operations of a bit field; None if not requested. Unknown bits of newer brokers are ignored."""
     if bits == NOT_ASKED:
         return None
     return frozenset(operation for operation in AclOperation if bits >> operation & 1)

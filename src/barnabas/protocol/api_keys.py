@@ -1,8 +1,8 @@
-"""Kafka's API keys: which request a frame carries.
+"""Kafka's API keys, which identify the request in a frame.
 
-Names and numbers are those of Kafka 4.3. Keys 4 to 7 led brokers in ZooKeeper's times and are gone since 4.0;
-they stay unused, so that an old peer is refused and not misunderstood. Which keys and versions a node serves
-is said by its handlers, the layout of each version by the messages.
+Names and numbers are those of Kafka 4.3. Keys 4 to 7 were for brokers under ZooKeeper and are gone since 4.0;
+they stay unused, so that an old peer is rejected instead of misunderstood. The handlers declare the keys and
+versions that a node serves, the messages declare the layout of each version.
 """
 
 from enum import IntEnum

@@ -1,7 +1,7 @@
-"""Which messages belong to an API key, and which headers go with them.
+"""The messages and header versions of each API key.
 
-A family's module is imported when one of its keys is first asked for: a tool that needs three APIs
-loads three files.
+A family's module is imported when one of its keys is first used: a tool that needs three APIs loads three
+files.
 """
 
 from functools import cache
@@ -41,13 +41,13 @@ _FAMILIES: dict[str, tuple[int, ...]] = {
     "streams_groups": (88, 89),
     "share_offsets": (90, 91, 92),
 }
-# First versions that Kafka 4.3 defines and a broker speaks only if it is told to: two-phase commit (KIP-939).
+# The first unstable version, which a Kafka 4.3 broker serves only if configured: two-phase commit (KIP-939).
 _UNSTABLE_FROM = {ApiKey.INIT_PRODUCER_ID: 6}
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 
 
 class Api(NamedTuple):
-    """One API key: its two messages, the versions Kafka 4.3 speaks, and who listens for it there."""
+    """One API key: its two messages, the versions of Kafka 4.3, and the listeners that serve it."""
 
     key: ApiKey
     request: type[Any]
@@ -58,15 +58,15 @@ class Api(NamedTuple):
 
     @property
     def last_stable(self) -> int:
-        """The last version that every broker of Kafka 4.3 speaks."""
+        """The last version that every Kafka 4.3 broker serves."""
         return _UNSTABLE_FROM.get(self.key, self.versions.last + 1) - 1
 
     def request_header_version(self, version: int) -> int:
         return 2 if version in self.flexible else 1
 
     def response_header_version(self, version: int) -> int:
-        # A client that gets ApiVersions in a version it did not ask for must still find the correlation
-        # id and the error code: the header never has tagged fields (KIP-511).
+        # A client that gets an ApiVersions response in another version than requested must still find the
+        # correlation id and the error code, so this header never has tagged fields (KIP-511).
         if self.key is ApiKey.API_VERSIONS:
             return 0
         return 1 if version in self.flexible else 0
@@ -79,5 +79,5 @@ def api(key: ApiKey) -> Api:
     request: type[Any] = getattr(module, f"{name}Request")
     response: type[Any] = getattr(module, f"{name}Response")
     schema = schema_of(request)
-    assert schema.key == schema_of(response).key == key, f"{name} is declared with another key"
+    assert schema.key == schema_of(response).key == key, f"{name} is declared with a different key"
     return Api(key, request, response, schema.versions, schema.flexible, schema.listeners)

@@ -1,8 +1,8 @@
-"""Kafka's error codes: the numbers that answers carry on the wire.
+"""Kafka's error codes.
 
-Names and numbers are those of Kafka 4.3. What a client may do about a code is here as well: ask again
-(`retriable`), or look up the leader first and then ask again (`refreshes_metadata`). Which of our own errors
-becomes which code is decided where answers are made, not here.
+Names and numbers are those of Kafka 4.3. The properties say what a client may do: retry (`retriable`), or
+refresh its metadata and then retry (`refreshes_metadata`). The server maps our own errors to codes, not this
+module.
 """
 
 from enum import IntEnum
@@ -150,17 +150,17 @@ class ErrorCode(IntEnum):
 
     @staticmethod
     def of(code: int) -> "ErrorCode":
-        """Name a code from the wire; a peer newer than we are may send one that we cannot name."""
+        """The code with this number; UNKNOWN_SERVER_ERROR for an unknown one of a newer peer."""
         return _BY_CODE.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later without anybody changing it."""
+        """Whether the same request may succeed later."""
         return self._value_ in _RETRIABLE
 
     @property
     def refreshes_metadata(self) -> bool:
-        """Whether the sender's view of topics and leaders is stale and must be renewed before a retry."""
+        """Whether the client's metadata is stale and must be refreshed before a retry."""
         return self._value_ in _REFRESHES_METADATA
 
 
@@ -186,7 +186,7 @@ _REFRESHES_METADATA: Final[frozenset[int]] = frozenset(
     )
 )
 
-# Stale metadata is one reason to try again; these are the others.
+# Codes that are retriable for other reasons than stale metadata.
 _RETRIABLE: Final[frozenset[int]] = _REFRESHES_METADATA | frozenset(
     code.value
     for code in (

@@ -1,7 +1,7 @@
-"""Whole requests and responses: header, body, and which versions of both belong together.
+"""Encode and decode whole requests and responses: header and body in matching versions.
 
 A server calls decode_request() and response_parts(), a client encode_request() and decode_response().
-Bytes after a body are ignored, as Kafka does.
+Bytes after a body are ignored, as in Kafka.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,12 @@ from barnabas.protocol.schema.decoder import Decode, Steps
 _START_BYTES: Final = 8
 _SIZE: Final = Struct(">i")
 _SIZE_BYTES: Final = 4
-# The header of a response: a correlation id and, in version 1, no tagged fields.
+# Sizes of response headers: a correlation id, and in version 1 a zero byte for no tagged fields.
 _RESPONSE_HEADER_SIZE: Final[tuple[int, int]] = (4, 5)
 _FRAME_SIZE_MAX: Final[i64] = 0x7FFFFFFF
 _KNOWN_KEYS: Final = frozenset(ApiKey)
-# Of request headers: what follows the start, by version; the length of no name, and of the longest.
+# Request headers: the first versions with a client id and with tagged fields; length of a null name, and of
+# the longest.
 _CLIENT_ID_FROM: Final = 1
 _TAGS_FROM: Final = 2
 _CLIENT_ID_AT: Final = _START_BYTES + 2
@@ -37,10 +38,10 @@ _NOT_READ: Final = -1
 
 
 class UnsupportedRequest(BarnabasError):
-    """A key or version that nobody here speaks.
+    """An API key or version that is not supported.
 
-    Kafka closes the connection on it, unless the key is ApiVersions: then a client that is newer than
-    the broker gets an answer it can read (see refuse_api_versions).
+    Like Kafka, close the connection, unless the key is ApiVersions: then a client that is newer than the
+    broker gets a response that it can read (see refuse_api_versions).
     """
 
     def __init__(self, *, key: int, version: int, correlation_id: int) -> None:
@@ -54,7 +55,7 @@ class UnsupportedRequest(BarnabasError):
 @mypyc_attr(acyclic=True)
 @final
 class Request:
-    """One request as it came. Not a NamedTuple: there is one for everything that is asked."""
+    """One decoded request. A compiled class instead of a NamedTuple, because there is one per request."""
 
     __slots__ = ("api", "body", "client_id", "correlation_id", "version")
 
@@ -68,7 +69,7 @@ class Request:
 
 @final
 class _Route:
-    """How to read one version of one request, and how long the header of its answer is."""
+    """The decoders of one version of one request, and the size of its response's header."""
 
     __slots__ = ("answer_header_size", "api", "body", "header", "header_version", "is_compiled")
 
@@ -81,8 +82,8 @@ class _Route:
         self.answer_header_size: Final[i64] = _RESPONSE_HEADER_SIZE[api.response_header_version(version)]
 
 
-# By key and version in one number. Filled as versions are used, so bounded by what is declared; a request
-# costs one look-up, and its answer another.
+# By key and version in one number. Filled as versions are used, so bounded by the declarations; a request
+# costs one look-up, and its response another.
 _routes: Final[dict[int, _Route]] = {}
 
 
@@ -91,14 +92,14 @@ def _number(key: i64, version: i64) -> i64:
 
 
 def decode_request(frame: bytes) -> Request:
-    """Read one frame, without its length. Malformed or UnsupportedRequest if that cannot be."""
+    """Decode one frame, without its length. Raises Malformed or UnsupportedRequest."""
     route, version, correlation_id, client_id, at = _read_header(frame)
     body, _ = route.body(frame, at)
     return Request(route.api, version, correlation_id, client_id, body)
 
 
 def decode_in_steps(frame: bytes) -> "DecodeInSteps":
-    """Begin to read a large frame. The header is read at once, with the same errors as decode_request()."""
+    """Begin to decode a large frame. The header is decoded at once, with the errors of decode_request()."""
     route, version, correlation_id, client_id, at = _read_header(frame)
     steps = stepped_decoder(route.api.request, version)(frame, at)
     return DecodeInSteps(route.api, version, correlation_id, client_id, steps, route.is_compiled)
@@ -106,7 +107,7 @@ def decode_in_steps(frame: bytes) -> "DecodeInSteps":
 
 @final
 class DecodeInSteps:
-    """A request whose body is being read: run `steps`, and give its result to request()."""
+    """A request whose body is being decoded: run `steps`, and pass its result to request()."""
 
     def __init__(
         self,
@@ -130,9 +131,9 @@ class DecodeInSteps:
 
 
 def _read_header(frame: bytes) -> tuple[_Route, int, int, str | None, int]:
-    """Read what stands before the body, and where that begins."""
+    """Read the header; return its fields and the position of the body."""
     if len(frame) < _START_BYTES:
-        raise Malformed(f"{len(frame)} bytes are no request header", where="request")
+        raise Malformed(f"{len(frame)} bytes are too few for a request header", where="request")
     key, version = i64(read_i16_be(frame, 0)), i64(read_i16_be(frame, 2))
     correlation_id = int(read_i32_be(frame, 4))
     route = _routes.get(_number(key, version))
@@ -146,7 +147,7 @@ def _read_header(frame: bytes) -> tuple[_Route, int, int, str | None, int]:
 
 
 def _read_client_id(frame: bytes, header_version: int) -> tuple[str | None, int]:
-    """The rest of a usual header, and where it ends. Whatever is odd is left to the general decoder."""
+    """Read the rest of a usual header and its end; _NOT_READ for the general decoder to handle."""
     if header_version < _CLIENT_ID_FROM or len(frame) <= _CLIENT_ID_AT:
         return None, _NOT_READ
     size = (frame[_START_BYTES] << 8) | frame[_START_BYTES + 1]
@@ -177,7 +178,7 @@ def _find_route(key: int, version: int, correlation_id: int) -> _Route:
 def encode_request(
     body: object, version: int, *, key: ApiKey, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """One frame with its length."""
+    """Encode one frame with its length."""
     header = RequestHeader(
         request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
@@ -189,28 +190,30 @@ def encode_request(
 
 
 def response_parts(body: object, version: int, *, key: ApiKey, correlation_id: int) -> list[bytes]:
-    """One frame with its length, in parts; records are parts of their own and may be file ranges."""
+    """Encode one frame with its length, in parts; records are separate parts and may be file ranges."""
     route = _routes.get(_number(key, version))
     header_size = _answer_header_size(key, version) if route is None else route.answer_header_size
-    # Not all of them are bytes, so no list that would be compiled for bytes.
+    # list[Any], because mypyc would check a list[bytes], and file ranges are not bytes.
     parts: list[Any] = [b""]
     encode_parts(body, version, parts)
     return _framed(parts, header_size, correlation_id, type(body).__name__)
 
 
 def encoded_response_parts(body: list[Any], version: int, *, key: ApiKey, correlation_id: int) -> list[bytes]:
-    """The same of a response whose body is encoded already."""
+    """response_parts() for a body that is encoded already."""
     header_size = _answer_header_size(key, version)
     return _framed([b"", *body], header_size, correlation_id, key.name)
 
 
 def _framed(parts: list[Any], header_size: i64, correlation_id: int, what: str) -> list[bytes]:
-    """Put length and header in the place of the first part."""
+    """Replace the first part by length and header."""
     size = header_size
     for part in parts:
         size += len(part)
     if size > _FRAME_SIZE_MAX:
-        raise NotEncodable(f"{size} bytes are too many for a frame", where=what)
+        raise NotEncodable(
+            f"response size {size} exceeds the maximum frame size of {_FRAME_SIZE_MAX}", where=what
+        )
     start = BytesWriter()
     write_i32_be(start, i32(size))
     write_i32_be(start, i32(correlation_id))
@@ -225,7 +228,7 @@ def _answer_header_size(key: ApiKey, version: int) -> i64:
 
 
 def decode_response(frame: bytes, version: int, *, key: ApiKey) -> tuple[int, Any]:
-    """Read one frame, without its length: the correlation id and the body."""
+    """Decode one frame, without its length, to the correlation id and the body."""
     spoken = api(key)
     header, at = decode(ResponseHeader, spoken.response_header_version(version), frame)
     body, _ = decode(spoken.response, version, frame, at)
@@ -233,10 +236,10 @@ def decode_response(frame: bytes, version: int, *, key: ApiKey) -> tuple[int, An
 
 
 def refuse_api_versions(correlation_id: int, spoken: Sequence[tuple[int, int, int]]) -> list[bytes]:
-    """Answer ApiVersions in a version nobody speaks: in version 0, which every client reads (KIP-511).
+    """Respond to an unsupported ApiVersions version: in version 0, which every client reads (KIP-511).
 
-    `spoken` holds (key, first, last). Kafka 4.3 lists the one row of ApiVersions itself, which is what
-    the client needs to ask again.
+    `spoken` holds (key, first, last). Kafka 4.3 returns only the row of ApiVersions itself, which the client
+    needs to retry.
     """
     from barnabas.protocol.messages.cluster import ApiVersion, ApiVersionsResponse
 

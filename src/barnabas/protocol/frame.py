@@ -1,4 +1,4 @@
-"""Frames: a four-byte length, then that many bytes. Bytes in, frames out; no socket in sight."""
+"""Frames: a four-byte length, then that many bytes. Sans-IO: bytes in, frames out."""
 
 from collections.abc import Iterable
 from struct import Struct
@@ -15,59 +15,59 @@ _LENGTH: Final = Struct(">i")
 # socket.request.max.bytes: Kafka's default limit for one request.
 FRAME_BYTES_MAX: Final = 104_857_600
 
-# Larger frames are received in the place where they will stay, once a part of them is there: 1/64, so that
-# nobody gets memory on the word of a length alone.
+# Frames from this size on are received directly into their final buffer. It is allocated once 1/64 of the
+# frame has arrived, so that a length alone does not make us allocate memory.
 ROOM_FROM_BYTES: Final = 64 * 1024
 ROOM_TIMES: Final = 64
 
-# Pieces smaller than this are gathered: a peer that sends a large frame byte by byte must not make
-# us keep an object for every byte.
+# Pieces smaller than this are merged: a peer that sends a large frame byte by byte must not make us hold an
+# object per byte.
 SMALL_PIECE_BYTES: Final = 4096
 
 
 class FrameDecoder:
-    """Cuts a stream into frames. Holds at most one unfinished frame, never larger than `limit`.
+    """Splits a stream into frames. Buffers at most one incomplete frame, never larger than `limit`.
 
-    A length that is negative or too large cannot be skipped, because nothing says where the next frame
-    starts. The frames before it are still handed out; then `broken` is set, and feed() raises it.
+    A frame with a negative or too large length cannot be skipped, because the start of the next one is
+    unknown. The frames before it are still returned; then `broken` is set, and feed() raises it.
     """
 
     def __init__(self, limit: int = FRAME_BYTES_MAX) -> None:
-        # A length that no frame can have.
-        self._refused: int | None = None
+        # The invalid length, if one was received.
+        self._bad_length: int | None = None
         self._limit = limit
         self._pieces: list[bytes | bytearray] = []
         self._held = 0
-        # How many bytes complete the unfinished frame, its length included; 4 while that is unknown.
+        # The size of the incomplete frame with its length field; 4 while that is unknown.
         self._needed = 4
-        # The room of a large frame that is under way.
+        # The buffer of a large incomplete frame.
         self._room: bytes | None = None
         self._room_left = memoryview(b"")
 
     @property
     def held(self) -> int:
-        """How many bytes wait for the rest of their frame."""
+        """The number of buffered bytes of the incomplete frame."""
         return self._held
 
     @property
     def missing(self) -> int:
-        """How many bytes complete the frame that is under way; 0 between frames, or if that is not known."""
+        """The number of bytes that complete the current frame; 0 between frames or if unknown."""
         return self._needed - self._held if self._held >= 4 else 0
 
     @property
     def is_large(self) -> bool:
-        """Whether the frame that is under way is one that room() is for."""
+        """Whether the current frame is large enough for room()."""
         return self._needed >= ROOM_FROM_BYTES
 
     @property
     def broken(self) -> Malformed | None:
-        """Why nothing can follow. Made anew each time: a raised error refers to the frames that it passed."""
-        return None if self._refused is None else _refusal(self._refused, self._limit)
+        """The error that ended the stream. A new object each time: a raised error keeps a traceback."""
+        return None if self._bad_length is None else _length_error(self._bad_length, self._limit)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return every frame that `data` completes; keep the rest."""
-        if self._refused is not None:
-            raise _refusal(self._refused, self._limit)
+        """Return every frame that `data` completes; buffer the rest."""
+        if self._bad_length is not None:
+            raise _length_error(self._bad_length, self._limit)
         if self._room is not None:
             taken = min(len(data), len(self._room_left))
             self._room_left[:taken] = data[:taken]
@@ -76,16 +76,16 @@ class FrameDecoder:
         if self._held + len(data) < self._needed:
             self._keep(data)
             return []
-        # A large frame comes in many pieces: they are joined once, when the last one is there.
+        # A large frame comes in many pieces; join them once, with the last one.
         buf = b"".join((*self._pieces, data)) if self._held else data
         self._pieces = []
         self._held = 0
         return self._cut(buf)
 
     def room(self) -> memoryview | None:
-        """Where the rest of a large frame is to be put, by whoever can: then filled() says how much was.
+        """The buffer for the rest of a large frame; call filled() after writing to it.
 
-        None if there is no such frame, and feed() takes what comes. One copy less is a third of the work.
+        None if there is no large frame; then call feed(). Saving the copy saves a third of the work.
         """
         if self._room is not None:
             return self._room_left
@@ -99,8 +99,8 @@ class FrameDecoder:
         return self._room_left
 
     def filled(self, size: int) -> list[bytes]:
-        """So many bytes were put into the room. The frame, if it is whole."""
-        assert self._room is not None, "there is no room"
+        """Note that `size` bytes were written to room(); return the frame if it is complete."""
+        assert self._room is not None, "filled() without room()"
         self._room_left = self._room_left[size:]
         self._held += size
         if len(self._room_left):
@@ -112,7 +112,7 @@ class FrameDecoder:
         return [room]
 
     def drop(self) -> None:
-        """Forget the unfinished frame. Nothing can be fed any more, because the rest of it would follow."""
+        """Discard the incomplete frame. Do not feed any more, because the rest of it would follow."""
         self._pieces = []
         self._room = None
         self._room_left = memoryview(b"")
@@ -136,9 +136,9 @@ class FrameDecoder:
         while end - at >= 4:
             size = i64(read_i32_be(buf, at))
             if not 0 <= size <= self._limit:
-                self._refused = size
+                self._bad_length = size
                 if not frames:
-                    raise _refusal(size, self._limit)
+                    raise _length_error(size, self._limit)
                 return frames
             if end - at < 4 + size:
                 self._needed = 4 + size
@@ -150,12 +150,12 @@ class FrameDecoder:
         return frames
 
 
-def _refusal(size: int, limit: int) -> Malformed:
-    what = f"length {size} is negative" if size < 0 else f"length {size} is over the limit of {limit}"
+def _length_error(size: int, limit: int) -> Malformed:
+    what = f"length {size} is negative" if size < 0 else f"length {size} exceeds the limit of {limit}"
     return Malformed(what, where="frame")
 
 
 def frame(parts: Iterable[bytes]) -> bytes:
-    """One frame of the parts of a message."""
+    """Join the parts of a message to one frame."""
     body = b"".join(parts)
     return _LENGTH.pack(len(body)) + body

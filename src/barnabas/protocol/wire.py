@@ -1,6 +1,6 @@
 """Unsigned varints, the one wire type that has no struct code (compiled).
 
-The generated codecs read and write the usual one-byte case themselves and come here for the rest.
+The generated codecs handle the usual one-byte case inline and call this module for the rest.
 """
 
 from typing import Final
@@ -11,18 +11,18 @@ from mypy_extensions import i64
 LAST_SHIFT: Final = 28
 
 
-# Kafka refuses longer strings in every version, also where the length is a varint.
+# Kafka rejects longer strings in every version, even if the length is a varint.
 STRING_BYTES_MAX: Final = 32767
 
 
-# Items of all arrays of one request together. As objects, so many take about 100 MB.
+# Maximum number of items in all arrays of one request together. As objects they take about 100 MB.
 ITEMS_MAX: Final = 250_000
-# Tagged fields of one struct that its declaration does not know. Newer peers send a few.
+# Maximum number of unknown tagged fields in one struct. Newer peers send a few.
 UNKNOWN_TAGS_MAX: Final = 1_000
 
 
 class BadWire(Exception):
-    """Says that generated code gave up; codec.py turns it into Malformed with what and where."""
+    """Raised by generated code; codec.py turns it into Malformed with the error and its path."""
 
 
 def read_uvarint(buf: bytes, at: i64) -> tuple[i64, i64]:

@@ -1,5 +1,5 @@
-"""Consensus for the metadata log `__cluster_metadata-0`, as Kafka's KRaft does it: followers fetch.
+"""Consensus for the metadata log `__cluster_metadata-0` by Kafka's KRaft protocol, in which followers fetch.
 
-core.py decides and is pure: an event and the time go in, effects come out. driver/ owns the log, the files
-and the timers, and carries the effects out. What the records mean is not known here.
+core.py makes the decisions and is pure: an event and the time go in, effects come out. driver/ owns the log,
+the files and the timers, and executes the effects. This package does not interpret the records.
 """

@@ -1,7 +1,7 @@
-"""Records in batches of the metadata log, and back (pure).
+"""Encode and decode batches of the metadata log (pure).
 
-A record object is one of protocol/stored/cluster_*.py. It is written in the newest version that its schema
-has, or in the version that comes with it: Versioned(record, version).
+A record object is one of protocol/stored/cluster_*.py. It is written in the newest version of its schema, or
+in the version given by Versioned(record, version).
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ from barnabas.records.validate import check_batch
 
 @value(kw_only=True)
 class CommittedBatch:
-    """What was appended at once, and is there for good. A control batch comes without records."""
+    """A committed batch. A control batch has no records here."""
 
     base_offset: int
     last_offset: int
@@ -35,7 +35,7 @@ class CommittedBatch:
     append_time_ms: int
     # Bytes in the log.
     size: int
-    # Each with the version in which it was stored.
+    # Each with its stored version.
     records: tuple[tuple[object, int], ...]
 
 
@@ -46,7 +46,7 @@ def encode_record(record: object) -> bytes:
 
 
 def encode_batch(records: Sequence[object], *, epoch: int, now_ms: int) -> bytes:
-    """One atomic batch. The log puts its base offset in."""
+    """Encode one atomic batch. The log assigns its base offset."""
     assert records, "a batch has at least one record"
     values = [(now_ms, None, encode_record(record), ()) for record in records]
     batch = build_batch(values, leader_epoch=epoch)
@@ -58,7 +58,7 @@ def encode_batch(records: Sequence[object], *, epoch: int, now_ms: int) -> bytes
 def leader_change_batch(
     *, leader: int, voters: Iterable[int], granting: Iterable[int], epoch: int, now_ms: int
 ) -> bytes:
-    """The first batch of an epoch, as Kafka writes it where the voters are set by the configuration."""
+    """The first batch of an epoch, as Kafka writes it for static voters."""
     message = LeaderChangeMessage(
         version=0,
         leader_id=leader,
@@ -71,7 +71,7 @@ def leader_change_batch(
 
 
 class DamagedBatch(BarnabasError):
-    """A committed batch that cannot be read, `at` bytes behind the start of what was read."""
+    """A committed batch cannot be decoded; `at` is its position in the bytes that were read."""
 
     def __init__(self, at: int, what: str) -> None:
         super().__init__(what)
@@ -79,10 +79,10 @@ class DamagedBatch(BarnabasError):
 
 
 def decode_batches(data: bytes, *, from_offset: int, upto: int) -> list[CommittedBatch]:
-    """The whole batches of `data` in [from_offset, upto). The last one may be cut off, and is left out then.
+    """Decode the whole batches of `data` in [from_offset, upto), without an incomplete last one.
 
-    DamagedBatch if the first one is cut off, if a CRC is wrong, or if a record is not one that we know:
-    metadata cannot be passed over.
+    DamagedBatch if the first batch is incomplete, a CRC is wrong, or a record is unknown: metadata records
+    must not be skipped.
     """
     found = []
     at = 0
@@ -93,10 +93,10 @@ def decode_batches(data: bytes, *, from_offset: int, upto: int) -> list[Committe
                 found.append(_decode(data, at, header))
             at += header.size
     except Malformed as wrong:
-        # The place that it tells is one in what was read, and not in the file.
+        # A position in the message is one in `data`, not in the file.
         raise DamagedBatch(at, wrong.what if wrong.where.startswith("batch at") else str(wrong)) from None
     if at == 0 and data:
-        raise DamagedBatch(0, f"no whole batch of committed records before offset {upto}")
+        raise DamagedBatch(0, f"no complete batch below the committed offset {upto}")
     return found
 
 
@@ -119,8 +119,8 @@ def _decode(data: bytes, at: int, header: BatchHeader) -> CommittedBatch:
 
 
 def decode_values(data: bytes, at: int) -> Iterable[tuple[object, int]]:
-    """The metadata records of the batch at `at`, each with its version."""
+    """Decode the metadata records of the batch at `at`, each with its version."""
     for record in decode_batch(data, at):
         if record.value is None:
-            raise Malformed("it has no value", where=f"metadata record at offset {record.offset}")
+            raise Malformed("value is null", where=f"metadata record at offset {record.offset}")
         yield decode_metadata_record(record.value)

@@ -1,7 +1,7 @@
-"""Which snapshots, and which part of the log before them, may go (pure).
+"""Decide which snapshots, and which part of the log before them, to delete (pure).
 
-As in Kafka: while there are two snapshots or more, the oldest goes if log and snapshots together are too
-large, or if what it contains is too old. The log then starts at the next one.
+As in Kafka, while there are at least two snapshots, the oldest is deleted if log and snapshots together are
+too large, or if its content is too old. The log then starts at the next one.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ def new_log_start(
     max_age_ms: int,
     age_ms: Callable[[OffsetAndEpoch], int],
 ) -> OffsetAndEpoch | None:
-    """The snapshot that the log may start at, None if all stays. -1 is no limit."""
+    """The snapshot at which the log may start; None to keep everything. A limit of -1 means no limit."""
     total = log_size + sum(snapshots.values())
     start: OffsetAndEpoch | None = None
     for oldest, following in pairwise(sorted(snapshots)):

@@ -1,7 +1,7 @@
-"""The rules of the quorum as a state machine (pure): an event and the time in, effects out.
+"""The quorum's rules as a state machine (pure): an event and the time in, effects out.
 
-One object is one member, voter or observer. It reads no clock, does no IO and draws from the dice that it is
-given, so the same object runs in the broker, in the simulator and in the little world of the property tests.
+An object is one member, voter or observer. It reads no clock, does no IO and uses an injected random number
+generator, so the same code runs in the broker, in the simulator and in the property tests.
 """
 
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ from barnabas.raft.settings import QuorumSettings
 
 
 class RaftCore:
-    """A member of the quorum. start() comes first, then any events in any order."""
+    """A member of the quorum. Call start() first; then feed events in any order."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class RaftCore:
     ) -> None:
         known = election or Election()
         if known.epoch < log.end.epoch:
-            # The file is behind the log: it was lost, or is older. The log does not lie about epochs.
+            # The quorum-state file was lost or is outdated; the log has a newer epoch.
             known = Election(log.end.epoch)
         self._member: Final = Member(
             me=me, voters=voters, log=log, election=known, settings=settings, rng=rng
@@ -96,34 +96,34 @@ class RaftCore:
 
     @property
     def deadline_ms(self) -> int | None:
-        """When a Tick is due; None if nothing waits for the time."""
+        """When a Tick is due; None without a timer."""
         return min((at for at in self._member.role.deadlines() if at is not None), default=None)
 
     def is_installing(self, serial: int) -> bool:
-        """Whether this snapshot is still wanted. If not, the log has gone on and must not be touched."""
+        """Whether this snapshot is still wanted. If not, the log has advanced and must not be replaced."""
         return is_installing(self._member, serial)
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Become what we were when we stopped. A leader resigns: what it had not written may be gone."""
+        """Resume the role from before the restart. A leader resigns, as it may have lost unsynced records."""
         member = self._member
         member.now_ms = now_ms
         leader = member.election.leader
         if leader == member.me:
-            # Not a vote for another in this epoch, and not a record in it that could differ from a lost one.
+            # We must not vote for another node in this epoch, nor write records that differ from lost ones.
             member.become(Resigned(member.election_timeout_ms()))
         elif leader is not None and leader in member.voters:
             member.become_follower(leader, member.epoch)
         else:
             member.become_unattached(member.epoch)
         if member.voters == {member.me}:
-            # Nobody else can lead, so there is nothing to wait for.
+            # The only voter need not wait for an election timeout.
             become_prospective(member)
         return member.take_effects()
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take one event in. Its effects are to be carried out, in order, before the next."""
+        """Process one event. Execute its effects in order before the next event."""
         member = self._member
-        assert now_ms >= member.now_ms, f"the clock went from {member.now_ms} back to {now_ms}"
+        assert now_ms >= member.now_ms, f"clock went back from {member.now_ms} to {now_ms}"
         member.now_ms = now_ms
         self._take(event)
         return member.take_effects()

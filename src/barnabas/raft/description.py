@@ -1,4 +1,4 @@
-"""What a leader can tell of its quorum, for DescribeQuorum (pure)."""
+"""The leader's description of its quorum, for DescribeQuorum (pure)."""
 
 from barnabas.base.ids import Uuid
 from barnabas.base.values import value
@@ -8,7 +8,7 @@ from barnabas.raft.replicas import Replica, Replicas
 
 @value(kw_only=True)
 class ReplicaDescription:
-    """One replica. Times are milliseconds since 1970; -1 for what is not known."""
+    """One replica. Times are milliseconds since 1970; -1 if unknown."""
 
     id: int
     directory_id: Uuid
@@ -28,7 +28,7 @@ class QuorumDescription:
 
 @value
 class Times:
-    """Now on both clocks, to tell a time on the one as a time on the other."""
+    """The current time on both clocks, to convert monotonic times to wall-clock times."""
 
     monotonic_ms: int
     now_ms: int
@@ -43,7 +43,7 @@ def describe_voters(
     found = []
     for replica in replicas.voters.values():
         if replica.id == replicas.me:
-            # A leader does not fetch from itself: it is always where it is.
+            # A leader does not fetch from itself, and is always caught up.
             own = Replica(replica.id, log_end, times.monotonic_ms, times.monotonic_ms)
             found.append(_describe(own, voters[replica.id].directory_id, times))
         else:

@@ -1,8 +1,8 @@
-"""Whether the voters of a metadata log are in the log itself (KIP-853) instead of in the configuration.
+"""Detect a metadata log with dynamic voters (KIP-853), which are in the log instead of the configuration.
 
-Kafka makes such a log by `kafka-storage.sh format --standalone`, and out of an older one when kraft.version
-is raised. Here voters are a fixed set: a leader that went on with such a log would write snapshots without
-the voters, and Kafka would have a quorum of nobody afterwards. So it is found out before anything is touched.
+Kafka creates such a log with `kafka-storage.sh format --standalone`, and converts an older one when
+kraft.version is raised. Barnabas supports only a static set of voters: its snapshots of such a log would lack
+the voters, and Kafka would have an empty quorum afterwards. So this check comes before anything is changed.
 """
 
 import json
@@ -21,24 +21,24 @@ from barnabas.storage.files import FileSystem
 from barnabas.storage.names import LOG, directory_name, split_name
 
 _DYNAMIC_STATE: Final = 1
-_TELLING: Final = (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
-# Headers are read in pieces of this size. A control batch that tells of voters is far smaller.
+_VOTER_RECORDS: Final = (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
+# Headers are read in pieces of this size. A control batch with voters is far smaller.
 _PIECE_BYTES: Final = 256 * 1024
 
 
 class DynamicVoters(RaftError):
-    """A quorum whose voters are in its log. It can be neither joined nor made here."""
+    """The quorum has dynamic voters, which are not supported."""
 
-    def __init__(self, directory: str, told_by: str) -> None:
+    def __init__(self, directory: str, source: str) -> None:
         super().__init__(
-            f"{directory} has dynamic voters (kraft.version 1, as {told_by} tells), and only a fixed set "
-            "of voters is built so far; a directory formatted with controller.quorum.voters can be served"
+            f"{directory} has dynamic voters (kraft.version 1 in {source}), but only static voters are "
+            "supported; use a directory formatted with controller.quorum.voters"
         )
         self.directory = directory
 
 
 def check_voters_are_fixed(fs: FileSystem, parent: str) -> None:
-    """DynamicVoters if the log directory `parent` has a metadata log with voters of its own. Reads only.
+    """DynamicVoters if the metadata log in the log directory `parent` has dynamic voters. Read-only.
 
     MetadataUnreadable if its files cannot be read.
     """
@@ -56,14 +56,14 @@ def _check(fs: FileSystem, parent: str, directory: str) -> None:
         return
     if QUORUM_STATE in names and _state_version(fs.read(f"{directory}/{QUORUM_STATE}")) == _DYNAMIC_STATE:
         raise DynamicVoters(parent, QUORUM_STATE)
-    # A snapshot has everything that was decided before it, so only the newest and what follows can tell.
+    # The newest snapshot includes everything before it, so check it and the log after it.
     newest = max(list_snapshots(fs, directory), default=None)
     if newest is not None:
         name = snapshot_name(newest)
-        if _tells_of_voters(fs.read(f"{directory}/{name}")):
+        if _has_voter_batch(fs.read(f"{directory}/{name}")):
             raise DynamicVoters(parent, name)
     for name in _segments(names, from_offset=0 if newest is None else newest.offset):
-        if any(_tells_of_voters(piece) for piece in _pieces(fs, f"{directory}/{name}")):
+        if any(_has_voter_batch(piece) for piece in _pieces(fs, f"{directory}/{name}")):
             raise DynamicVoters(parent, name)
 
 
@@ -76,7 +76,7 @@ def _state_version(content: bytes) -> object:
 
 
 def _segments(names: list[str], *, from_offset: int) -> list[str]:
-    """The files that hold the log from an offset on, in order."""
+    """The files of the log from an offset on, in order."""
     found = sorted((split[0], name) for name in names if (split := split_name(name)) and split[1] == LOG)
     following = [base for base, _ in found[1:]]
     last = len(found) - 1
@@ -84,13 +84,13 @@ def _segments(names: list[str], *, from_offset: int) -> list[str]:
 
 
 def _pieces(fs: FileSystem, path: str) -> Iterator[bytes]:
-    """A segment in pieces that begin with a batch each. What is damaged is for the recovery to find."""
+    """A segment in pieces that each begin with a batch. Recovery will report damage, not this check."""
     file = fs.open(path)
     try:
         at = 0
         while len(piece := file.read(at, _PIECE_BYTES)) >= HEADER_SIZE:
             yield piece
-            step = _walked(piece)
+            step = _complete_bytes(piece)
             if step == 0:
                 return
             at += step
@@ -98,8 +98,8 @@ def _pieces(fs: FileSystem, path: str) -> Iterator[bytes]:
         file.close()
 
 
-def _walked(piece: bytes) -> int:
-    """Where the first batch begins that is not wholly in the piece; 0 if nobody can tell."""
+def _complete_bytes(piece: bytes) -> int:
+    """The position of the first incomplete batch in the piece; 0 if unknown."""
     at = 0
     while len(piece) - at >= HEADER_SIZE:
         length = int.from_bytes(piece[at + 8 : at + LENGTH_EXCLUDES], "big", signed=True)
@@ -107,19 +107,19 @@ def _walked(piece: bytes) -> int:
             return 0
         size = LENGTH_EXCLUDES + length
         if at + size > len(piece):
-            # One that is larger than a piece is stepped over: it has records, and no control record.
+            # Skip a batch that is larger than a piece: it is not a control batch.
             return at or size
         at += size
     return at
 
 
-def _tells_of_voters(data: bytes) -> bool:
-    return any(header.is_control and _has_voters(data, at) for at, header in _whole(data))
+def _has_voter_batch(data: bytes) -> bool:
+    return any(header.is_control and _has_voter_record(data, at) for at, header in _whole(data))
 
 
-def _has_voters(data: bytes, at: int) -> bool:
+def _has_voter_record(data: bytes, at: int) -> bool:
     try:
-        return any(read_control_type(record.key) in _TELLING for record in decode_batch(data, at))
+        return any(read_control_type(record.key) in _VOTER_RECORDS for record in decode_batch(data, at))
     except Malformed:
         return False
 

@@ -1,4 +1,4 @@
-"""What the core wants done (pure). The driver does it in order, and takes in no other event meanwhile."""
+"""The effects of the core (pure). The driver executes them in order before the next event."""
 
 from typing import TypeAlias
 
@@ -9,7 +9,7 @@ from barnabas.raft.facts import Election, OffsetAndEpoch
 
 @value
 class PersistState:
-    """Write it to the disk itself. What comes after this tells others about it, or counts on it."""
+    """Write the election durably. Later effects report it to others, or rely on it."""
 
     election: Election
 
@@ -39,17 +39,17 @@ class SendEndEpoch:
 class SendFetch:
     to: int
     epoch: int
-    # Where our log ends. All of it is on the disk, and the leader will count on that.
+    # The end of our log. All of it is synced, which the leader relies on.
     end: OffsetAndEpoch
-    # Tells apart what comes back for this from what comes back for an earlier one.
+    # Identifies the answer to this fetch.
     serial: int
 
 
 @value(kw_only=True)
 class InstallSnapshot:
-    """Get this snapshot from the leader, start the log anew behind it, and say SnapshotInstalled.
+    """Fetch this snapshot from the leader, restart the log at it, and feed SnapshotInstalled.
 
-    It takes a while. Before the log is touched, is_installing() says whether it is still wanted.
+    This takes a while, so check is_installing() before the log is changed.
     """
 
     leader: int
@@ -60,7 +60,7 @@ class InstallSnapshot:
 
 @value(kw_only=True)
 class AppendLeaderChange:
-    """The first record of an epoch: who leads, and who has voted for it."""
+    """Append the first record of an epoch, with the leader and the voters that elected it."""
 
     epoch: int
     granting: tuple[int, ...]
@@ -68,28 +68,28 @@ class AppendLeaderChange:
 
 @value
 class AppendFetched:
-    """Append what the leader sent, and say Flushed when it is on the disk."""
+    """Append the leader's records, and feed Flushed when they are synced."""
 
     records: object
 
 
 @value
 class TruncateTo:
-    """Cut the log here, and say Truncated."""
+    """Truncate the log at this offset, and feed Truncated."""
 
     offset: int
 
 
 @value
 class HighWatermarkAdvanced:
-    """Everything before it is committed: it will be in the log of every leader to come."""
+    """Everything below it is committed: every future leader will have it."""
 
     offset: int
 
 
 @value(kw_only=True)
 class BecameLeader:
-    """Records may be appended in this epoch, which starts at this offset."""
+    """Records may be appended in this epoch, which starts at offset `start`."""
 
     epoch: int
     start: int
@@ -104,7 +104,7 @@ class LostLeadership:
 
 @value
 class LeaderChanged:
-    """Somebody leads, or nobody does any more."""
+    """The leader has changed; None if no leader is known."""
 
     leader: int | None
     epoch: int
@@ -120,7 +120,7 @@ class VoteAnswer:
 
 @value(kw_only=True)
 class EpochAnswer:
-    """For BeginQuorumEpoch and EndQuorumEpoch, and whether FetchSnapshot may go on."""
+    """The answer to BeginQuorumEpoch, EndQuorumEpoch and FetchSnapshot."""
 
     error: ErrorCode
     leader: int | None
@@ -129,7 +129,7 @@ class EpochAnswer:
 
 @value(kw_only=True)
 class FetchAnswer:
-    """At most one of the last three is set: where the logs part, what to load instead, where to read from."""
+    """At most one of the last three is set: divergence, snapshot to load, or offset to read from."""
 
     error: ErrorCode
     leader: int | None

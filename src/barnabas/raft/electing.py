@@ -1,7 +1,7 @@
-"""How a leader is elected: who may have our vote, and how we ask for the votes of others (pure).
+"""Elections: granting our vote, and requesting the votes of others (pure).
 
-A vote is given once in an epoch, and only to a log that has everything that can be committed. (Raft, 5.4.1)
-Before a node disturbs the epoch it asks whether it would be elected at all. (KIP-996)
+A node votes once per epoch, and only for a log that has everything that can be committed. (Raft, 5.4.1)
+Before a node starts a new epoch it asks by a pre-vote whether it would be elected. (KIP-996)
 """
 
 from typing import Final
@@ -14,14 +14,13 @@ from barnabas.raft.leading import become_leader
 from barnabas.raft.member import Member
 from barnabas.raft.roles import Candidate, Follower, Leader, Prospective, Resigned
 
-# The wait after a lost election is a random multiple of this, and there are twice as many to choose from each
-# time.
+# The wait after a lost election is a random multiple of this; the range of multiples doubles each time.
 BACKOFF_STEP_MS: Final = 100
 _DOUBLINGS_MAX: Final = 20
 _EPOCH_MAX: Final = 2**31 - 1
 
 
-# Asked for a vote
+# Granting votes
 
 
 def on_vote_requested(member: Member, event: VoteRequested) -> VoteAnswer:
@@ -39,7 +38,7 @@ def on_vote_requested(member: Member, event: VoteRequested) -> VoteAnswer:
 
 
 def _check_request(member: Member, event: VoteRequested) -> ErrorCode:
-    # A log cannot have been written in an epoch that the candidate only asks for.
+    # The candidate's log cannot have records of the epoch for which it is requesting votes.
     last_epoch_max = event.epoch if event.pre_vote else event.epoch - 1
     if event.candidate < 0 or event.last.offset < 0 or not 0 <= event.last.epoch <= last_epoch_max:
         return ErrorCode.INVALID_REQUEST
@@ -54,13 +53,13 @@ def _may_vote(member: Member, event: VoteRequested) -> bool:
     if isinstance(member.role, (Leader, Resigned)) or member.election.leader is not None:
         return False
     if member.election.voted is not None:
-        # It may ask again: our answer may have been lost.
+        # A candidate may retry: our answer may have been lost.
         return member.election.voted == event.candidate
     return event.last.is_up_to_date_with(member.log.end)
 
 
 def _would_vote(member: Member, event: VoteRequested) -> bool:
-    """Nothing is promised, so what we have voted does not matter; that a leader is at work does."""
+    """Answer a pre-vote. Our own vote does not matter, but a working leader does."""
     if isinstance(member.role, Leader) or (isinstance(member.role, Follower) and member.role.has_fetched):
         return False
     return event.last.is_up_to_date_with(member.log.end)
@@ -70,20 +69,20 @@ def _answer(member: Member, error: ErrorCode, *, granted: bool) -> VoteAnswer:
     return VoteAnswer(error=error, leader=member.leader, epoch=member.epoch, granted=granted)
 
 
-# Asking for votes
+# Requesting votes
 
 
 def become_prospective(member: Member) -> None:
-    assert member.is_voter, f"observer {member.me} wants to be elected"
+    assert member.is_voter, f"observer {member.me} cannot be elected"
     role = Prospective(member.election_timeout_ms(), member.now_ms, granted={member.me})
-    # Leader and vote of the epoch stay: nothing has changed but our opinion of the leader.
+    # Leader and vote of the epoch stay: only our trust in the leader has changed.
     member.become(role)
     _count(member, role)
 
 
 def _become_candidate(member: Member) -> None:
     if member.epoch == _EPOCH_MAX:
-        # Only a node that makes up epochs can have brought us here. There is no way on.
+        # Only a node that invents epochs can have caused this. No election is possible any more.
         member.become_unattached(member.epoch)
         return
     role = Candidate(member.election_timeout_ms(), member.now_ms, granted={member.me})
@@ -161,7 +160,7 @@ def _backoff_ms(member: Member) -> int:
 
 
 def _step_back(member: Member) -> None:
-    """Nobody wants us, or nobody is there: be what we were, and wait."""
+    """Return to the role before the pre-vote, which was rejected or not answered, and wait."""
     leader = member.election.leader
     if leader is None or leader == member.me:
         member.become_unattached(member.epoch)

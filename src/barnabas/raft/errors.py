@@ -1,4 +1,4 @@
-"""What can go wrong with the quorum. Each carries its facts; the server's table gives them wire codes."""
+"""Errors of the quorum. Each carries its facts; the server's table maps them to wire codes."""
 
 from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
 
@@ -7,109 +7,109 @@ from barnabas.raft.facts import OffsetAndEpoch
 
 
 class RaftError(BarnabasError):
-    """Something about the quorum that has a name."""
+    """The root of the errors of this package."""
 
 
 class NotLeader(RaftError):
-    """Only the leader of the given epoch may do this. The hint says who leads now, as far as is known."""
+    """Only the leader of the given epoch may do this. `leader` is the current one, if known."""
 
     def __init__(self, *, leader: int | None, epoch: int, asked_epoch: int) -> None:
-        known = "nobody is known to lead" if leader is None else f"node {leader} leads"
-        super().__init__(f"not the leader of epoch {asked_epoch}: {known} in epoch {epoch}")
+        known = "the leader is unknown" if leader is None else f"the leader is node {leader}"
+        super().__init__(f"this node does not lead epoch {asked_epoch}; {known} in epoch {epoch}")
         self.leader = leader
         self.epoch = epoch
         self.asked_epoch = asked_epoch
 
 
 class LeadershipLost(NotLeader):
-    """The records were appended, and then another leader came: they may be committed or they may be gone."""
+    """Another leader was elected after the append: the records may be committed or lost."""
 
 
 class RecordsTooLarge(RaftError):
-    """One atomic batch has to hold them, and a batch cannot be that large."""
+    """The records do not fit into one atomic batch."""
 
     def __init__(self, *, size: int, limit: int) -> None:
-        super().__init__(f"the records take {size} bytes, and one batch at most {limit}")
+        super().__init__(f"{size} bytes of records must be written atomically, but the limit is {limit}")
         self.size = size
         self.limit = limit
 
 
 class TryAgain(RaftError):
-    """The quorum could not take it just now. Nothing is written."""
+    """The quorum cannot append at the moment. Nothing was written."""
 
 
 class NoDescriptor(TryAgain):
-    """The file of the log could not be opened. Its disk is all right."""
+    """The log file could not be opened for lack of descriptors. The disk is fine."""
 
     def __init__(self, error: OSError) -> None:
-        super().__init__(f"the metadata log could not be opened: {error}")
+        super().__init__(f"cannot open the metadata log: {error}")
 
 
 class TooMuchUncommitted(TryAgain):
-    """So much waits for being committed that no more is taken. Come again."""
+    """Too many bytes wait for their commit. Retry later."""
 
     def __init__(self, *, waiting: int, limit: int) -> None:
-        super().__init__(f"{waiting} bytes wait for being committed, and {limit} is the limit")
+        super().__init__(f"{waiting} bytes are uncommitted, the limit is {limit}")
 
 
 class QuorumClosed(RaftError):
-    """The quorum was closed, or failed, before this was done."""
+    """The quorum was closed or failed before the operation completed."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"the quorum takes nothing more: {why}")
+        super().__init__(f"quorum is closed: {why}")
 
 
 class BadSnapshotId(RaftError):
-    """There cannot be a snapshot of this offset and epoch."""
+    """No snapshot with this offset and epoch is possible."""
 
     def __init__(self, snapshot_id: OffsetAndEpoch, why: str) -> None:
-        super().__init__(f"no snapshot at offset {snapshot_id.offset} of epoch {snapshot_id.epoch}: {why}")
+        super().__init__(
+            f"cannot write a snapshot at offset {snapshot_id.offset} of epoch {snapshot_id.epoch}: {why}"
+        )
         self.snapshot_id = snapshot_id
 
 
 class BrokenPromise(RaftError):
-    """A leader asks for what consensus rules out, such as cutting off what is committed. Nothing was done."""
+    """A leader violates the protocol, for example by truncating committed records. Nothing was done."""
 
 
 class MissingSnapshot(RaftError):
-    """The log does not reach back to its first record, and there is no snapshot in the place of the rest."""
+    """The log does not start at offset 0, and no snapshot covers the records before its start."""
 
     def __init__(self, directory: str, *, log_start: int, newest: OffsetAndEpoch | None) -> None:
-        there = (
-            "there is no snapshot" if newest is None else f"the newest snapshot is of offset {newest.offset}"
-        )
-        super().__init__(f"{directory}: the log starts at offset {log_start}, and {there}")
+        there = "there is no snapshot" if newest is None else f"the newest snapshot ends at {newest.offset}"
+        super().__init__(f"{directory}: the log starts at offset {log_start}, but {there}")
 
 
 class MetadataUnreadable(RaftError):
-    """The metadata log, or what belongs to it, cannot be used. `why` names the file and the byte."""
+    """A file of the metadata log cannot be used. `why` names the file and the byte."""
 
     def __init__(self, why: str, remedy: str) -> None:
         super().__init__(f"cannot read the cluster metadata: {why}; {remedy}")
 
 
 class NoRoom(RaftError):
-    """The disk of the metadata log is full. Nothing was appended: come again."""
+    """The disk of the metadata log is full. Nothing was appended; retry later."""
 
     def __init__(self, directory: str) -> None:
-        super().__init__(f"no room for metadata: the disk of {directory} is full")
+        super().__init__(f"cannot write metadata: the disk of {directory} is full")
 
 
 def metadata_damaged(directory: str, why: object) -> MetadataUnreadable:
-    """The bytes are not what they must be."""
+    """The error for damaged content."""
     remedy = (
-        f"restore {directory} from a backup, or, without one, move the log directory away "
+        f"restore {directory} from a backup or, without one, move the log directory away "
         "and start a new cluster"
     )
     return MetadataUnreadable(str(why), remedy)
 
 
 def metadata_failed(directory: str, error: OSError) -> MetadataUnreadable:
-    """The operating system says that a file cannot be read or written."""
+    """The error for a file that the operating system cannot read or write."""
     if error.errno in (EACCES, EPERM, EROFS):
-        remedy = "let the user of the broker read and write all files there"
+        remedy = "give the broker's user read and write permission for all files there"
     elif error.errno in (ENOSPC, EDQUOT):
-        remedy = "free some space on this disk"
+        remedy = "free space on this disk"
     else:
         remedy = f"check the disk, or restore {directory} from a backup"
     return MetadataUnreadable(f"{error.filename or directory}: {error.strerror or error}", remedy)

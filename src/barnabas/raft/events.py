@@ -1,7 +1,7 @@
-"""What can happen to a member of the quorum (pure). core.py takes these in.
+"""The events of a member of the quorum (pure), which core.py processes.
 
-Requests come from other nodes, and their effects hold one answer. What comes back for a request of ours names
-what was asked, because an answer may be late. An error is the wire's code for it.
+Requests come from other nodes, and their effects contain one answer. An answer to our own request repeats
+parts of the request, because it may be late. Errors are wire codes.
 """
 
 from typing import TypeAlias
@@ -18,7 +18,7 @@ class Tick:
 
 @value(kw_only=True)
 class VoteRequested:
-    """A node wants to lead. With `pre_vote` it only asks whether it would be elected. (KIP-996)"""
+    """A node requests our vote. With `pre_vote` it only asks whether it would be elected. (KIP-996)"""
 
     candidate: int
     epoch: int
@@ -39,7 +39,7 @@ class VoteAnswered:
 
 @value(kw_only=True)
 class BeginEpochRequested:
-    """A node says that it leads."""
+    """A node announces that it leads."""
 
     leader: int
     epoch: int
@@ -56,7 +56,7 @@ class BeginEpochAnswered:
 
 @value(kw_only=True)
 class EndEpochRequested:
-    """The leader stops leading, and says who has most of its log, the best first."""
+    """The leader resigns; `successors` are the voters with the longest logs, the best first."""
 
     leader: int
     epoch: int
@@ -74,7 +74,7 @@ class EndEpochAnswered:
 
 @value(kw_only=True)
 class FetchRequested:
-    """A node has everything before `offset` on its disk, the last of it of `last_epoch`, and wants more."""
+    """A node fetches from `offset`. It has synced everything below, up to a record of `last_epoch`."""
 
     replica: int
     epoch: int
@@ -84,7 +84,7 @@ class FetchRequested:
 
 @value(kw_only=True)
 class SnapshotRequested:
-    """A node reads a snapshot. What it gets is not our affair, but it has been heard of."""
+    """A node fetches a snapshot, which only matters as a sign of life here."""
 
     replica: int
     epoch: int
@@ -92,10 +92,10 @@ class SnapshotRequested:
 
 @value(kw_only=True)
 class FetchAnswered:
-    """The records are what the driver makes of them; None without any."""
+    """The answer to our fetch. `records` are opaque to the core; None without any."""
 
     peer: int
-    # Of the fetch that it answers.
+    # The serial of the fetch that it answers.
     serial: int
     error: ErrorCode
     leader: int | None
@@ -108,40 +108,40 @@ class FetchAnswered:
 
 @value
 class Unanswered:
-    """What was asked of this node did not reach it, or its answer made no sense."""
+    """Our request to this node failed, or its answer was invalid."""
 
     peer: int
 
 
 @value
 class HeardFrom:
-    """The leader sent a part of a snapshot."""
+    """The leader has sent a part of a snapshot."""
 
     peer: int
 
 
 @value
 class Flushed:
-    """Everything of our log before this offset is on the disk."""
+    """Our log is synced up to this offset."""
 
     upto: int
 
 
 @value
 class Truncated:
-    """The log was cut as it was asked for."""
+    """The effect TruncateTo is done."""
 
 
 @value
 class SnapshotInstalled:
-    """The leader's snapshot is here, and the log goes on behind it; or it could not be had any more."""
+    """The leader's snapshot is installed and the log restarted at it, or the installation failed."""
 
     serial: int
 
 
 @value
 class ResignRequested:
-    """The node is about to stop."""
+    """The node is shutting down."""
 
 
 Event: TypeAlias = (

@@ -1,4 +1,4 @@
-"""The small facts that everything in this room speaks of."""
+"""Small values that all modules of this package share."""
 
 from typing import Final, NamedTuple
 
@@ -9,33 +9,33 @@ METADATA: Final = TopicPartition("__cluster_metadata", 0)
 # Fixed for all clusters: AAAAAAAAAAAAAAAAAAAAAQ.
 METADATA_TOPIC_ID: Final = Uuid(bytes(15) + b"\x01")
 
-# Epochs and offsets on the wire and on the disk, where there is none.
+# Stands for no epoch, offset or node on the wire and on disk.
 NONE: Final = -1
 
 
 class OffsetAndEpoch(NamedTuple):
-    """Where something ends: the offset behind its last record, and the epoch of that record.
+    """The end of a log or snapshot: the offset after its last record, and the epoch of that record.
 
-    It also names a snapshot: everything before the offset is in it.
+    It also identifies a snapshot, which contains everything below the offset.
     """
 
     offset: int
     epoch: int
 
     def is_up_to_date_with(self, other: "OffsetAndEpoch") -> bool:
-        """Whether a log that ends here has everything that can be committed in one that ends there."""
+        """Whether a log with this end has everything that can be committed in a log with that end."""
         return (self.epoch, self.offset) >= (other.epoch, other.offset)
 
 
 class LeaderAndEpoch(NamedTuple):
-    """Who leads, if that is known, and in which epoch."""
+    """The leader, if known, and its epoch."""
 
     leader: int | None
     epoch: int
 
 
 class Voter(NamedTuple):
-    """One member of the quorum, and where it listens."""
+    """One voter of the quorum, and its address."""
 
     id: int
     host: str
@@ -45,7 +45,7 @@ class Voter(NamedTuple):
 
 @value
 class Election:
-    """What a node must not forget: the epoch, and in it the leader or the one it voted for."""
+    """The durable state of a node: the epoch, and its leader or the node that it voted for."""
 
     epoch: int = 0
     leader: int | None = None

@@ -1,4 +1,4 @@
-"""What a follower does with its leader's words, and how a node without one finds it (pure)."""
+"""The rules of followers, and of nodes that look for a leader (pure)."""
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.raft.effects import AppendFetched, EpochAnswer, InstallSnapshot, TruncateTo
@@ -18,7 +18,7 @@ def tick_unattached(member: Member, role: Unattached) -> None:
     if role.election_at_ms is not None and member.now_ms >= role.election_at_ms:
         become_prospective(member)
     elif role.retry_at_ms is not None and member.now_ms >= role.retry_at_ms:
-        # Any voter can say who leads, and a leader answers with records at once.
+        # Any voter can tell the leader, and a leader answers with records at once.
         role.retry_at_ms = member.request_timeout_ms()
         if member.log_is_flushed:
             member.send_fetch(member.rng.choice(member.others))
@@ -37,7 +37,7 @@ def tick_follower(member: Member, role: Follower) -> None:
 
 
 def on_unanswered(member: Member, peer: int) -> None:
-    """Ask again soon, not only when the request would have timed out."""
+    """Retry after the retry backoff instead of the request timeout."""
     role = member.role
     if isinstance(role, Follower):
         if peer == role.leader and role.retry_at_ms is not None:
@@ -46,16 +46,16 @@ def on_unanswered(member: Member, peer: int) -> None:
         role.retry_at_ms = min(role.retry_at_ms, member.retry_ms())
 
 
-# What leaders say
+# Requests from leaders
 
 
 def on_begin_requested(member: Member, event: BeginEpochRequested) -> EpochAnswer:
     error = _check_leader(member, event.leader, event.epoch)
     if error == ErrorCode.NONE and not member.observe(event.leader, event.epoch):
-        # Two leaders in one epoch. We hold to the one that we know.
+        # Two nodes claim to lead the same epoch. Keep the known one.
         error = ErrorCode.INVALID_REQUEST
     if error == ErrorCode.NONE and isinstance(member.role, Prospective) and event.epoch == member.epoch:
-        # The leader that we had given up is there after all.
+        # The leader is alive after all.
         member.become_follower(event.leader, event.epoch)
     return EpochAnswer(error=error, leader=member.leader, epoch=member.epoch)
 
@@ -66,7 +66,7 @@ def on_end_requested(member: Member, event: EndEpochRequested) -> EpochAnswer:
         error = ErrorCode.INVALID_REQUEST
     role = member.role
     if error == ErrorCode.NONE and isinstance(role, Follower) and role.leader == event.leader:
-        # It is gone by its own word, so a new election disturbs nobody.
+        # The leader has resigned, so a new election disturbs nobody.
         role.has_fetched = False
         role.fetch_by_ms = member.now_ms + _wait_for_turn_ms(member, event.successors)
         role.awaiting = role.retry_at_ms = None
@@ -84,7 +84,7 @@ def _check_leader(member: Member, leader: int, epoch: int) -> ErrorCode:
 
 
 def _wait_for_turn_ms(member: Member, successors: tuple[int, ...]) -> int:
-    """The first successor asks for votes at once, each further one waits twice as long as the one before."""
+    """The wait before an election: none for the first successor, then doubled for each further one."""
     longest = member.settings.election_backoff_max_ms
     if member.me not in successors:
         return longest
@@ -95,7 +95,7 @@ def _wait_for_turn_ms(member: Member, successors: tuple[int, ...]) -> int:
     return min(longest, max(1, step) << (position - 1))
 
 
-# What comes back for a fetch
+# Answers to fetches
 
 
 def on_fetch_answered(member: Member, event: FetchAnswered) -> None:
@@ -104,7 +104,7 @@ def on_fetch_answered(member: Member, event: FetchAnswered) -> None:
         return
     role = member.role
     if not isinstance(role, Follower) or event.serial != role.awaiting:
-        # An answer to an earlier question. The one that counts is still under way.
+        # The answer to an earlier fetch; the current one is still in flight.
         return
     if event.error != ErrorCode.NONE:
         on_unanswered(member, event.peer)
@@ -127,12 +127,12 @@ def on_fetch_answered(member: Member, event: FetchAnswered) -> None:
 
 
 def _truncate(member: Member, role: Follower, event: FetchAnswered) -> None:
-    assert event.diverging is not None, "there is nothing to truncate to"
+    assert event.diverging is not None, "no diverging epoch"
     offset = cut_for(member.log, event.diverging)
     if member.high_watermark is not None and offset < member.high_watermark:
         raise BrokenPromise(
-            f"leader {role.leader} of epoch {member.epoch} wants the log to be cut at {offset}, "
-            f"and everything before {member.high_watermark} is committed"
+            f"leader {role.leader} of epoch {member.epoch} requests a truncation to {offset}, "
+            f"but records up to {member.high_watermark} are committed"
         )
     member.emit(TruncateTo(offset))
 
@@ -140,14 +140,14 @@ def _truncate(member: Member, role: Follower, event: FetchAnswered) -> None:
 def _take(member: Member, role: Follower, event: FetchAnswered) -> None:
     role.leader_high_watermark = event.high_watermark
     if event.records is not None:
-        # The next fetch says that we have these: it goes out when they are on the disk.
+        # The next fetch acknowledges these records, so it is sent after the sync.
         member.emit(AppendFetched(event.records))
     else:
         go_on(member, role)
 
 
 def go_on(member: Member, role: Follower) -> None:
-    """The log is as the leader wants it: take over its high watermark, and fetch what comes next."""
+    """Our log matches the leader's: adopt its high watermark, and fetch the next records."""
     if role.leader_high_watermark is not None:
         member.advance_high_watermark(min(role.leader_high_watermark, member.log.end.offset))
     member.fetch()

@@ -1,4 +1,4 @@
-"""What a leader does (pure): counts who has what, tells the voters, and stops when they are gone."""
+"""The rules of a leader (pure): count replicas, announce itself, and resign without a majority."""
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.raft.effects import (
@@ -43,14 +43,14 @@ def become_leader(member: Member, granting: set[int]) -> None:
 
 def tick_leader(member: Member, role: Leader) -> None:
     if role.check_quorum_at_ms is not None and member.now_ms >= role.check_quorum_at_ms:
-        # No majority has fetched: another may have been elected, and we cannot know. (KIP-835)
+        # No majority has fetched, so another leader may have been elected. (KIP-835)
         resign(member, role)
         return
     if role.begin_at_ms is not None and member.now_ms >= role.begin_at_ms:
         silent = [voter for voter in member.others if voter not in role.acknowledged]
         for voter in silent:
             member.emit(SendBeginEpoch(to=voter, epoch=member.epoch))
-        # Half the time after which a follower would want an election.
+        # Half of the timeout after which a follower starts an election.
         role.begin_at_ms = member.now_ms + member.settings.fetch_timeout_ms // 2 if silent else None
 
 
@@ -65,8 +65,8 @@ def on_begin_answered(member: Member, event: BeginEpochAnswered) -> None:
 
 
 def on_flushed(member: Member, role: Leader, upto: int) -> None:
-    """What we have appended counts when it is on our disk, as it does for everybody else."""
-    assert upto <= member.log.end.offset, f"flushed up to {upto}, and the log ends at {member.log.end.offset}"
+    """Count our own appends once they are synced, as for every replica."""
+    assert upto <= member.log.end.offset, f"flushed to {upto}, but the log ends at {member.log.end.offset}"
     mine = role.replicas.get(member.me)
     mine.end_offset = max(upto, mine.end_offset or 0)
     count_majority(member, role)
@@ -74,8 +74,8 @@ def on_flushed(member: Member, role: Leader, upto: int) -> None:
 
 def count_majority(member: Member, role: Leader) -> None:
     offset = role.replicas.majority_offset()
-    # What a majority has of earlier epochs can still be cut off by another leader; not so when something of
-    # our own epoch is behind it. (Raft, 5.4.2)
+    # Another leader can still truncate records of earlier epochs that a majority has, until a record of our
+    # own epoch follows them. (Raft, 5.4.2)
     if offset is not None and offset > role.epoch_start:
         member.advance_high_watermark(offset)
 
@@ -107,7 +107,7 @@ def on_fetch_requested(member: Member, event: FetchRequested) -> FetchAnswer:
 def _fetched(member: Member, role: Leader, event: FetchRequested) -> None:
     replica = role.replicas.get(event.replica)
     replica.fetched(event.offset, leader_end=member.log.end.offset, now_ms=member.now_ms)
-    # Who fetches in our epoch knows that we lead.
+    # A node that fetches in our epoch knows that we lead.
     role.acknowledged.add(event.replica)
     if event.replica in member.voters:
         count_majority(member, role)
@@ -126,7 +126,7 @@ def _leader_only(member: Member, epoch: int) -> ErrorCode:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > member.epoch:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
-    # Observers fetch from anybody, to find out who leads.
+    # Observers fetch from any voter, to find the leader.
     return ErrorCode.NONE if isinstance(member.role, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -134,27 +134,27 @@ def _heard_from(member: Member, role: Leader, replica: int) -> None:
     if replica not in member.voters:
         return
     role.heard.add(replica)
-    # We count for ourselves, if we are one of the voters.
+    # Minus one, because we are part of the majority ourselves.
     if len(role.heard) >= member.majority - 1:
         role.heard.clear()
         role.check_quorum_at_ms = _check_quorum_at(member)
 
 
 def _check_quorum_at(member: Member) -> int | None:
-    # Half as long again as a follower waits for us. A majority of one needs nobody else.
+    # One and a half times the followers' fetch timeout. A majority of one needs no others.
     if member.majority == 1:
         return None
     return member.now_ms + member.settings.fetch_timeout_ms * 3 // 2
 
 
-# The end
+# Resigning
 
 
 def resign(member: Member, role: Leader) -> None:
-    """Stop leading, and tell the others so that they need not wait for a timeout."""
+    """Resign, and notify the other voters so that they need not wait for a timeout."""
     resigned = Resigned(member.election_timeout_ms(), successors=role.replicas.successors())
     member.become(resigned)
-    # It stays written down that we led: another would not get our vote in this epoch.
+    # The persisted election still has us as the leader, so no other node gets our vote in this epoch.
     if member.others:
         resigned.retry_at_ms = member.now_ms
         tick_resigned(member, resigned)
@@ -162,7 +162,7 @@ def resign(member: Member, role: Leader) -> None:
 
 def tick_resigned(member: Member, role: Resigned) -> None:
     if member.now_ms >= role.election_at_ms:
-        # In this epoch there can be no other leader. In the next one we may vote again.
+        # This epoch can have no other leader. In the next one we may vote again.
         member.become_unattached(member.epoch + 1)
         return
     if role.retry_at_ms is not None and member.now_ms >= role.retry_at_ms:

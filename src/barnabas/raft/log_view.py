@@ -1,7 +1,7 @@
-"""What the core knows of the log (pure): where it starts and ends, and which epoch ends where.
+"""The core's read-only view of the log (pure): its start, its end, and the end of each epoch.
 
-The core looks and never touches. As the driver carries out all effects of an event before it takes in the
-next, what is seen here is always what the core's own decisions have led to.
+The driver executes all effects of an event before the next event, so the view always matches the core's
+decisions.
 """
 
 from typing import Protocol
@@ -17,14 +17,14 @@ class LogView(Protocol):
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """Where it ends, and the epoch of the last record; the snapshot's if there are no records, or 0."""
+        """The log end, with the epoch of the last record; without records that of the snapshot, or 0."""
 
     @property
     def flushed_offset(self) -> int:
-        """Everything before it is on the disk."""
+        """Everything below it is synced."""
 
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Where the largest epoch ends that is not above `epoch`; the end of the log if none is known."""
+        """The end of the largest epoch up to `epoch`; the log end if none is known."""
 
     @property
     def earliest_snapshot(self) -> OffsetAndEpoch | None: ...
@@ -34,20 +34,19 @@ class LogView(Protocol):
 
 
 def cut_for(log: LogView, diverging: OffsetAndEpoch) -> int:
-    """Where to cut our log if the leader says that its epoch `diverging.epoch` ends at `diverging.offset`."""
+    """Where to truncate our log if the leader's `diverging.epoch` ends at `diverging.offset`."""
     ours = log.end_of_epoch(diverging.epoch)
     if diverging.epoch == 0 or ours.epoch == diverging.epoch:
         return min(ours.offset, diverging.offset)
-    # The leader's epoch is unknown here. What we have of earlier ones may still be the same: ask again from
-    # there.
+    # We do not have that epoch. Our records of earlier ones may still match, so retry from there.
     return min(ours.offset, log.end.offset)
 
 
 def check_fetch(log: LogView, fetched: OffsetAndEpoch) -> tuple[OffsetAndEpoch | None, OffsetAndEpoch | None]:
-    """Whether a log that ends there is part of ours: (None, None), or where they part, or a snapshot."""
+    """(None, None) if our log continues a log with that end; otherwise the divergence, or a snapshot."""
     latest = log.latest_snapshot
     if fetched.offset == 0 and latest is not None:
-        # An empty log: the snapshot is the shorter way.
+        # For an empty log the snapshot is faster.
         return None, latest
     if fetched.offset == 0 and log.start_offset == 0:
         return None, None

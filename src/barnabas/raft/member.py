@@ -1,7 +1,7 @@
-"""One member of the quorum: its state, and the changes of role that any event may bring about (pure).
+"""The state of one member of the quorum, and the role changes that any event may cause (pure).
 
-The decisions are in electing.py, leading.py and following.py. They change the state and note effects here;
-core.py hands the effects out.
+The rules are in electing.py, leading.py and following.py. They change the state and emit effects here;
+core.py returns the effects.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from barnabas.raft.settings import QuorumSettings
 
 
 class Member:
-    """The state that the rules share. `now_ms` is the time of the event that is being taken in."""
+    """The state shared by all rules. `now_ms` is the time of the current event."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class Member:
         self.rng: Final = rng
         self.election = election
         self.role: Role = Unattached(None, None)
-        # None until a leader of this run has said it, or we have counted it.
+        # None until a leader has reported it, or we have counted a majority.
         self.high_watermark: int | None = None
-        # Elections that were lost since there was a leader.
+        # Elections lost since the last leader.
         self.lost_elections = 0
         self.now_ms = 0
         self.serial = 0
@@ -64,7 +64,7 @@ class Member:
 
     @property
     def leader(self) -> int | None:
-        """Who leads, as far as is known. That we once led is remembered, but is no news for anybody."""
+        """The leader, if known. After resigning we still remember that we led, but do not report it."""
         return None if isinstance(self.role, Resigned) else self.election.leader
 
     # Effects
@@ -73,9 +73,9 @@ class Member:
         self._effects.append(effect)
 
     def take_effects(self) -> list[Effect]:
-        """What is to be done. The state is written first: what follows may tell others about it."""
+        """Return and reset the effects, with PersistState first, because others may report the state."""
         effects, self._effects = self._effects, []
-        # A role that was lost within one event was never seen by anybody, so only the last state is written.
+        # Intermediate states within one event were never visible, so only the last one is persisted.
         if self.election != self._persisted:
             self._persisted = self.election
             effects.insert(0, PersistState(self.election))
@@ -93,7 +93,7 @@ class Member:
     # Times
 
     def election_timeout_ms(self) -> int:
-        """Between once and twice the setting, so that two seldom ask at the same moment."""
+        """A random deadline of one to two timeouts, so that two nodes seldom start elections together."""
         timeout = self.settings.election_timeout_ms
         return self.now_ms + timeout + self.rng.randrange(max(1, timeout))
 
@@ -103,7 +103,7 @@ class Member:
     def retry_ms(self) -> int:
         return self.now_ms + self.settings.retry_backoff_ms
 
-    # Roles that a look at another node's epoch can lead to
+    # Role changes
 
     def become(self, role: Role) -> None:
         if isinstance(self.role, Leader) and not isinstance(role, Leader):
@@ -111,7 +111,7 @@ class Member:
         self.role = role
 
     def become_unattached(self, epoch: int) -> None:
-        """Nobody is known to lead. In a new epoch there is a vote to give; in the same one it stays given."""
+        """Become a node without a known leader. The vote is kept in the same epoch, and free in a new one."""
         assert epoch >= self.epoch, f"epoch {self.epoch} -> {epoch}"
         voted = self.election.voted if epoch == self.epoch else None
         self.become(
@@ -126,17 +126,16 @@ class Member:
         assert leader != self.me, f"node {self.me} cannot follow itself"
         assert epoch >= self.epoch, f"epoch {self.epoch} -> {epoch}"
         self.become(Follower(leader, fetch_by_ms=self.now_ms + self.settings.fetch_timeout_ms))
-        # The vote is of no use any more: while a leader of the epoch is known, no other gets one.
+        # Drop the vote: with a known leader, no other node gets one in this epoch.
         self.election = Election(epoch, leader, None)
         self.lost_elections = 0
         self.fetch()
 
     def fetch(self) -> None:
-        """Ask the leader for what comes after our log."""
+        """Fetch the records after our log end from the leader."""
         role = self.role
         assert isinstance(role, Follower), f"{role} does not fetch"
-        # The leader counts on what a fetch says that we have. If it is not on the disk yet, Flushed will
-        # come.
+        # A fetch acknowledges our log to the leader, so it must be synced. If it is not, wait for Flushed.
         role.busy = not self.log_is_flushed
         role.awaiting = None if role.busy else self.send_fetch(role.leader)
         role.retry_at_ms = None if role.busy else self.request_timeout_ms()
@@ -151,14 +150,14 @@ class Member:
         return self.serial
 
     def observe(self, leader: int | None, epoch: int) -> bool:
-        """Take in what another node says about epoch and leader. False if it contradicts what is known."""
+        """Learn epoch and leader from another node. False if they contradict our knowledge."""
         if leader is not None and leader not in self.voters:
             return False
         if epoch < self.epoch:
             return True
         if epoch > self.epoch:
             if leader is None or leader == self.me:
-                # If we led in that epoch, we do not know about it any more.
+                # If we led that epoch, we have lost the memory of it.
                 self.become_unattached(epoch)
             else:
                 self.become_follower(leader, epoch)

@@ -1,4 +1,4 @@
-"""The way to the other members of the quorum: a port. With one voter nobody goes it."""
+"""The interface for requests to the other members of the quorum. Unused with a single voter."""
 
 from typing import NamedTuple, Protocol
 
@@ -9,7 +9,7 @@ from barnabas.raft.facts import OffsetAndEpoch
 
 
 class SnapshotPart(NamedTuple):
-    """Some bytes of a snapshot, and how many it has in all."""
+    """A part of a snapshot, and the total size."""
 
     error: ErrorCode
     size: int
@@ -17,12 +17,12 @@ class SnapshotPart(NamedTuple):
 
 
 class Peers(Protocol):
-    """Sends requests and waits for what comes back, each no longer than the request timeout."""
+    """Sends requests and waits for the answers, for at most the request timeout."""
 
     async def send(self, request: Request) -> Event:
-        """The answer as an event; Unanswered if none came, or none that could be read."""
+        """The answer as an event; Unanswered without a valid one."""
 
     async def fetch_snapshot(
         self, leader: int, epoch: int, snapshot_id: OffsetAndEpoch, position: int
     ) -> SnapshotPart | None:
-        """The bytes of the leader's snapshot from `position` on; None if no answer came."""
+        """The bytes of the leader's snapshot from `position` on; None without an answer."""

@@ -1,24 +1,24 @@
-"""How far every replica is, as its leader knows it, and what follows for the high watermark (pure)."""
+"""The leader's view of every replica's log end, and the resulting high watermark (pure)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-# An observer that has not fetched for so long is not listed any more.
+# An observer that has not fetched for this long is forgotten.
 OBSERVER_SESSION_MS: Final = 300_000
-# Anybody can say that he is an observer. Beyond this many the one that was silent for longest is forgotten.
+# Any client can claim to be an observer. Above this number the one with the oldest fetch is forgotten.
 OBSERVERS_MAX: Final = 4096
 
 
 @dataclass(slots=True)
 class Replica:
-    """One node: everything before `end_offset` is on its disk. Times are the leader's monotonic clock."""
+    """One node, which has synced everything below `end_offset`. Times are of the leader's monotonic clock."""
 
     id: int
     end_offset: int | None = None
     last_fetch_ms: int | None = None
     last_caught_up_ms: int | None = None
-    # The leader's end at the last fetch: who is there by the next one was caught up then.
+    # The leader's log end at the last fetch; a replica that reaches it by the next fetch was caught up then.
     leader_end_at_fetch: int = -1
 
     def fetched(self, offset: int, *, leader_end: int, now_ms: int) -> None:
@@ -40,7 +40,7 @@ class Replicas:
         self.observers: Final[dict[int, Replica]] = {}
 
     def get(self, replica: int) -> Replica:
-        """The replica's state; an observer that was not known is known from here on."""
+        """The replica's state; adds an unknown observer."""
         found = self.voters.get(replica) or self.observers.get(replica)
         if found is None:
             if len(self.observers) >= OBSERVERS_MAX:
@@ -49,20 +49,20 @@ class Replicas:
         return found
 
     def forget_silent(self, now_ms: int) -> None:
-        """Observers that have gone are not listed for ever."""
+        """Forget observers that have not fetched for OBSERVER_SESSION_MS."""
         for one in list(self.observers.values()):
             if one.last_fetch_ms is None or now_ms - one.last_fetch_ms >= OBSERVER_SESSION_MS:
                 del self.observers[one.id]
 
     def majority_offset(self) -> int | None:
-        """Everything before it is on the disks of a majority of the voters; None if none is known."""
+        """The offset below which a majority of the voters has synced everything; None if unknown."""
         ends = sorted((-1 if one.end_offset is None else one.end_offset) for one in self.voters.values())
-        # Of five, three have the third largest or more.
+        # Of five voters, three have at least the third largest offset.
         offset = ends[(len(ends) - 1) // 2]
         return None if offset < 0 else offset
 
     def successors(self) -> tuple[int, ...]:
-        """The other voters, the one with the longest log first."""
+        """The other voters, the longest log first."""
         others = [one for one in self.voters.values() if one.id != self.me]
         others.sort(key=lambda one: (-(-1 if one.end_offset is None else one.end_offset), one.id))
         return tuple(one.id for one in others)

@@ -1,4 +1,4 @@
-"""What a member of the quorum can be, and what it has to remember while it is that (pure).
+"""The roles of a member of the quorum, with their state (pure).
 
                   timeout            majority              majority
     Unattached  ---------> Prospective ------> Candidate ---------> Leader ----> Resigned
@@ -7,7 +7,7 @@
      |    Follower ---------+  back to Follower or Unattached
      +--- a higher epoch is seen, in any role
 
-Observers are Unattached or Follower, and nothing else. Times are monotonic milliseconds.
+Observers are always Unattached or Follower. Times are monotonic milliseconds.
 """
 
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ from barnabas.raft.replicas import Replicas
 
 @dataclass(slots=True)
 class Unattached:
-    """No leader is known. Whoever is asked next may know one."""
+    """No leader is known; the node asks other voters for it."""
 
-    # When to ask for an election; None for an observer.
+    # When to start an election; None for an observer.
     election_at_ms: int | None
-    # When to ask the next voter who leads; None without another voter.
+    # When to ask another voter for the leader; None without other voters.
     retry_at_ms: int | None
 
     def deadlines(self) -> tuple[int | None, ...]:
@@ -34,19 +34,18 @@ class Follower:
     """Fetches from the leader of its epoch."""
 
     leader: int
-    # When the leader is given up, unless it is heard of.
+    # When the leader is considered dead, unless it answers.
     fetch_by_ms: int
-    # The fetch that is under way, and when to give it up; None while the log has to be brought in order
-    # first.
+    # The fetch in flight, and its deadline; None while the log is being written first.
     awaiting: int | None = None
     retry_at_ms: int | None = None
-    # The log is being written, cut or flushed. What ends that is an event, and then the next fetch goes out.
+    # The log is being written, truncated or synced; an event ends this and triggers the next fetch.
     busy: bool = False
-    # The fetch whose answer was a snapshot that is being installed.
+    # The serial of the fetch whose answer was the snapshot that is being installed.
     installing: int | None = None
-    # Whether it has answered a fetch of ours in this epoch: then nobody else is helped to an election.
+    # Whether the leader has answered a fetch in this epoch; then we reject pre-votes of others.
     has_fetched: bool = False
-    # What the leader says, to count when our log is that far.
+    # The leader's high watermark, to adopt as far as our log reaches.
     leader_high_watermark: int | None = None
 
     def deadlines(self) -> tuple[int | None, ...]:
@@ -55,7 +54,7 @@ class Follower:
 
 @dataclass(slots=True)
 class Prospective:
-    """Would like to be elected, and asks whether it would be, without disturbing the epoch. (KIP-996)"""
+    """Asks by pre-votes whether it would be elected, without starting a new epoch. (KIP-996)"""
 
     election_at_ms: int
     retry_at_ms: int
@@ -68,10 +67,10 @@ class Prospective:
 
 @dataclass(slots=True)
 class Candidate:
-    """Has voted for itself in a new epoch, and asks the others for their votes."""
+    """Has voted for itself in a new epoch, and requests the votes of the others."""
 
     election_at_ms: int
-    # None when the election is lost, and only the time to the next one is waited for.
+    # None when the election is lost and the node waits for the next one.
     retry_at_ms: int | None
     granted: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)
@@ -82,14 +81,14 @@ class Candidate:
 
 @dataclass(slots=True)
 class Leader:
-    """Appends records, and counts who has them."""
+    """Appends records and counts their replicas."""
 
-    # Where its epoch starts. Nothing is committed before something of its own epoch is. (Raft, 5.4.2)
+    # The start of its epoch. Nothing is committed before a record of its own epoch is. (Raft, 5.4.2)
     epoch_start: int
     replicas: Replicas
-    # When it resigns, unless a majority has fetched until then; None if it needs nobody else.
+    # When it resigns unless a majority has fetched; None if it is a majority by itself.
     check_quorum_at_ms: int | None
-    # When the voters are told again who leads that have not acknowledged it; None if all have.
+    # When to repeat the announcement to voters that have not acknowledged it; None if all have.
     begin_at_ms: int | None
     heard: set[int] = field(default_factory=set)
     acknowledged: set[int] = field(default_factory=set)
@@ -100,10 +99,10 @@ class Leader:
 
 @dataclass(slots=True)
 class Resigned:
-    """Was the leader of its epoch, is it no more, and will not vote for another in this epoch."""
+    """Was the leader of this epoch and has resigned. It does not vote for others in this epoch."""
 
     election_at_ms: int
-    # When the voters are told again that have not acknowledged it; None if there is nothing to tell.
+    # When to repeat the notice to voters that have not acknowledged it; None if all have.
     retry_at_ms: int | None = None
     successors: tuple[int, ...] = ()
     acknowledged: set[int] = field(default_factory=set)

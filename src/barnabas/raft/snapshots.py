@@ -1,8 +1,8 @@
-"""Snapshots of the metadata: `<end offset>-<epoch>.checkpoint` beside the log, and `bootstrap.checkpoint`.
+"""Snapshots of the metadata: `<end offset>-<epoch>.checkpoint` next to the log, and `bootstrap.checkpoint`.
 
-A snapshot is a small log of its own: a control batch with the header, batches of records, a control batch
-with the footer. It is written under another name and renamed when it is whole, so what has the name is
-complete. The format is Kafka's. Reading and writing wait for the disk: they are for the executor.
+A snapshot is a small log: a control batch with the header, batches of records, a control batch with the
+footer. It is written under a temporary name and renamed when it is complete. The format is Kafka's. Reading
+and writing block on the disk: call them in the executor.
 """
 
 import re
@@ -29,8 +29,8 @@ PARTIAL: Final = ".part"
 DELETED: Final = ".deleted"
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 
-# Kafka fills batches up to 8 MiB. Smaller ones are the same to every reader, and the loop can do other things
-# between two of them.
+# Kafka fills batches up to 8 MiB. Readers do not care, and with smaller ones the loop can run other tasks in
+# between.
 SNAPSHOT_BATCH_BYTES: Final = 256 * 1024
 
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
@@ -52,7 +52,7 @@ def parse_snapshot_name(name: str) -> OffsetAndEpoch | None:
 
 
 def list_snapshots(fs: FileSystem, directory: str) -> dict[OffsetAndEpoch, int]:
-    """The complete ones in order, with their sizes."""
+    """The complete snapshots in order, with their sizes."""
     found = {}
     for entry in fs.entries(directory):
         snapshot_id = None if entry.is_directory else parse_snapshot_name(entry.name)
@@ -62,7 +62,7 @@ def list_snapshots(fs: FileSystem, directory: str) -> dict[OffsetAndEpoch, int]:
 
 
 def remove_unfinished(fs: FileSystem, directory: str) -> None:
-    """Remove what was being written or deleted when the broker stopped."""
+    """Remove files that were being written or deleted when the broker stopped."""
     for entry in fs.entries(directory):
         if not entry.is_directory and _UNFINISHED.fullmatch(entry.name):
             fs.remove(f"{directory}/{entry.name}")
@@ -78,16 +78,16 @@ def remove_snapshots(fs: FileSystem, directory: str, gone: Iterable[OffsetAndEpo
 
 @value
 class Snapshot:
-    """A snapshot that was read: its CRCs are right, and header and footer are where they must be."""
+    """A snapshot that was read, with valid CRCs, header and footer."""
 
     path: str
     last_contained_ms: int
     data: bytes
-    # Where the batches with records start.
+    # Positions of the batches with records.
     batches: tuple[int, ...]
 
     def records(self) -> Iterator[tuple[object, int]]:
-        """Record after record with its version. CorruptFile if one cannot be read."""
+        """Yield the records with their versions. CorruptFile if one is invalid."""
         for at in self.batches:
             try:
                 yield from decode_values(self.data, at)
@@ -96,7 +96,7 @@ class Snapshot:
 
 
 def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
-    """Read and check a whole snapshot. CorruptFile for what is none."""
+    """Read and check a whole snapshot. CorruptFile if it is invalid."""
     data = fs.read(path)
     last_contained_ms: int | None = None
     has_footer = False
@@ -105,7 +105,7 @@ def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
     while at < len(data):
         header = _check(data, at, path)
         if has_footer:
-            raise CorruptFile(path, f"there is something behind the footer, at byte {at}")
+            raise CorruptFile(path, f"data follows the footer at byte {at}")
         if last_contained_ms is None:
             last_contained_ms = _read_header(data, at, header, path)
         elif header.is_control:
@@ -114,12 +114,12 @@ def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
             batches.append(at)
         at += header.size
     if last_contained_ms is None or not has_footer:
-        raise CorruptFile(path, "the snapshot has no end")
+        raise CorruptFile(path, "snapshot has no footer")
     return Snapshot(path, last_contained_ms, data, tuple(batches))
 
 
 def read_part(fs: FileSystem, path: str, position: int, size: int) -> bytes:
-    """Some bytes of it, for another node. Nothing is looked at."""
+    """Read a part of a snapshot for another node, without checks."""
     file = fs.open(path)
     try:
         return file.read(position, size)
@@ -136,12 +136,12 @@ def _check(data: bytes, at: int, path: str) -> BatchHeader:
 
 def _read_header(data: bytes, at: int, header: BatchHeader, path: str) -> int:
     if not header.is_control or _control_type(data, at, path) != ControlType.SNAPSHOT_HEADER:
-        raise CorruptFile(path, "it does not begin with a snapshot header")
+        raise CorruptFile(path, "snapshot has no header")
     try:
         message = decode_control(ControlType.SNAPSHOT_HEADER, _first(data, at, path).value or b"").message
     except Malformed as wrong:
         raise CorruptFile(path, str(wrong)) from None
-    assert isinstance(message, SnapshotHeaderRecord), f"{message} is no header"
+    assert isinstance(message, SnapshotHeaderRecord), f"{message} is not a snapshot header"
     return message.last_contained_log_timestamp
 
 
@@ -153,13 +153,13 @@ def _control_type(data: bytes, at: int, path: str) -> int:
 
 
 def _first(data: bytes, at: int, path: str) -> Record:
-    """The first record of a control batch, which says what the batch is."""
+    """The first record of a control batch, which has its type."""
     try:
         records = decode_batch(data, at)
     except Malformed as wrong:
         raise CorruptFile(path, str(wrong)) from None
     if not records:
-        raise CorruptFile(path, f"the control batch at byte {at} is empty")
+        raise CorruptFile(path, f"control batch at byte {at} is empty")
     return records[0]
 
 
@@ -169,7 +169,7 @@ def _first(data: bytes, at: int, path: str) -> Record:
 def snapshot_batches(
     records: Iterable[object], *, epoch: int, last_contained_ms: int, now_ms: int
 ) -> Iterator[bytes]:
-    """The batches of a snapshot, one after another, with offsets that count from 0."""
+    """Yield the batches of a snapshot, with offsets from 0."""
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_contained_ms)
     yield _control(ControlType.SNAPSHOT_HEADER, header, offset=0, epoch=epoch, now_ms=now_ms)
     offset = 1
@@ -195,7 +195,7 @@ def _control(kind: ControlType, message: object, *, offset: int, epoch: int, now
 
 
 class SnapshotFile:
-    """A snapshot being written. Until freeze() it has another name, and a restart removes it."""
+    """A snapshot being written. Until freeze() it has a temporary name, and a restart removes it."""
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         self.path: Final = path
@@ -210,7 +210,7 @@ class SnapshotFile:
         self.size += len(batch)
 
     def freeze(self) -> None:
-        """It is complete: give it its name, on the disk itself."""
+        """Sync the complete snapshot, and rename it durably."""
         self._file.sync()
         self._file.close()
         self._fs.rename(self._part, self.path)
@@ -222,7 +222,7 @@ class SnapshotFile:
 
 
 def read_bootstrap(fs: FileSystem, directory: str) -> list[object] | None:
-    """The records that a formatted log directory begins with; None if it has none."""
+    """The initial records of a formatted log directory; None without the file."""
     try:
         snapshot = read_snapshot(fs, f"{directory}/{BOOTSTRAP}")
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Vote, BeginQuorumEpoch and EndQuorumEpoch: from messages to events, and from effects to messages (pure).
+"""Vote, BeginQuorumEpoch and EndQuorumEpoch: convert messages to events, and effects to messages (pure).
 
-What comes from another node is checked here for its form: the cluster, the one partition there is, the voter
-that was meant. A request that is not in order becomes an error code for the whole answer, an answer that is
-not becomes Unanswered. Fetch is in wire_fetch.py. The messages themselves know how to become bytes.
+Messages of other nodes are validated here: the cluster id, the single partition, the addressed voter. An
+invalid request becomes an error code for the whole response, an invalid response becomes Unanswered. Fetch is
+in wire_fetch.py.
 """
 
 from collections.abc import Sequence
@@ -54,12 +54,12 @@ def or_minus_one(node: int | None) -> int:
 
 
 def is_of_cluster(asked: str | None, cluster_id: str) -> bool:
-    """A node that does not say which cluster it means is not held up for that."""
+    """Whether the request is for this cluster. A request without a cluster id is accepted."""
     return asked is None or asked == cluster_id
 
 
 def only_partition(topics: Sequence[Any]) -> Any | None:
-    """What a message says of the metadata partition; None if it is about anything else, or about more."""
+    """The metadata partition of a message; None if the message has another partition or several."""
     if len(topics) != 1 or topics[0].topic_name != TOPIC or len(topics[0].partitions) != 1:
         return None
     found = topics[0].partitions[0]
@@ -67,7 +67,7 @@ def only_partition(topics: Sequence[Any]) -> Any | None:
 
 
 def error_of(code: int) -> ErrorCode:
-    """A code that a later release may have added is none that we can do anything about."""
+    """The error code; UNKNOWN_SERVER_ERROR for an unknown one of a later release."""
     try:
         return ErrorCode(code)
     except ValueError:
@@ -198,7 +198,7 @@ def end_request(effect: SendEndEpoch, *, me: int, cluster_id: str) -> EndQuorumE
         partition_index=PARTITION,
         leader_id=me,
         leader_epoch=effect.epoch,
-        # Version 0 has the one, version 1 the other.
+        # Version 0 has the successors, version 1 the candidates.
         preferred_successors=list(effect.successors),
         preferred_candidates=[ReplicaInfo(candidate_id=one) for one in effect.successors],
     )

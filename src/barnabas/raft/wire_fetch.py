@@ -1,4 +1,4 @@
-"""Fetch of the metadata log: from messages to events, and from effects to messages (pure)."""
+"""Fetch of the metadata log: convert messages to events, and effects to messages (pure)."""
 
 from typing import Final
 
@@ -22,12 +22,12 @@ from barnabas.raft.wire import error_of, is_of_cluster, or_minus_one, or_none
 
 TOPIC, PARTITION = METADATA
 
-# How long a leader may wait for something new before it answers with nothing. Well below the fetch timeout.
+# How long a leader waits for new records before it responds. Well below the fetch timeout.
 FETCH_WAIT_MS: Final = 500
 
 
 def fetch_request(effect: SendFetch, *, me: int, cluster_id: str, bytes_max: int) -> FetchRequest:
-    """For version 15 and later, where the replica says who it is in this way."""
+    """Build a request of version 15 or later, which identifies the replica in replica_state."""
     partition = FetchPartition(
         partition=PARTITION,
         current_leader_epoch=effect.epoch,
@@ -45,7 +45,7 @@ def fetch_request(effect: SendFetch, *, me: int, cluster_id: str, bytes_max: int
 
 
 def is_for_metadata(request: FetchRequest) -> bool:
-    """Whether it asks for the metadata log and for nothing else; by name up to version 12, then by id."""
+    """Whether it fetches only the metadata log, by name up to version 12, then by id."""
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return False
     topic = request.topics[0]

@@ -1,6 +1,6 @@
-"""Where in its bytes a view lies, so that kernels, which read bytes, need no copy of it.
+"""Find the bytes object under a memoryview, so that kernels, which read bytes, need no copy.
 
-A memoryview knows the object beneath it and not where it begins there; CPython's buffer interface does.
+A memoryview has a reference to the object but not its start in it; CPython's buffer interface has that.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ _SIMPLE: Final = 0  # PyBUF_SIMPLE
 
 
 class _Buffer(ctypes.Structure):
-    """Py_buffer. Only `buf` is looked at; PyBuffer_Release() needs the rest."""
+    """Py_buffer. Only `buf` is read; PyBuffer_Release() needs the rest."""
 
     _fields_ = (
         ("buf", ctypes.c_void_p),
@@ -38,7 +38,7 @@ _address_of.restype = ctypes.c_void_p
 
 
 def bytes_beneath(view: memoryview) -> tuple[bytes, int] | None:
-    """The bytes that a view in one piece is of, and where it begins in them; None if it is of others."""
+    """The bytes object under a contiguous view, and the view's start in it; None for other objects."""
     beneath = view.obj
     if type(beneath) is not bytes or not view.contiguous:
         return None

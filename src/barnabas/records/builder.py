@@ -1,8 +1,8 @@
-"""From records to a batch (compiled).
+"""Build batches from records (compiled).
 
-BatchBuilder takes one record at a time and refuses what does not fit, as a producer fills batches.
-build_batch() is the same for records that are all there, and plain_batch() for those that have nothing but
-keys and values. What compaction writes is in rebuild.py.
+BatchBuilder takes one record at a time until the batch is full, as a producer fills batches. build_batch()
+builds a batch from a list of records, and plain_batch() from records with only keys and values. rebuild.py
+writes batches for compaction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from barnabas.records.seal import attributes_of, sign, sign_plain
 from barnabas.records.timestamp import is_out_of_range
 from barnabas.records.varint import varint_size
 
-# What is built can also be read: more than this would not be unpacked again.
+# A larger area could not be read again, because of the decompression limit.
 MAX_RECORD_AREA: Final = MAX_DECOMPRESSED
 DEFAULT_MAX_BYTES: Final = 1024 * 1024
 
@@ -44,7 +44,7 @@ NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Sequence[Header]]
 
 
 class BatchBuilder:
-    """A batch being filled. `size` is what build() returns without compression, to the byte."""
+    """A batch being filled. `size` is its exact size without compression."""
 
     def __init__(
         self,
@@ -88,8 +88,8 @@ class BatchBuilder:
     ) -> bool:
         """Add a record, or return False if the batch would grow past max_bytes.
 
-        The first record is always taken, because a batch can not be split further; RecordTooLarge if no
-        batch may be that large. A timestamp before 1970 is refused, as Kafka's own builder does.
+        The first record is always accepted, because a batch cannot be split further; RecordTooLarge if it
+        exceeds MAX_RECORD_AREA. A timestamp before 1970 is rejected, as in Kafka's own builder.
         """
         if is_out_of_range(timestamp):
             raise TimestampOutOfRange(timestamp)
@@ -112,7 +112,7 @@ class BatchBuilder:
         return True
 
     def number(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-        """The numbers of the producer, if they were not known before."""
+        """Set the producer's id, epoch and sequence, if they were not known before."""
         assert _INT16_MIN <= producer_epoch <= _INT16_MAX, producer_epoch
         assert _INT32_MIN <= base_sequence <= _INT32_MAX, base_sequence
         self._producer_id: i64 = producer_id
@@ -120,8 +120,8 @@ class BatchBuilder:
         self._base_sequence: i64 = base_sequence
 
     def build(self) -> bytes:
-        """Return the batch as it stands; more may be appended after and built again."""
-        assert self._count > 0, "a batch of no records would have no last offset"
+        """Return the batch; more records may be appended and built again."""
+        assert self._count > 0, "an empty batch has no last offset"
         signed = BytesWriter()
         write_i16_be(signed, i16(self._attributes))
         write_i32_be(signed, i32(self._count - 1))
@@ -148,14 +148,14 @@ def plain_batch(
     base_offset: i64,
     leader_epoch: i64,
 ) -> bytes:
-    """Build one batch of keys and values that are all of one time: no codec, no producer, no headers.
+    """Build one batch of keys and values with one timestamp: no codec, no producer, no headers.
 
-    The same bytes as build_batch() makes, with half of its work: all that the CRC covers is written at once.
+    The result equals that of build_batch() for half of the work: bytes under the CRC are written at once.
     """
     if is_out_of_range(timestamp):
         raise TimestampOutOfRange(timestamp)
     count: i64 = len(records)
-    assert count > 0, "a batch of no records would have no last offset"
+    assert count > 0, "an empty batch has no last offset"
     out = BytesWriter()
     write_i16_be(out, _NO_ATTRIBUTES)
     write_i32_be(out, i32(count - 1))
@@ -185,7 +185,7 @@ def build_batch(
     leader_epoch: int = NO_LEADER_EPOCH,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
 ) -> bytes:
-    """Build one batch of all `records`, whose offsets follow each other from `base_offset`."""
+    """Build one batch of all `records`, with consecutive offsets from `base_offset`."""
     builder = BatchBuilder(
         max_bytes=HEADER_SIZE + MAX_RECORD_AREA,
         base_offset=base_offset,

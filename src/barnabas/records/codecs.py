@@ -1,8 +1,8 @@
-"""The four compression codecs of a record area, with a bound on what comes out.
+"""The four compression codecs of a record area, with a limit on the decompressed size.
 
-A compressed batch of a few kilobytes can unpack to gigabytes, so nothing is unpacked before it is known
-to stay within the limit: declared sizes are checked first, lz4 and zstd blocks are counted (frames.py),
-gzip is stopped at the limit, and only what may or may not fit is unpacked step by step.
+A compressed batch of a few kilobytes can decompress to gigabytes. So declared sizes are checked first, lz4
+and zstd blocks are counted (frames.py), gzip is stopped at the limit, and data that may exceed the limit is
+decompressed step by step into buffers of growing size.
 """
 
 import zlib
@@ -20,13 +20,13 @@ from barnabas.records.xerial import BadXerial, is_xerial, xerial_blocks
 
 MAX_DECOMPRESSED: Final = 128 * 1024 * 1024
 
-# 16 asks zlib for the gzip wrapper instead of its own.
+# 16 selects zlib's gzip format.
 GZIP_WINDOW: Final = zlib.MAX_WBITS | 16
-# Producers write one member. Each further one costs a copy of the rest, so their number is bounded.
+# Producers write one member. Each further one costs a copy of the rest, so their number is limited.
 MAX_GZIP_MEMBERS: Final = 64
-# A snappy element of 3 bytes stands for at most 64.
+# A snappy element of 3 bytes decompresses to at most 64.
 SNAPPY_MAX_RATIO: Final = 22
-# What does not fit is tried again with this many times the room: at most a third of the work is lost.
+# The output buffer grows by this factor on each retry: at most a third of the work is wasted.
 GROWTH: Final = 4
 FIRST_ROOM: Final = 256 * 1024
 # Level 1 is lz4's fast mode, which every other producer uses; cramjam's default is four times slower.
@@ -34,12 +34,12 @@ LZ4_DEFAULT_LEVEL: Final = 1
 ZSTD_DEFAULT_LEVEL: Final = 3
 
 
-# What cramjam says when the output buffer is full; a test holds it to that.
+# cramjam's message for a full output buffer; a test checks it.
 NO_ROOM: Final = "failed to write whole buffer"
 
 
 def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
-    """Compress a record area so that every Kafka client can read it. `level` has the codec's own scale."""
+    """Compress a record area so that every Kafka client can read it. `level` is on the codec's own scale."""
     match codec:
         case Codec.NONE:
             return data
@@ -49,7 +49,7 @@ def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
         case Codec.SNAPPY:
             return bytes(cramjam.snappy.compress_raw(data))
         case Codec.LZ4:
-            # Blocks must not refer to each other: Kafka's Java client unpacks each on its own.
+            # Blocks must be independent: Kafka's Java client decompresses each on its own.
             lz4 = cramjam.lz4.Compressor(
                 LZ4_DEFAULT_LEVEL if level is None else level, content_checksum=False, block_linked=False
             )
@@ -60,7 +60,7 @@ def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: ByteSource, *, limit: int = MAX_DECOMPRESSED) -> bytes:
-    """Unpack a record area: DecompressedTooLarge above `limit` bytes, DecompressionFailed for garbage."""
+    """Decompress a record area; DecompressedTooLarge above `limit`, DecompressionFailed for bad data."""
     view = memoryview(data)
     try:
         match codec:
@@ -92,29 +92,29 @@ def _gunzip(view: memoryview, limit: int) -> bytes:
     room = limit
     for _ in range(MAX_GZIP_MEMBERS):
         member = zlib.decompressobj(GZIP_WINDOW)
-        # One byte more than there is room for, or a stream that fits exactly could not be told from a longer
-        # one; and never 0, which means "no limit" to zlib.
+        # One byte more than the room left, to tell a stream that fits exactly from a longer one; and never 0,
+        # which zlib takes for "no limit".
         content = member.decompress(rest, room + 1)
         if len(content) > room:
             raise _too_large(limit, codec=Codec.GZIP)
         if not member.eof:
-            raise DecompressionFailed("the stream is cut off", where=_area(Codec.GZIP))
+            raise DecompressionFailed("compressed data is truncated", where=_area(Codec.GZIP))
         members.append(content)
         room -= len(content)
         rest = member.unused_data
         if not rest:
             return members[0] if len(members) == 1 else b"".join(members)
-    raise DecompressionFailed(f"more than {MAX_GZIP_MEMBERS} members", where=_area(Codec.GZIP))
+    raise DecompressionFailed(f"data has more than {MAX_GZIP_MEMBERS} gzip members", where=_area(Codec.GZIP))
 
 
 def _unsnappy(view: memoryview, limit: int) -> bytes:
-    # The sizes are added up first: the blocks' own claims decide what is allocated.
+    # Check the sum of the declared sizes first, because it decides how much memory is allocated.
     total = 0
     for block in _snappy_blocks(view):
         size = cramjam.snappy.decompress_raw_len(block)
         if size > SNAPPY_MAX_RATIO * len(block):
             raise DecompressionFailed(
-                f"a block of {len(block)} bytes claims to hold {size}", where=_area(Codec.SNAPPY)
+                f"a block of {len(block)} bytes declares {size} decompressed bytes", where=_area(Codec.SNAPPY)
             )
         total += size
         _refuse_above(limit, total, Codec.SNAPPY)
@@ -137,7 +137,7 @@ def _fits(bound: Bound, limit: int, codec: Codec) -> bool:
 
 
 def _step_by_step(decompress_into: Callable[[bytearray], int], limit: int, codec: Codec) -> bytes:
-    """Unpack what may exceed the limit into rooms of growing size."""
+    """Decompress data that may exceed the limit into buffers of growing size."""
     room = min(FIRST_ROOM, limit)
     while True:
         out = bytearray(room)
@@ -160,7 +160,7 @@ def _refuse_above(limit: int, size: int, codec: Codec) -> None:
 
 
 def _too_large(limit: int, codec: Codec) -> DecompressedTooLarge:
-    return DecompressedTooLarge(f"it unpacks to more than {limit} bytes", where=_area(codec))
+    return DecompressedTooLarge(f"decompressed size exceeds the limit of {limit} bytes", where=_area(codec))
 
 
 def _area(codec: Codec) -> str:

@@ -1,12 +1,11 @@
-"""The cells of a binary column, on their way into a batch (compiled).
+"""Copy the cells of a binary column into a batch (compiled).
 
-Column.find() says where a cell is and how long; Column.write() puts it into an Area, which is where batches
-are written. The kernels read only `bytes` at full speed and Arrow's memory is something else. So short
-cells are fetched in pages that stay in the processor's cache, and copied from there: up to SHORT bytes word
-by word, else as a slice. Measured, in ns for a cell of 10, 100, 300 and 1000 bytes: by words 4, 14, 36 and
-109, as a slice 16, 17, 25 and 80, an object that is gone at once. Where rows are large, cells above SHORT
-are not copied here at all: the area takes views of them, and Arrow puts text and cells together in one go,
-without an object for any of them and in 65 ns for 1000 bytes.
+Column.find() locates a cell; Column.write() writes it to an Area, the buffer of batches. Kernels read only
+`bytes` objects at full speed, not Arrow's memory. So short cells are fetched in pages that stay in the CPU
+cache, and copied from there: up to SHORT bytes word by word, longer ones as a slice. Measured in ns for a
+cell of 10, 100, 300 and 1000 bytes: word by word 4, 14, 36 and 109; as a slice, which creates a temporary
+object, 16, 17, 25 and 80. If rows are large, cells above SHORT are not copied here: the area stores views of
+them, and Arrow gathers text and cells in one call, without an object per cell and in 65 ns for 1000 bytes.
 """
 
 from typing import Final, final
@@ -20,10 +19,10 @@ from barnabas.records.varint import varint_size, write_varint
 NULL: Final = -1
 WORD: Final = 8
 SHORT: Final = 128
-# From here on a cell is fetched alone: a page would be copied twice for it.
+# From this size on a cell is fetched alone: a page would copy it twice.
 LONG: Final = 16_384
 PAGE_BYTES: Final = 65_536
-# Arrow keeps up to so many bytes in the view itself, and counts those of a buffer in 31 bits.
+# Arrow stores up to INLINE bytes in the view itself, and has 31-bit positions in buffers.
 INLINE: Final = 12
 VIEW_LIMIT: Final = 0x7FFFFFFF
 # Numbers below these take one and two bytes as a varint.
@@ -33,16 +32,16 @@ TWO_BYTES: Final = 8192
 
 @final
 class Area:
-    """Batches being written, header room included: the text of them, and with `gathers` views of the rest.
+    """Batches being written: their text, and with `gathers` also views of the bytes to gather later.
 
-    Views have the layout of Arrow's binary_view; buffer 0 is the text.
+    The text includes the headers. Views have the layout of Arrow's binary_view; buffer 0 is the text.
     """
 
     def __init__(self, gathers: bool) -> None:
         self.gathers = gathers
         self.out = BytesWriter()
         self.views = BytesWriter()
-        # From here on the text has no view yet.
+        # The start of the text that no view covers yet.
         self.text_start: i64 = 0
 
     def refer(self, buffer: i64, start: i64, size: i64) -> None:
@@ -52,7 +51,7 @@ class Area:
         write_i64_le(self.views, (start << 32) | buffer)
 
     def end_text(self) -> None:
-        """Take a view of the text that has none."""
+        """Add a view of the text that no view covers yet."""
         at = self.text_start
         out = self.out
         end: i64 = len(out)
@@ -79,10 +78,10 @@ class Area:
 
 @final
 class Column:
-    """Arrow's offsets (64 or 32 bits wide), data, and which rows are not null.
+    """An Arrow column: offsets (64 or 32 bits), data, and validity bits.
 
     Empty `bits` means that no row is null. Row 0 has bit `first_bit`, because Arrow slices without
-    moving bits. `buffer` is what views call the data.
+    moving bits. `buffer` is the index of the data in views.
     """
 
     def __init__(
@@ -98,12 +97,12 @@ class Column:
         self.page = b""
         self.page_start: i64 = 0
         self.page_end: i64 = 0
-        # The cell that find() found.
+        # The cell that find() located.
         self.start: i64 = 0
         self.size: i64 = 0
 
     def find(self, row: i64) -> i64:
-        """Go to the cell of `row` and return how many bytes it has, or NULL."""
+        """Locate the cell of `row` and return its size, or NULL."""
         bits = self.bits
         if len(bits) > 0:
             bit: i64 = self.first_bit + row
@@ -120,13 +119,13 @@ class Column:
             start = i64(read_i32_le(offsets, 4 * row))
             end = i64(read_i32_le(offsets, 4 * row + 4))
         if start < 0 or end < start:
-            raise InvalidBatch(f"the cell is at {start} to {end}", where=f"row {row}")
+            raise InvalidBatch(f"cell offsets {start} to {end} are invalid", where=f"row {row}")
         self.start = start
         self.size = end - start
         return self.size
 
     def write(self, area: Area) -> None:
-        """Append the cell that find() found, its length before it."""
+        """Append the located cell, preceded by its length."""
         size = self.size
         out = area.out
         if size < ONE_BYTE and size >= 0:
@@ -145,7 +144,8 @@ class Column:
             self.turn_page()
         page = self.page
         at = self.start - self.page_start
-        # Words are written past the end of the cell and cut off: so the page must go on as far.
+        # Copying whole words writes past the end of the cell, which is truncated afterwards; the page must
+        # have a word left after the cell.
         if size <= SHORT and end + WORD <= self.page_end:
             whole: i64 = len(out) + size
             stop = at + size
@@ -171,23 +171,23 @@ class Column:
         self.page_end = self.start + len(self.page)
 
     def fetch(self, size: i64) -> bytes:
-        """Up to `size` bytes from where the cell starts, and all of the cell."""
+        """Up to `size` bytes from the start of the cell, at least the whole cell."""
         data = bytes(self.data[self.start : self.start + size])
         if len(data) < self.size:
             self.refuse()
         return data
 
     def refuse(self) -> None:
-        raise InvalidBatch(f"a cell of {self.size} bytes is outside the data", where=f"byte {self.start}")
+        raise InvalidBatch(f"a cell of {self.size} bytes lies outside the data", where=f"byte {self.start}")
 
 
 def two_bytes(value: i64) -> i64:
-    """The varint of a `value` from ONE_BYTE to below TWO_BYTES, its low byte first."""
+    """The varint of a `value` in [ONE_BYTE, TWO_BYTES), low byte first."""
     return ((value << 1) & 0x7F) | 0x80 | ((value << 2) & 0x7F00)
 
 
 def cell_size(size: i64) -> i64:
-    """How many bytes a cell of `size` takes with its length, or a NULL one."""
+    """The encoded size of a cell of `size` bytes (or NULL) with its length."""
     if size < ONE_BYTE:
         if size < 0:
             return 1

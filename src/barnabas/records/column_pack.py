@@ -1,8 +1,8 @@
-"""Columns into record batches, the part that touches every record (compiled).
+"""Write columns as record batches: the loop over all records (compiled).
 
-One pass: a record is measured, because its length stands in front of it, and written straight into the
-batch that is open, framing and cells. column_cells.py copies the cells, column_seal.py puts the header
-before the records, columns_write.py calls pack_records().
+Each record is measured, because its length comes first, and then written into the open batch.
+column_cells.py copies the cells, column_seal.py adds the batch headers, columns_write.py calls
+pack_records().
 """
 
 from typing import Final, final
@@ -22,18 +22,18 @@ NULL_LENGTH: Final = 1
 
 @final
 class Headers:
-    """The headers of all records: how many each record has (64 bits), and names and values end to end."""
+    """The headers of all records: counts per record (64 bits), and consecutive names and values."""
 
     def __init__(self, counts: bytes, names: Column, values: Column) -> None:
         self.counts = counts
         self.names = names
         self.values = values
-        # Those of the record that measure() went to.
+        # The headers of the current record.
         self.first: i64 = 0
         self.count: i64 = 0
 
     def measure(self, row: i64) -> i64:
-        """Go on to the next record, which is `row`, and return the size of its headers and their count."""
+        """Advance to the next record, `row`, and return the size of its headers including their count."""
         at = self.first + self.count
         self.first = at
         self.count = read_i64_le(self.counts, 8 * row)
@@ -42,13 +42,13 @@ class Headers:
         while at < end:
             name_size = self.names.find(at)
             if name_size < 0:
-                raise InvalidBatch("a header has no name", where=f"row {row}")
+                raise InvalidBatch("a header key is null", where=f"row {row}")
             size += cell_size(name_size) + cell_size(self.values.find(at))
             at += 1
         return size
 
     def write(self, area: Area) -> None:
-        """Append the headers that measure() went to, their count before them."""
+        """Append the current record's headers, preceded by their count."""
         write_varint(area.out, self.count)
         at = self.first
         end = at + self.count
@@ -61,7 +61,7 @@ class Headers:
 
 
 def pack_deltas(time_delta: i64, offset_delta: i64) -> tuple[i64, i64]:
-    """The two varints in one word, if they are as short as most are, else NULL; and how long they are."""
+    """The two varints in one word, or NULL if they are too long for it; and their size."""
     if time_delta < 0 or time_delta >= TWO_BYTES or offset_delta >= TWO_BYTES:
         return NULL, varint_size(time_delta) + varint_size(offset_delta)
     word: i64 = offset_delta << 1
@@ -77,7 +77,7 @@ def pack_deltas(time_delta: i64, offset_delta: i64) -> tuple[i64, i64]:
 def start_record(
     out: BytesWriter, body: i64, deltas: i64, deltas_size: i64, time_delta: i64, offset_delta: i64
 ) -> None:
-    """Append the length of a record, its attributes and its deltas, of which pack_deltas() made a word."""
+    """Append a record's length, attributes and deltas; `deltas` comes from pack_deltas()."""
     if deltas < 0 or body >= TWO_BYTES:
         write_varint(out, body)
         out.append(0)
@@ -90,12 +90,12 @@ def start_record(
     else:
         write_i64_le(out, (deltas << 24) | two_bytes(body))
         end += 1
-    # A word is eight bytes, and no more than seven of these are used.
+    # Of the eight bytes of the word at most seven are used.
     out.truncate(end)
 
 
 def write_cells(area: Area, keys: Column | None, values: Column, headers: Headers | None) -> None:
-    """Append key, value and headers, each of which is at the row already."""
+    """Append key, value and headers, each of which is already located at the row."""
     if keys is None:
         area.out.append(NULL_LENGTH)
     else:
@@ -119,10 +119,10 @@ def pack_records(
     batch_records: i64,
     batch_bytes: i64,
 ) -> list[bytes]:
-    """Write `rows` records and cut them into batches of at most so many records and bytes.
+    """Write `rows` records as batches of at most `batch_records` records and `batch_bytes` bytes.
 
-    `times` has 64-bit milliseconds. This is one long function because what it keeps from one record to
-    the next would cost more in an object.
+    `times` has 64-bit milliseconds. This is one long function because its state per record is faster in
+    local variables than in an object.
     """
     sealer = Sealer(area, stamp, gather)
     row: i64 = 0
@@ -141,7 +141,7 @@ def pack_records(
         if keys is not None:
             key_size = keys.find(row)
         value_size: i64 = values.find(row)
-        # The attributes are a byte, and so is a count of no headers.
+        # One byte for the attributes, and one for a header count of 0.
         rest: i64 = 1 + cell_size(key_size) + cell_size(value_size)
         if headers is None:
             rest += 1
@@ -154,13 +154,16 @@ def pack_records(
             sealer.end_batch(size, count, max_time)
             count = 0
         if count == 0:
-            # Timestamp and offset deltas of a first record are zero.
+            # The deltas of a batch's first record are zero.
             deltas = 0
             deltas_size = 2
             body = rest + 2
             whole = cell_size(body)
             if whole > INT32_MAX - HEADER_SIZE:
-                raise InvalidBatch(f"{whole} bytes are more than a record can have", where=f"row {row}")
+                raise InvalidBatch(
+                    f"record size {whole} exceeds the maximum of {INT32_MAX - HEADER_SIZE} bytes",
+                    where=f"row {row}",
+                )
             base_time = time
             max_time = time
             size = 0

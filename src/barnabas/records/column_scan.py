@@ -1,8 +1,8 @@
-"""Records into column words (compiled): the second pass over fetched bytes.
+"""Decode records into column words (compiled): the second pass over fetched bytes.
 
-For every record of the spans that column_walk.py found, write its offset and time and a 16-byte Arrow
-view of its key and value. A view names bytes where they lie, so nothing is copied here and no object is
-made per record; columns_read.py turns the words into Arrow arrays.
+For every record of the spans that column_walk.py found, this writes offset, timestamp and 16-byte Arrow views
+of key and value. A view refers to the bytes in place, so nothing is copied and no object is created per
+record; columns_read.py turns the words into Arrow arrays.
 """
 
 from typing import Final
@@ -32,13 +32,13 @@ from barnabas.records.errors import CorruptBatch
 from barnabas.records.varint import BAD, read_varint
 
 INT32_MAX: Final = 0x7FFFFFFF
-# Arrow keeps up to this many bytes inside the view itself.
+# Arrow stores up to this many bytes inside the view itself.
 INLINE: Final = 12
 ALL_VALID: Final = 0xFF
 
 
 class Headers:
-    """Record headers, flat: views of names and values, and which values are null."""
+    """The headers of all records: views of names and values, and the indexes of null values."""
 
     def __init__(self) -> None:
         self.names = vec[i64]()
@@ -48,7 +48,7 @@ class Headers:
 
 
 class Columns:
-    """Room for `rows` records. `used` rows are filled, which can be fewer."""
+    """Column words for up to `rows` records; `used` rows are filled."""
 
     def __init__(self, rows: i64) -> None:
         self.offsets = vec[i64]([0] * rows)
@@ -66,7 +66,7 @@ class Columns:
 
 
 def scan(walk: Walk) -> Columns:
-    """Read the records of every span of a finished walk."""
+    """Decode the records of every span of a finished walk."""
     columns = Columns(walk.rows)
     spans = walk.spans
     size: i64 = len(spans)
@@ -92,7 +92,7 @@ def scan(walk: Walk) -> Columns:
 def scan_span(
     header: bytes, batch: i64, data: bytes, spans: vec[i64], span: i64, columns: Columns, from_offset: i64
 ) -> None:
-    """Read the records of one batch, whose header is at `batch`. They must fill the span exactly."""
+    """Decode the records of one batch, whose header is at `batch`. They must fill the span exactly."""
     source: i64 = spans[span + SPAN_SOURCE]
     at: i64 = spans[span + SPAN_START]
     end: i64 = spans[span + SPAN_END]
@@ -101,11 +101,12 @@ def scan_span(
     base_time: i64 = read_i64_be(header, batch + BASE_TIMESTAMP_AT)
     log_time: i64 = read_i64_be(header, batch + MAX_TIMESTAMP_AT)
     has_log_time: i64 = i64(read_i16_be(header, batch + ATTRIBUTES_AT)) & LOG_APPEND_TIME_BIT
-    # Spelled so because a literal of more than 62 bits is a Python object to mypyc, converted every time.
+    # Computed, because mypyc compiles a literal of more than 62 bits to a Python object that is converted on
+    # every use.
     half: i64 = 0x3FFFFFFFFFFFFFFF
     most: i64 = half * 2 + 1
     least: i64 = -most - 1
-    # Deltas outside these would leave the range of a timestamp.
+    # Deltas outside of these bounds would overflow a timestamp.
     least_delta: i64 = least - base_time if base_time < 0 else least
     most_delta: i64 = most - base_time if base_time > 0 else most
     offsets = columns.offsets
@@ -119,21 +120,21 @@ def scan_span(
     while index < count:
         size, at = read_varint(data, at, end)
         if at == BAD or size < 0 or size > end - at:
-            raise bad_record("its length does not fit", base_offset, index)
+            raise bad_record("record length is out of range", base_offset, index)
         stop: i64 = at + size
         time_delta, offset_delta, key_size, at = read_start(data, at + 1, stop)
         if at == BAD or key_size < -1 or key_size > stop - at:
-            raise bad_record("its key does not fit", base_offset, index)
+            raise bad_record("key length is out of range", base_offset, index)
         if time_delta < least_delta or time_delta > most_delta:
-            raise bad_record("its timestamp is out of range", base_offset, index)
+            raise bad_record("timestamp is out of range", base_offset, index)
         if offset_delta < 0 or offset_delta > INT32_MAX:
-            raise bad_record("its offset is out of range", base_offset, index)
+            raise bad_record("offset delta is out of range", base_offset, index)
         key_at: i64 = at
         if key_size > 0:
             at += key_size
         value_size, at = read_varint(data, at, stop)
         if at == BAD or value_size < -1 or value_size > stop - at:
-            raise bad_record("its value does not fit", base_offset, index)
+            raise bad_record("value length is out of range", base_offset, index)
         value_at: i64 = at
         if value_size > 0:
             at += value_size
@@ -144,7 +145,7 @@ def scan_span(
             at = scan_headers(data, source, at, stop, columns.headers, wanted)
             header_count = columns.headers.count
         if at != stop:
-            raise bad_record("its headers do not end where it does", base_offset, index)
+            raise bad_record("headers do not end at the end of the record", base_offset, index)
         index += 1
         if not wanted:
             continue
@@ -167,18 +168,18 @@ def scan_span(
         header_ends[row] = i32(header_count)
     if at != end:
         raise CorruptBatch(
-            f"{end - at} bytes are left after its {count} records",
+            f"{end - at} bytes follow the last of {count} records",
             where=f"batch with base offset {base_offset}",
         )
     columns.used = row
 
 
 def read_start(data: bytes, at: i64, stop: i64) -> tuple[i64, i64, i64, i64]:
-    """Read what is before the key: timestamp delta, offset delta, key size; and the position after, or BAD.
+    """Read timestamp delta, offset delta and key size; return them and the position after, or BAD.
 
-    Usually the first two take one or two bytes and the third takes one. Reading them out of one word
-    instead of byte by byte, and views with one call instead of two, takes 4 ns of 26 off a record
-    of 100 bytes.
+    Usually the first two take one or two bytes and the third takes one. Reading all three from one word
+    instead of byte by byte, and writing views with one call instead of two, saves 4 of 26 ns for a record of
+    100 bytes.
     """
     if stop - at < 8:
         return read_start_slowly(data, at, stop)
@@ -208,7 +209,7 @@ def read_start(data: bytes, at: i64, stop: i64) -> tuple[i64, i64, i64, i64]:
 
 
 def read_start_slowly(data: bytes, at: i64, stop: i64) -> tuple[i64, i64, i64, i64]:
-    """Do what read_start() does for sizes of any length."""
+    """read_start() for varints of any length."""
     time_delta, at = read_varint(data, at, stop)
     if at == BAD:
         return 0, 0, 0, BAD
@@ -220,9 +221,9 @@ def read_start_slowly(data: bytes, at: i64, stop: i64) -> tuple[i64, i64, i64, i
 
 
 def scan_headers(data: bytes, source: i64, at: i64, stop: i64, headers: Headers, wanted: bool) -> i64:
-    """Read the headers of a record and return the position after them, or BAD. Keep them if wanted."""
+    """Read a record's headers, and store them if `wanted`; return the position after them, or BAD."""
     count, at = read_varint(data, at, stop)
-    # A header takes two bytes at least: an empty name and a null value.
+    # A header takes at least two bytes: an empty name and a null value.
     if at == BAD or count < 0 or count > (stop - at) >> 1:
         return BAD
     names = headers.names
@@ -257,7 +258,7 @@ def scan_headers(data: bytes, source: i64, at: i64, stop: i64, headers: Headers,
 
 
 def write_view(words: vec[i64], row: i64, data: bytes, at: i64, size: i64, source: i64) -> None:
-    """Write the two words of a view: the length and four bytes, then eight more or where to find them."""
+    """Write the two words of a view: length and four bytes, then eight more bytes or their position."""
     if size > INLINE:
         prefix: i64 = i64(read_i32_le(data, at))
         words[2 * row] = size | (prefix << 32)
@@ -279,7 +280,7 @@ def write_view(words: vec[i64], row: i64, data: bytes, at: i64, size: i64, sourc
 
 
 def write_last_view(words: vec[i64], row: i64, data: bytes, at: i64, size: i64) -> None:
-    """Write a short view byte by byte: too near the end of the data for reading whole words."""
+    """Write a short view byte by byte, because reading whole words would pass the end of the data."""
     head: i64 = 0
     tail: i64 = 0
     index: i64 = size - 1
@@ -298,7 +299,7 @@ def write_last_view(words: vec[i64], row: i64, data: bytes, at: i64, size: i64) 
 
 
 def null_bits(rows: i64, nulls: vec[i64]) -> vec[u8]:
-    """Arrow's validity bits for `rows` rows, of which those that `nulls` lists are null."""
+    """Arrow's validity bits for `rows` rows, of which those in `nulls` are null."""
     bits = vec[u8]([ALL_VALID] * ((rows + 7) >> 3))
     count: i64 = len(nulls)
     index: i64 = 0

@@ -1,8 +1,8 @@
-"""The batch around its records: header and CRC (compiled).
+"""Write the headers and CRCs of batches made from columns (compiled).
 
-A header has two parts. The first COVERED_FROM bytes are not covered by the CRC but contain it, so they are
-written last and apart. The rest is in the area, before the records: open_batch() writes it as if the first
-record were the only one, end_batch() corrects it when the last one is there.
+A header has two parts. The CRC is in the first COVERED_FROM bytes and does not cover them, so they are
+written last and separately. The rest is in the area, before the records: open_batch() writes it as if the
+first record were the only one, and end_batch() corrects it after the last one.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from barnabas.records.header import Codec
 HEADER_SIZE: Final = 61
 LENGTH_EXCLUDES: Final = 12
 COVERED_FROM: Final = 21
-# Of the covered part: how long it is without records, and where its fields are.
+# The covered part: its size without records, and the positions of its fields.
 COVERED_SIZE: Final = 40
 LAST_OFFSET_DELTA_AT: Final = 2
 MAX_TIMESTAMP_AT: Final = 14
@@ -28,21 +28,22 @@ COUNT_AT: Final = 36
 CODEC_BITS: Final = 0x07
 MAGIC: Final = 2
 INT32_MAX: Final = 0x7FFFFFFF
-# Up to here it is cheaper to write the batch once more than to join its parts.
+# Up to this size copying the batch once more is cheaper than joining its parts.
 SMALL: Final = 2048
-# Gathering costs about 10 us and what is gathered should stay in the cache: so batches are, by so many bytes.
+# Batches are gathered in groups of this size: a call costs about 10 us, and the result should stay in the
+# CPU cache.
 GATHER_BYTES: Final = 1024 * 1024
 
-# An imported function is looked up at every call, a constant is not.
+# Calling an imported function costs a look-up each time, calling a Final does not.
 crc_of: Final = crc32c
 
-# Text and views of an area, to the bytes that they mean.
+# From the text and views of an area to the gathered bytes.
 Gather: TypeAlias = Callable[[bytes, bytes], memoryview]
 
 
 @final
 class Stamp:
-    """What every batch of one call carries, and what runs on from one to the next."""
+    """Header fields of the batches of one call; base offset and sequence advance from batch to batch."""
 
     def __init__(
         self,
@@ -66,14 +67,14 @@ class Stamp:
         self.base_sequence: i64 = base_sequence
 
     def advance_sequence(self, records: i64) -> None:
-        """Go on to the next batch. After sequence 2**31 - 1 comes 0."""
+        """Advance to the next batch. After sequence 2**31 - 1 comes 0."""
         if self.base_sequence >= 0:
             self.base_sequence = (self.base_sequence + records) & INT32_MAX
 
 
 @final
 class Sealer:
-    """Takes finished batches out of the area."""
+    """Completes the batches in an area and collects them in `sealed`."""
 
     def __init__(self, area: Area, stamp: Stamp, gather: Gather) -> None:
         self.area = area
@@ -81,15 +82,15 @@ class Sealer:
         self.gather = gather
         self.sealed: list[bytes] = []
         self.front = BytesWriter()
-        # Where in the text the open batch begins.
+        # The start of the open batch in the text.
         self.start: i64 = 0
-        # Batches that are not gathered yet: how many bytes and records each has, and the bytes of all.
+        # Batches that are not gathered yet: bytes and records of each, and the bytes of all.
         self.sizes = vec[i64]()
         self.counts = vec[i64]()
         self.waiting: i64 = 0
 
     def open_batch(self, time: i64) -> None:
-        """Begin a batch whose first record is of `time`."""
+        """Begin a batch whose first record has the timestamp `time`."""
         out = self.area.out
         stamp = self.stamp
         self.start = len(out)
@@ -121,7 +122,7 @@ class Sealer:
             self.flush()
 
     def flush(self) -> None:
-        """Gather the batches that wait for it."""
+        """Gather the waiting batches."""
         if self.waiting == 0:
             return
         area = self.area
@@ -140,7 +141,7 @@ class Sealer:
         self.waiting = 0
 
     def seal(self, covered: bytes | memoryview, count: i64) -> None:
-        """Put the first part of the header before the rest of the batch, which is compressed now if ever."""
+        """Compress the records if necessary, and prepend the first part of the header."""
         stamp = self.stamp
         if stamp.attributes & CODEC_BITS != 0:
             packed = compress(stamp.codec, bytes(covered[COVERED_SIZE:]), stamp.level)
@@ -153,7 +154,7 @@ class Sealer:
         write_i32_be(front, i32(COVERED_FROM - LENGTH_EXCLUDES + size))
         write_i32_be(front, i32(stamp.leader_epoch))
         front.append(MAGIC)
-        # The field is unsigned and the writer takes signed: the same bits.
+        # The writer takes signed numbers: the same bits.
         if crc >= 0x80000000:
             crc -= 0x100000000
         write_i32_be(front, i32(crc))
@@ -166,7 +167,7 @@ class Sealer:
 
 
 def patch(out: BytesWriter, at: i64, value: i64, size: i64) -> None:
-    """Write the last `size` bytes of `value` over what stands at `at`, the highest first."""
+    """Overwrite `size` bytes at `at` with the low bytes of `value`, big-endian."""
     while size > 0:
         size -= 1
         out[at + size] = u8(value & 0xFF)

@@ -1,11 +1,10 @@
-"""Which batches of a fetch are read, and where their records lie (compiled).
+"""Find the records of fetched batches (compiled): the first of two passes over fetched bytes.
 
-The first of two passes over fetched bytes: it looks at batch headers only, checks them, unpacks
-compressed record areas, and leaves out whole batches: control batches, batches before the wanted offset,
-batches of aborted transactions. What is left are spans of records for column_scan.py, and an exact upper
-bound of their number, so that the second pass allocates once. Records are not looked at here, except for
-the key of a control record. The CRC of a plain batch may be left to the second pass (`leaves_plain`): what
-it went over is still near then.
+This pass reads only batch headers. It checks them, decompresses record areas, and skips control batches,
+batches below the start offset, and batches of aborted transactions. The result is spans of records for
+column_scan.py, and an upper bound of their number, so that the second pass allocates memory once. Of the
+records only the keys of control records are read. The second pass can check the CRCs of plain batches
+(`leaves_plain`), because it reads the same bytes while they are in the CPU cache.
 """
 
 from typing import Final
@@ -28,8 +27,8 @@ from barnabas.records.header import Codec
 from barnabas.records.lz4_blocks import BLOCK_MAX, Scratch, only_block, unpack_block, unpack_lz4
 from barnabas.records.varint import BAD, read_varint
 
-# Where the fields of a batch header are; header.py has the same under the same names. They are repeated
-# because a constant of a compiled module costs nothing and one of an interpreted module is a lookup.
+# Positions of the batch header's fields, repeated from header.py: reading a constant of this compiled module
+# is free, a constant of an interpreted module costs a look-up.
 BATCH_LENGTH_AT: Final = 8
 LENGTH_EXCLUDES: Final = 12
 MAGIC_AT: Final = 16
@@ -48,10 +47,10 @@ CODEC_BITS: Final = 0x07
 LOG_APPEND_TIME_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
-# A batch with none of these is read as it is: nothing is decided or unpacked on its word.
+# A batch with none of these bits is plain: not compressed, transactional or control.
 NOT_PLAIN_BITS: Final = CODEC_BITS | TRANSACTIONAL_BIT | CONTROL_BIT
 
-# An imported function is looked up at every call, a constant is not.
+# Calling an imported function costs a look-up each time, calling a Final does not.
 crc_of: Final = crc32c
 
 # Below this many bytes a copy is cheaper than a view.
@@ -59,7 +58,7 @@ SHORT_BATCH: Final = 2048
 
 # Length, attributes, timestamp, offset, key length, value length, header count: a byte each.
 MIN_RECORD: Final = 7
-# Offsets end here so that the sum of a base offset and any delta is an i64.
+# The maximum for which base offset plus any delta fits in an i64.
 MAX_BASE_OFFSET: Final = 0x7FFFFFFFFFFFFFFF - 0x80000000
 ABORT_MARKER: Final = 0
 
@@ -67,8 +66,8 @@ ABORT_MARKER: Final = 0
 CODECS: Final = tuple(Codec)
 LZ4: Final = 3
 
-# A span of records is this many words: the source its records lie in, start and end there, and where its
-# batch's header is, source and position in one word.
+# A span of records takes this many words: the source of its records, their start and end in it, and source
+# and position of the batch's header in one word.
 SPAN_WORDS: Final = 4
 SPAN_SOURCE: Final = 0
 SPAN_START: Final = 1
@@ -77,16 +76,16 @@ SPAN_HEADER: Final = 3
 HEADER_SOURCE_SHIFT: Final = 40
 HEADER_AT_BITS: Final = 0xFFFFFFFFFF
 
-# Unpacked areas below this are laid end to end in one source: an Arrow buffer under four columns costs as
-# much as copying this many bytes (240 ns), and a topic of one-record batches would make thousands.
+# Decompressed areas below this size share one source: an Arrow buffer in four columns costs as much as
+# copying this many bytes (240 ns), and a topic of one-record batches would need thousands.
 SMALL_AREA: Final = 16 * 1024
-# How large such a source is made: for what is left of the fetch, within these bounds.
+# Such a source is sized for the rest of the fetch, within these bounds.
 ARENA_MAX: Final = 1024 * 1024
 ARENA_GROWTH: Final = 8
 
 
 class Walk:
-    """The spans found so far, the bytes they lie in, and what a read_committed reader has to remember."""
+    """The spans found so far, their bytes, and the state of a read_committed reader."""
 
     def __init__(
         self,
@@ -101,15 +100,15 @@ class Walk:
         self.from_offset: i64 = from_offset
         self.skip_control = skip_control
         self.check_crc = check_crc
-        # Whether scan() checks batches that are plain.
+        # Whether scan() checks the CRC of plain batches.
         self.leaves_plain = check_crc and leaves_plain
-        # How many bytes the compressed areas may still unpack to.
+        # The remaining limit of decompressed bytes.
         self.left: i64 = limit
         # (first offset, producer id), the earliest last so that it can be popped.
         self.aborted = sorted(aborted, reverse=True)
         self.aborting: set[int] = set()
         self.sources: list[bytes] = []
-        # How much of each source may be handed on: the rest of an arena is not ours to show.
+        # The used size of each source: the rest of an arena is uninitialized memory.
         self.ends: list[int] = []
         self.scratch: Scratch | None = None
         self.arena: memoryview | None = None
@@ -121,7 +120,7 @@ class Walk:
         self.next_offset: i64 = -1
 
     def feed(self, data: bytes, start: i64, end: i64, partial_tail: bool) -> i64:
-        """Walk the batches in data[start:end] and return where the first incomplete one begins."""
+        """Walk the batches in data[start:end]; return the position of the first incomplete one."""
         source: i64 = len(self.sources)
         self.sources.append(data)
         self.ends.append(len(data))
@@ -133,22 +132,22 @@ class Walk:
             size: i64 = batch_size(data, at, end)
             if size == 0:
                 if not partial_tail:
-                    raise CorruptBatch(f"it is cut off after {end - at} bytes", where=batch_at(at))
+                    raise CorruptBatch(f"batch is truncated after {end - at} bytes", where=batch_at(at))
                 break
             self.take_batch(data, view, source, at, at + size)
             at += size
         return at
 
     def make_room(self, data: bytes, start: i64, end: i64) -> None:
-        """Guess from the first batch how many there are: a list that grows step by step is copied as often.
+        """Reserve spans for the number of batches that the first one's size suggests, to avoid copies.
 
-        No batch is shorter than its header, so the room is little more than half of the bytes there.
+        No batch is shorter than its header, so this takes little more than half of the fetch's size.
         """
         size: i64 = max(batch_size(data, start, end), HEADER_SIZE)
         self.spans = vec[i64](capacity=SPAN_WORDS * ((end - start) // size + 1))
 
     def take_batch(self, data: bytes, view: memoryview, source: i64, at: i64, end: i64) -> None:
-        """Check the batch in data[at:end], and note its span if its records are wanted."""
+        """Check the batch in data[at:end], and add its span if its records are wanted."""
         attributes: i64 = i64(read_i16_be(data, at + ATTRIBUTES_AT))
         is_later = self.leaves_plain and attributes & NOT_PLAIN_BITS == 0
         if self.check_crc and not is_later:
@@ -160,7 +159,7 @@ class Walk:
             if is_later:
                 check_crc(data, view, at, end)
             raise CorruptBatch(
-                f"base offset {base_offset}, last offset delta {last_delta}, {count} records cannot be",
+                f"base offset {base_offset}, last offset delta {last_delta} or count {count} is out of range",
                 where=batch_at(at),
             )
         last_offset: i64 = base_offset + last_delta
@@ -168,7 +167,7 @@ class Walk:
         if self.is_left_out(data, view, at, end, attributes, last_offset):
             return
         start: i64 = at + RECORDS_AT
-        # Compaction leaves batches without records, whose area is empty whatever their codec.
+        # Compaction leaves batches without records; their area is empty with any codec.
         if last_offset < self.from_offset or (count == 0 and start == end):
             if is_later:
                 check_crc(data, view, at, end)
@@ -190,10 +189,10 @@ class Walk:
     def is_left_out(
         self, data: bytes, view: memoryview, at: i64, end: i64, attributes: i64, last_offset: i64
     ) -> bool:
-        """Whether no record of the batch is to be seen, whatever its offsets.
+        """Whether the batch is skipped regardless of its offsets.
 
-        The rules of a read_committed consumer: a producer's batches are left out from the first offset
-        of its aborted transaction on, until its abort marker comes by.
+        By the rules of a read_committed consumer, a producer's batches are skipped from the first offset of
+        its aborted transaction up to the abort marker.
         """
         while len(self.aborted) > 0 and self.aborted[-1][0] <= last_offset:
             self.aborting.add(self.aborted.pop()[1])
@@ -208,18 +207,18 @@ class Walk:
         return read_i64_be(data, at + PRODUCER_ID_AT) in self.aborting
 
     def is_abort_marker(self, data: bytes, view: memoryview, at: i64, end: i64, attributes: i64) -> bool:
-        """Whether the first record of a control batch says that its transaction was aborted."""
+        """Whether the first record of a control batch is an abort marker."""
         codec: i64 = attributes & CODEC_BITS
         if codec != 0:
             return control_type(self.unpacked(data, view, at, end, codec), at) == ABORT_MARKER
         return control_type(data[at + RECORDS_AT : end], at) == ABORT_MARKER
 
     def unpack(self, data: bytes, view: memoryview, at: i64, end: i64, codec: i64) -> tuple[i64, i64, i64]:
-        """Unpack the record area of the batch; return the source it went to, and where it lies there."""
+        """Decompress a batch's record area; return its source, and its start and end there."""
         if codec == LZ4 and self.left >= BLOCK_MAX:
             block: i64 = only_block(data, at + RECORDS_AT, end)
             if block > 0:
-                # Straight to where it stays, without a copy.
+                # Decompress into the arena, without a copy.
                 packed: i64 = i64(read_i32_le(data, block - 4))
                 room = self.arena_room(BLOCK_MAX, len(data) - at)
                 found: i64 = unpack_block(data, block, packed, room)
@@ -235,9 +234,9 @@ class Walk:
         return self.keep(size)
 
     def arena_room(self, size: i64, rest: i64) -> memoryview:
-        """Room for `size` bytes in the source for small areas; a new one if it is full.
+        """Room for `size` bytes in the arena of small areas, or in a new arena if it is full.
 
-        `rest` is how much of the fetch is still to come.
+        `rest` is the size of the rest of the fetch.
         """
         arena = self.arena
         if arena is None or self.arena_left < size:
@@ -252,7 +251,7 @@ class Walk:
         return arena[self.arena_at : self.arena_at + size]
 
     def keep(self, size: i64) -> tuple[i64, i64, i64]:
-        """Keep `size` bytes that were put into arena_room(), and say where they are."""
+        """Claim `size` bytes of arena_room(); return source, start and end."""
         start: i64 = self.arena_at
         self.arena_at = start + size
         self.ends[self.arena_source] = start + size
@@ -263,7 +262,7 @@ class Walk:
         if codec >= len(CODECS):
             raise UnknownCodec(f"compression codec {codec} does not exist", where=batch_at(at))
         if self.left <= 0:
-            raise DecompressedTooLarge("nothing is left of the limit for this read", where=batch_at(at))
+            raise DecompressedTooLarge("the decompression limit of this read is used up", where=batch_at(at))
         room: i64 = min(self.left, MAX_DECOMPRESSED)
         area: bytes | None = None
         if codec == LZ4:
@@ -277,12 +276,12 @@ class Walk:
         return area
 
     def finish(self) -> None:
-        """Let go of the arena: its bytes are whole now. Call it once, after the last feed()."""
+        """Release the arena, which is complete now. Call this once, after the last feed()."""
         self.arena = None
 
 
 def check_crc(data: bytes, view: memoryview, at: i64, end: i64) -> None:
-    """Raise CorruptBatch unless the stored CRC is that of the bytes from the attributes on."""
+    """Raise CorruptBatch unless the stored CRC matches the bytes from the attributes on."""
     stored: i64 = i64(read_i32_be(data, at + CRC_AT)) & 0xFFFFFFFF
     start: i64 = at + ATTRIBUTES_AT
     # Copying a short batch costs less than making a view of it: 136 ns instead of 206 for the whole
@@ -290,11 +289,11 @@ def check_crc(data: bytes, view: memoryview, at: i64, end: i64) -> None:
     covered = data[start:end] if end - start < SHORT_BATCH else view[start:end]
     found: i64 = crc_of(covered)
     if found != stored:
-        raise CorruptBatch(f"the CRC is {found:#010x}, not {stored:#010x}", where=batch_at(at))
+        raise CorruptBatch(f"CRC is {found:#010x}, header says {stored:#010x}", where=batch_at(at))
 
 
 def batch_size(data: bytes, at: i64, end: i64) -> i64:
-    """How many bytes the batch at `at` takes, or 0 if it does not end before `end`."""
+    """The size of the batch at `at`, or 0 if it does not end by `end`."""
     have: i64 = end - at
     if have > MAGIC_AT and data[at + MAGIC_AT] != MAGIC:
         raise UnsupportedMagic(f"magic {data[at + MAGIC_AT]} is not {MAGIC}", where=batch_at(at))
@@ -303,7 +302,7 @@ def batch_size(data: bytes, at: i64, end: i64) -> i64:
     length: i64 = i64(read_i32_be(data, at + BATCH_LENGTH_AT))
     if length < MIN_BATCH_LENGTH:
         raise CorruptBatch(
-            f"length {length} is less than the header's own {MIN_BATCH_LENGTH}", where=batch_at(at)
+            f"batch length {length} is below the minimum of {MIN_BATCH_LENGTH}", where=batch_at(at)
         )
     size: i64 = length + LENGTH_EXCLUDES
     return size if size <= have else 0
@@ -320,7 +319,7 @@ def control_type(area: bytes, batch: i64) -> i64:
     key_size: i64 = 0
     if at != BAD:
         key_size, at = read_varint(area, at, end)
-    # Version and type, two bytes each; later versions may say more after them.
+    # Version and type, two bytes each; later versions may append fields.
     if at == BAD or key_size < 4 or end - at < 4:
         raise CorruptBatch("the control record has no type", where=batch_at(batch))
     return i64(read_i16_be(area, at + 2))

@@ -1,8 +1,8 @@
-"""Fetched record batches as Arrow columns.
+"""Decode fetched record batches to Arrow columns.
 
-decode_columns() is for whoever wants the rows, decode_fetched() for a consumer, who also has to know
-where to go on. The work is done by two compiled passes, column_walk.py over batches and column_scan.py
-over records; here their words become Arrow arrays, and no Python runs per record or per batch.
+decode_columns() returns the rows; decode_fetched() also returns the next offset, for consumers. Two compiled
+passes do the work, column_walk.py over batches and column_scan.py over records. This module turns their words
+into Arrow arrays; no interpreted Python runs per record or per batch.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,9 @@ from barnabas.records.errors import CorruptBatch, DecompressedTooLarge
 ByteSource: TypeAlias = bytes | bytearray | memoryview
 Array: TypeAlias = "pa.Array[Any]"
 
-# Arrow's plain binary columns and its views count bytes in 31 bits, so one result points at no more.
+# Arrow's binary columns and views have 31-bit positions, which limits the size of one result.
 MAX_COLUMN_BYTES: Final = 0x7FFFFFFF
-# What compressed batches of one call may unpack to in total.
+# Limit for the decompressed size of all batches of one call.
 MAX_UNPACKED: Final = 1024 * 1024 * 1024
 
 TIMESTAMP: Final = pa.timestamp("ms")
@@ -50,12 +50,12 @@ _VIEWS: Final = column_schema(views=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The rows of a fetch and where the next one begins."""
+    """The rows of a fetch, and the start of the next one."""
 
     rows: pa.RecordBatch
-    # After the last whole batch, even if none of its records is in `rows`; None if there was no batch.
+    # The offset after the last whole batch, even if `rows` has none of its records; None without a batch.
     next_offset: int | None
-    # Bytes of whole batches, over all buffers.
+    # Bytes of whole batches in all buffers.
     consumed: int
 
 
@@ -70,13 +70,12 @@ def decode_columns(
     views: bool = False,
     limit: int = MAX_UNPACKED,
 ) -> pa.RecordBatch:
-    """Decode buffers of batches, in the order of their offsets, into one record batch of columns.
+    """Decode buffers of batches, in offset order, into one Arrow record batch.
 
-    Records before `from_offset` are left out, and so are those of the transactions that `aborted` names
-    by (producer id, first offset), the pairs of a fetch answer. With `partial_tail` a buffer may end in
-    the middle of a batch. With `views` keys and values are binary views over the buffers themselves,
-    which then live as long as the result; plain binary is a copy. Compressed batches may unpack to
-    `limit` bytes altogether.
+    Records below `from_offset` are skipped, and so are those of the `aborted` transactions, given as the
+    (producer id, first offset) pairs of a fetch response. With `partial_tail` a buffer may end inside a
+    batch. With `views` keys and values are binary views into the buffers, which then live as long as the
+    result; without, they are copied. `limit` bounds the total decompressed size.
     """
     return decode_fetched(
         buffers,
@@ -101,7 +100,7 @@ def decode_fetched(
     views: bool = False,
     limit: int = MAX_UNPACKED,
 ) -> Fetched:
-    """Do what decode_columns() does, and tell where a consumer goes on."""
+    """decode_columns() with the next offset and the number of bytes consumed."""
     walk = Walk(
         from_offset=from_offset,
         skip_control=skip_control,
@@ -117,7 +116,7 @@ def decode_fetched(
     walk.finish()
     if sum(walk.ends) > MAX_COLUMN_BYTES:
         raise DecompressedTooLarge(
-            f"one result can point at {MAX_COLUMN_BYTES} bytes", where=f"fetch of {consumed} bytes"
+            f"one result is limited to {MAX_COLUMN_BYTES} bytes", where=f"fetch of {consumed} bytes"
         )
     under = [pa.py_buffer(data).slice(0, end) for data, end in zip(walk.sources, walk.ends, strict=True)]
     rows = _to_arrow(scan(walk), under, views)
@@ -125,7 +124,7 @@ def decode_fetched(
 
 
 def _as_bytes(buffer: ByteSource) -> tuple[bytes, int, int]:
-    """The buffer as bytes, and where in them it lies: without a copy if there are bytes beneath it."""
+    """The buffer as bytes, with its start and end in them; without a copy if it is a view of bytes."""
     if isinstance(buffer, bytes):
         return buffer, 0, len(buffer)
     if isinstance(buffer, memoryview) and isinstance(buffer.obj, bytes) and buffer.contiguous:
@@ -152,14 +151,14 @@ def _to_arrow(columns: Columns, under: list[pa.Buffer], views: bool) -> pa.Recor
 
 
 def _data(rows: int, words: vec[i64], bits: vec[u8] | None, under: list[pa.Buffer], views: bool) -> Array:
-    """A column over the views in `words`; `bits` tells which rows are not null."""
+    """A column of the views in `words`, with the validity `bits`."""
     valid = None if bits is None else _buffer(bits)
     array = pa.Array.from_buffers(pa.binary_view(), rows, [valid, _buffer(words), *under])
     return array if views else array.cast(pa.binary())
 
 
 def _buffer(words: vec[i64] | vec[i32] | vec[u8]) -> pa.Buffer:
-    """The memory of a vec, shared. An empty one has none, and Arrow would abort the process over that."""
+    """The memory of a vec, shared. An empty vec has no memory, on which Arrow would abort the process."""
     return pa.py_buffer(words) if len(words) else pa.py_buffer(b"")
 
 
@@ -184,7 +183,7 @@ def _header_names(columns: Columns, under: list[pa.Buffer]) -> Array:
 
 
 def _bad_name(columns: Columns, names: Array) -> CorruptBatch:
-    """Find the name that is not UTF-8: Arrow does not say which."""
+    """Find the name that is not UTF-8, because Arrow does not report which."""
     for row in range(columns.used):
         for index in range(columns.header_ends[row], columns.header_ends[row + 1]):
             name = names[index].as_py()
@@ -192,7 +191,7 @@ def _bad_name(columns: Columns, names: Array) -> CorruptBatch:
                 name.decode()
             except UnicodeDecodeError:
                 return CorruptBatch(
-                    f"the header name {name!r:.80} is not UTF-8",
+                    f"header name {name!r:.80} is not UTF-8",
                     where=f"record at offset {columns.offsets[row]}",
                 )
     return CorruptBatch("a header name is not UTF-8", where=f"{columns.used} records")

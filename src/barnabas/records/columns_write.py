@@ -1,10 +1,10 @@
-"""Arrow columns as record batches.
+"""Encode Arrow columns as record batches.
 
-encode_columns() is the way back of columns_read.py: a table with a value column, and if wanted key,
-timestamp and headers, becomes batches that are ready to be produced. column_pack.py writes them; where
-rows and batches are large it writes only what is short, and Arrow gathers the rest from where it is. No
-interpreted Python runs per record. Measured, in batches of 100: 73 ns a record of 100 bytes and 250 of 1 kB,
-for which the kernel alone would take 305.
+encode_columns() is the inverse of columns_read.py: it turns a table with a value column, and optionally key,
+timestamp and headers, into batches ready to be produced. column_pack.py writes them; if rows and batches are
+large, it writes only short cells and Arrow gathers the rest. No interpreted Python runs per record. Measured
+in batches of 100: 73 ns per record of 100 bytes, and 250 ns per record of 1 kB, for which the kernel alone
+would take 305.
 """
 
 from collections.abc import Iterator
@@ -29,25 +29,25 @@ from barnabas.records.header import (
 
 Array: TypeAlias = "pa.Array[Any]"
 
-# What a producer puts in a batch before it starts another; a broker takes 1,048,588 bytes by default.
+# Default batch size, below the broker's default limit of 1,048,588 bytes.
 BATCH_BYTES: Final = 1_000_000
 BATCH_RECORDS: Final = 100_000
-# Tables are worked through in slices of at most so much: Arrow counts list entries and bytes in 31 bits.
+# Maximum slice of a table that is encoded at once: Arrow counts list entries and bytes in 31 bits.
 SLICE_ROWS: Final = 1_000_000
 SLICE_BYTES: Final = 256 * 1024 * 1024
-# Arrow gathers when rows and batches are at least so large on average: below, the kernel is faster alone.
+# Average row and batch size from which gathering by Arrow is faster than the kernel alone.
 GATHERED_ROW: Final = 256
 GATHERED_BATCH: Final = 16_384
 VIEW_SIZE: Final = 16
 
 _EMPTY: Final = pa.py_buffer(b"")
 _BYTES: Final = (pa.types.is_string, pa.types.is_fixed_size_binary, pa.types.is_null)
-# Views may overlap, and so may be more bytes than 31 bits can count though their buffers are few.
+# Views may overlap, so their sum may exceed 31 bits even if the buffers do not.
 _LARGE: Final = (pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary_view)
 
 
 class UnfitColumns(BarnabasError):
-    """A table that cannot be records: a column is missing or has a type that means no bytes."""
+    """The table cannot be encoded: a column is missing or has an unsupported type."""
 
 
 def encode_columns(
@@ -67,11 +67,11 @@ def encode_columns(
 ) -> list[bytes]:
     """Encode the rows of `table` in order, as batches of consecutive offsets.
 
-    Columns: value and key (binary or text of any Arrow kind, null allowed), timestamp (of any unit, or
-    integer milliseconds; `timestamp_ms` where it is null or missing), headers (list of key and value).
-    value must be there; other columns are not looked at, so a decoded batch can be encoded again. A
-    batch ends before it would pass `batch_records`, or `batch_bytes` before compression; a record that
-    is larger alone gets its own.
+    Columns: value and key (any binary or string type, nullable), timestamp (any unit, or integer
+    milliseconds; `timestamp_ms` if null or missing), headers (list of structs with key and value). Only value
+    is required; other columns are ignored, so a decoded batch can be encoded again. A batch ends before it
+    would exceed `batch_records`, or `batch_bytes` before compression; a larger record gets a batch of its
+    own.
     """
     stamp = Stamp(
         codec=codec,
@@ -90,17 +90,17 @@ def encode_columns(
 
 
 def _wanted(table: pa.Table | pa.RecordBatch) -> pa.Table:
-    """Only the columns that are encoded, so that the others are not counted or combined."""
+    """Only the columns to encode, so that others do not count in the slice size and are not combined."""
     names = table.schema.names
     if "value" not in names:
-        raise UnfitColumns(f"there is no column named value: {', '.join(names)}")
+        raise UnfitColumns(f"column value is missing, found {', '.join(names)}")
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     return table.select([name for name in ("key", "value", "timestamp", "headers") if name in names])
 
 
 def _slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Cut the table into record batches of bounded size, each of one chunk."""
+    """Split the table into record batches of bounded size with one chunk each."""
     rows = table.num_rows
     if rows > 1 and (rows > SLICE_ROWS or table.nbytes > SLICE_BYTES):
         yield from _slices(table.slice(0, rows // 2))
@@ -135,12 +135,12 @@ def _encode(
 
 
 def _gathers(row_bytes: int, batch_records: int, batch_bytes: int) -> bool:
-    """Whether Arrow or the kernel puts the batches together."""
+    """Whether Arrow gathers the batches, or the kernel copies all cells."""
     return row_bytes >= GATHERED_ROW and min(batch_records * row_bytes, batch_bytes) >= GATHERED_BATCH
 
 
 class _Source:
-    """The columns of one slice: as the kernel reads them, and as Arrow gathers what the kernel refers to."""
+    """The columns of one slice, for the kernel to read and for Arrow to gather."""
 
     def __init__(self) -> None:
         self.buffers: list[pa.Buffer] = []
@@ -164,23 +164,23 @@ class _Source:
         )
 
     def gather(self, text: bytes, views: bytes) -> memoryview:
-        """Copy together what the views point at: in the text, and in the columns."""
+        """Concatenate the bytes of the views, which point into the text and the columns."""
         buffers = [None, pa.py_buffer(views), pa.py_buffer(text), *self.buffers]
         pieces = pa.Array.from_buffers(pa.binary_view(), len(views) // VIEW_SIZE, buffers)
-        # Large, because the sum can pass 31 bits when a single row is near that.
+        # Large, because the sum can exceed 31 bits if a single row is close to that.
         return memoryview(pieces.cast(pa.large_binary()).buffers()[2])
 
 
 def _part(buffer: pa.Buffer | None, start: int, size: int) -> bytes:
-    """A piece of an Arrow buffer as bytes. Arrow has None for a buffer that holds nothing."""
+    """A part of an Arrow buffer as bytes. Arrow uses None for an empty buffer."""
     return b"" if buffer is None or size == 0 else bytes(buffer.slice(start, size))
 
 
 def _binary(array: Array, name: str) -> Array:
-    """The column as binary or large binary, if its type means bytes."""
+    """The column as binary or large binary, if its type is binary or string."""
     kind = array.type
     try:
-        # Whether the buffers are there and large enough; each cell is checked when the kernel comes to it.
+        # This checks that the buffers exist and are large enough; the kernel checks each cell.
         array.validate()
         if pa.types.is_dictionary(kind):
             array, kind = array.cast(kind.value_type), kind.value_type
@@ -191,8 +191,8 @@ def _binary(array: Array, name: str) -> Array:
         if any(is_kind(kind) for is_kind in _BYTES):
             return array.cast(pa.binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UnfitColumns(f"column {name} is {kind}: {error}") from error
-    raise UnfitColumns(f"column {name} is {kind}, which is neither binary nor text")
+        raise UnfitColumns(f"cannot convert column {name} of type {kind}: {error}") from error
+    raise UnfitColumns(f"column {name} has type {kind}, expected binary or string")
 
 
 def _times(part: pa.RecordBatch, timestamp_ms: int) -> bytes:
@@ -206,10 +206,10 @@ def _times(part: pa.RecordBatch, timestamp_ms: int) -> bytes:
         if pa.types.is_timestamp(kind):
             times = times.cast(pa.timestamp("ms", kind.tz), safe=False)
         elif not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
-            raise UnfitColumns(f"column timestamp is {kind}, which is neither a timestamp nor an integer")
+            raise UnfitColumns(f"column timestamp has type {kind}, expected timestamp or integer")
         times = times.cast(pa.int64())
     except pa.ArrowInvalid as error:
-        raise UnfitColumns(f"column timestamp is {kind}: {error}") from error
+        raise UnfitColumns(f"cannot convert column timestamp of type {kind}: {error}") from error
     return _words(times.fill_null(timestamp_ms) if times.null_count else times)
 
 
@@ -219,14 +219,14 @@ def _words(array: Array) -> bytes:
 
 
 def _headers(source: _Source, lists: Any) -> Headers | None:
-    """The headers of each record; None if there are none at all."""
+    """The headers of each record; None if no record has any."""
     entry = getattr(lists.type, "value_type", None)
     if entry is None or not pa.types.is_struct(entry) or not {"key", "value"} <= {f.name for f in entry}:
-        raise UnfitColumns(f"column headers is {lists.type}, not a list of structs of key and value")
+        raise UnfitColumns(f"column headers has type {lists.type}, expected list of struct of key and value")
     entries = lists.flatten()
     if len(entries) == 0:
         return None
-    # Not field(): only flatten() passes a null of the struct on to its fields.
+    # Not field(): only flatten() propagates a null struct to its fields.
     flat = dict(zip((field.name for field in entry), entries.flatten(), strict=True))
     counts = pc.list_value_length(lists).cast(pa.int64()).fill_null(0)
     names = source.column(_text(flat["key"]), "headers.key")
@@ -238,4 +238,4 @@ def _text(array: Array) -> Array:
     try:
         return array.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UnfitColumns(f"column headers.key is {array.type}: {error}") from error
+        raise UnfitColumns(f"cannot convert column headers.key of type {array.type}: {error}") from error

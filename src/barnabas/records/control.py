@@ -1,7 +1,7 @@
-"""Control batches: the records that brokers and controllers write about the log itself.
+"""Control batches: records that brokers and controllers write about the log itself.
 
-A control record's key says what it is; its value is for whoever knows that kind, and stays bytes here.
-Transaction markers carry the producer's id and epoch and are transactional; the quorum's records are not.
+A control record's key has its type; this module does not decode its value. Transaction markers carry the
+producer's id and epoch and are transactional; the quorum's records are not.
 """
 
 from enum import IntEnum
@@ -17,7 +17,7 @@ _KEY: Final = Struct(">hh")
 
 
 class ControlType(IntEnum):
-    """What a control record announces."""
+    """The type of a control record."""
 
     ABORT = 0
     COMMIT = 1
@@ -38,10 +38,10 @@ def control_key(kind: ControlType) -> bytes:
 
 
 def read_control_type(key: bytes | None) -> ControlType | int:
-    """Say what a control record is. A type that is not known comes back as its number, to be passed over."""
+    """The type of a control record; the number of an unknown type, which readers skip."""
     if key is None or len(key) < _KEY.size:
-        size = "no key" if key is None else f"{len(key)} bytes"
-        raise CorruptBatch(f"{size}, and {_KEY.size} bytes are the least", where="control record key")
+        size = "null" if key is None else f"{len(key)} bytes"
+        raise CorruptBatch(f"{size}, expected at least {_KEY.size} bytes", where="control record key")
     version: int
     kind: int
     version, kind = _KEY.unpack_from(key)
@@ -60,7 +60,7 @@ def build_control_batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
 ) -> bytes:
-    """One control record in a batch. Markers need the producer's id and epoch, the others have none."""
+    """Build a batch of one control record. Only markers have a producer id and epoch."""
     marker = kind in TRANSACTION_MARKERS
     assert marker == (producer_id >= 0), f"{kind.name} with producer id {producer_id}"
     return build_batch(

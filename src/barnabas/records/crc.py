@@ -1,4 +1,4 @@
-"""CRC-32C, the checksum of a batch, over a part of a buffer and without copying it."""
+"""CRC-32C, the checksum of a batch, over a part of a buffer without copying it."""
 
 from typing import TypeAlias
 
@@ -9,5 +9,5 @@ ByteSource: TypeAlias = bytes | bytearray | memoryview
 
 def crc32c_of(data: ByteSource, start: int, end: int) -> int:
     """Compute the CRC-32C of data[start:end]."""
-    # Through a memoryview, because a slice of bytes would copy the whole batch.
+    # A slice of bytes would copy the batch, a slice of a memoryview does not.
     return crc32c(memoryview(data)[start:end])

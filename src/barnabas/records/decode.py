@@ -1,7 +1,7 @@
-"""From a batch to records: unpack the record area, then one pass over it (compiled).
+"""Decode a batch to records in one pass over its decompressed area (compiled).
 
-Every length and count is checked against the bytes that are there before anything is made of it, so a
-batch that lies costs no more memory than its own size.
+Every length and count is checked against the bytes left before memory is allocated for it, so a corrupt batch
+takes no more memory than its own size.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ NO_HEADERS: Final[Headers] = ()
 
 
 def decode_batch(data: ByteSource, at: int = 0, *, limit: int = MAX_DECOMPRESSED) -> list[Record]:
-    """Decode every record of the batch at `at`. The CRC is not looked at: that is check_batch()'s job."""
+    """Decode every record of the batch at `at`. check_batch() checks the CRC, this does not."""
     header = read_header(data, at)
     area, start, end = record_area(data, at, header, limit=limit)
     check_count(header, end - start, at)
@@ -37,7 +37,7 @@ def decode_batch(data: ByteSource, at: int = 0, *, limit: int = MAX_DECOMPRESSED
 
 
 def decode_first(data: ByteSource, count: int, *, limit: int = MAX_DECOMPRESSED) -> list[Record]:
-    """Decode up to `count` records of a batch, and no further than they are sound."""
+    """Decode up to `count` records of a batch, stopping before the first damaged one."""
     header = read_header(data)
     area, start, end = record_area(data, 0, header, limit=limit)
     records: list[Record] = []
@@ -62,18 +62,18 @@ def decode_records(
     add_deltas: bool,
     out: list[Record],
 ) -> None:
-    """Append the `count` records of data[at:end] to `out`; on BadRecord, len(out) tells which one it was.
+    """Append the `count` records of data[at:end] to `out`; on BadRecord, len(out) is the record's index.
 
-    Without add_deltas every record gets the base timestamp: that is how LogAppendTime reads.
+    Without add_deltas every record gets the base timestamp, as with LogAppendTime.
     """
     for _ in range(count):
         length, body = read_varint(data, at, end)
         if body == BAD or length < MIN_RECORD_SIZE - 1 or length > end - body:
-            raise BadRecord(f"its length {length} does not fit in the {end - at} bytes left")
+            raise BadRecord(f"record length {length} is out of range, {end - at} bytes are left")
         at = body + length
         out.append(_record(data, body, at, base_offset, base_timestamp, add_deltas))
     if at != end:
-        raise BadRecord(f"{end - at} bytes are left after the last record")
+        raise BadRecord(f"{end - at} bytes follow the last record")
 
 
 def _record(
@@ -82,20 +82,20 @@ def _record(
     # The first byte is the record's attributes: none are defined, and readers ignore them.
     timestamp_delta, at = read_varint(data, at + 1, stop)
     if at == BAD:
-        raise BadRecord("its timestamp delta is cut off")
+        raise BadRecord("timestamp delta is truncated")
     offset_delta, at = read_varint(data, at, stop)
     if at == BAD or offset_delta < 0 or offset_delta > INT32_MAX:
-        raise BadRecord(f"its offset delta {offset_delta} is out of range")
+        raise BadRecord(f"offset delta {offset_delta} is out of range")
     size, at = read_varint(data, at, stop)
     if at == BAD or size < NULL or size > stop - at:
-        raise BadRecord(f"its key's length {size} is out of range")
+        raise BadRecord(f"key length {size} is out of range")
     key: bytes | None = None
     if size >= 0:
         key = data[at : at + size]
         at += size
     size, at = read_varint(data, at, stop)
     if at == BAD or size < NULL or size > stop - at:
-        raise BadRecord(f"its value's length {size} is out of range")
+        raise BadRecord(f"value length {size} is out of range")
     value: bytes | None = None
     if size >= 0:
         value = data[at : at + size]
@@ -107,31 +107,31 @@ def _record(
 
 
 def read_headers(data: bytes, at: i64, stop: i64) -> Headers:
-    """Read a record's headers, which must end exactly where the record does."""
+    """Read a record's headers, which must end exactly at the end of the record."""
     count, at = read_varint(data, at, stop)
     if at == BAD or count < 0 or count > (stop - at) // MIN_HEADER_SIZE:
-        raise BadRecord(f"its {count} headers do not fit")
+        raise BadRecord(f"header count {count} is out of range")
     if count == 0:
         if at != stop:
-            raise BadRecord(f"it is {stop - at} bytes longer than its fields")
+            raise BadRecord(f"{stop - at} bytes follow the last field")
         return NO_HEADERS
     headers: list[Header] = []
     for _ in range(count):
         size, at = read_varint(data, at, stop)
         if at == BAD or size < 0 or size > stop - at:
-            raise BadRecord(f"a header name's length {size} is out of range")
+            raise BadRecord(f"header name length {size} is out of range")
         name = _name(data[at : at + size])
         at += size
         size, at = read_varint(data, at, stop)
         if at == BAD or size < NULL or size > stop - at:
-            raise BadRecord(f"a header value's length {size} is out of range")
+            raise BadRecord(f"header value length {size} is out of range")
         if size < 0:
             headers.append((name, None))
         else:
             headers.append((name, data[at : at + size]))
             at += size
     if at != stop:
-        raise BadRecord(f"it is {stop - at} bytes longer than its fields")
+        raise BadRecord(f"{stop - at} bytes follow the last field")
     return tuple(headers)
 
 
@@ -143,10 +143,10 @@ def _name(raw: bytes) -> str:
 
 
 def add_timestamps(base: i64, delta: i64) -> i64:
-    """Add, or BadRecord for what 64 bits do not hold."""
+    """Add; BadRecord on an overflow of 64 bits."""
     total = base + delta
-    # Compiled, a sum that is too large has wrapped around and has a sign that neither part has; interpreted,
-    # it has more than 64 bits. Comparing with the largest value instead would cost more than the addition.
+    # Compiled, an overflow wraps around to a sign that neither part has; interpreted, the sum has more than
+    # 64 bits. Comparing with the largest value would cost more than the addition.
     if ((base ^ total) & (delta ^ total)) < 0 or total >> 63 > 0 or total >> 63 < -1:
-        raise BadRecord("its timestamp is out of range")
+        raise BadRecord("timestamp is out of range")
     return total

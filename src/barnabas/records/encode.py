@@ -1,4 +1,4 @@
-"""One record to bytes (compiled): the size first, because it is written in front."""
+"""Encode one record (compiled). Its size is computed first, because it comes first in the encoding."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def body_size(
     header_count: i64,
     headers_size: i64,
 ) -> i64:
-    """How many bytes a record has after its length."""
+    """The size of a record without its length field."""
     size = 1 + varint_size(timestamp_delta) + varint_size(offset_delta)
     size += varint_size(header_count) + headers_size
     return size + _bytes_size(key) + _bytes_size(value)
@@ -62,7 +62,7 @@ def _write_bytes(out: BytesWriter, data: bytes | None) -> None:
 
 
 def pack_headers(headers: Sequence[Header]) -> bytes:
-    """A record's headers without their number."""
+    """Encode a record's headers without their count."""
     out = BytesWriter()
     for name, value in headers:
         _write_bytes(out, name.encode("utf-8"))

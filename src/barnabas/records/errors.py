@@ -1,50 +1,52 @@
-"""What can be wrong with a record batch.
+"""Errors of record batches.
 
-Each is a Malformed, so a caller that only wants to know "bad bytes" catches one type, and the table of
-wire codes can still tell a corrupt batch from one that a producer was not allowed to send.
+Most are subclasses of Malformed, so a decoder's caller catches one type, and the table of wire codes can
+still tell a corrupt batch from one that a producer may not send.
 """
 
 from barnabas.base.errors import BarnabasError, Malformed
 
 
 class CorruptBatch(Malformed):
-    """Truncated, a length that lies, a CRC that does not match, or records that do not parse."""
+    """The batch is truncated, has a wrong length or CRC, or its records do not parse."""
 
 
 class InvalidBatch(Malformed):
-    """Well formed, but not what this sender may send."""
+    """The batch is well formed, but this sender may not send it."""
 
 
 class UnsupportedMagic(Malformed):
-    """Not a version 2 batch."""
+    """The batch is not of version 2."""
 
 
 class UnknownCodec(Malformed):
-    """The attributes name a compression codec that does not exist."""
+    """The attributes have an unknown compression codec."""
 
 
 class DecompressionFailed(Malformed):
-    """The compressed record area is not what its codec says it is."""
+    """The compressed record area is invalid."""
 
 
 class DecompressedTooLarge(Malformed):
-    """The record area would unpack to more than the limit in force."""
+    """The decompressed record area would exceed the limit."""
 
 
 class RecordTooLarge(BarnabasError):
-    """More than any batch has room for. Not a Malformed: it is ours to write, not someone else's bytes."""
+    """A record does not fit in any batch. Not a Malformed, because it occurs when we encode."""
 
     def __init__(self, *, size: int, limit: int) -> None:
-        super().__init__(f"records of {size} bytes or more are above the limit of {limit}")
+        super().__init__(f"records of at least {size} bytes exceed the limit of {limit} bytes")
 
 
 class TimestampOutOfRange(BarnabasError):
-    """A record's time is milliseconds since 1970, or -1 for none."""
+    """A record's timestamp must be milliseconds since 1970, or -1 for none."""
 
     def __init__(self, timestamp: int) -> None:
-        super().__init__(f"timestamp {timestamp} is out of range; -1 means that there is none")
+        super().__init__(
+            f"timestamp {timestamp} is out of range; use milliseconds since 1970, or -1 for none"
+        )
 
 
 def batch_at(at: int) -> str:
-    """Name a batch the way every error message here does."""
+    """Format a batch's position for error messages."""
     return f"batch at byte {at}"

@@ -1,9 +1,9 @@
-"""How much an lz4 or zstd stream can unpack to, told from its block headers without unpacking it.
+"""An upper bound for the decompressed size of an lz4 or zstd stream, from its block headers.
 
-Both formats cut the content into blocks of a bounded size behind short plain headers. Walking those
-gives an upper bound in a few steps per 64-128 kB of content, so that a decompressor that grows its own
-output without asking can be let loose on streams whose bound is small, and only on those. Producers
-rarely write the content size, and a declared one can lie, so it is only ever used to refuse early.
+Both formats split the content into blocks of bounded size with short uncompressed headers. Walking these
+gives an upper bound in a few steps per 64-128 kB of content. A decompressor that grows its output without a
+limit is used only for streams with a small bound. Producers rarely write the content size, and it can be
+wrong, so a declared size is used only to reject a stream early.
 """
 
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 LZ4_MAGIC: Final = 0x184D2204
 ZSTD_MAGIC: Final = 0xFD2FB528
-# Sixteen magics, for either format: a length, then that many bytes to be passed over.
+# Sixteen magics for both formats: a length, then that many bytes to skip.
 SKIPPABLE_MAGIC: Final = 0x184D2A50
 SKIPPABLE_MASK: Final = 0xFFFFFFF0
 
-# A byte of an lz4 block stands for at most 255 bytes of content.
+# A byte of an lz4 block decompresses to at most 255 bytes.
 LZ4_MAX_RATIO: Final = 255
 LZ4_STORED_BIT: Final = 0x80000000
 ZSTD_MAX_BLOCK: Final = 128 * 1024
@@ -26,11 +26,11 @@ _U64: Final = Struct("<Q")
 
 
 class BadFrame(ValueError):
-    """The stream does not follow its format; the message says where it stops making sense."""
+    """The stream violates its format; the message has the position."""
 
 
 class Bound(NamedTuple):
-    """What a stream can become: at most `most` bytes, and `declared` bytes by its own words."""
+    """The maximum decompressed size of a stream, and the size that it declares (0: none)."""
 
     most: int
     declared: int
@@ -67,9 +67,9 @@ def _walk(data: memoryview, magic: int, read_frame: Callable[[memoryview, int], 
             else:
                 raise BadFrame(f"no frame starts at byte {at} of {len(data)}")
     except (error, IndexError):
-        raise BadFrame(f"the frame at byte {at} of {len(data)} is cut off") from None
+        raise BadFrame(f"frame at byte {at} of {len(data)} is truncated") from None
     if at > len(data):
-        raise BadFrame(f"the last frame ends {at - len(data)} bytes after the data")
+        raise BadFrame(f"last frame exceeds the data by {at - len(data)} bytes")
     return Bound(most, declared)
 
 
@@ -82,7 +82,7 @@ def _lz4_frame(data: memoryview, at: int) -> _Frame:
         declared = _U64.unpack_from(data, at)[0]
         at += 8
     if flags & 0x01:
-        raise BadFrame("the frame needs a dictionary")
+        raise BadFrame("frame needs a dictionary, which is not supported")
     at += 1  # the header's checksum, which the decompressor verifies
     block_checksum = 4 if flags & 0x10 else 0
     most = 0
@@ -113,7 +113,7 @@ def _zstd_frame(data: memoryview, at: int) -> _Frame:
         last, kind, size = block & 1, block >> 1 & 3, block >> 3
         if kind == 3:
             raise BadFrame(f"reserved block type at byte {at}")
-        # Raw and repeated blocks say their content's size; a compressed one has at most a block's.
+        # Raw and RLE blocks declare their content's size; a compressed one has at most ZSTD_MAX_BLOCK.
         most += ZSTD_MAX_BLOCK if kind == 2 else size
         at += 3 + (1 if kind == 1 else size)
     return _Frame(at + (4 if descriptor & 4 else 0), most, declared)

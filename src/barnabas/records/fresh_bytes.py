@@ -1,9 +1,8 @@
-"""Bytes that can be written once, before anybody sees them.
+"""Create bytes objects that can be filled once, before they are shared.
 
-The kernels read `bytes` and nothing else at full speed, but decompressors and Arrow write into buffers;
-going from a buffer to bytes would copy every unpacked record once more. CPython's C API allows a bytes
-object to be filled in by whoever has just made it (PyBytes_FromStringAndSize), and that is all that
-happens here: the view must be done with before the bytes are handed on.
+The kernels read only `bytes` at full speed, but decompressors and Arrow write into buffers; converting a
+buffer to bytes would copy every decompressed record once more. CPython's C API lets the creator of a bytes
+object fill it (PyBytes_FromStringAndSize). The view must not be used any more once the bytes are passed on.
 """
 
 import ctypes
@@ -12,8 +11,8 @@ from typing import Final
 
 _WRITABLE: Final = 0x200  # PyBUF_WRITE
 
-# A copy of less than this costs less than the calls: 0.6 microseconds for 8 kB, and these are 1.5. Besides,
-# short ones may be shared by the interpreter.
+# Below this size a copy is cheaper than the calls: 8 kB take 0.6 microseconds, the calls 1.5. Besides, the
+# interpreter may share short bytes objects.
 FRESH_BYTES_MIN: Final = 32 * 1024
 
 _new = ctypes.pythonapi.PyBytes_FromStringAndSize
@@ -28,14 +27,14 @@ _view_of.restype = ctypes.py_object
 
 
 def fresh_bytes(size: int) -> tuple[bytes, memoryview]:
-    """Return bytes that nobody else has, and a view to fill them with. Keep the bytes while you do.
+    """Return an unshared bytes object and a view to fill it. Keep the bytes while you use the view.
 
-    They hold what the memory held before: clearing it would cost as much as the copy that is saved. Fill
-    all of them, or hand on only the part that you filled.
+    The memory is not cleared, which would cost as much as the copy that is saved. Fill all of it, or pass on
+    only the part that you filled.
     """
     assert size >= FRESH_BYTES_MIN, f"{size} bytes may be shared"
     fresh: bytes = _new(None, size)
-    # This frame's name and the argument of the call; later Pythons do not count both.
-    assert sys.getrefcount(fresh) <= 2, "somebody else has these bytes"
+    # The local variable and the argument of the call; later Pythons do not count both.
+    assert sys.getrefcount(fresh) <= 2, "the bytes object is shared"
     view: memoryview = _view_of(_address_of(fresh), size, _WRITABLE)
     return fresh, view

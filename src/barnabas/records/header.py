@@ -1,8 +1,7 @@
-"""The 61 bytes in front of every record batch, read and stamped in place.
+"""The 61-byte header of a record batch, read and stamped in place.
 
-The broker works with this header alone: it never looks at records on the way in or out. Base offset,
-length, leader epoch and magic lie before the CRC field and are not covered by it, so assigning an offset
-does not touch the checksum; everything from the attributes to the end of the batch is covered.
+Base offset, length, leader epoch and magic come before the CRC and are not covered by it, so assigning an
+offset does not change the checksum. The CRC covers everything from the attributes to the end of the batch.
 """
 
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from barnabas.records.errors import CorruptBatch, UnknownCodec, UnsupportedMagic
 
 MAGIC: Final = 2
 
-# Where each field starts, counted from the start of the batch.
+# Position of each field in the batch.
 BASE_OFFSET_AT: Final = 0
 BATCH_LENGTH_AT: Final = 8
 LEADER_EPOCH_AT: Final = 12
@@ -32,7 +31,7 @@ COUNT_AT: Final = 57
 RECORDS_AT: Final = 61
 
 HEADER_SIZE: Final = RECORDS_AT
-# batch_length counts the bytes after itself: offset and length are the 12 bytes before that.
+# batch_length counts the bytes after itself, so it excludes base offset and length.
 LENGTH_EXCLUDES: Final = LEADER_EPOCH_AT
 MIN_BATCH_LENGTH: Final = HEADER_SIZE - LENGTH_EXCLUDES
 
@@ -70,7 +69,7 @@ class Codec(IntEnum):
 
 
 class TimestampType(IntEnum):
-    """Whose clock the timestamps are of: the producer's or the broker's."""
+    """Whether the producer or the broker sets the timestamps."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
@@ -81,7 +80,7 @@ _CODECS: Final = tuple(Codec)
 
 
 class BatchHeader(NamedTuple):
-    """The fields in wire order, and what follows from them."""
+    """The fields in wire order, and values derived from them."""
 
     base_offset: int
     batch_length: int
@@ -95,12 +94,12 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    # Kafka's own noun; it hides tuple.count(), which nobody calls on a header.
+    # Kafka's name; it hides tuple.count(), which is never called on a header.
     count: int  # type: ignore[assignment]
 
     @property
     def size(self) -> int:
-        """The whole batch in bytes, this header included."""
+        """The size of the batch in bytes, including this header."""
         return LENGTH_EXCLUDES + self.batch_length
 
     @property
@@ -113,7 +112,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        """The compression codec; UnknownCodec for the three bit patterns that name none."""
+        """The compression codec; UnknownCodec for the three unassigned values."""
         bits = self.attributes & CODEC_BITS
         if bits >= len(_CODECS):
             raise UnknownCodec(
@@ -141,7 +140,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop this batch's tombstones; it is kept in the base timestamp. (KIP-534)"""
+        """When compaction may drop this batch's tombstones; stored in the base timestamp. (KIP-534)"""
         return self.base_timestamp if self.has_delete_horizon else None
 
     @property
@@ -150,14 +149,14 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The last record's sequence: after 2**31 - 1 comes 0."""
+        """The last record's sequence. After 2**31 - 1 comes 0."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & INT32_MAX
 
 
 def read_header(data: ByteSource, at: int = 0) -> BatchHeader:
-    """Read the header at `at`. Nothing after its 61 bytes is looked at."""
+    """Read the header at `at`, and nothing after its 61 bytes."""
     if len(data) - at < HEADER_SIZE:
         _refuse_short(data, at)
     header = BatchHeader._make(_HEADER.unpack_from(data, at))
@@ -165,7 +164,7 @@ def read_header(data: ByteSource, at: int = 0) -> BatchHeader:
         raise UnsupportedMagic(f"magic {header.magic} is not {MAGIC}", where=batch_at(at))
     if header.batch_length < MIN_BATCH_LENGTH:
         raise CorruptBatch(
-            f"length {header.batch_length} is less than the header's own {MIN_BATCH_LENGTH}",
+            f"batch length {header.batch_length} is below the minimum of {MIN_BATCH_LENGTH}",
             where=batch_at(at),
         )
     return header
@@ -173,36 +172,38 @@ def read_header(data: ByteSource, at: int = 0) -> BatchHeader:
 
 def _refuse_short(data: ByteSource, at: int) -> None:
     have = max(0, len(data) - at)
-    # A message of an older format may be shorter than our header: say what it is, if that can be seen.
+    # A message of an older format may be shorter than our header: report its magic if it is there.
     if have > MAGIC_AT and data[at + MAGIC_AT] != MAGIC:
         raise UnsupportedMagic(f"magic {data[at + MAGIC_AT]} is not {MAGIC}", where=batch_at(at))
-    raise CorruptBatch(f"{have} bytes are too few for a header of {HEADER_SIZE}", where=batch_at(at))
+    raise CorruptBatch(f"{have} bytes are left, a batch header has {HEADER_SIZE}", where=batch_at(at))
 
 
 def batch_headers(data: ByteSource) -> Iterator[tuple[int, BatchHeader]]:
-    """Walk a buffer of whole batches: position and header of each. The buffer must end with a batch."""
+    """Yield position and header of each batch. The buffer must contain only whole batches."""
     at = 0
     end = len(data)
     while at < end:
         header = read_header(data, at)
         if header.size > end - at:
-            raise CorruptBatch(f"it claims {header.size} bytes and {end - at} are there", where=batch_at(at))
+            raise CorruptBatch(
+                f"batch size {header.size} exceeds the {end - at} bytes left", where=batch_at(at)
+            )
         yield at, header
         at += header.size
 
 
 class WholeBatches(NamedTuple):
-    """How much of a buffer is complete batches."""
+    """Number and total size of the complete batches in a buffer."""
 
     batches: int
     size: int
 
 
 def whole_batches(data: ByteSource) -> WholeBatches:
-    """Count the complete batches at the start of a buffer that may end in the middle of one.
+    """Count the complete batches at the start of a buffer that may end inside a batch.
 
-    A fetch is cut off at a byte limit, so a partial batch at the end is no error for a consumer. A length
-    that no batch can have is one.
+    A fetch response is cut at a byte limit, so a partial batch at the end is not an error for a consumer. An
+    impossible length is.
     """
     at = 0
     batches = 0
@@ -211,7 +212,7 @@ def whole_batches(data: ByteSource) -> WholeBatches:
         length: int = _LENGTH.unpack_from(data, at + BATCH_LENGTH_AT)[0]
         if length < MIN_BATCH_LENGTH:
             raise CorruptBatch(
-                f"length {length} is less than the header's own {MIN_BATCH_LENGTH}", where=batch_at(at)
+                f"batch length {length} is below the minimum of {MIN_BATCH_LENGTH}", where=batch_at(at)
             )
         if LENGTH_EXCLUDES + length > end - at:
             break
@@ -228,11 +229,10 @@ def stamp(
     leader_epoch: int,
     log_append_time_ms: int | None = None,
 ) -> None:
-    """Write what the leader decides into the batch at `at`, which must be a checked one.
+    """Write the leader's fields into the batch at `at`, which must be checked already.
 
-    With a log append time the timestamp type and the maximum timestamp change too. They are covered by
-    the CRC, which is computed anew; the records are not touched, because readers take every record's
-    time from the maximum then.
+    A log append time changes the timestamp type and the max timestamp as well, so the CRC is recomputed. The
+    records stay unchanged, because readers then take every record's timestamp from the max timestamp.
     """
     _OFFSET.pack_into(buffer, at + BASE_OFFSET_AT, base_offset)
     _LENGTH.pack_into(buffer, at + LEADER_EPOCH_AT, leader_epoch)
@@ -247,5 +247,5 @@ def stamp(
 
 
 def pack_header(header: BatchHeader) -> bytes:
-    """The 61 bytes of `header`, with the CRC that it carries."""
+    """Encode `header` with its own CRC."""
     return _HEADER.pack(*header)

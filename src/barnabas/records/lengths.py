@@ -1,8 +1,7 @@
-"""One look at the records of an uncompressed batch (compiled): are there as many as its header says, and of
-when is the latest?
+"""Count the records of an uncompressed batch and find its latest timestamp (compiled).
 
-It goes from length to length and reads nothing else but timestamps, so that a broker can afford it for every
-batch. walk.py looks at everything.
+It reads only lengths and timestamps, so that a broker can afford it for every batch. walk.py checks
+everything.
 """
 
 from typing import Final
@@ -12,12 +11,12 @@ from mypy_extensions import i64
 from barnabas.records.area import MIN_RECORD_SIZE
 from barnabas.records.varint import BAD, read_varint
 
-# What latest_delta() returns for records that are not what the header says. No delta is as small.
+# Returned by latest_delta() if the records do not match the header. No delta is that low.
 NOT_SO: Final[i64] = -0x7FFFFFFFFFFFFFFF
 
 
 def latest_delta(data: bytes, at: i64, end: i64, count: i64) -> i64:
-    """The largest timestamp delta of the `count` records that fill data[at:end]; NOT_SO if they do not."""
+    """The largest timestamp delta of `count` records; NOT_SO if they do not fill data[at:end] exactly."""
     latest: i64 = NOT_SO
     while count > 0:
         length: i64 = data[at] if at < end else 0x80
@@ -27,7 +26,7 @@ def latest_delta(data: bytes, at: i64, end: i64, count: i64) -> i64:
             if body == BAD:
                 return NOT_SO
         else:
-            # One byte is enough for records of up to 63 bytes. The zigzag of a length is never odd.
+            # Fast path for records of up to 63 bytes. The zigzag of a length is never odd.
             if length & 1:
                 return NOT_SO
             length >>= 1

@@ -1,11 +1,11 @@
-"""lz4 frames unpacked block by block (compiled).
+"""Decompress lz4 frames block by block (compiled).
 
-The library's own frame reader makes a context and copies twice: 3.0 us for a batch of one small record and
-258 ns for each 1 kB record of a large batch. A frame is only a few plain headers around raw blocks, so
-they are read here and the library unpacks the blocks, the large ones straight to where they belong.
-Frames of another shape than producers write are left to the library: unpack_lz4() says None to them.
+The library's own frame reader creates a context and copies twice: 3.0 us for a batch of one small record and
+258 ns for each 1 kB record of a large batch. A frame is only a few plain headers around raw blocks, so this
+module reads the headers, and the library decompresses the blocks, large ones directly to their final place.
+unpack_lz4() returns None for frames of a layout that producers do not write; the library handles those.
 
-lz4's own checksums are not looked at: the batch's CRC covers the compressed bytes.
+lz4's own checksums are ignored: the batch's CRC covers the compressed bytes.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ MAGIC: Final = 0x184D2204
 # The only block size that Kafka's clients write.
 BLOCK_MAX: Final = 65536
 BLOCK_MAX_ID: Final = 4
-# A byte of a block stands for at most 255 bytes of content.
+# A byte of a block decompresses to at most 255 bytes.
 MAX_RATIO: Final = 255
 
 VERSION_BITS: Final = 0xC0
@@ -35,7 +35,7 @@ RESERVED_OR_DICTIONARY: Final = 0x03
 
 STORED: Final = 0x80000000
 
-# Looked up once: a batch of one record would spend a tenth of its time on it.
+# Cached, because the look-up would take a tenth of the time of a batch of one record.
 decompress_block_into: Final = cramjam.lz4.decompress_block_into
 
 # Below this many bytes a copy is cheaper than a view.
@@ -43,14 +43,14 @@ SHORT_BLOCK: Final = 2048
 
 
 class Scratch:
-    """Room for one block. A caller who unpacks many keeps one; two threads must not share it."""
+    """A buffer for one block, for reuse by one caller. Threads must not share it."""
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(BLOCK_MAX))
 
 
 class Blocks:
-    """Where the blocks of a frame start, how long they are, and a bound of what they hold."""
+    """Starts and sizes of a frame's blocks, and an upper bound of the decompressed size."""
 
     def __init__(self) -> None:
         self.starts = vec[i64]()
@@ -59,9 +59,9 @@ class Blocks:
 
 
 def unpack_lz4(data: bytes, start: i64, end: i64, limit: i64, scratch: Scratch) -> bytes | None:
-    """Unpack the one frame that fills data[start:end]; None if it is not of the usual shape.
+    """Decompress the one frame that fills data[start:end]; None if its layout is unusual.
 
-    Not usual is also what might hold more than `limit` bytes: others know how to find out.
+    Also None if the frame might exceed `limit` bytes; the caller then finds out step by step.
     """
     only: i64 = only_block(data, start, end) if limit >= BLOCK_MAX else 0
     if only > 0:
@@ -73,7 +73,7 @@ def unpack_lz4(data: bytes, start: i64, end: i64, limit: i64, scratch: Scratch) 
     count: i64 = len(blocks.starts)
     if count == 0:
         return b""
-    # The last block comes first: its size is the only one that is not known.
+    # Decompress the last block first, because only its size is unknown.
     last: i64 = unpack_block(data, blocks.starts[count - 1], blocks.sizes[count - 1], scratch.view)
     if count == 1:
         return bytes(scratch.view[:last])
@@ -81,7 +81,7 @@ def unpack_lz4(data: bytes, start: i64, end: i64, limit: i64, scratch: Scratch) 
 
 
 def only_block(data: bytes, start: i64, end: i64) -> i64:
-    """Where the block of a frame of one packed block starts; 0 for any other. Small batches are like that."""
+    """The start of the block of a frame with one compressed block, as in small batches; otherwise 0."""
     if end - start < 15 or read_i32_le(data, start) != MAGIC or data[start + 5] != BLOCK_MAX_ID << 4:
         return 0
     flags: i64 = data[start + 4]
@@ -89,7 +89,7 @@ def only_block(data: bytes, start: i64, end: i64) -> i64:
         return 0
     block: i64 = start + 11
     size: i64 = i64(read_i32_le(data, start + 7))
-    # A stored block has the sign bit set, and does not fit.
+    # A stored block has the sign bit set, so the range check below rejects it.
     mark: i64 = block + size + (4 if flags & BLOCK_CHECKSUM != 0 else 0)
     after: i64 = 4 if flags & CONTENT_CHECKSUM != 0 else 0
     if size < 1 or size > BLOCK_MAX or mark + 4 + after != end or read_i32_le(data, mark) != 0:
@@ -98,7 +98,7 @@ def only_block(data: bytes, start: i64, end: i64) -> i64:
 
 
 def join_blocks(data: bytes, blocks: Blocks, last: memoryview) -> bytes:
-    """Unpack all blocks but the last, each to where it belongs, and put the last behind them."""
+    """Decompress all blocks except the last into place, and append the last."""
     before: i64 = len(blocks.starts) - 1
     size: i64 = before * BLOCK_MAX + len(last)
     assert size >= FRESH_BYTES_MIN
@@ -111,12 +111,12 @@ def join_blocks(data: bytes, blocks: Blocks, last: memoryview) -> bytes:
         index += 1
     view[at : at + len(last)] = last
     at += len(last)
-    # A producer that flushes in the middle leaves blocks that are not full.
+    # A producer that flushes inside a frame leaves blocks that are not full.
     return area if at == size else area[:at]
 
 
 def unpack_block(data: bytes, start: i64, size: i64, room: memoryview) -> i64:
-    """Unpack the block at `start`, whose header says `size`, into `room`; return how much it became."""
+    """Decompress the block at `start` with the header `size` into `room`; return the decompressed size."""
     if size >= STORED:
         size -= STORED
         room[:size] = data[start : start + size]
@@ -130,7 +130,7 @@ def unpack_block(data: bytes, start: i64, size: i64, room: memoryview) -> i64:
 
 
 def find_blocks(data: bytes, start: i64, end: i64) -> Blocks | None:
-    """Walk the block headers; None unless they are those of one frame of version 1 that ends at `end`."""
+    """Walk the block headers of one frame of version 1; None unless it ends at `end`."""
     if end - start < 11 or read_i32_le(data, start) != MAGIC:
         return None
     flags: i64 = data[start + 4]
@@ -161,7 +161,7 @@ def find_blocks(data: bytes, start: i64, end: i64) -> Blocks | None:
 
 
 def is_declared(data: bytes, start: i64, flags: i64, most: i64) -> bool:
-    """Whether the content size, if the frame says one, can be true."""
+    """Whether the declared content size, if any, is possible."""
     if flags & CONTENT_SIZE == 0:
         return True
     declared: i64 = read_i64_le(data, start + 6)

@@ -1,9 +1,9 @@
-"""What compaction leaves of a batch, written as a batch again (compiled).
+"""Re-encode a batch after compaction removed some records (compiled).
 
-The records keep their offsets, so there are holes. Base offset and last offset delta stay even when the
-first or the last record is gone, because the last sequence of a producer follows from them: without it the
-producer's next batch would look out of order after a restart. For the same reason a batch without any
-records left may still be kept.
+The records keep their offsets, so there are gaps. Base offset and last offset delta stay even if the first or
+the last record is gone, because the producer's last sequence follows from them: without it the producer's
+next batch would look out of order after a restart. For the same reason even a batch without records may be
+kept.
 """
 
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ def rebuild_batch(
     level: int | None = None,
     delete_horizon_ms: int | None = None,
 ) -> bytes:
-    """Write `records`, some of those that were in the batch of `header`, with everything else as it was.
+    """Encode `records`, a subset of the batch of `header`, with all other header fields unchanged.
 
-    A delete horizon that the batch already has stays, unless another is given. It takes the place of the
-    base timestamp, so timestamps count from it. (KIP-534)
+    An existing delete horizon stays unless a new one is given. It replaces the base timestamp, so timestamps
+    are relative to it. (KIP-534)
     """
     if not records:
         return empty_batch(header)
@@ -46,7 +46,7 @@ def rebuild_batch(
     left = header._replace(
         attributes=attributes,
         base_timestamp=base_timestamp,
-        # Under LogAppendTime every record has the batch's own maximum, so this is right for both.
+        # With LogAppendTime every record has the batch's max timestamp, so this is right for both types.
         max_timestamp=max(record.timestamp for record in records),
         count=len(records),
     )
@@ -55,14 +55,14 @@ def rebuild_batch(
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """The batch of `header` with no records left in it: it holds the producer's sequence, and its offsets."""
+    """The batch of `header` without records; it preserves the offsets and the producer's sequence."""
     attributes = header.attributes & ~(CODEC_BITS | DELETE_HORIZON_BIT)
     left = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, count=0)
     return seal(left, b"", Codec.NONE)
 
 
 def write_records(records: Sequence[Record], base_offset: i64, base_timestamp: i64) -> bytes:
-    """A record area in which every record keeps its offset."""
+    """Encode a record area in which every record keeps its offset."""
     out = BytesWriter()
     for record in records:
         headers = record.headers

@@ -1,7 +1,7 @@
-"""A batch with its records packed another way; nothing else about it changes.
+"""Recompress a batch with another codec, without other changes.
 
-For topics that say how their batches are stored. What a producer sent is checked to the last record on the
-way, because its CRC is replaced by ours, and from then on nobody could tell what was wrong before.
+For topics with a fixed compression.type. All records are checked first, because the new CRC would hide damage
+that the producer's CRC still reveals.
 """
 
 from barnabas.records.area import record_area
@@ -12,7 +12,7 @@ from barnabas.records.validate import check_produced, check_records
 
 
 def recompress(data: ByteSource, codec: Codec, level: int | None = None) -> bytes:
-    """The one batch in `data`, compressed with `codec`. Malformed if a producer may not send it."""
+    """Compress the one batch in `data` with `codec`. Malformed if a producer may not send it."""
     check_produced(data)
     check_records(data)
     header = read_header(data)

@@ -1,7 +1,7 @@
-"""One record as a reader sees it (compiled).
+"""A decoded record (compiled).
 
-A class of our own and not a tuple: compiled, making one costs a tenth of a named tuple, and a consumer
-makes one for every record that it reads.
+A class, not a named tuple: compiled, creating an instance costs a tenth, and a consumer creates one for every
+record.
 """
 
 from typing import TypeAlias
@@ -12,7 +12,7 @@ Header: TypeAlias = tuple[str, bytes | None]
 Headers: TypeAlias = tuple[Header, ...]
 
 
-# It can not be part of a cycle, so the garbage collector need not visit millions of them.
+# It cannot be part of a reference cycle, so the garbage collector need not visit millions of them.
 @mypyc_attr(acyclic=True)
 class Record:
     """Offset and timestamp are absolute. A null key or value is None, which is not the same as empty."""

@@ -1,4 +1,4 @@
-"""A batch whose header did not know its latest record, put right."""
+"""Correct the max timestamp in a batch's header."""
 
 from struct import Struct
 from typing import Final
@@ -11,7 +11,7 @@ _CRC: Final = Struct(">I")
 
 
 def with_max_timestamp(batch: ByteSource, timestamp: int) -> bytes:
-    """A copy that says so, signed anew. A batch whose CRC is wrong stays as wrong as it was."""
+    """A copy with this max timestamp and a new CRC. A batch with a wrong CRC is returned unchanged."""
     (signed,) = _CRC.unpack_from(batch, CRC_AT)
     if crc32c_of(batch, ATTRIBUTES_AT, len(batch)) != signed:
         return bytes(batch)

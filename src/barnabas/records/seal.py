@@ -1,4 +1,4 @@
-"""Put a header in front of a finished record area (compiled): compress, count bytes, sign with the CRC."""
+"""Complete a batch (compiled): compress the record area, and prepend the header with length and CRC."""
 
 from struct import Struct
 from typing import Final
@@ -19,13 +19,13 @@ from barnabas.records.header import (
     TimestampType,
 )
 
-# What the CRC covers of the header, which is from the sixth field on.
+# The header fields that the CRC covers: from the sixth on.
 _SIGNED: Final = Struct(">hiqqqhii")
 _SIGNED_FROM: Final = 5
 _SIGNED_BYTES: Final[i64] = 40
 _INT32_MAX: Final[i64] = 0x7FFFFFFF
 _TWO_TO_32: Final[i64] = 1 << 32
-# Members of enums are looked up by name each time otherwise.
+# Cached, because accessing an enum member is a look-up by name.
 _UNCOMPRESSED: Final = Codec.NONE
 _LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 
@@ -52,20 +52,20 @@ def seal(header: BatchHeader, area: bytes, codec: Codec, level: int | None = Non
 def sign(
     base_offset: int, leader_epoch: int, signed: bytes, area: bytes, codec: Codec, level: int | None
 ) -> bytes:
-    """The same for fields that the CRC covers and that are packed already."""
+    """seal() with the header fields that the CRC covers packed already."""
     packed = area if codec is _UNCOMPRESSED else compress(codec, area, level)
-    # The CRC goes on from the header's part to the records, so the two need not be joined first.
+    # The CRC of the header part is continued over the records, so the two need not be joined first.
     crc = crc32c(packed, crc32c(signed))
     return b"".join((_head(base_offset, leader_epoch, len(packed), crc), signed, packed))
 
 
 def sign_plain(base_offset: int, leader_epoch: int, covered: bytes) -> bytes:
-    """The same for a batch that is not compressed: `covered` is all that the CRC covers, in one piece."""
+    """seal() for an uncompressed batch; `covered` is everything that the CRC covers."""
     return _head(base_offset, leader_epoch, len(covered) - _SIGNED_BYTES, crc32c(covered)) + covered
 
 
 def _head(base_offset: i64, leader_epoch: i64, area_size: i64, crc: i64) -> bytes:
-    """What is in front of what the CRC covers."""
+    """Encode the header up to and including the CRC."""
     head = BytesWriter()
     write_i64_be(head, base_offset)
     write_i32_be(head, i32(MIN_BATCH_LENGTH + area_size))

@@ -1,9 +1,8 @@
-"""Is this batch sound, and may this sender send it?
+"""Validate batches, at three levels.
 
-Three depths. check_batch() reads the header and the CRC: what comes from a disk or from a peer. Compacted
-batches have holes, so it asks only that the records could be there. check_produced() adds the rules for
-producers, still from the header alone. check_records() unpacks and walks the records, for the topics
-whose settings depend on them.
+check_batch() checks header and CRC of a batch from a disk or a peer. Compacted batches have gaps, so it only
+requires that the records fit. check_produced() adds the rules for producers, also from the header alone.
+check_records() decompresses and walks the records, for topics whose settings depend on them.
 """
 
 from typing import NamedTuple
@@ -27,31 +26,31 @@ from barnabas.records.walk import Walk, walk
 
 
 def check_batch(data: ByteSource, at: int = 0) -> BatchHeader:
-    """Check the batch at `at`, whoever wrote it: length, magic, CRC, and a header that can be true."""
+    """Check the batch at `at` from any source: length, magic, CRC, and a plausible header."""
     header = _check_frame(data, at)
-    # A batch takes at least one offset, or a reader that goes from offset to offset would not get past it.
+    # A batch spans at least one offset, or a reader that advances by offsets would loop on it.
     if header.last_offset_delta < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
         raise CorruptBatch(
-            f"{header.count} records cannot have a last offset delta of {header.last_offset_delta}",
+            f"record count {header.count} does not match last offset delta {header.last_offset_delta}",
             where=batch_at(at),
         )
-    # What compressed records unpack to is not known here: their number is checked when they are unpacked.
+    # The count of compressed records is checked when they are decompressed.
     if header.attributes & CODEC_BITS == Codec.NONE:
         check_count(header, header.size - HEADER_SIZE, at)
     return header
 
 
 def _check_frame(data: ByteSource, at: int) -> BatchHeader:
-    """It came whole and unharmed, and in a form that exists."""
+    """Check size, CRC, codec and attributes."""
     header = read_header(data, at)
     end = at + header.size
     if end > len(data):
         raise CorruptBatch(
-            f"it claims {header.size} bytes and {len(data) - at} are there", where=batch_at(at)
+            f"batch size {header.size} exceeds the {len(data) - at} bytes left", where=batch_at(at)
         )
     crc = crc32c_of(data, at + ATTRIBUTES_AT, end)
     if crc != header.crc:
-        raise CorruptBatch(f"CRC is {crc:#010x}, the header says {header.crc:#010x}", where=batch_at(at))
+        raise CorruptBatch(f"CRC is {crc:#010x}, header says {header.crc:#010x}", where=batch_at(at))
     codec_bits = header.attributes & CODEC_BITS
     if codec_bits > Codec.ZSTD:
         raise UnknownCodec(f"compression codec {codec_bits} does not exist", where=batch_at(at))
@@ -61,25 +60,25 @@ def _check_frame(data: ByteSource, at: int) -> BatchHeader:
 
 
 def check_produced(data: ByteSource, at: int = 0, *, end: int | None = None) -> BatchHeader:
-    """Check what a producer sent for one partition: one batch that fills data[at:end] and obeys the rules.
+    """Check that a producer sent one valid batch that fills data[at:end].
 
-    The rules are those of Kafka's broker for what clients append, read from the header alone. That the
-    maximum timestamp is the records' own is the producer's word: some clients leave it out, so it may be
-    before the first. check_records() finds the real one.
+    The rules are those of Kafka's broker for clients, checked from the header alone. The max timestamp is not
+    verified: some clients leave it out, so it may be below the first timestamp. check_records() finds the
+    real one.
     """
     end = len(data) if end is None else end
     if at == end:
-        raise InvalidBatch("there is no batch", where=batch_at(at))
+        raise InvalidBatch("no batch was sent", where=batch_at(at))
     header = _check_frame(data, at)
     if at + header.size != end:
         raise InvalidBatch(
-            f"{end - at - header.size} bytes follow it: only one batch per partition may be sent",
+            f"{end - at - header.size} bytes follow the batch; send one batch per partition",
             where=batch_at(at),
         )
     wrong = _broken_rule(header)
     if wrong is not None:
         raise InvalidBatch(wrong, where=batch_at(at))
-    # Nothing is wrong but, perhaps, what no batch may be.
+    # Check the rules for all batches last, so that a broken producer rule is reported first.
     return check_batch(data, at)
 
 
@@ -87,15 +86,15 @@ def _broken_rule(header: BatchHeader) -> str | None:
     if header.is_control:
         return "clients may not write control batches"
     if header.base_offset != 0:
-        return f"base offset is {header.base_offset}, a producer's must be 0"
+        return f"base offset is {header.base_offset}, expected 0"
     if header.count == 0:
-        return "it holds no records"
+        return "batch has no records"
     if header.count < 0:
-        return f"it says that it holds {header.count} records"
+        return f"record count {header.count} is negative"
     if header.codec is Codec.NONE and header.count * MIN_RECORD_SIZE > header.size - HEADER_SIZE:
-        return f"{header.count} records cannot be in {header.size - HEADER_SIZE} bytes"
+        return f"{header.count} records do not fit in {header.size - HEADER_SIZE} bytes"
     if header.last_offset_delta != header.count - 1:
-        return f"last offset delta {header.last_offset_delta} does not match its {header.count} records"
+        return f"last offset delta {header.last_offset_delta} does not match record count {header.count}"
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return "only the broker may set the timestamp type to LogAppendTime"
     if header.has_delete_horizon:
@@ -108,16 +107,16 @@ def _broken_rule(header: BatchHeader) -> str | None:
 def _broken_producer_rule(header: BatchHeader) -> str | None:
     if header.has_producer_id:
         if header.base_sequence < 0:
-            return f"sequence {header.base_sequence} with producer id {header.producer_id}"
+            return f"sequence {header.base_sequence} is invalid with producer id {header.producer_id}"
         if header.producer_epoch < 0:
-            return f"epoch {header.producer_epoch} with producer id {header.producer_id}"
+            return f"epoch {header.producer_epoch} is invalid with producer id {header.producer_id}"
     elif header.is_transactional:
-        return "it is transactional without a producer id"
+        return "transactional batch has no producer id"
     return None
 
 
 class RecordFacts(NamedTuple):
-    """What check_records() saw. Timestamps are NO_TIMESTAMP if no record has one."""
+    """The result of check_records(). Timestamps are NO_TIMESTAMP if no record has one."""
 
     max_timestamp: int
     min_timestamp: int
@@ -125,7 +124,7 @@ class RecordFacts(NamedTuple):
 
 
 def check_records(data: ByteSource, at: int = 0, *, limit: int = MAX_DECOMPRESSED) -> RecordFacts:
-    """Unpack and walk the records of a produced batch: they parse to the last byte and count 0, 1, 2..."""
+    """Check that the records of a produced batch fill its area and have the offset deltas 0, 1, 2..."""
     header = read_header(data, at)
     area, start, end = record_area(data, at, header, limit=limit)
     check_count(header, end - start, at)

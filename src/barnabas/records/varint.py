@@ -1,7 +1,7 @@
-"""Zigzag varints as records use them (compiled).
+"""Zigzag varints of records (compiled).
 
-Callers inside other kernels pass i64 positions and get C speed. A bad varint is told by a position
-of BAD instead of an exception, because the caller knows where it was and what it was reading.
+Callers in other kernels pass i64 positions and get C speed. A bad varint is reported by the position BAD
+instead of an exception, because the caller knows what it was reading.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from mypy_extensions import i64, u8
 
 BAD: Final = -1
 
-# A varlong never needs more than ten bytes: nine hold 63 bits, the tenth the last one.
+# A varlong has at most ten bytes: nine hold 63 bits, the tenth the last one.
 MAX_SHIFT: Final = 63
 
 
@@ -45,7 +45,7 @@ def write_varint(out: BytesWriter, value: i64) -> None:
 
 
 def varint_size(value: i64) -> i64:
-    """How many bytes write_varint() appends for `value`."""
+    """The number of bytes that write_varint() appends for `value`."""
     rest: i64 = (value << 1) ^ (value >> 63)
     size: i64 = 1
     while rest > 0x7F or rest < 0:

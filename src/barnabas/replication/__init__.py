@@ -1,4 +1,4 @@
-"""Leaders and followers: which partitions this broker has, what is committed, and who waits for more.
+"""Leaders and followers: the partitions of this broker, their high watermarks, and waiting requests.
 
-partition.py is one partition; replicas.py has all of them and follows the metadata image.
+partition.py is one partition; replicas.py has all of them and applies the metadata image.
 """

@@ -1,14 +1,14 @@
-"""Where an epoch ends in a leader's log, for those who ask whether their history is the leader's."""
+"""The end offset of an epoch in a leader's log, for followers and consumers that check for divergence."""
 
 from barnabas.replication.partition import Partition
 from barnabas.storage.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 
 
 def end_of_epoch(partition: Partition, epoch: int) -> tuple[int, int]:
-    """The largest epoch that is not above `epoch`, and where it ends; (-1, -1) if that is not known.
+    """The largest epoch up to `epoch`, and its end offset; (-1, -1) if unknown.
 
-    The epoch of a leader begins with its being elected. Until its first batch the log does not know of it,
-    and what was written before ends where the log ends.
+    A leader's epoch begins with its election. Until the first batch the log has no entry for it, and the
+    previous epoch ends at the log end offset.
     """
     log, current = partition.log, partition.leader_epoch
     if epoch == UNDEFINED_EPOCH or log.last_epoch >= current:

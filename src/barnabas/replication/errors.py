@@ -1,57 +1,59 @@
-"""Why a partition does not do what was asked. The server's table gives each its wire code."""
+"""Errors of partitions. The server's table maps them to wire codes."""
 
 from barnabas.base.errors import BarnabasError
 
 
 class PartitionError(BarnabasError):
-    """Something about who leads a partition, and since when."""
+    """The root of the errors of this package."""
 
 
 class UnknownPartition(PartitionError):
-    """This broker has no such partition, and the cluster may have none."""
+    """This broker does not have the partition, and it may not exist at all."""
 
 
 class UnknownTopicId(PartitionError):
-    """No topic has this id, or has it any more."""
+    """No topic has this id now."""
 
 
 class InconsistentTopicId(PartitionError):
-    """The topic that was meant is gone, and another one has its name."""
+    """The topic was deleted, and another topic has its name now."""
 
 
 class NoTransactionalId(PartitionError):
-    """What belongs to a transaction came from a producer that does not say which."""
+    """A transactional batch was sent without a transactional id."""
 
 
 class NotForClients(PartitionError):
-    """What only a broker may write to came from a client."""
+    """A client wrote to an internal topic that only brokers may write to."""
 
 
 class NotLeader(PartitionError):
-    """Another broker leads it, or none does."""
+    """Another broker leads the partition, or none does."""
 
     def __init__(self, name: str, *, leader: int, leader_epoch: int) -> None:
-        super().__init__(f"this broker does not lead {name}; {leader} does, in epoch {leader_epoch}")
+        super().__init__(
+            f"this broker is not the leader of {name}; the leader is {leader} in epoch {leader_epoch}"
+        )
         self.leader = leader
         self.leader_epoch = leader_epoch
 
 
 class FencedLeaderEpoch(PartitionError):
-    """The sender has an older leader in mind."""
+    """The request has an older leader epoch than the partition."""
 
     def __init__(self, name: str, *, given: int, current: int) -> None:
-        super().__init__(f"leader epoch {given} of {name} is over, {current} is current")
+        super().__init__(f"leader epoch {given} of {name} is fenced, the current epoch is {current}")
 
 
 class UnknownLeaderEpoch(PartitionError):
-    """The sender knows of a later leader than we do."""
+    """The request has a newer leader epoch than this broker knows."""
 
     def __init__(self, name: str, *, given: int, current: int) -> None:
-        super().__init__(f"leader epoch {given} of {name} is not known here, {current} is current")
+        super().__init__(f"leader epoch {given} of {name} is unknown, the current epoch is {current}")
 
 
 class NotEnoughReplicas(PartitionError):
-    """Fewer replicas are in sync than the topic asks for before it takes what is to be safe."""
+    """The partition has fewer in-sync replicas than min.insync.replicas requires for acks=all."""
 
     def __init__(self, name: str, *, isr: int, needed: int) -> None:
-        super().__init__(f"{name} has {isr} replicas in sync, and min.insync.replicas is {needed}")
+        super().__init__(f"{name} has {isr} in-sync replicas, but min.insync.replicas requires {needed}")

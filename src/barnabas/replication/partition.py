@@ -1,7 +1,7 @@
-"""One partition on this broker: who leads it, what of it is committed, and who waits for that to change.
+"""One partition on this broker: its leader, its high watermark, and the requests that wait for changes.
 
-The state comes from the metadata image; records come in through append(). With other replicas in the ISR the
-high watermark waits for them; alone it follows the end of the log.
+The state comes from the metadata image, records come through append(). With other replicas in the ISR the
+high watermark waits for them; otherwise it follows the log end offset.
 """
 
 from typing import Final, Protocol
@@ -24,14 +24,14 @@ NO_EPOCH: Final = -1
 
 
 class Waiter(Protocol):
-    """Somebody who waits for a partition: for more bytes, for a high watermark."""
+    """A request that waits for a partition: for more bytes, or for a high watermark."""
 
     def poke(self, partition: "Partition") -> None:
-        """Something about the partition has changed. It may leave `partition.waiters` now."""
+        """Called when the partition changes. It may remove itself from `partition.waiters`."""
 
 
 class Partition:
-    """Belongs to Replicas, which alone changes its role."""
+    """A partition. Only Replicas changes its role."""
 
     __slots__ = (
         "_is_alone",
@@ -54,19 +54,19 @@ class Partition:
         self.name: Final = str(tp)
         self.topic_id: Final = topic_id
         self.log: Final = log
-        # In the order of their coming.
+        # In order of arrival.
         self.waiters: dict[Waiter, None] = {}
         self._see(image)
         self._follow()
 
     def take(self, image: PartitionImage) -> None:
-        """Something was decided about this partition."""
+        """Apply a change of the metadata image."""
         self._see(image)
         self._follow()
         self.changed()
 
     def _see(self, image: PartitionImage) -> None:
-        """What every append asks for is kept at hand."""
+        """Set the image, and cache what every append needs."""
         self.image = image
         self.is_leader = image.leader == self.me
         self.leader_epoch = image.leader_epoch
@@ -83,21 +83,21 @@ class Partition:
     # Guards
 
     def need_leader(self, epoch: int = NO_EPOCH) -> None:
-        """NotLeader, or what is wrong with the epoch that a client gave."""
+        """Raise NotLeader, or an error if the client's epoch is not the current one."""
         if epoch != NO_EPOCH and epoch != self.leader_epoch:
             if epoch < self.leader_epoch:
                 raise FencedLeaderEpoch(self.name, given=epoch, current=self.leader_epoch)
             raise UnknownLeaderEpoch(self.name, given=epoch, current=self.leader_epoch)
         if not self.is_leader:
-            # A failed disk is told as such, although it has cost us the leadership, too.
+            # After a disk failure report that, although the broker has lost the leadership by it, too.
             self.log.check_open()
             raise NotLeader(self.name, leader=self.image.leader, leader_epoch=self.leader_epoch)
 
     def need_in_sync(self) -> None:
-        """For acks=all: enough replicas are in sync."""
-        # A partition that has fewer replicas than that cannot have more of them in sync. (KIP-966)
+        """Raise NotEnoughReplicas unless the ISR is large enough for acks=all."""
+        # The requirement is limited by the replication factor. (KIP-966)
         needed = min(self.log.rules.min_in_sync, self._replicas)
-        # Replicas on other brokers do not fetch yet: with one in the ISR nothing would ever be committed.
+        # Replicas on other brokers do not fetch yet: with one in the ISR the high watermark would never move.
         if self._isr < needed or not self._is_alone:
             raise NotEnoughReplicas(self.name, isr=self._isr, needed=needed)
 
@@ -111,9 +111,9 @@ class Partition:
         verification: Verification | None = None,
         must_verify: bool = False,
     ) -> Appended:
-        """Append what a client sent. OSErrors go to the caller, who knows the directory.
+        """Append a client's batch. An OSError goes to the caller, which knows the directory.
 
-        The first batch of a transaction shows its `verification`, where it must.
+        With `must_verify`, the first batch of a transaction needs its `verification`.
         """
         appended = append_produced(
             self.log,
@@ -136,7 +136,7 @@ class Partition:
         must_verify: bool = False,
         transaction_version: int = 0,
     ) -> Appended:
-        """Append what a coordinator says: its records, or the marker that ends a transaction."""
+        """Append a coordinator's records, or a transaction marker."""
         appended = self.log.append_as_leader(
             data,
             leader_epoch=self.leader_epoch,
@@ -157,9 +157,9 @@ class Partition:
                 self.changed()
 
     def changed(self) -> None:
-        """Tell everybody who waits: there is more to read, or a different leader, or an end."""
+        """Poke all waiters: there are new records, a new leader, or the partition is gone."""
         if len(self.waiters) == 1:
-            # A coordinator waits for everything that it writes, and mostly nobody else does.
+            # Fast path: usually the only waiter is the coordinator that wrote the records.
             next(iter(self.waiters)).poke(self)
             return
         for waiter in list(self.waiters):

@@ -1,6 +1,6 @@
-"""What a fetch reads of one partition: its records as ranges of files, and the offsets around them.
+"""Read one partition for a fetch: records as ranges of files, and the partition's offsets.
 
-Plain calls on the loop: NotCached and IndexDamaged go to the caller, who waits for the disk and asks again.
+Plain calls on the loop: NotCached and IndexDamaged go to the caller, which awaits the disk and retries.
 """
 
 from typing import Final, cast
@@ -14,18 +14,18 @@ from barnabas.storage.errors import OffsetOutOfRange
 from barnabas.storage.log import Log, LogRead
 
 _NO_EPOCH: Final = -1
-# Kafka has an empty list where it found no partition to read, and none where reading failed.
+# As in Kafka: aborted_transactions is empty if the partition was not found, and null if the read failed.
 _NOT_LOOKED_AT: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 def read_partition(
     partition: Partition, asked: FetchPartition, *, committed: bool, bytes_max: int, whole_batch: bool
 ) -> PartitionData:
-    """Records from the batch that holds the offset, as far as a consumer may see.
+    """Read the records from the batch that contains the fetch offset, up to the consumer's limit.
 
-    `committed` leaves out what open transactions wrote. PartitionError or StorageError if it cannot be.
+    With `committed` the limit is the last stable offset. Raises PartitionError or StorageError.
     """
-    # A negative epoch is none, whichever it is; other requests are stricter.
+    # As in Kafka, any negative epoch means none here; other requests are stricter.
     partition.need_leader(max(_NO_EPOCH, asked.current_leader_epoch))
     log = partition.log
     high_watermark = log.high_watermark
@@ -59,7 +59,7 @@ def read_partition(
 
 
 def _records(found: LogRead) -> Records:
-    # Encoding asks records for their length only; the connection sends the ranges that they are.
+    # The encoder only needs the length of records; the connection sends the ranges.
     return cast(Records, found) if found.size else b""
 
 
@@ -78,7 +78,7 @@ def _data(
 
 
 def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
-    """Where the reader's history parts from ours; None if it does not. (KIP-595)"""
+    """Where the reader's log diverges from ours; None if it does not. (KIP-595)"""
     log = partition.log
     epoch, end = end_of_epoch(partition, asked.last_fetched_epoch)
     if epoch == _NO_EPOCH:
@@ -89,7 +89,7 @@ def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset |
 
 
 def nothing_read(partition: Partition, asked: FetchPartition, *, committed: bool) -> PartitionData:
-    """What a fetch answers for a partition whose records the disk did not give in time."""
+    """The response for a partition whose records could not be read from disk in time."""
     log = partition.log
     return PartitionData(
         partition_index=asked.partition,
@@ -102,7 +102,7 @@ def nothing_read(partition: Partition, asked: FetchPartition, *, committed: bool
 
 
 def failed(index: int, code: ErrorCode, *, looked_at: bool = True) -> PartitionData:
-    """What a fetch answers for a partition that it could not read."""
+    """The response for a partition that could not be read."""
     return PartitionData(
         partition_index=index,
         error_code=code,

@@ -1,7 +1,7 @@
-"""All partitions of this broker, kept as the metadata image says.
+"""All partitions of this broker, as in the metadata image.
 
-apply() makes and deletes logs and tells partitions about leaders and settings. Everything it does is owed to
-the image: doing it twice is doing it once, so a start is the same as a change of everything.
+apply() creates and deletes logs and updates leaders and settings of partitions. It is idempotent, so a start
+is handled as a change of everything.
 """
 
 import logging
@@ -27,15 +27,15 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# So many logs are made or deleted at the same time.
+# Maximum number of logs that are created or deleted concurrently.
 AT_ONCE: Final = 16
 
-# What holds for the logs of a topic, by what the topic itself sets.
+# From a topic's own settings to the effective config of its logs.
 Configure = Callable[[Mapping[str, str]], LogConfig]
 
 
 class Replicas:
-    """The partitions by name. `offline` holds those that should be here and are not, and why."""
+    """The partitions by name. `offline` has those that should be here but are not, and why."""
 
     def __init__(self, node_id: int, logs: LogManager, configure: Configure) -> None:
         self.node_id: Final = node_id
@@ -46,24 +46,24 @@ class Replicas:
         logs.on_failed.append(self._log_failed)
 
     def get(self, tp: TopicPartition) -> Partition:
-        """A partition that is here; UnknownPartition, or why it is out of service."""
+        """A partition of this broker. Raises UnknownPartition, or the reason why it is offline."""
         found = self.partitions.get(tp)
         if found is not None:
             return found
         why = self.offline.get(tp)
         if why is not None:
-            # Without the frames of those who were told before.
+            # Without the traceback of earlier raises.
             raise why.with_traceback(None)
-        raise UnknownPartition(f"there is no partition {tp} here")
+        raise UnknownPartition(f"this broker does not have partition {tp}")
 
     def _log_failed(self, log: Log) -> None:
-        """Tell everybody who waits for it."""
+        """Poke the waiters of the partition, which find the log offline."""
         here = self.partitions.get(log.tp)
         if here is not None:
             here.changed()
 
     def directory_failed(self, directory: LogDirectory) -> None:
-        """Whoever waits for a log in it waits in vain, and has to be told."""
+        """Poke the waiters of all partitions in the directory, which find their logs offline."""
         for log in self._logs.logs_in(directory):
             here = self.partitions.get(log.tp)
             if here is not None:
@@ -72,7 +72,7 @@ class Replicas:
     # Following the image
 
     async def start(self, image: MetadataImage) -> None:
-        """Take over the logs that were loaded. What is no part of the cluster any more is set aside."""
+        """Take over the loaded logs. Logs that the cluster did not assign to this broker are set aside."""
         for tp, log in list(self._logs.logs.items()):
             topic = image.topics.get(tp.topic)
             if not _is_of(topic, tp, log, self.node_id):
@@ -80,7 +80,7 @@ class Replicas:
         await self._follow_topics(image, image.topics.values(), is_new=False)
 
     async def apply(self, image: MetadataImage, changes: Changes) -> None:
-        """Do what a change asks for. One call at a time."""
+        """Apply a change of the image. Calls must not overlap."""
         await several_at_once(
             self._isolated(TopicPartition(topic.name, index), self._drop, topic.id)
             for topic in changes.topics_deleted.values()
@@ -94,14 +94,14 @@ class Replicas:
                 self._reconfigure_topic(image, resource.name)
 
     async def _begin_without_room(self, image: MetadataImage) -> None:
-        """Try again to make the logs for which the disk had no room."""
+        """Retry the creation of logs that failed because of a full disk."""
         for tp in [tp for tp, why in self.offline.items() if isinstance(why, DiskFull)]:
             topic = image.topics.get(tp.topic)
             if topic is not None and tp.partition < len(topic.partitions):
                 await self._isolated(tp, partial(self._follow, image, is_new=True), topic)
 
     def reconfigure(self, image: MetadataImage) -> None:
-        """The broker's own settings have changed, and with them those of all topics."""
+        """Apply changed broker settings, which are the defaults of all topics."""
         for name in image.topics:
             self._reconfigure_topic(image, name)
 
@@ -118,7 +118,7 @@ class Replicas:
     async def _isolated(
         self, tp: TopicPartition, work: Callable[[TopicPartition, T], Awaitable[None]], what: T
     ) -> None:
-        """A mistake of ours about one partition takes that one out of service, and no other."""
+        """Await work on a partition. A bug takes only this partition offline."""
         try:
             await work(tp, what)
         except Exception as error:
@@ -155,13 +155,13 @@ class Replicas:
         try:
             log = self._logs.get(tp)
             if log is not None and log.topic_id not in (None, topic.id):
-                # The topic was deleted and made again while we were not looking.
+                # The topic was deleted and recreated while this broker was down.
                 await self._drop(tp, log.topic_id)
                 log = None
             if log is None:
                 config = self._config(image, topic.name)
-                # What was out of service is not new when something else about it changes: its records may be
-                # on a disk that is missing, and must not be replaced by an empty log on another.
+                # A partition that was offline is not new: its log may be on a disk that is missing, and must
+                # not be replaced by an empty log on another.
                 why = self.offline.get(tp)
                 never_here = is_new and (why is None or isinstance(why, DiskFull))
                 log = await self._logs.create(
@@ -171,14 +171,14 @@ class Replicas:
                 await self._logs.adopt(log, topic.id)
         except StorageError as error:
             if not isinstance(self.offline.get(tp), DiskFull):
-                logger.error("partition out of service tp=%s error=%s", tp, error)
+                logger.error("partition offline tp=%s error=%s", tp, error)
             self.offline[tp] = kept(error)
             return
         self.offline.pop(tp, None)
         self.partitions[tp] = Partition(self.node_id, tp, topic.id, log, partition)
 
     def _path(self, partition: PartitionImage) -> str | None:
-        """The directory that the controller chose; None if it left that to us."""
+        """The directory that the controller assigned; None without an assignment."""
         wanted = (
             partition.directories[partition.replicas.index(self.node_id)] if partition.directories else None
         )
@@ -192,7 +192,7 @@ class Replicas:
         here = self.partitions.get(tp)
         if here is not None and here.topic_id == topic_id:
             del self.partitions[tp]
-            # Deleted before it is told to those who wait: they must find it gone.
+            # Delete before poking the waiters: they must find it gone.
             await self._delete(tp)
             here.changed()
         elif here is None and tp in self._logs.logs:
@@ -202,7 +202,7 @@ class Replicas:
         try:
             await self._logs.delete(tp)
         except StorageError as error:
-            # Its disk has failed, and the others go on. What is left there is a stray to the next start.
+            # The disk has failed; continue with the others. The next start sets the remaining log aside.
             logger.error("log not deleted tp=%s error=%s", tp, error)
 
     async def _set_aside(self, tp: TopicPartition) -> None:
@@ -229,7 +229,7 @@ class Replicas:
 
 
 async def several_at_once(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do all of it, a few at a time: each waits for the disk more than it works."""
+    """Run all coroutines, AT_ONCE at a time: they mostly wait for the disk."""
     left = iter(work)
 
     async def do_some() -> None:
@@ -240,12 +240,12 @@ async def several_at_once(work: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 def topic_config(image: MetadataImage, topic: str, configure: Configure) -> LogConfig:
-    """What holds for the logs of one topic."""
+    """The effective config of one topic's logs."""
     return configure(image.config(ConfigResource(TOPIC_RESOURCE, topic)))
 
 
 def _is_of(topic: TopicImage | None, tp: TopicPartition, log: Log, node_id: int) -> bool:
-    """Whether a log that was found on the disk is a partition that the cluster gave to this broker."""
+    """Whether a log found on the disk belongs to a partition that is assigned to this broker."""
     return (
         topic is not None
         and tp.partition < len(topic.partitions)

@@ -1,1 +1,1 @@
-"""The simulated world: what the real code runs in when time, disk and network are to misbehave on demand."""
+"""A simulated world for the real code, in which time, disk and network can fail on demand."""

@@ -1,20 +1,20 @@
-"""The simulated loop's virtual time, as the clock that broker code is given."""
+"""A clock on the simulated loop's virtual time, to inject into broker code."""
 
 from typing import Final, Protocol
 
-# Midnight of the first of January 2026 in UTC: a date that looks like one in messages and files.
+# Midnight of the first of January 2026 in UTC: a realistic date for messages and files.
 START_MS: Final = 1_767_225_600_000
 
 
 class VirtualTime(Protocol):
-    """What has a virtual time: the loop."""
+    """A source of virtual time: the loop."""
 
     def time_ns(self) -> int:
         """Nanoseconds since the start of the world."""
 
 
 class SimClock:
-    """One machine's clocks. The date can be set wrong; the other clock cannot."""
+    """One machine's clocks. Tests can set the wall clock wrong, but not the monotonic one."""
 
     def __init__(self, loop: VirtualTime, *, start_ms: int = START_MS) -> None:
         self._loop = loop
@@ -30,7 +30,7 @@ class SimClock:
         return self._loop.time_ns()
 
     def used_ns(self) -> int:
-        """Nothing that is computed takes any of its time."""
+        """Computation takes no virtual time."""
         return 0
 
     def jump(self, by_ms: int) -> None:

@@ -1,10 +1,10 @@
-"""A disk in memory that loses power, tears writes, fills up, rots and forgets pages, all by a seed.
+"""A disk in memory with seeded faults: power loss, torn writes, full disk, bit rot, evicted pages.
 
-SimDisk is the other side of storage/files.py. As long as no fault is asked for, it behaves as a real file
-system does; a property test compares the two. In one thing it is stricter: a file whose name was removed or
-given to another file cannot be used any more. On a real disk this comes only when its descriptor was evicted.
+SimDisk implements storage/files.py. Without faults it behaves like a real file system; a property test
+compares the two. It is stricter in one point: a file whose name was removed or given to another file cannot
+be used any more, which happens on a real disk only after its descriptor was evicted.
 
-Names are in names.py, bytes in inodes.py, and what goes wrong when in faults.py.
+Names are in names.py, bytes in inodes.py, fault injection in faults.py.
 """
 
 import copy
@@ -21,24 +21,24 @@ from barnabas.storage.files import Entry, File
 
 __all__ = ["PowerLoss", "SimDisk"]
 
-# What an unlimited disk says is free.
+# The free space of an unlimited disk.
 PLENTY = 1 << 50
 
 
 class SimDisk:
-    """A file system for tests. All chance comes from `rng`."""
+    """A file system for tests. All randomness comes from `rng`."""
 
     def __init__(self, rng: Random, *, clock: Clock | None = None, capacity: int | None = None) -> None:
         self.capacity = capacity
         self.used = 0
         self.faults = Faults(rng)
-        # Counts power losses: files that were opened before one are dead after it.
+        # Counts power losses, which invalidate open files.
         self.generation = 0
         self._rng = rng
         self._clock = clock
         self._names = Names()
 
-    # The port.
+    # FileSystem
 
     def open(self, path: str, *, create: bool = False) -> SimFile:
         self.faults.looking("open", path)
@@ -120,19 +120,19 @@ class SimDisk:
         self._names.find(path)
         return PLENTY if self.capacity is None else self.capacity
 
-    # What a test does to it.
+    # Controls for tests
 
     @property
     def operations(self) -> int:
-        """How many operations have changed something, or tried to."""
+        """The number of operations that have changed something, or tried to."""
         return self.faults.operations
 
     def crash_after(self, operations: int) -> None:
-        """Lose power at the so-manieth further change: before it, in the middle of it or right after it."""
+        """Lose power at the nth further change: before, during or right after it."""
         self.faults.lose_power_after(operations)
 
     def crash(self, rng: Random | None = None) -> str:
-        """Lose power, if it is not lost yet, and come back with what was on the disk. Say what is missing."""
+        """Lose power, if not yet lost, and restart with the durable state. Describe what was lost."""
         rng = rng or self._rng
         lost = self._names.lose_power(rng)
         for path, node in self._files():
@@ -147,7 +147,7 @@ class SimDisk:
     def fail(
         self, path_prefix: str, kinds: Collection[Kind], *, count: int = 1, errno: int = DEFAULT_ERRNO
     ) -> None:
-        """Let the next `count` operations of these kinds under this prefix fail."""
+        """Make the next `count` operations of these kinds under this prefix fail."""
         self.faults.fail(path_prefix, kinds, count, errno)
 
     def rot(self, path: str, at: int, mask: int) -> None:
@@ -157,7 +157,7 @@ class SimDisk:
     def rot_randomly(self, rng: Random, suffix: str = ".log") -> tuple[str, int]:
         """Flip one bit of some file of this kind. Return the path and the position of the byte."""
         candidates = [(path, node) for path, node in self._files() if path.endswith(suffix) and node.content]
-        assert candidates, f"there is no byte in any {suffix} file"
+        assert candidates, f"no {suffix} file has any bytes"
         path, node = rng.choice(candidates)
         at = rng.randrange(len(node.content))
         node.rot(at, 1 << rng.randrange(8))
@@ -169,13 +169,13 @@ class SimDisk:
             node.cool()
 
     def tree(self) -> dict[str, int]:
-        """Every file and its size, for messages."""
+        """Every file with its size, for messages."""
         return {path: len(node.content) for path, node in self._files()}
 
     def branch(self, rng: Random) -> "SimDisk":
-        """Another disk in the same state, synced or not, so that both can be crashed in different ways.
+        """A copy of the disk with its unsynced state, so that both can be crashed differently.
 
-        Files that are open here are not open there, and faults that were asked for here are not there.
+        Open files and planned faults are not copied.
         """
         other = SimDisk(rng, clock=self._clock, capacity=self.capacity)
         other.used = self.used
@@ -184,13 +184,13 @@ class SimDisk:
             node.locked = False
         return other
 
-    # For SimFile.
+    # For SimFile
 
     def now_ms(self) -> int:
         return self._clock.now_ms() if self._clock is not None else 0
 
     def room_for(self, wanted: int) -> int:
-        """How many of so many further bytes the disk can take."""
+        """How many of `wanted` further bytes fit on the disk."""
         return wanted if self.capacity is None else max(0, min(wanted, self.capacity - self.used))
 
     def rename_place(self, old: Place, new: Place) -> None:

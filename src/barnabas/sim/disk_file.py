@@ -1,4 +1,4 @@
-"""An open file of the simulated disk, and a part of it to be sent."""
+"""Open files and file ranges of the simulated disk."""
 
 import errno
 import io
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SimFile:
-    """A file under its name. SimDisk makes them."""
+    """An open file, created by SimDisk."""
 
     __slots__ = ("_closed", "_disk", "_generation", "_holds_lock", "_node", "_place")
 
@@ -123,12 +123,12 @@ class SimFile:
         return node
 
     def _usable(self) -> FileNode:
-        """The file's node, if it is still there under the file's name."""
+        """The file's node, if the file's name still leads to it."""
         self._disk.faults.need_power()
         if self._closed:
             fail(errno.EBADF, self.path)
         if self._generation != self._disk.generation:
-            raise OSError(errno.EIO, "the power was lost since it was opened", self.path)
+            raise OSError(errno.EIO, "power was lost since the file was opened", self.path)
         found = self._place.node()
         if found is not self._node:
             fail(errno.ENOENT if found is None else errno.ESTALE, self.path)
@@ -136,7 +136,7 @@ class SimFile:
 
 
 class SimRange:
-    """A part of a file. It reads the same file whatever has become of the name."""
+    """A part of a file, which stays readable after the file was renamed or removed."""
 
     __slots__ = ("_disk", "_generation", "_node", "at", "size")
 
@@ -153,5 +153,5 @@ class SimRange:
     def read(self) -> bytes:
         self._disk.faults.need_power()
         if self._generation != self._disk.generation:
-            raise OSError(errno.EIO, "the power was lost since it was pinned")
+            raise OSError(errno.EIO, "power was lost since the range was pinned")
         return self._node.read(self.at, self.size)

@@ -1,41 +1,41 @@
-"""How a simulated run ends when it does not end well, and where its tasks were waiting then."""
+"""Failures of simulated runs, and the positions of the waiting tasks."""
 
 import asyncio
 from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any, Final
 
-# A message that names every task of a large cluster helps nobody.
+# Maximum number of tasks in a message.
 TASKS_NAMED_MAX: Final = 50
 
 
 class SimulationError(Exception):
-    """The simulated run cannot go on, or must not count as a success."""
+    """The simulated run cannot continue, or must not count as a success."""
 
 
 class SimulationStuck(SimulationError):
-    """Somebody waits, and nothing is left that could ever happen."""
+    """Deadlock: tasks wait, but no event is scheduled."""
 
 
 class SimulationTooLong(SimulationError):
-    """The run took more virtual time, or more turns of the loop, than it was given."""
+    """The run exceeded its limit of virtual time or loop iterations."""
 
 
 class SimulationFailed(SimulationError):
-    """A task or a callback failed, and nobody looked."""
+    """An error of a task or a callback was never retrieved."""
 
 
 def waiting(tasks: Iterable[asyncio.Task[Any]]) -> str:
-    """One line for each task that is not done: its name, and the calls it is in the middle of."""
-    lines = [f"  {task.get_name()}: {_where(task)}" for task in tasks if not task.done()]
+    """One line per unfinished task: its name and call stack."""
+    lines = [f"  {task.get_name()}: {_stack_of(task)}" for task in tasks if not task.done()]
     left_out = len(lines) - TASKS_NAMED_MAX
     if left_out > 0:
         lines[TASKS_NAMED_MAX:] = [f"  and {left_out} more"]
     return "\n".join(lines) or "  no task"
 
 
-def _where(task: asyncio.Task[Any]) -> str:
-    """From the outermost coroutine to the innermost. Task.get_stack() knows the outermost only."""
+def _stack_of(task: asyncio.Task[Any]) -> str:
+    """The stack from the outermost coroutine to the innermost. Task.get_stack() only has the outermost."""
     calls: list[str] = []
     inner: object = task.get_coro()
     while inner is not None:

@@ -1,7 +1,7 @@
-"""Blocking work in the simulated world: done on the loop, after a seeded delay, as if by a few threads.
+"""The simulated executor: blocking work runs on the loop after a seeded delay, as if in a few threads.
 
-What can be seen of threads can be seen here: work waits in line when all are busy, its effects are there
-before its result is, and work that has begun goes on when whoever waits for it is cancelled.
+It shows the visible behaviour of threads: work queues when all are busy, its effects are visible before its
+result, and work that has started continues when its waiter is cancelled.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 THREADS: Final = 4
-# What a job takes unless a test says otherwise: something between memory and a good disk.
+# Default duration of a job: between memory and a fast disk.
 DELAY_MS: Final = (0.01, 1.0)
-# A disk that takes longer than this is not slow but gone; hold() is for that.
+# For a disk that hangs for longer than this, use hold().
 DELAY_MS_MAX: Final = 600_000.0
 
 
@@ -29,20 +29,20 @@ class _Job:
 
 
 class SimExecutor:
-    """The other side of base/executor.py."""
+    """Implements base/executor.py."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, rng: Random, *, threads: int = THREADS) -> None:
         self._loop = loop
         self._rng = rng
         self._threads = threads
         self._delay_ms = DELAY_MS
-        self._line: deque[_Job] = deque()
+        self._queue: deque[_Job] = deque()
         self._busy = 0
         self._held = False
 
     @property
     def delay_ms(self) -> tuple[float, float]:
-        """The least and the most that a job takes, without its time in line."""
+        """Minimum and maximum duration of a job, without its time in the queue."""
         return self._delay_ms
 
     @delay_ms.setter
@@ -50,12 +50,12 @@ class SimExecutor:
         least, most = bounds
         if not 0 <= least <= most <= DELAY_MS_MAX:
             raise ValueError(
-                f"delays of {least} to {most} ms: 0 <= least <= most <= {DELAY_MS_MAX} is wanted"
+                f"invalid delays {least} to {most} ms, expected 0 <= least <= most <= {DELAY_MS_MAX}"
             )
         self._delay_ms = least, most
 
     def hold(self) -> None:
-        """Begin no more work until release(), as a disk that hangs."""
+        """Start no more work until release(), like a hanging disk."""
         self._held = True
 
     def release(self) -> None:
@@ -64,22 +64,22 @@ class SimExecutor:
 
     @property
     def in_line(self) -> int:
-        """How much work has not begun."""
-        return len(self._line)
+        """The number of queued jobs."""
+        return len(self._queue)
 
     async def run(self, work: Callable[[], T]) -> T:
         return await self.submit(work)
 
     def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
         result: asyncio.Future[T] = self._loop.create_future()
-        self._line.append(_Job(work, result))
+        self._queue.append(_Job(work, result))
         self._begin()
         return result
 
     def _begin(self) -> None:
-        while self._line and self._busy < self._threads and not self._held:
-            job = self._line.popleft()
-            # Whoever was cancelled while it was still in line gets nothing done, as with threads.
+        while self._queue and self._busy < self._threads and not self._held:
+            job = self._queue.popleft()
+            # As with threads, a job that was cancelled in the queue is not run.
             if not job.result.cancelled():
                 self._busy += 1
                 total_s = self._rng.uniform(*self._delay_ms) / 1000
@@ -89,7 +89,7 @@ class SimExecutor:
     def _do(self, job: _Job, after_s: float) -> None:
         try:
             job.outcome = job.work()
-        except BaseException as error:  # It belongs to whoever waits for the work, even a PowerLoss.
+        except BaseException as error:  # For the waiter, even a PowerLoss.
             job.error = error
         self._loop.call_later(after_s, self._end, job)
 

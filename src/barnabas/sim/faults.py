@@ -1,7 +1,7 @@
-"""When the simulated disk misbehaves: power that goes at a chosen operation, and errors on demand.
+"""Fault injection for the simulated disk: power loss at a chosen operation, and errors on demand.
 
-disk.py asks for the fate of every operation before it carries it out. What is left after a power loss is the
-affair of names.py and inodes.py.
+disk.py asks for the fate of every operation before executing it. names.py and inodes.py decide what a power
+loss leaves.
 """
 
 import errno
@@ -29,15 +29,15 @@ Kind = Literal[
 
 
 class PowerLoss(BaseException):
-    """The machine is off: nothing more is done until SimDisk.crash().
+    """The machine has no power: all operations fail until SimDisk.crash().
 
-    Not an Exception, because no program survives this to handle it; a `finally` of the code under test
-    runs, but cannot touch the disk any more.
+    Not an Exception, because no program survives it to handle it; a `finally` of the code under test runs,
+    but cannot access the disk any more.
     """
 
 
 class Fate(NamedTuple):
-    """How much of an operation takes effect, from 0 to 1, and what is raised then."""
+    """The share of an operation that takes effect, from 0 to 1, and the error to raise then."""
 
     share: float = 1.0
     error: BaseException | None = None
@@ -47,7 +47,7 @@ class Fate(NamedTuple):
             raise self.error
 
 
-_GOES_WELL: Final = Fate()
+_SUCCESS: Final = Fate()
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class _Rule:
 
 
 class Faults:
-    """What is to go wrong, and how many operations there have been."""
+    """The planned faults, and a counter of operations."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
@@ -84,7 +84,7 @@ class Faults:
             raise PowerLoss
 
     def looking(self, kind: Kind, path: str) -> None:
-        """Before an operation that changes nothing."""
+        """Called before a read-only operation."""
         self.need_power()
         if self._rules:
             error = self._error_for(kind, path)
@@ -92,7 +92,7 @@ class Faults:
                 raise error
 
     def changing(self, kind: Kind, path: str) -> Fate:
-        """Before an operation that changes the disk: do the share of it, then call end()."""
+        """Called before an operation that changes the disk: execute the share of it, then call end()."""
         self.need_power()
         self.operations += 1
         if self._power_for is not None:
@@ -104,10 +104,10 @@ class Faults:
             error = self._error_for(kind, path)
             if error is not None:
                 return Fate(self._rng.random() if kind == "write" else 0.0, error)
-        return _GOES_WELL
+        return _SUCCESS
 
     def _share(self, kind: Kind) -> float:
-        """Before it, after it, or in the middle; only a write has a middle."""
+        """The share before a power loss: none, all or, for a write, a part."""
         shares = [0.0, 1.0, self._rng.random()] if kind == "write" else [0.0, 1.0]
         return self._rng.choice(shares)
 
@@ -121,5 +121,5 @@ class Faults:
         return None
 
 
-# What fail() says unless it is told otherwise.
+# Default error of fail().
 DEFAULT_ERRNO: Final = errno.EIO

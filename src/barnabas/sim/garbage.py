@@ -1,8 +1,8 @@
-"""The cycle collector, kept from choosing its own moments.
+"""Run the cyclic garbage collector at deterministic times.
 
-Collecting has effects: a forgotten task reports its error, a forgotten stream closes its connection. When
-Python collects depends on all that the process has allocated since its start, so a run would depend on the
-tests before it. Here it collects at moments that the run itself determines.
+A collection has effects: a forgotten task reports its error, a forgotten stream closes its connection. Python
+collects depending on all allocations since the start of the process, so a run would depend on earlier tests.
+Here the run itself determines the times.
 """
 
 import gc
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def steady_garbage() -> Iterator[None]:
-    """Collect only when collect() is called, and only what came into being in here."""
+    """Collect only when collect() is called, and only objects created inside."""
     was_enabled = gc.isenabled()
     gc.disable()
-    # What was there before is of no interest to this run, and would make every collection slow.
+    # Existing objects are irrelevant for this run, and would slow down every collection.
     gc.freeze()
     try:
         yield

@@ -1,7 +1,7 @@
-"""Simulated hosts: their names, their addresses, their ports, and which of them the running code is on.
+"""Simulated hosts: names, addresses, ports, and the host of the running code.
 
-Code does not say on which machine it runs, so a context variable does: every task and callback inherits it
-from whoever started it. Nothing here sends anything; network.py does.
+A context variable has the host of the running code: every task and callback inherits it from its creator.
+network.py does the sending.
 """
 
 import errno
@@ -13,13 +13,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-# The host of all code that was not put on another one.
+# The host of all code that does not run in at().
 DEFAULT_HOST: Final = "localhost"
 ANY4: Final = "0.0.0.0"
 ANY6: Final = "::"
 LOOPBACK4: Final = "127.0.0.1"
 LOOPBACK6: Final = "::1"
-# Linux's range for ports that it chooses itself.
+# Linux's range of ephemeral ports.
 FREE_PORTS: Final = range(32768, 61000)
 HOSTS_MAX: Final = 254
 
@@ -27,7 +27,7 @@ _HERE: ContextVar[str] = ContextVar("simulated host", default=DEFAULT_HOST)
 
 
 class Address(NamedTuple):
-    """An address of a simulated host. The host is named, because every host has the same loopback."""
+    """An address of a simulated host. It includes the name, because all hosts have the same loopback."""
 
     host: str
     ip: str
@@ -38,7 +38,7 @@ class Address(NamedTuple):
         return socket.AF_INET6 if ":" in self.ip else socket.AF_INET
 
     def name(self) -> tuple[Any, ...]:
-        """As a real socket gives it."""
+        """The address in the form of a real socket."""
         return (self.ip, self.port, 0, 0) if ":" in self.ip else (self.ip, self.port)
 
     def __str__(self) -> str:
@@ -66,21 +66,21 @@ class Hosts:
     def add(self, name: str) -> None:
         number = len(self._by_name) + 1
         if name in self._by_name or number > HOSTS_MAX:
-            raise ValueError(f"host {name!r} is one too many: there are {sorted(self._by_name)}")
+            raise ValueError(f"cannot add host {name!r}, existing hosts are {sorted(self._by_name)}")
         self._by_name[name] = _Host(name, f"10.0.0.{number}", f"fd00::{number:x}")
 
     def need(self, *names: str) -> None:
-        """Fail if one of these is not a host: a fault between hosts that are none would test nothing."""
+        """Raise ValueError if a host does not exist, because a fault between such hosts tests nothing."""
         for name in names:
             self._need(name)
 
     def here(self) -> str:
-        """The name of the host that the calling code runs on."""
+        """The name of the calling code's host."""
         return _HERE.get()
 
     @contextmanager
     def at(self, name: str) -> Iterator[None]:
-        """Run what is inside, and every task that is started there, on this host."""
+        """Run the code inside, and every task that it starts, on this host."""
         token = _HERE.set(self._need(name).name)
         try:
             yield
@@ -88,7 +88,7 @@ class Hosts:
             _HERE.reset(token)
 
     def resolve(self, name: str, port: int, family: int = socket.AF_UNSPEC) -> list[Address]:
-        """All addresses of a name or an address, as seen from here."""
+        """All addresses of a name or an address, from the calling host's view."""
         here = self.here()
         if name == DEFAULT_HOST:
             found = [Address(here, LOOPBACK4, port), Address(here, LOOPBACK6, port)]
@@ -107,7 +107,7 @@ class Hosts:
         return found
 
     def to_bind(self, name: str | None, port: int, family: int) -> list[Address]:
-        """Where a server listens that asks for this name. Code on the default host may serve for any host."""
+        """The addresses to bind for this name. Code on the default host may bind for any host."""
         here = self.here()
         if not name:
             found = [Address(here, ip, port) for ip in (ANY4, ANY6)]
@@ -120,14 +120,14 @@ class Hosts:
         return found
 
     def own_ip(self, name: str, towards: Address) -> str:
-        """The address that a connection to somewhere comes from."""
+        """The local address of a connection to `towards`."""
         if towards.ip in (LOOPBACK4, LOOPBACK6):
             return towards.ip
         host = self._need(name)
         return host.ip6 if towards.family == socket.AF_INET6 else host.ip4
 
     def free_port(self, name: str, taken: Collection[int]) -> int:
-        """The next port of a host that is not taken. Ports come back only after all others were used."""
+        """The next free port of a host. A port is reused only after all others."""
         host = self._need(name)
         for _ in FREE_PORTS:
             port = host.next_port
@@ -138,5 +138,5 @@ class Hosts:
 
     def _need(self, name: str) -> _Host:
         if name not in self._by_name:
-            raise ValueError(f"there is no host {name!r}: there are {sorted(self._by_name)}")
+            raise ValueError(f"unknown host {name!r}, existing hosts are {sorted(self._by_name)}")
         return self._by_name[name]

@@ -1,7 +1,7 @@
-"""The content of files on a simulated disk: as programs see it, and as a power loss would leave it.
+"""The content of files on a simulated disk: the current and the durable one.
 
-A write is seen at once and is on the disk when the file is synced. After a power loss each of the other
-writes is there, or is not, or is there in some of its sectors; and the size may have grown without the bytes.
+A write is visible at once and durable after a sync. After a power loss each unsynced write is kept, lost, or
+torn (only some of its sectors are kept); and the size may have grown without the bytes.
 """
 
 import errno
@@ -14,10 +14,10 @@ from barnabas.sim.names import Node, fail
 
 SECTOR: Final = 512
 PAGE: Final = 4096
-# Longer than any segment; a mistake in a position must not cost the machine its memory.
+# Longer than any segment, to keep a bug in a position from exhausting memory.
 FILE_SIZE_MAX: Final = 1 << 31
 
-# What a write or (without bytes) a truncation did: at which position, with which bytes.
+# The position and bytes of a write; bytes are None for a truncation.
 Change = tuple[int, bytes | None]
 
 
@@ -28,7 +28,7 @@ class FileNode(Node):
     content: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     unsynced: list[Change] = field(default_factory=list)
-    # Numbers of pages that are not in memory.
+    # Numbers of evicted pages.
     cold: set[int] = field(default_factory=set)
     locked: bool = False
 
@@ -38,7 +38,7 @@ class FileNode(Node):
         return bytes(self.content[at : at + size])
 
     def first_cold(self, at: int, size: int) -> int | None:
-        """Where the first byte of a range is that is not in memory."""
+        """The position of the first byte of a range that is not in memory."""
         if not self.cold:
             return None
         for page in _pages(at, min(size, len(self.content) - at)):
@@ -70,11 +70,11 @@ class FileNode(Node):
         self.unsynced.clear()
 
     def forget_unsynced(self) -> None:
-        """A sync has failed: the pages count as clean now, and no later sync writes them."""
+        """After a failed sync the pages count as clean, and no later sync writes them."""
         self.unsynced.clear()
 
     def rot(self, at: int, mask: int) -> None:
-        """Flip bits of one byte, wherever it is kept."""
+        """Flip bits of one byte in the current, durable and unsynced content."""
         assert 0 < mask < 256, mask
         self.content[at] ^= mask
         if at < len(self.durable):
@@ -86,7 +86,7 @@ class FileNode(Node):
                 self.unsynced[position] = (start, bytes(rotten))
 
     def lose_power(self, rng: Random) -> str:
-        """Keep some of what was not synced. Return in words what that was, or nothing if nothing was lost."""
+        """Keep some unsynced writes. Describe the loss; empty if nothing was lost."""
         waiting = len(self.unsynced)
         mode = rng.choice(("all", "none", "first", "any", "any"))
         if mode == "all":
@@ -131,11 +131,11 @@ class FileNode(Node):
             self._grow(rng, at + len(data))
 
     def _grow(self, rng: Random, size: int) -> None:
-        """The size reached the disk and the bytes did not: zeros, or what another file left there."""
+        """Grow the durable size without the bytes: zeros, or old content of another file."""
         missing = size - len(self.durable)
         if missing <= 0:
             return
-        # Not what this file left there: a file system gives out no blocks with bytes that were not written.
+        # Random bytes, not this file's own: they stand for blocks that another file used before.
         self.durable += rng.randbytes(missing) if rng.random() < 0.25 else bytes(missing)
 
     def _warm(self, at: int, size: int) -> None:
@@ -152,7 +152,7 @@ def _pages(at: int, size: int) -> range:
 
 
 def _sectors(start: int, end: int) -> list[tuple[int, int]]:
-    """Cut a range of bytes where sectors begin."""
+    """Split a range of bytes at sector boundaries."""
     cuts = [start, *range((start // SECTOR + 1) * SECTOR, end, SECTOR), end]
     return list(pairwise(cuts))
 

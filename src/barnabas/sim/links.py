@@ -1,7 +1,6 @@
-"""What the cables between simulated hosts do: how long they take, and which are cut or refuse.
+"""The links between simulated hosts: delays, cuts and refused connections.
 
-A test switches faults on and off here, through SimNetwork. Hosts are known by name. Links have a
-direction, so a cable can be cut one way.
+Tests switch faults on and off through SimNetwork. A link has a direction, so a cable can be cut one way.
 """
 
 from random import Random
@@ -10,12 +9,12 @@ from typing import Final
 Bounds = tuple[float, float]
 Link = tuple[str, str]
 
-# One way, unless a test says otherwise: a local network with a little jitter.
+# Default delay in one direction: a local network with a little jitter.
 DELAY_MS: Final[Bounds] = (0.02, 0.5)
 
 
 class Links:
-    """The state of every link that is not as it should be."""
+    """The state of every faulty link."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
@@ -33,17 +32,17 @@ class Links:
     def delay(self, link: Link, bounds_ms: Bounds) -> None:
         least, most = bounds_ms
         if not 0 <= least <= most:
-            raise ValueError(f"delays of {least} to {most} ms: 0 <= least <= most is wanted")
+            raise ValueError(f"invalid delays {least} to {most} ms, expected 0 <= least <= most")
         self._delays_ms[link] = bounds_ms
 
     def heal(self, link: Link) -> float | None:
-        """Undo all of it. Return since when the link was cut, if it was."""
+        """Remove all faults of a link. Return the time since when it was cut, if it was."""
         self._refused.discard(link)
         self._delays_ms.pop(link, None)
         return self._cut_since.pop(link, None)
 
     def faulty(self) -> list[Link]:
-        """Every link that heal() would change something about."""
+        """Every link with a fault or a delay of its own."""
         return sorted(self._refused.union(self._cut_since, self._delays_ms))
 
     def is_up(self, link: Link) -> bool:
@@ -53,5 +52,5 @@ class Links:
         return link in self._refused
 
     def delay_s(self, link: Link) -> float:
-        """How long the next thing takes on this link."""
+        """A random delay for the next item on this link."""
         return self._rng.uniform(*self._delays_ms.get(link, self.usual_delay_ms)) / 1000

@@ -1,11 +1,11 @@
-"""An asyncio event loop with virtual time: nothing waits, and the seed decides what comes first.
+"""An asyncio event loop with virtual time: nothing waits, and the seed decides the order of events.
 
-It is asyncio's own selector loop, with its own transports, servers and streams. Only the ground under it
-is another: the selector passes virtual time instead of waiting (selector.py), sockets are simulated
+It is asyncio's own selector loop, with its own transports, servers and streams. Only the layer below is
+replaced: the selector advances virtual time instead of waiting (selector.py), sockets are simulated
 (network.py), and blocking work runs on the loop itself (executor.py).
 
-A run on it ends in one of four ways: the story is done, or SimulationStuck, SimulationTooLong or
-SimulationFailed says why it never will be, or must not count. None of them takes long on a real clock.
+A run ends when the story is done, or with SimulationStuck, SimulationTooLong or SimulationFailed. Each takes
+little real time.
 """
 
 import asyncio
@@ -27,28 +27,28 @@ from barnabas.sim.tasks import SimFuture, SimTask, number_of
 T = TypeVar("T")
 
 TURNS_MAX: Final = 2_000_000
-# Virtual time that one run may take.
+# Maximum virtual time of a run.
 RUN_S_MAX: Final = 3600.0
-# Virtual time and turns that cancelled tasks get to clean up, and how often they may start new ones then.
+# Virtual time and iterations for cancelled tasks to clean up, and how often they may start new ones.
 CLEANUP_S_MAX: Final = 600.0
 CLEANUP_TURNS_MAX: Final = 100_000
 CLEANUP_ROUNDS_MAX: Final = 10
-# How many errors that nobody saw are told of in one message.
-UNSEEN_NAMED_MAX: Final = 5
-# How many turns pass between two collections of garbage.
+# Maximum number of unretrieved errors in one message.
+ERRORS_SHOWN_MAX: Final = 5
+# Loop iterations between garbage collections.
 COLLECT_TURNS: Final = 20_000
 
 
 class SimLoop(asyncio.SelectorEventLoop):
-    """One simulated machine room. `rng` decides whatever may come one way or another."""
+    """The loop of one simulated world. `rng` makes all random decisions."""
 
     def __init__(self, rng: Random | None = None) -> None:
         rng = rng or Random(0)
-        # A number of nanoseconds: a float would round, and a wait of 300 ms could end after 299.
+        # In nanoseconds: a float would round, and a wait of 300 ms could end after 299.
         self._now_ns = 0
         self._numbers = 0
         self._thread: int | None = None
-        self._unseen: list[tuple[str, BaseException | None]] = []
+        self._unretrieved: list[tuple[str, BaseException | None]] = []
         self._open: WeakValueDictionary[int, asyncio.Transport] = WeakValueDictionary()
         self.turns = 0
         self.turns_max = TURNS_MAX
@@ -59,7 +59,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         super().__init__(selector)
         self.set_task_factory(cast(Any, self._make_task))
 
-    # Time.
+    # Time
 
     def time(self) -> float:
         return self._now_ns / 1_000_000_000
@@ -69,28 +69,28 @@ class SimLoop(asyncio.SelectorEventLoop):
         return self._now_ns
 
     def _pass_time(self, seconds: float | None) -> None:
-        """One more turn. The selector calls this where another one would wait."""
+        """Begin an iteration. The selector calls this instead of waiting."""
         self.turns += 1
-        if self._unseen:
+        if self._unretrieved:
             raise self._failure()
         if self.turns > self.turns_max:
-            raise SimulationTooLong(f"{self.turns_max} turns of the loop: {self._waiting()}")
+            raise SimulationTooLong(f"limit of {self.turns_max} loop iterations exceeded {self._waiting()}")
         if self.turns % COLLECT_TURNS == 0:
             collect()
         if seconds is None:
-            raise SimulationStuck(f"nothing is left to do: {self._waiting()}")
+            raise SimulationStuck(f"deadlock: no event is scheduled {self._waiting()}")
         then_ns = self._now_ns + round(seconds * 1_000_000_000)
         if then_ns > self.until_s * 1_000_000_000:
-            raise SimulationTooLong(f"{self.until_s} s are over: {self._waiting()}")
+            raise SimulationTooLong(f"limit of {self.until_s} s exceeded {self._waiting()}")
         self._now_ns = then_ns
 
     def _waiting(self) -> str:
-        return f"it is {self.time()} s, and these wait:\n{waiting(self._tasks())}"
+        return f"at {self.time()} s; waiting:\n{waiting(self._tasks())}"
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         return sorted(asyncio.all_tasks(self), key=number_of)
 
-    # Tasks, and what becomes of their errors.
+    # Tasks and their errors
 
     def create_future(self) -> asyncio.Future[Any]:
         return SimFuture(number=self._number(), loop=self)
@@ -99,7 +99,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         self, loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T], **rest: Any
     ) -> SimTask[T]:
         number = self._number()
-        # asyncio's own numbers go on from run to run.
+        # asyncio's own numbers continue from run to run.
         rest.setdefault("name", f"sim-{number}")
         return SimTask(coro, number=number, loop=loop, **rest)
 
@@ -108,25 +108,25 @@ class SimLoop(asyncio.SelectorEventLoop):
         return self._numbers
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
-        """An error that nobody handles. The run ends with it at the next turn."""
+        """Collect an unhandled error. The run fails with it in the next iteration."""
         error = context.get("exception")
         if isinstance(error, asyncio.CancelledError):
-            # Python 3.11's streams let the cancellation of a server's task out of a callback.
+            # In Python 3.11 the cancellation of a stream server's task escapes from a callback.
             return
         about = context.get("task") or context.get("future") or ""
         text = f"{context.get('message')} {about}"
-        self._unseen.append((f"{text}: {error!r}" if error is not None else text, error))
+        self._unretrieved.append((f"{text}: {error!r}" if error is not None else text, error))
 
     def _failure(self) -> SimulationFailed:
-        unseen, self._unseen = self._unseen, []
-        texts = [text for text, _ in unseen[:UNSEEN_NAMED_MAX]]
-        if len(unseen) > len(texts):
-            texts.append(f"and {len(unseen) - len(texts)} more")
+        unretrieved, self._unretrieved = self._unretrieved, []
+        texts = [text for text, _ in unretrieved[:ERRORS_SHOWN_MAX]]
+        if len(unretrieved) > len(texts):
+            texts.append(f"and {len(unretrieved) - len(texts)} more")
         failure = SimulationFailed("; ".join(texts))
-        failure.__cause__ = next((error for _, error in unseen if error is not None), None)
+        failure.__cause__ = next((error for _, error in unretrieved if error is not None), None)
         return failure
 
-    # Running.
+    # Running
 
     def run_until_complete(self, future: Generator[Any, None, T] | Awaitable[T]) -> T:
         self._thread = threading.get_ident()
@@ -135,18 +135,18 @@ class SimLoop(asyncio.SelectorEventLoop):
                 result = super().run_until_complete(future)
             except BaseException as error:
                 collect()
-                for text, _ in self._unseen:
-                    error.add_note(f"beside it, nobody saw: {text}")
-                self._unseen.clear()
+                for text, _ in self._unretrieved:
+                    error.add_note(f"also not retrieved: {text}")
+                self._unretrieved.clear()
                 raise
-            # Errors of forgotten tasks come to light when these are collected.
+            # Collecting forgotten tasks reports their errors.
             collect()
-        if self._unseen:
+        if self._unretrieved:
             raise self._failure()
         return result
 
     def close(self) -> None:
-        """Cancel what still runs, break what is still connected, and see it end."""
+        """Cancel all tasks, abort all connections, and wait for their end."""
         if not self.is_closed():
             try:
                 self._clean_up()
@@ -163,18 +163,18 @@ class SimLoop(asyncio.SelectorEventLoop):
                 break
             for task in tasks:
                 task.cancel()
-            self.run_until_complete(self._see_end(tasks))
+            self.run_until_complete(self._await_end(tasks))
         self.run_until_complete(self.shutdown_asyncgens())
         for _, transport in sorted(self._open.items()):
             transport.abort()
         self.run_until_complete(asyncio.sleep(0))
 
-    async def _see_end(self, tasks: list[asyncio.Task[Any]]) -> None:
+    async def _await_end(self, tasks: list[asyncio.Task[Any]]) -> None:
         for task, end in zip(tasks, await asyncio.gather(*tasks, return_exceptions=True), strict=True):
             if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
                 self.call_exception_handler({"message": "failed at the end", "exception": end, "task": task})
 
-    # Connections.
+    # Connections
 
     async def create_server(
         self,
@@ -189,7 +189,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         reuse_port: bool | None = None,
         **rest: Any,
     ) -> asyncio.Server:
-        """`reuse_address` changes nothing: an address is free as soon as its server is closed."""
+        """`reuse_address` has no effect: an address is free as soon as its server is closed."""
         if reuse_port:
             raise NotImplementedError("two servers on one port")
         factory = partial(self._make_protocol, protocol_factory)
@@ -233,7 +233,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         ]
 
     def _make_protocol(self, factory: Callable[[], asyncio.BaseProtocol]) -> asyncio.BaseProtocol:
-        """asyncio keeps silent when a server cannot make a protocol, unless it is debugged."""
+        """Report errors of the protocol factory, which asyncio hides outside of debug mode."""
         try:
             return factory()
         except BaseException as error:
@@ -241,24 +241,24 @@ class SimLoop(asyncio.SelectorEventLoop):
             raise
 
     def _make_socket_transport(self, *args: Any, **rest: Any) -> asyncio.Transport:
-        """asyncio's transport on a simulated socket. It does not show the socket: there is no descriptor."""
+        """asyncio's transport on a simulated socket. It hides the socket, which has no real descriptor."""
         transport = super()._make_socket_transport(*args, **rest)  # type: ignore[misc]
         transport._extra["socket"] = None
         self._open[transport._sock_fd] = transport
         return cast(asyncio.Transport, transport)
 
-    # There are no threads.
+    # No threads
 
     def run_in_executor(  # type: ignore[override]
         self, executor: object, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
         if executor is not None:
-            raise RuntimeError(f"{executor!r} has threads, and the simulated world has none")
+            raise RuntimeError(f"{executor!r} uses threads, which the simulated world does not support")
         return self.executor.submit(partial(func, *args))
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Any = None
     ) -> asyncio.Handle:
         if self._thread not in (None, threading.get_ident()):
-            raise RuntimeError("a thread called into the simulated world, which has none")
+            raise RuntimeError("called from another thread, which the simulated world does not support")
         return self.call_soon(callback, *args, context=context)

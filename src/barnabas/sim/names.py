@@ -1,8 +1,8 @@
-"""The names on a simulated disk: as programs see them, and as a power loss would leave them.
+"""The names on a simulated disk: the current and the durable ones.
 
-A change of a name (made, renamed, removed) is seen at once and is on the disk when its directory is synced.
-After a power loss any subset of the other changes has happened: a file system may write them in any order.
-What it never does is to lose a file by renaming it; NameChange.settle() sees to that.
+A change of a name (created, renamed, removed) is visible at once and durable after a sync of its directory.
+After a power loss any subset of the unsynced changes is kept, because a file system may write them in any
+order. But a rename never loses the file; NameChange.settle() ensures that.
 
 The content of files is in inodes.py.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 
 
 class Place(NamedTuple):
-    """A name in a directory, whether something has it or not."""
+    """A name in a directory, in use or not."""
 
     directory: "DirectoryNode"
     name: str
@@ -31,43 +31,43 @@ class Place(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """What a name leads to. There are no hard links: it has one name now, and one on the disk, or none."""
+    """A file or directory. Without hard links it has at most one current and one durable name."""
 
     modified_ms: int = 0
     place: Place | None = None
     durable_place: Place | None = None
-    # Those changes of its name that are not on the disk, in order.
+    # The unsynced changes of its name, in order.
     changes: "list[NameChange]" = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
 class DirectoryNode(Node):
-    """Names, and the changes among them that are not on the disk."""
+    """A directory: its names, and their unsynced changes."""
 
     names: dict[str, Node] = field(default_factory=dict)
     durable_names: dict[str, Node] = field(default_factory=dict)
     unsynced: "list[NameChange]" = field(default_factory=list)
-    # What paths begin with. Only the root has one.
+    # The prefix of paths, set only for the root.
     lead: str = ""
 
 
 @dataclass(eq=False, slots=True)
 class NameChange:
-    """Something got a name (no `old`), another name, or lost its name (no `new`)."""
+    """A node got a name (no `old`), was renamed, or lost its name (no `new`)."""
 
     number: int
     node: Node
     old: Place | None
     new: Place | None
-    # What had the new name until then, and lost it by this.
+    # The node that had the new name before, and lost it.
     replaced: Node | None = None
     done: bool = False
 
     def settle(self) -> None:
-        """Bring it to the disk, after those earlier changes without which a file would be lost.
+        """Make this change durable, after the earlier changes without which a file would be lost.
 
-        The earlier changes of the same file are always among them: one that came to the disk later would
-        take the file back to where it was before.
+        These include all earlier changes of the same file: if one became durable later, it would move the
+        file back.
         """
         if self.done:
             return
@@ -80,9 +80,9 @@ class NameChange:
             self._settle_name(self.new)
 
     def _settle_removal(self) -> None:
-        assert self.old is not None, "a change from nothing to nothing"
+        assert self.old is not None, "a change needs an old or a new name"
         if isinstance(self.node, DirectoryNode):
-            # It was empty when it was removed: what was moved out of it is elsewhere first.
+            # The directory was empty when it was removed, so settle the moves out of it first.
             self._settle_earlier(self.node.unsynced)
         if self.old.directory.durable_names.get(self.old.name) is self.node:
             del self.old.directory.durable_names[self.old.name]
@@ -90,14 +90,14 @@ class NameChange:
 
     def _settle_name(self, new: Place) -> None:
         if self.old is not None:
-            self._anchor(new.directory)
-        # Who had this name before: if that came to the disk later, it would have its name again.
+            self._settle_directory(new.directory)
+        # Settle the earlier users of this name, or one that became durable later would take the name back.
         self._settle_earlier([change for change in new.directory.unsynced if new in (change.old, change.new)])
         if self.replaced is not None:
             self._settle_earlier(self.replaced.changes)
         occupant = new.directory.durable_names.get(new.name)
         if occupant is not None:
-            # It may have been moved away before this one took its place.
+            # The occupant may have been moved away before.
             self._settle_earlier(occupant.changes)
             if isinstance(occupant, DirectoryNode):
                 self._settle_earlier(occupant.unsynced)
@@ -110,12 +110,12 @@ class NameChange:
         new.directory.durable_names[new.name] = self.node
         self.node.durable_place = new
 
-    def _anchor(self, directory: DirectoryNode) -> None:
-        """The directory that something is moved to must itself be found."""
+    def _settle_directory(self, directory: DirectoryNode) -> None:
+        """Make the target directory of a move durable."""
         if directory.durable_place is None:
             self._settle_earlier(directory.changes)
         if directory.durable_place is not None:
-            self._anchor(directory.durable_place.directory)
+            self._settle_directory(directory.durable_place.directory)
 
     def _settle_earlier(self, changes: "list[NameChange]") -> None:
         for change in list(changes):
@@ -124,9 +124,9 @@ class NameChange:
 
 
 class Names:
-    """All directories, from the root. Errors are those of Linux.
+    """All directories, from the root. Errors are the same as on Linux.
 
-    With and without a slash in front is the same; paths are told with one if anybody ever asked with one.
+    A leading slash is optional; paths in results have one if any path had one before.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class Names:
         self._unsynced: list[NameChange] = []
 
     def find(self, path: str) -> Node:
-        """What has this name."""
+        """The node with this path."""
         node: Node = self.root
         for part in self.parts(path):
             if not isinstance(node, DirectoryNode):
@@ -157,7 +157,7 @@ class Names:
         return node
 
     def place(self, path: str) -> Place:
-        """The directory of a path, which must be there, and the name in it."""
+        """The directory of a path, which must exist, and the name in it."""
         above, slash, name = path.rstrip("/").rpartition("/")
         return Place(self.directory(above + slash), name)
 
@@ -170,7 +170,7 @@ class Names:
         self._change(node, place, None)
 
     def rename(self, old: Place, new: Place) -> None:
-        """Check as Linux does, in its order, and rename. What has the new name loses it."""
+        """Rename, with the checks of Linux in its order. A node with the new name loses it."""
         node, occupant = old.node(), new.node()
         if node is None:
             fail(errno.ENOENT, old.path())
@@ -183,7 +183,7 @@ class Names:
         if occupant is not None:
             _need_replaceable(node, occupant, new)
         if isinstance(node, DirectoryNode) and old.directory is not new.directory:
-            # Two such moves in the wrong order could put two directories into each other.
+            # Two such moves in the wrong order could nest two directories in each other.
             self._settle_all()
         self._change(node, old, new)
 
@@ -194,7 +194,7 @@ class Names:
         self._unsynced = [change for change in self._unsynced if not change.done]
 
     def lose_power(self, rng: Random) -> list[str]:
-        """Keep some of the changes that were not synced. Return those that were lost, in words."""
+        """Keep some unsynced changes. Return descriptions of the lost ones."""
         waiting = [change for change in self._unsynced if not change.done]
         mode = rng.choice(("all", "none", "first", "any", "any"))
         if mode == "none":
@@ -205,13 +205,13 @@ class Names:
             kept = [change for change in waiting if mode == "all" or rng.random() < 0.5]
         for change in kept:
             change.settle()
-        lost = [_in_words(change) for change in waiting if not change.done]
+        lost = [_describe(change) for change in waiting if not change.done]
         self._unsynced = []
         _make_current(self.root)
         return lost
 
     def nodes(self) -> Iterator[tuple[str, Node]]:
-        """Everything that has a name now, and its path, in the order of the names."""
+        """All nodes with their paths, ordered by name."""
         return _below(self.root.lead, self.root)
 
     def _change(self, node: Node, old: Place | None, new: Place | None) -> None:
@@ -239,12 +239,12 @@ class Names:
 
 
 def fail(number: int, path: str) -> NoReturn:
-    """Raise as the operating system does."""
+    """Raise an OSError as the operating system does."""
     raise OSError(number, os.strerror(number), path)
 
 
 def _is_within(directory: DirectoryNode, node: Node) -> bool:
-    """Whether a directory is this node, or below it."""
+    """Whether a directory is this node or below it."""
     above: DirectoryNode | None = directory
     while above is not None and above is not node:
         above = above.place.directory if above.place is not None else None
@@ -261,14 +261,14 @@ def _need_replaceable(node: Node, occupant: Node, new: Place) -> None:
             fail(errno.ENOTEMPTY, new.path())
 
 
-def _in_words(change: NameChange) -> str:
+def _describe(change: NameChange) -> str:
     old = change.old.path() if change.old is not None else "nothing"
     new = change.new.path() if change.new is not None else "nothing"
     return f"{old} -> {new}"
 
 
 def _make_current(node: Node) -> None:
-    """What is on the disk is all that there is, from here on."""
+    """Make the durable state the current one."""
     node.place = node.durable_place
     node.changes = []
     if isinstance(node, DirectoryNode):

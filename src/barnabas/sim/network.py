@@ -1,8 +1,7 @@
-"""A network in memory: hosts with names, listeners, connections, and faults that a test switches on and off.
+"""A network in memory: named hosts, listeners, connections, and faults that tests switch on and off.
 
-SimLoop.create_server() and create_connection() end here. What this module hands out are sockets
-(sockets.py); asyncio makes its own transports of them. Which host is which is in hosts.py, what cables do in
-links.py, and how bytes travel in stream.py.
+SimLoop.create_server() and create_connection() call this module. It returns sockets (sockets.py), for which
+asyncio creates its own transports. Hosts are in hosts.py, link faults in links.py, byte streams in stream.py.
 """
 
 import asyncio
@@ -21,14 +20,14 @@ from barnabas.sim.selector import SimSelector
 from barnabas.sim.sockets import FIRST_DESCRIPTOR, SimListener, SimSocket
 from barnabas.sim.stream import CAPACITY_BYTES, Mark, Stream, Wire
 
-# How many of the last events are kept, to be looked at when a run has failed.
+# Number of recent events that are kept for the analysis of a failed run.
 HISTORY_MAX: Final = 10_000
-# How long Linux waits for an answer to each try to connect (tcp_syn_retries = 6).
+# Linux's timeouts for each attempt to connect (tcp_syn_retries = 6).
 CONNECT_WAITS_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 class Event(NamedTuple):
-    """Something arrived."""
+    """An item arrived."""
 
     at_s: float
     source: str
@@ -42,7 +41,7 @@ class SimNetwork:
     def __init__(self, loop: asyncio.AbstractEventLoop, selector: SimSelector, rng: Random) -> None:
         self.hosts = Hosts()
         self.history: deque[Event] = deque(maxlen=HISTORY_MAX)
-        # For connections that come to be after it was changed.
+        # For new connections.
         self.capacity_bytes = CAPACITY_BYTES
         self._loop = loop
         self._links = Links(rng)
@@ -51,60 +50,60 @@ class SimNetwork:
         self._sockets: dict[int, SimSocket] = {}
         self._next_fd = FIRST_DESCRIPTOR
 
-    # What a test does.
+    # Controls for tests
 
     def add_host(self, name: str) -> None:
         self.hosts.add(name)
 
     def at(self, name: str) -> AbstractContextManager[None]:
-        """Run what is inside, and every task that is started there, on this host."""
+        """Run the code inside, and every task that it starts, on this host."""
         return self.hosts.at(name)
 
     def cut(self, a: str, b: str, *, one_way: bool = False) -> None:
-        """Pull the cable: from now on nothing arrives, and nobody is told."""
+        """Cut the link: nothing arrives any more, and no side is notified."""
         for link in self._between(a, b, one_way):
             self._links.cut(link, self._loop.time())
 
     def refuse(self, a: str, b: str) -> None:
-        """Let every attempt of `a` to connect to `b` be refused. Connections that are there stay."""
+        """Refuse every new connection from `a` to `b`. Existing connections stay."""
         for link in self._between(a, b, one_way=True):
             self._links.refuse(link)
 
     def delay(self, a: str, b: str, ms: Bounds, *, one_way: bool = False) -> None:
-        """Let everything between these hosts take from the least to the most of `ms`, each way."""
+        """Set the range of delays between two hosts, per direction."""
         for link in self._between(a, b, one_way):
             self._links.delay(link, ms)
 
     def delay_all(self, ms: Bounds) -> None:
-        """The same for all links that have no delay of their own."""
+        """Set the range of delays of all links without one of their own."""
         self._links.usual_delay_ms = ms
 
     def heal(self, a: str | None = None, b: str | None = None) -> None:
-        """End every fault between two hosts, or, without names, all of them."""
+        """Remove all faults between two hosts, or without names all faults."""
         links = self._links.faulty() if a is None or b is None else self._between(a, b, one_way=False)
         for link in links:
             cut_since_s = self._links.heal(link)
             if cut_since_s is not None:
-                # Each stream once; one whose sender has closed is still read from at its other end.
+                # Each stream once. The receiver may still read after the sender has closed.
                 streams = dict.fromkeys(stream for end in self._sockets.values() for stream in end.streams())
                 for stream in streams:
                     stream.healed(link, cut_for_s=self._loop.time() - cut_since_s)
 
     def reset(self, a: str, b: str) -> int:
-        """Break every connection between two hosts, for both sides to see. Return how many there were."""
+        """Reset every connection between two hosts on both sides. Return their number."""
         broken = [end for end in self._sockets.values() if {end.local.host, end.peer.host} == {a, b}]
         for end in broken:
             end.fail(ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
         return len(broken) // 2
 
     def open_connections(self) -> list[tuple[str, str]]:
-        """Who has an end of a connection open, and to where."""
+        """The open ends of connections, as (local, peer)."""
         return [(str(end.local), str(end.peer)) for end in self._sockets.values() if not end.closed]
 
-    # What the loop does.
+    # Called by the loop
 
     def listen(self, names: Iterable[str | None], port: int, family: int) -> SimListener:
-        """Bind; the listener itself begins to listen when it is told to."""
+        """Bind a listener; it starts to listen on its own listen()."""
         addresses = [found for name in names for found in self.hosts.to_bind(name, port, family)]
         addresses = list(dict.fromkeys(addresses))
         if port == 0:
@@ -128,7 +127,7 @@ class SimNetwork:
                 failures.append(error)
         if len({str(error) for error in failures}) == 1:
             raise failures[0]
-        # As asyncio says it.
+        # asyncio's message.
         raise OSError(f"Multiple exceptions: {', '.join(map(str, failures))}")
 
     async def _connect(self, here: str, there: Address) -> SimSocket:
@@ -150,7 +149,7 @@ class SimNetwork:
         raise TimeoutError(errno.ETIMEDOUT, f"Connect call failed {there.name()}")
 
     def _open(self, here: str, there: Address, listener: SimListener) -> SimSocket:
-        """Both ends of a new connection. The far one is accepted when the near one's first packet arrives."""
+        """Create both ends of a connection. The server accepts it when the client's first packet arrives."""
         port = self.hosts.free_port(here, self._ports_of(here))
         near = Address(here, self.hosts.own_ip(here, there), port)
         to = Stream(self._wire, (near.host, there.host), self.capacity_bytes)

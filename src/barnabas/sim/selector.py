@@ -1,7 +1,7 @@
-"""The selector of the simulated loop: it knows which sockets are ready, and passes time instead of waiting.
+"""The selector of the simulated loop: it tracks ready sockets, and advances time instead of waiting.
 
-asyncio's selector loop runs on it unchanged. The sockets of sockets.py say themselves what they are ready
-for whenever that changes; nobody asks them.
+asyncio's selector loop runs on it unchanged. The sockets of sockets.py report changes of their readiness
+themselves.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,24 +14,24 @@ WRITE: Final = EVENT_WRITE
 
 
 class SimSelector(BaseSelector):
-    """`pass_time` moves the time on by so many seconds; None means that no timer is left."""
+    """`pass_time` advances the time by a number of seconds; None means that no timer is left."""
 
     def __init__(self, rng: Random, pass_time: Callable[[float | None], None]) -> None:
         self._rng = rng
         self._pass_time = pass_time
         self._keys: dict[int, SelectorKey] = {}
         self._masks: dict[int, int] = {}
-        # Those that are ready for something that is waited for. A dict, because it keeps the order.
-        self._hot: dict[int, None] = {}
+        # Sockets that are ready for a registered event. A dict, to keep the order.
+        self._ready: dict[int, None] = {}
 
     def set_ready(self, fd: int, mask: int) -> None:
-        """A socket can now be read, be written, both or neither."""
+        """Set whether a socket is readable and writable."""
         self._masks[fd] = mask
-        self._weigh(fd)
+        self._update(fd)
 
     def forget(self, fd: int) -> None:
         self._masks.pop(fd, None)
-        self._weigh(fd)
+        self._update(fd)
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
         fd = _descriptor(fileobj)
@@ -47,15 +47,15 @@ class SimSelector(BaseSelector):
 
     def unregister(self, fileobj: Any) -> SelectorKey:
         key = self._keys.pop(_descriptor(fileobj))
-        self._weigh(key.fd)
+        self._update(key.fd)
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
-        # Asked even when something is ready, so that it can count the turns.
-        self._pass_time(0 if self._hot else timeout)
-        ready = list(self._hot)
+        # Called even if a socket is ready, to count the iterations.
+        self._pass_time(0 if self._ready else timeout)
+        ready = list(self._ready)
         if len(ready) > 1:
-            # A kernel promises no order here, so every order must do.
+            # A kernel guarantees no order here, so test any order.
             self._rng.shuffle(ready)
         return [(self._keys[fd], self._masks[fd] & self._keys[fd].events) for fd in ready]
 
@@ -64,15 +64,15 @@ class SimSelector(BaseSelector):
 
     def _set(self, key: SelectorKey) -> SelectorKey:
         self._keys[key.fd] = key
-        self._weigh(key.fd)
+        self._update(key.fd)
         return key
 
-    def _weigh(self, fd: int) -> None:
+    def _update(self, fd: int) -> None:
         key = self._keys.get(fd)
         if key is not None and key.events & self._masks.get(fd, 0):
-            self._hot[fd] = None
+            self._ready[fd] = None
         else:
-            self._hot.pop(fd, None)
+            self._ready.pop(fd, None)
 
 
 def _descriptor(fileobj: Any) -> int:

@@ -1,9 +1,9 @@
 """Simulated TCP sockets: non-blocking, with the methods that asyncio's selector loop calls.
 
-They behave as Linux's do where a program can see it: what has arrived can be read even after a reset; a
-socket that is closed with unread bytes, or is sent bytes afterwards, resets the connection; a socket counts
-as writable again when a third of its room is free. Everything above them (transports, flow control,
-servers, streams) is asyncio's own code.
+Their visible behaviour is that of Linux: arrived bytes can be read even after a reset; a socket that is
+closed with unread bytes, or gets bytes afterwards, resets the connection; a socket is writable again when a
+third of its buffer is free. Everything above (transports, flow control, servers, streams) is asyncio's own
+code.
 """
 
 import errno
@@ -17,14 +17,14 @@ from barnabas.sim.hosts import Address
 from barnabas.sim.selector import READ, WRITE
 from barnabas.sim.stream import Item, Mark, Stream, Wire
 
-# No descriptor of the machine is that large, so using one of these there fails instead of hitting a file.
+# Larger than any real descriptor, so that using one outside of the simulation fails.
 FIRST_DESCRIPTOR: Final = 1_000_000
-# The share of its room that must be free before a socket is writable.
+# A socket is writable if this fraction (1/3) of its buffer is free.
 WRITABLE_SHARE: Final = 3
 
 
 class BaseSocket:
-    """What sockets and listeners have in common."""
+    """The common base of sockets and listeners."""
 
     type = socket.SOCK_STREAM
     proto = socket.IPPROTO_TCP
@@ -49,7 +49,7 @@ class BaseSocket:
         return 0.0
 
     def setsockopt(self, *_option: object) -> None:
-        """Options tune the kernel, and none of them can be seen in what a program receives."""
+        """Ignore socket options, which have no effect on the received data."""
 
     def _need_open(self) -> None:
         if self.closed:
@@ -79,12 +79,12 @@ class SimSocket(BaseSocket):
         self._arrived: deque[memoryview] = deque()
         self._ended = False
         self._shut = False
-        # A dead connection stays dead; its error is told once.
+        # A dead connection stays dead; its error is raised once.
         self._dead = False
         self._error: OSError | None = None
-        self._tell()
+        self._update_readiness()
 
-    # What programs call.
+    # The socket interface
 
     def getpeername(self) -> tuple[Any, ...]:
         return self.peer.name()
@@ -102,7 +102,7 @@ class SimSocket(BaseSocket):
         if parts:
             if not self._dead:
                 self._incoming.was_read(size - wanted)
-            self._tell()
+            self._update_readiness()
             return b"".join(parts)
         self._raise_error()
         if self._ended or self._dead:
@@ -122,7 +122,7 @@ class SimSocket(BaseSocket):
             raise _os_error(errno.EPIPE)
         with memoryview(data).cast("B") as view:
             taken = self._outgoing.send(view)
-        self._tell()
+        self._update_readiness()
         if not taken and len(data):
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         return taken
@@ -131,7 +131,7 @@ class SimSocket(BaseSocket):
         return self.send(b"".join(buffers))
 
     def shutdown(self, how: int) -> None:
-        assert how == socket.SHUT_WR, "asyncio shuts nothing but the writing side"
+        assert how == socket.SHUT_WR, "only the writing side can be shut down"
         self._need_open()
         if self._dead:
             raise _os_error(errno.ENOTCONN)
@@ -150,7 +150,7 @@ class SimSocket(BaseSocket):
         self._arrived.clear()
         self._gone(self)
 
-    # What the network does.
+    # Called by the network
 
     def take(self, item: Item) -> None:
         self._wire.note(
@@ -162,7 +162,7 @@ class SimSocket(BaseSocket):
                     self.reset()
                     self.close()
             case Mark.RESET:
-                # Linux's choice: who has seen the end of the stream already finds a broken pipe.
+                # As on Linux: EPIPE if the end of the stream was received before.
                 self.fail(_os_error(errno.EPIPE if self._ended else errno.ECONNRESET))
             case Mark.END:
                 self._ended = True
@@ -170,20 +170,20 @@ class SimSocket(BaseSocket):
                 self.reset()
             case _ if not self._dead:
                 self._arrived.append(item)
-        self._tell()
+        self._update_readiness()
 
     def room_changed(self) -> None:
-        self._tell()
+        self._update_readiness()
 
     def fail(self, error: OSError) -> None:
         if not self._dead and not self.closed:
             self._error = error
         self._dead = True
         self._outgoing.abandon()
-        self._tell()
+        self._update_readiness()
 
     def reset(self) -> None:
-        """Tell the other side that this one knows nothing of the connection any more."""
+        """Send a reset to the peer."""
         self._dead = True
         self._outgoing.post(Mark.RESET)
 
@@ -200,7 +200,7 @@ class SimSocket(BaseSocket):
             error, self._error = self._error, None
             raise error
 
-    def _tell(self) -> None:
+    def _update_readiness(self) -> None:
         if self.closed:
             return
         mask = READ if self._arrived or self._ended or self._dead else 0
@@ -210,7 +210,7 @@ class SimSocket(BaseSocket):
 
 
 class SimListener(BaseSocket):
-    """A socket that waits for connections, on one or more addresses of one host."""
+    """A listening socket on one or more addresses of one host."""
 
     def __init__(
         self, wire: Wire, fd: int, addresses: list[Address], gone: Callable[["SimListener"], None]
@@ -218,32 +218,32 @@ class SimListener(BaseSocket):
         super().__init__(wire, fd, addresses[0])
         self.addresses = addresses
         self._gone = gone
-        self._line: deque[SimSocket] = deque()
-        self._line_max = 0
+        self._backlog: deque[SimSocket] = deque()
+        self._backlog_max = 0
         self.listening = False
 
     def listen(self, backlog: int) -> None:
         self._need_open()
-        self._line_max = backlog
+        self._backlog_max = backlog
         self.listening = True
 
     def has_room(self) -> bool:
-        return len(self._line) <= self._line_max
+        return len(self._backlog) <= self._backlog_max
 
     def offer(self, connection: SimSocket) -> bool:
-        """A connection is established. False if nobody will ever accept it."""
+        """Queue an established connection; False if the listener is closed."""
         if self.closed:
             return False
-        self._line.append(connection)
+        self._backlog.append(connection)
         self._wire.selector.set_ready(self._fd, READ)
         return True
 
     def accept(self) -> tuple[SimSocket, tuple[Any, ...]]:
         self._need_open()
-        if not self._line:
+        if not self._backlog:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        connection = self._line.popleft()
-        self._wire.selector.set_ready(self._fd, READ if self._line else 0)
+        connection = self._backlog.popleft()
+        self._wire.selector.set_ready(self._fd, READ if self._backlog else 0)
         return connection, connection.getpeername()
 
     def close(self) -> None:
@@ -251,13 +251,13 @@ class SimListener(BaseSocket):
             return
         self.closed = True
         self._wire.selector.forget(self._fd)
-        for connection in self._line:
+        for connection in self._backlog:
             connection.reset()
             connection.close()
-        self._line.clear()
+        self._backlog.clear()
         self._gone(self)
 
 
 def _os_error(number: int) -> OSError:
-    """OSError picks the fitting subclass by the number."""
+    """OSError selects the subclass by the number."""
     return OSError(number, os.strerror(number))

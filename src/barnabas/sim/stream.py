@@ -1,8 +1,8 @@
-"""One direction of a simulated TCP connection: bytes that were sent, are on their way, or were not read yet.
+"""One direction of a simulated TCP connection: bytes in flight and unread bytes.
 
-It keeps TCP's promise: bytes arrive in order, once, or the connection fails. So a cut cable does not lose
-a part of a stream; it holds everything back until it is mended, or until the sender's patience ends.
-Pieces and delays come from the seed. The two ends are in sockets.py.
+As in TCP, bytes arrive in order and once, or the connection fails. So a cut link does not lose a part of a
+stream; it delays everything until it is healed, or until the sender times out. Segmentation and delays come
+from the seed. The two ends are in sockets.py.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from typing import Final, Protocol
 from barnabas.sim.links import Link, Links
 from barnabas.sim.selector import SimSelector
 
-# What the kernels of both ends hold together. Once it is full, the sender keeps its bytes.
+# The buffer size of both ends together. Once it is full, the sender cannot send.
 CAPACITY_BYTES: Final = 256 * 1024
-# How often what is sent at once arrives in more than one piece, and in how many at most.
+# Probability that one send arrives in several pieces, and the maximum number of pieces.
 SPLIT_PROBABILITY: Final = 0.5
 PIECES_MAX: Final = 4
-# Linux gives up on a silent peer after 15 retries, which take about this long (tcp_retries2).
+# Linux's timeout for an unresponsive peer, after 15 retries (tcp_retries2).
 RESEND_FOR_S: Final = 924.0
 # The longest pause between two retries (TCP_RTO_MAX).
 RESEND_PAUSE_S_MAX: Final = 120.0
 
 
 class Mark(Enum):
-    """What travels in a stream beside bytes."""
+    """Items in a stream besides bytes."""
 
     OPEN = "connected"
     END = "end of stream"
@@ -41,32 +41,32 @@ Item = memoryview | Mark
 
 
 class End(Protocol):
-    """A socket, as its streams see it."""
+    """The interface of a socket for its streams."""
 
     def take(self, item: Item) -> None:
-        """Something arrived."""
+        """Take an arrived item."""
 
     def room_changed(self) -> None:
-        """There may be room again to send."""
+        """Called when the send buffer may have room again."""
 
     def fail(self, error: OSError) -> None:
-        """The connection is no more."""
+        """Called when the connection fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What all streams and sockets of one network share."""
+    """Objects shared by all streams and sockets of one network."""
 
     loop: asyncio.AbstractEventLoop
     selector: SimSelector
     links: Links
     rng: Random
-    # Writes a line of the network's history: from where, to where, what.
+    # Adds an event to the network's history: source, target, text.
     note: Callable[[object, object, str], None]
 
 
 class Stream:
-    """From `sender` to `receiver`, which are set before anything is sent."""
+    """A stream from `sender` to `receiver`, which are set before anything is sent."""
 
     sender: End
     receiver: End
@@ -77,19 +77,19 @@ class Stream:
         self._way_back = link[1], link[0]
         self.capacity = capacity
         self._unread = 0
-        self._under_way: deque[Item] = deque()
+        self._in_flight: deque[Item] = deque()
         self._last_due_s = 0.0
-        # What came to the cut: how many items on their way, and how many bytes' room on its way back.
+        # Stopped by a cut: the number of items in flight, and of read bytes not yet acknowledged.
         self._held = 0
-        self._owed = 0
-        self._patience: asyncio.TimerHandle | None = None
+        self._unacknowledged = 0
+        self._timeout: asyncio.TimerHandle | None = None
 
     @property
     def room(self) -> int:
         return self.capacity - self._unread
 
     def send(self, data: memoryview) -> int:
-        """Take as much as there is room for."""
+        """Send as many bytes as there is room for; return the number."""
         taken = min(self.room, len(data))
         self._unread += taken
         for piece in self._pieces(memoryview(bytes(data[:taken]))):
@@ -97,37 +97,37 @@ class Stream:
         return taken
 
     def post(self, item: Item) -> None:
-        """Send something that needs no room, or has it already."""
-        self._under_way.append(item)
+        """Send an item that needs no room, or already has it."""
+        self._in_flight.append(item)
         self._schedule(self._wire.links.delay_s(self._link))
 
     def was_read(self, size: int) -> None:
-        """The receiving program took so many bytes, and the sender is told."""
+        """Note that the receiver has read `size` bytes, and notify the sender."""
         if self._wire.links.is_up(self._way_back):
             self._unread -= size
             self.sender.room_changed()
         else:
-            self._owed += size
-            self._grow_impatient()
+            self._unacknowledged += size
+            self._start_timeout()
 
     def abandon(self) -> None:
-        """Nothing of what is on its way will arrive."""
-        self._under_way.clear()
-        self._held = self._owed = 0
-        self._calm_down()
+        """Drop everything in flight."""
+        self._in_flight.clear()
+        self._held = self._unacknowledged = 0
+        self._stop_timeout()
 
     def healed(self, link: Link, *, cut_for_s: float) -> None:
-        """A link works again. A sender that has waited long tries seldom, so it may notice late."""
+        """Continue after a link was healed. After a long cut the sender retries rarely, so it may be late."""
         pause_s = self._wire.rng.uniform(0, min(cut_for_s, RESEND_PAUSE_S_MAX))
         if link == self._link:
             held, self._held = self._held, 0
             for _ in range(held):
                 self._schedule(pause_s + self._wire.links.delay_s(link))
-        if link == self._way_back and self._owed:
-            owed, self._owed = self._owed, 0
-            self._wire.loop.call_later(pause_s, self.was_read, owed)
-        if not self._held and not self._owed:
-            self._calm_down()
+        if link == self._way_back and self._unacknowledged:
+            unacknowledged, self._unacknowledged = self._unacknowledged, 0
+            self._wire.loop.call_later(pause_s, self.was_read, unacknowledged)
+        if not self._held and not self._unacknowledged:
+            self._stop_timeout()
 
     def _pieces(self, data: memoryview) -> Iterator[memoryview]:
         rng, size = self._wire.rng, len(data)
@@ -138,27 +138,27 @@ class Stream:
                 yield data[start:end]
 
     def _schedule(self, delay_s: float) -> None:
-        # On a link that has become faster, nothing gets ahead of what was sent while it was slow.
+        # Keep the order even if the link has become faster.
         self._last_due_s = max(self._wire.loop.time() + delay_s, self._last_due_s)
         self._wire.loop.call_at(self._last_due_s, self._arrive)
 
     def _arrive(self) -> None:
-        if not self._under_way:
+        if not self._in_flight:
             return
         if not self._wire.links.is_up(self._link):
             self._held += 1
-            self._grow_impatient()
+            self._start_timeout()
             return
-        self.receiver.take(self._under_way.popleft())
+        self.receiver.take(self._in_flight.popleft())
 
-    def _grow_impatient(self) -> None:
-        if self._patience is None:
-            self._patience = self._wire.loop.call_later(RESEND_FOR_S, self._give_up)
+    def _start_timeout(self) -> None:
+        if self._timeout is None:
+            self._timeout = self._wire.loop.call_later(RESEND_FOR_S, self._time_out)
 
-    def _calm_down(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _stop_timeout(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
 
-    def _give_up(self) -> None:
+    def _time_out(self) -> None:
         self.sender.fail(TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)))

@@ -1,7 +1,7 @@
-"""Tasks and futures that know their number, so that a set of them has the same order in every run.
+"""Numbered tasks and futures, so that a set of them has the same order in every run.
 
-asyncio keeps sets of tasks: a TaskGroup cancels its children in the order of one. An ordinary task is
-hashed by its address, so this order would change from run to run, and a failing seed would not replay.
+asyncio uses sets of tasks: a TaskGroup cancels its children in set order. An ordinary task is hashed by its
+address, so the order would change from run to run, and a failing seed could not be replayed.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 class SimTask(asyncio.Task[T]):
     def __init__(self, coro: Coroutine[Any, Any, T], *, number: int, **rest: Any) -> None:
-        # First, because the constructor of a task already puts it into a set.
+        # First, because the constructor of a task adds it to a set.
         self.number = number
         super().__init__(coro, **rest)
 

@@ -1,12 +1,12 @@
-"""One simulated world: a loop, a network, a disk, a clock, an executor and dice, all of one seed.
+"""One simulated world: loop, network, disk, clock, executor and random numbers, all from one seed.
 
-The broker that ships is plugged into it as it is:
+The real broker runs in it unchanged:
 
     with World(seed=7) as world:
         ports = Ports(fs=world.disk, clock=world.clock, executor=world.executor, rng=world.rng, ...)
         world.run(story(Broker(settings, ports, ...)))
 
-Whatever goes wrong inside carries the seed, and how to see it again.
+Errors carry the seed and a command that replays the run.
 """
 
 import os
@@ -26,21 +26,21 @@ from barnabas.sim.loop import SimLoop
 
 T = TypeVar("T")
 
-# Virtual time for a story that does not say how much it needs.
+# Default limit of virtual time for a story.
 UNTIL_MS: Final = 600_000
-# The last events on the network that are shown when a run fails.
+# Number of recent network events that are shown when a run fails.
 EVENTS_SHOWN: Final = 10
 
 
 class World:
-    """Use it in a `with`: leaving it cancels what still runs and closes the loop."""
+    """Use it in a `with`: leaving it cancels all tasks and closes the loop."""
 
     def __init__(self, seed: int = 0, *, hosts: Iterable[str] = ()) -> None:
         self.seed = seed
-        # Dice for the code under test. Everybody has dice of their own: one throw more on the
-        # network does not change what the disk does.
+        # For the code under test. Each component has its own generator, so that one more random number on
+        # the network does not change the disk.
         self.rng = self.dice("code")
-        # Whether a broker may meet mistakes, because the test makes them on purpose.
+        # Whether bugs may be reported, because the test causes them on purpose.
         self.expects_faults = False
         self.loop = SimLoop(self.dice("loop"))
         self.network = self.loop.network
@@ -51,26 +51,26 @@ class World:
             self.network.add_host(host)
 
     def dice(self, name: str) -> Random:
-        """Chance of its own, made of the seed and a name."""
-        # Of a string: random.Random hashes it itself, the same way in every process.
+        """A random number generator derived from the seed and a name."""
+        # A string, because random.Random hashes strings the same way in every process.
         return Random(f"{self.seed}/{name}")
 
     def new_disk(self, name: str, *, capacity: int | None = None) -> SimDisk:
-        """A further disk, for a further broker."""
+        """Create another disk, for another broker."""
         return SimDisk(self.dice(name), clock=self.clock, capacity=capacity)
 
     def on(self, host: str) -> AbstractContextManager[None]:
-        """Run what is inside, and every task that is started there, on this host."""
+        """Run the code inside, and every task that it starts, on this host."""
         return self.network.at(host)
 
     def run(self, story: Coroutine[Any, Any, T], *, until_ms: float = UNTIL_MS) -> T:
-        """Run a story to its end. Tasks that it leaves behind go on in the next run."""
+        """Run a story to its end. Tasks that it leaves behind continue in the next run."""
         self.loop.until_s = self.loop.time() + until_ms / 1000
         faults = REPORTS.total
         try:
             result = self.loop.run_until_complete(story)
             if REPORTS.total != faults and not (self.expects_faults or _faults_expected.get()):
-                # A broker goes on after a mistake of ours. A test does not.
+                # A broker continues after a bug, but a test must fail.
                 raise SimulationFailed(REPORTS.latest)
             return result
         except BaseException as error:
@@ -78,13 +78,15 @@ class World:
             raise
 
     def replay_command(self) -> str:
-        """How to see the same run again, for the message of a failed assertion."""
+        """The command that replays this run, for the message of a failed assertion."""
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
         hashing = os.environ.get("PYTHONHASHSEED", "random")
-        # A set of strings is ordered by the hash seed, which cannot be found out afterwards.
+        # The order of a set of strings depends on the hash seed, which cannot be determined afterwards.
         fixed = f"PYTHONHASHSEED={hashing} " if hashing != "random" else ""
         unsure = (
-            "" if fixed else " (exact where no order of a set of strings matters: PYTHONHASHSEED was not set)"
+            ""
+            if fixed
+            else " (exact unless the order of a set of strings matters: PYTHONHASHSEED is not set)"
         )
         return f"seed {self.seed}: {fixed}{os.path.basename(sys.executable)} -m pytest '{test}'{unsure}"
 
@@ -107,8 +109,8 @@ class World:
         self._explain(error)
         try:
             self.close()
-        except Exception as at_the_end:  # The first error is the one to look at; this one is told beside it.
-            error.add_note(f"and then, at the end: {at_the_end!r}")
+        except Exception as at_the_end:  # The first error matters; this one becomes a note.
+            error.add_note(f"and then, while closing: {at_the_end!r}")
 
     def _explain(self, error: BaseException) -> None:
         command = self.replay_command()
@@ -124,7 +126,7 @@ _faults_expected: Final = ContextVar("faults expected", default=False)
 
 @contextmanager
 def expecting_faults() -> Iterator[None]:
-    """In runs that are begun inside, a broker may meet mistakes, because the test makes them on purpose."""
+    """Allow reports of bugs in runs started inside, because the test causes them on purpose."""
     before = _faults_expected.set(True)
     try:
         yield
@@ -135,6 +137,6 @@ def expecting_faults() -> Iterator[None]:
 def run_sim(
     story: Callable[[World], Coroutine[Any, Any, T]], seed: int = 0, *, until_ms: float = UNTIL_MS
 ) -> T:
-    """Run a story in a world of its own."""
+    """Run a story in a new world."""
     with World(seed) as world:
         return world.run(story(world), until_ms=until_ms)

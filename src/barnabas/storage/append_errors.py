@@ -1,27 +1,28 @@
-"""Why a leader refuses a batch that is sound in itself."""
+"""Errors for batches that are valid in themselves but break a setting of the topic."""
 
 from barnabas.records.timestamp import NO_TIMESTAMP
 from barnabas.storage.errors import StorageError
 
 
 class BatchTooLarge(StorageError):
-    """More bytes than one batch of this topic may have, or than a segment holds."""
+    """The batch exceeds the limit of the topic, or does not fit into a segment."""
 
     def __init__(self, *, size: int, limit: int, setting: str) -> None:
-        super().__init__(f"a batch of {size} bytes is above {setting} = {limit}")
+        super().__init__(f"batch size {size} exceeds the limit of {limit} bytes ({setting})")
         self.size = size
         self.limit = limit
 
 
 class InvalidTimestamp(StorageError):
-    """Further from the broker's clock than the topic allows: a record must be of [earliest, latest]."""
+    """The timestamp is too far from the broker's clock; [earliest, latest] is allowed."""
 
     def __init__(self, *, timestamp: int, now_ms: int, before_ms: int, after_ms: int) -> None:
         is_early = timestamp < now_ms
         setting = "message.timestamp.before.max.ms" if is_early else "message.timestamp.after.max.ms"
         limit = before_ms if is_early else after_ms
         super().__init__(
-            f"timestamp {timestamp} is {abs(now_ms - timestamp)} ms off, above {setting} = {limit}"
+            f"timestamp {timestamp} is {abs(now_ms - timestamp)} ms {'behind' if is_early else 'ahead of'} "
+            f"the broker's clock, the limit is {limit} ms ({setting})"
         )
         self.timestamp = timestamp
         self.earliest = now_ms - before_ms
@@ -35,5 +36,5 @@ class MissingKey(StorageError):
     """A compacted topic cannot keep a record without a key."""
 
     def __init__(self, *, record: int) -> None:
-        super().__init__(f"record {record} of the batch has no key, and the topic is compacted")
+        super().__init__(f"record {record} of the batch has no key, but the topic is compacted")
         self.record = record

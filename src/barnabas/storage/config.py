@@ -1,7 +1,7 @@
-"""What holds for the logs of one topic: its own settings, behind them the broker's, behind them the defaults.
+"""The effective settings of one topic's logs: topic overrides, then broker settings, then defaults.
 
-Equal configs are one object. So a broker keeps as many as there are topics that differ, not one for each of
-its ten thousand partitions. The settings themselves are declared in topic_settings.py.
+Equal configs are interned, so a broker has one object per distinct configuration instead of one for each of
+its ten thousand partitions. topic_settings.py declares the settings.
 """
 
 from collections.abc import Mapping
@@ -23,20 +23,20 @@ from barnabas.storage.topic_settings import (
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class LogConfig(TopicSettings):
-    """The constructor takes every value; parse() only what an operator may set."""
+    """The constructor accepts every value; parse() only those that an operator may set."""
 
     @classmethod
     def parse(
         cls, overrides: Mapping[str, str], broker: Mapping[str, str] = MappingProxyType({})
     ) -> "LogConfig":
-        """What the topic sets, otherwise what the broker sets, otherwise the default. InvalidSetting if a
-        name is unknown or a value not allowed."""
+        """Resolve each setting: topic value, else broker value, else default. InvalidSetting if a name is
+        unknown or a value is not allowed."""
         config = cls(**parse_settings(SETTINGS, overrides, broker))
         _check_together(config)
         return _shared.setdefault(config._values(), config)
 
     def to_strings(self) -> dict[str, str]:
-        """Every setting, by Kafka's name, as Kafka shows it."""
+        """Every setting by its Kafka name, formatted as Kafka does."""
         shown = {name: format_value(getattr(self, one.attribute)) for name, one in SETTINGS.items()}
         return {name: value for name, value in shown.items() if value is not None}
 
@@ -50,12 +50,12 @@ class LogConfig(TopicSettings):
 
     @property
     def log_append_time(self) -> bool:
-        """Whether records get the time of their being appended."""
+        """Whether records get their timestamp from the broker on append."""
         return self.message_timestamp_type == LOG_APPEND_TIME
 
     @property
     def max_segment_ms(self) -> int:
-        """When a segment has to be rolled: only what is rolled can be compacted."""
+        """The age at which a segment is rolled. A compacted topic rolls in time for max.compaction.lag.ms."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
 
     def _values(self) -> tuple[Any, ...]:
@@ -70,5 +70,5 @@ def _check_together(config: LogConfig) -> None:
     if lag > most:
         raise InvalidSetting("min.compaction.lag.ms", str(lag), f"is above max.compaction.lag.ms={most}")
     if config.remote_storage_enable:
-        # Not only refused to those who ask for it: part of such a topic's log is where we cannot read it.
+        # Rejected even for an existing topic: part of its log is in remote storage, which we cannot read.
         raise InvalidSetting("remote.storage.enable", "true", NO_REMOTE_STORAGE.reason)

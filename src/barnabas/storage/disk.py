@@ -1,11 +1,11 @@
-"""The real side of the file-system port, and the only module of this room that talks to the operating system.
+"""The real file system, and the only module of this package that talks to the operating system.
 
-Ten thousand partitions have thirty thousand files, far more than a process may have open. So a file is a
-path that has a descriptor while it is in use: at most `open_files_max` have one, and those not used for a
-while lose it first; open_files.py keeps count.
+Ten thousand partitions have thirty thousand files, far more than a process may open. So a DiskFile is a path
+with a descriptor that may be evicted and reopened: at most `open_files_max` files have one, and the least
+recently used lose it first (open_files.py).
 
-All of it may be called from the loop and from executor threads at once. A call holds the Descriptor while it
-works with its number, so that a file may be evicted, closed or removed by one thread while another reads it.
+Everything here may be called from the loop and from executor threads at once. A call holds the Descriptor
+while it uses its number, so one thread may evict, close or remove a file while another reads it.
 """
 
 import errno
@@ -23,7 +23,7 @@ from barnabas.storage.open_files import Directory, OpenFiles
 
 OPEN_FILES_MAX: Final = 4096
 
-# How many files lose their descriptor, where they can, when there is none for another.
+# How many files lose their descriptor when the process or the system has none left.
 RELEASED_AT_ONCE: Final = 16
 
 _MODE: Final = 0o644
@@ -31,20 +31,19 @@ _MODE: Final = 0o644
 # struct flock of 64-bit Linux: an exclusive lock of the whole file.
 _WHOLE_FILE: Final = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
-# A longer read is first cut to what the file holds: the length may come from damaged bytes.
+# A longer read is first limited to the file's size: the length may come from damaged bytes.
 UNCHECKED_READ_MAX: Final = 1 << 20
 
-# The kernel reads ahead, and as a rule forgets, in pieces of this size, and one byte tells about all of it:
-# 5 calls and 4 microseconds a megabyte, and right also about pages that are still on their way. cachestat()
-# looks at every page in 2 microseconds, but takes pages on their way for present, and on overlayfs, where
-# containers live, it never finds any.
+# The kernel reads ahead, and usually evicts, in pieces of this size, so probing one byte of each is enough:
+# 5 calls and 4 microseconds a megabyte, also right about pages whose read is still in progress. cachestat()
+# checks every page in 2 microseconds, but counts pages in progress as present, and on overlayfs (containers)
+# it reports none.
 PROBE_STEP: Final = 256 << 10
 
-# Zero where the platform has no such flag. A file system without it says EOPNOTSUPP; tmpfs, which has nothing
-# but memory, is one of these.
+# Zero where the platform lacks the flag. A file system without support, such as tmpfs, returns EOPNOTSUPP.
 _NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 _NO_NOWAIT: Final = (errno.EOPNOTSUPP, errno.ENOSYS)
-# Whatever threads write in here, nobody reads it.
+# A dummy buffer for all threads; its content is never read.
 _PROBE: Final = [bytearray(1)]
 
 _IOV_MAX: Final = os.sysconf("SC_IOV_MAX")
@@ -56,11 +55,11 @@ _pwritev: Final = os.pwritev
 
 
 class Descriptor:
-    """A descriptor that is closed when nobody holds it any more.
+    """A descriptor that is closed when its last reference is dropped.
 
-    This is a finalizer and not a close(), because who is last cannot be known otherwise: a range on its way
-    to a socket and a job in a thread go on using the number when the file has been evicted, removed or
-    closed. A number closed too early would be given to another file, and the wrong bytes would be sent.
+    A finalizer, not a close(): a range that is being sent and a job in a thread keep using the number after
+    the file was evicted, removed or closed. If it were closed too early, the system would reuse the number
+    for another file, and the wrong bytes would be sent.
     """
 
     __slots__ = ("number",)
@@ -69,19 +68,19 @@ class Descriptor:
         self.number = number
 
     def __del__(self) -> None:
-        # What close() could complain about, sync() has said already.
+        # Write errors were reported by sync() already.
         with suppress(OSError):
             os.close(self.number)
 
 
 class DiskFile:
-    """Reads and writes at positions; opens again by itself what was evicted."""
+    """Reads and writes at positions; reopens itself after an eviction."""
 
     __slots__ = ("__weakref__", "_closed", "_held", "_identity", "_nowait", "_open_files", "_used", "_where")
 
     def __init__(self, open_files: OpenFiles, path: str, held: Descriptor) -> None:
         self._open_files = open_files
-        # Its directory and its name in it; the old ones and the new ones while it is renamed.
+        # Directory and name. Both the old and the new ones during a rename.
         self._where: tuple[tuple[Directory, str], ...] = (open_files.directory_of(path),)
         self._held: Descriptor | None = held
         self._identity = _identity(held)
@@ -100,7 +99,7 @@ class DiskFile:
         return _read(self._descriptor(), at, size)
 
     def read_cached(self, at: int, size: int) -> bytes:
-        # Every fetch comes by here, so what others call is written out.
+        # Every fetch runs this, so _descriptor() is inlined.
         held = self._held
         if held is None:
             held = self._reopen()
@@ -124,10 +123,10 @@ class DiskFile:
         except OSError as error:
             self._do_without_nowait(error)
             return _read(held, at, size)
-        # Fewer bytes are the end of the file, or the first page that is not in memory.
+        # A short read ends at the end of the file or at the first page that is not in memory.
         if got < size and at + got < _size(held):
             raise NotCached(self, at=at + got, size=size - got)
-        # Bytes that are whole are not copied by this.
+        # bytes() does not copy a bytes object.
         return bytes(data if got == size else data[:got])
 
     def need_cached(self, at: int, size: int) -> None:
@@ -146,7 +145,7 @@ class DiskFile:
             self._do_without_nowait(error)
 
     def write(self, at: int, parts: Sequence[Buffer]) -> None:
-        # Every produce comes by here, so _descriptor() is written out. A batch has one part or two.
+        # Every produce runs this, so _descriptor() is inlined. A batch has one part or two.
         held = self._held
         if held is None:
             held = self._reopen()
@@ -154,7 +153,7 @@ class DiskFile:
         if at < 0:
             _need_position(at)
         done, count = 0, len(parts)
-        # Python itself calls again when a signal came in between.
+        # Python itself retries after a signal.
         if count == 1:
             done = _pwrite(held.number, parts[0], at)
             if done == len(parts[0]):
@@ -170,17 +169,16 @@ class DiskFile:
         os.ftruncate(held.number, size)
 
     def sync(self) -> None:
-        # fdatasync writes all that is needed to find the bytes again, the size among it; it leaves out the
-        # modification time, and with it often a second write. It is the file that is synced, not the
-        # descriptor: what was written through one that was evicted since is included, and so is an error
-        # that nobody has been told of (Linux 4.16 and later).
+        # fdatasync writes the bytes and the size, but not the modification time, which often saves a second
+        # write. It syncs the file, not the descriptor: this includes data written through a descriptor that
+        # was evicted since, and errors that were not reported yet (Linux 4.16 and later).
         held = self._descriptor()
         os.fdatasync(held.number)
 
     def rename(self, path: str) -> None:
         self._need_open()
         old, new = self._where[0], self._open_files.directory_of(path)
-        # Who reopens it meanwhile tries both names.
+        # A thread that reopens the file during the rename tries both names.
         self._where = (old, new)
         try:
             os.rename(self.path, path)
@@ -236,9 +234,9 @@ class DiskFile:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
 
     def _need_same(self, held: Descriptor, path: str) -> None:
-        """A file that was put in its place by somebody else must not pass for it.
+        """Raise ESTALE if another file has taken this path.
 
-        One that was made after the removal may still have its number; File says that it is not to be used.
+        A file created after the removal may have the same inode number; File forbids use after a removal.
         """
         if _identity(held) != self._identity:
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
@@ -277,7 +275,7 @@ class DiskFileSystem:
 
     @property
     def open_files(self) -> int:
-        """How many files have a descriptor now. Locks, and ranges that are being sent, come on top."""
+        """How many files have a descriptor now, not counting locks and ranges that are being sent."""
         return len(self._open_files)
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
@@ -294,7 +292,7 @@ class DiskFileSystem:
         try:
             return DiskRange(held, 0, os.fstat(held.number).st_size).read()
         except OSError as error:
-            # A descriptor has no name, and whoever reports this needs one.
+            # A read from a descriptor fails without a file name; error messages need one.
             error.filename = path
             raise
 
@@ -313,7 +311,7 @@ class DiskFileSystem:
                 try:
                     stat, is_directory = name.stat(), name.is_dir()
                 except FileNotFoundError:
-                    # Removed since the directory was read, so it is not in it.
+                    # Removed since the directory was read.
                     continue
                 size = 0 if is_directory else stat.st_size
                 found.append(Entry(name.name, is_directory, size, stat.st_mtime_ns // 1_000_000))
@@ -341,11 +339,11 @@ class DiskFileSystem:
         os.fsync(held.number)
 
     def lock(self, path: str) -> DiskFile:
-        # Not admitted to the open files: an evicted descriptor would give up the lock.
+        # Not admitted to the open files: evicting the descriptor would release the lock.
         file = self._file(path, os.O_RDWR | os.O_CREAT)
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A JVM locks with fcntl(), which does not see flock(). It does see the lock of an open file
-        # description, so that Kafka and Barnabas are never at work in one directory.
+        # A JVM locks with fcntl(), which does not see flock(). It does see an open file description lock, so
+        # Kafka and Barnabas never use one directory at the same time.
         if hasattr(fcntl, "F_OFD_SETLK"):
             fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, _WHOLE_FILE)
         return file
@@ -363,7 +361,7 @@ class DiskFileSystem:
 
 
 def _opened(open_files: OpenFiles, path: str, flags: int) -> Descriptor:
-    """Open a file. If no descriptor is left, others that are not in use give up theirs."""
+    """Open a file. If no descriptor is left, evict files that are not in use and retry."""
     try:
         return Descriptor(os.open(path, flags, _MODE))
     except OSError as error:
@@ -378,18 +376,18 @@ def _identity(held: Descriptor) -> tuple[int, int]:
 
 
 def _size(held: Descriptor) -> int:
-    # A third of the price of fstat. It moves the descriptor's position, which nobody uses.
+    # A third of the cost of fstat. It moves the descriptor's position, which is never used.
     return os.lseek(held.number, 0, os.SEEK_END)
 
 
 def _need_position(at: int) -> None:
-    # preadv() and pwritev() take -1 for "wherever the descriptor is", and that is nowhere in particular.
+    # preadv() and pwritev() take -1 for the descriptor's current position, which is undefined here.
     if at < 0:
-        raise OSError(errno.EINVAL, f"there is no byte {at}")
+        raise OSError(errno.EINVAL, f"file position {at} is negative")
 
 
 def _bounded(held: Descriptor, at: int, size: int) -> int:
-    """The size to read: a big one is cut to what there is before memory is taken for it."""
+    """The size to read: a large one is limited to the bytes in the file before memory is allocated."""
     return size if size <= UNCHECKED_READ_MAX else min(size, max(0, _size(held) - at))
 
 
@@ -407,7 +405,7 @@ def _read(held: Descriptor, at: int, size: int) -> bytes:
 
 
 def _write_rest(held: Descriptor, at: int, parts: Sequence[Buffer], done: int) -> None:
-    """Go on after the first `done` bytes: there were too many parts for one call, or it wrote fewer."""
+    """Write everything after the first `done` bytes: one call wrote fewer or cannot take all parts."""
     views = [memoryview(part).cast("B") for part in parts]
     first = 0
     while True:
@@ -421,4 +419,4 @@ def _write_rest(held: Descriptor, at: int, parts: Sequence[Buffer], done: int) -
         at += done
         done = _pwritev(held.number, views[first : first + _IOV_MAX], at)
         if done == 0:
-            raise OSError(errno.EIO, "the file takes no more bytes")
+            raise OSError(errno.EIO, "write() wrote no bytes")

@@ -1,7 +1,7 @@
-"""Which leader epoch starts at which offset of one log, and the checkpoint file that keeps it (pure).
+"""The leader epochs of one log with their start offsets, and the checkpoint file format (pure).
 
-Followers and consumers ask for the end of an epoch to find where their history parts from the leader's.
-The file is small text, as Kafka writes it:
+Followers and consumers ask for the end of an epoch to find where their history diverges from the leader's.
+The file is text in Kafka's format:
 
     version 0 | number of entries | a line "epoch start_offset" for each, both ascending
 """
@@ -19,12 +19,12 @@ UNDEFINED_OFFSET: Final = -1
 
 _EPOCH_MAX: Final = 0x7FFFFFFF
 _OFFSET_MAX: Final = 0x7FFFFFFFFFFFFFFF
-# More digits than the largest offset has are no number of ours, and are not turned into one.
+# Longer numbers are out of range and rejected before int() is called.
 _DIGITS_MAX: Final = len(str(_OFFSET_MAX))
 
 
 class EpochStart(NamedTuple):
-    """An epoch, and the offset of the first batch that was written in it."""
+    """An epoch, and the offset of its first batch."""
 
     epoch: int
     start_offset: int
@@ -33,7 +33,7 @@ class EpochStart(NamedTuple):
 class LeaderEpochs:
     """Epochs and start offsets, both strictly ascending.
 
-    There is one of these for every log, most have one entry, and they seldom change: hence the tuples.
+    Tuples, because there is one object per log, most have one entry, and they seldom change.
     """
 
     __slots__ = ("_epochs", "_starts")
@@ -53,10 +53,10 @@ class LeaderEpochs:
         return [EpochStart._make(pair) for pair in zip(self._epochs, self._starts, strict=True)]
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """A batch of `epoch` is at `start_offset`. True: that was news, and the file must be written.
+        """Note a batch of `epoch` at `start_offset`. True if this is new, so that the file must be written.
 
-        Entries that contradict it go: a later epoch, or one that starts no earlier, is of a leader whose
-        records were never kept.
+        Contradicting entries are removed: a later epoch, or one that starts at or after this offset, belongs
+        to a leader whose records were lost.
         """
         epochs, starts = self._epochs, self._starts
         if epochs and epoch == epochs[-1] and start_offset >= starts[-1]:
@@ -68,10 +68,10 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """The largest epoch that is not above `epoch`, and where it ends; (-1, -1) if that is not known.
+        """The largest epoch up to `epoch`, and its end offset; (-1, -1) if unknown.
 
-        An epoch before the first known one ends where that starts: its records are gone, and who asks can
-        go on from there.
+        An epoch before the first known one ends where that one starts: its records are deleted, and the
+        caller can continue from there.
         """
         if epoch == UNDEFINED_EPOCH or not self._epochs or epoch > self._epochs[-1]:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -81,12 +81,12 @@ class LeaderEpochs:
         return self._epochs[later - 1] if later else epoch, self._starts[later]
 
     def epoch_for(self, offset: int) -> int | None:
-        """The epoch in which the record at `offset` was written; None if it is before all that is known."""
+        """The epoch in which the record at `offset` was written; None before the first known epoch."""
         later = bisect_right(self._starts, offset)
         return self._epochs[later - 1] if later else None
 
     def truncate_from_end(self, offset: int) -> bool:
-        """The log ends at `offset` now: forget what starts there or later. True if that was something."""
+        """Remove epochs that start at `offset`, the new end of the log, or later. True if there were any."""
         keep = bisect_left(self._starts, offset)
         if keep == len(self._starts):
             return False
@@ -95,7 +95,7 @@ class LeaderEpochs:
         return True
 
     def truncate_from_start(self, offset: int) -> bool:
-        """The log starts at `offset` now, and so does the epoch of that offset. True if that is new."""
+        """Make `offset`, the new start of the log, the start of its epoch. True if anything changed."""
         later = bisect_right(self._starts, offset)
         if later == 0 or (later == 1 and self._starts[0] == offset):
             return False
@@ -113,23 +113,23 @@ class LeaderEpochs:
 
     @classmethod
     def from_text(cls, data: bytes, path: str) -> "LeaderEpochs":
-        """Read the file. An empty one has no entries: Kafka makes it before it has anything to write."""
+        """Parse the file. An empty one has no entries: Kafka creates it before the first epoch."""
         found = cls()
         if not data:
             return found
         lines = data.split(b"\n")
         if len(lines) < 3 or lines[-1]:
-            raise CorruptFile(path, "the last line is not complete")
+            raise CorruptFile(path, "last line is not complete")
         if lines[0] != b"%d" % VERSION:
-            raise CorruptFile(path, f"version {lines[0]!r} is not {VERSION}")
+            raise CorruptFile(path, f"version is {lines[0]!r}, expected {VERSION}")
         if lines[1] != b"%d" % (len(lines) - 3):
-            raise CorruptFile(path, f"{lines[1]!r} entries are announced, {len(lines) - 3} are there")
+            raise CorruptFile(path, f"line 2 says {lines[1]!r} entries, found {len(lines) - 3}")
         pairs = [_parse(line, path) for line in lines[2:-1]]
         found._epochs = tuple([epoch for epoch, _ in pairs])
         found._starts = tuple([start for _, start in pairs])
         for before, after in pairwise(pairs):
             if before.epoch >= after.epoch or before.start_offset >= after.start_offset:
-                raise CorruptFile(path, f"{after} comes after {before}")
+                raise CorruptFile(path, f"entries are not ascending: {before}, then {after}")
         return found
 
 
@@ -139,4 +139,4 @@ def _parse(line: bytes, path: str) -> EpochStart:
         entry = EpochStart(int(words[0]), int(words[1]))
         if entry.epoch <= _EPOCH_MAX and entry.start_offset <= _OFFSET_MAX:
             return entry
-    raise CorruptFile(path, f"{line[:80]!r} is not an epoch and an offset")
+    raise CorruptFile(path, f"{line[:80]!r} is not 'epoch start_offset'")

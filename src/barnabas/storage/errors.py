@@ -1,7 +1,7 @@
-"""What can go wrong with a log. Each carries its facts; the server's table gives them wire codes.
+"""Errors of logs. Each carries its facts; the server's table maps them to wire codes.
 
-An OSError is not wrapped by the code that meets it: the directory's owner turns it into DirectoryOffline,
-because only the owner knows what else lies on that disk.
+Code that meets an OSError does not wrap it: LogManager decides whether the log, the directory or nothing goes
+offline, because only it knows what else is on that disk.
 """
 
 from errno import EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
@@ -10,7 +10,7 @@ from typing import Final
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
 
-# The process or the machine has no descriptor or no memory left. That says nothing of the disk, and passes.
+# No descriptor or no memory left: temporary, and not a fault of the disk.
 _SHORTAGE: Final = frozenset((EMFILE, ENFILE, ENOMEM))
 
 
@@ -19,16 +19,16 @@ def is_shortage(error: OSError) -> bool:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether there is no room on the disk, or the user has no more of it. That passes."""
+    """Whether the disk or the user's quota is full, which is temporary."""
     return error.errno in (ENOSPC, EDQUOT)
 
 
 class StorageError(BarnabasError):
-    """Something about a log that has a name."""
+    """The root of all errors of this package."""
 
 
 class OffsetOutOfRange(StorageError):
-    """A read, a lookup or a deletion outside of what the log holds."""
+    """A read, a lookup or a deletion outside of the log's offsets."""
 
     def __init__(self, *, requested: int, start: int, end: int) -> None:
         super().__init__(f"offset {requested} is outside [{start}, {end}]")
@@ -38,16 +38,16 @@ class OffsetOutOfRange(StorageError):
 
 
 class UnexpectedOffset(StorageError):
-    """A follower was given batches that do not continue its log."""
+    """A follower received batches that overlap its log."""
 
     def __init__(self, *, expected: int, found: int) -> None:
-        super().__init__(f"the log ends at {expected}, and a batch for offset {found} was to be appended")
+        super().__init__(f"batch starts at offset {found}, but the log ends at {expected}")
         self.expected = expected
         self.found = found
 
 
 class CorruptLog(StorageError):
-    """Damage in data that was flushed before: cutting it off would lose records that were promised."""
+    """Flushed data is damaged: truncating it would lose acknowledged records."""
 
     def __init__(self, path: str, *, position: int, what: str) -> None:
         super().__init__(f"{path} is damaged at byte {position}: {what}")
@@ -56,7 +56,7 @@ class CorruptLog(StorageError):
 
 
 class CorruptFile(StorageError):
-    """A small file (checkpoint, snapshot, index, properties) does not hold what it must."""
+    """A small file (checkpoint, snapshot, index, properties) has invalid content."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(f"{path}: {what}")
@@ -64,7 +64,7 @@ class CorruptFile(StorageError):
 
 
 class DirectoryOffline(StorageError):
-    """A log directory has failed; its logs serve nothing until it is mended and the broker started again."""
+    """A log directory has failed; its logs are offline until it is repaired and the broker restarted."""
 
     def __init__(self, directory: str, why: str) -> None:
         super().__init__(f"log directory {directory} is offline: {why}")
@@ -73,7 +73,7 @@ class DirectoryOffline(StorageError):
 
 
 class LogFailed(StorageError):
-    """A file of this log failed, or our code did. The log serves nothing until the next start recovers it."""
+    """A file of this log, or our code, failed. The log is offline until the next start recovers it."""
 
     def __init__(self, tp: TopicPartition, why: str) -> None:
         super().__init__(f"log {tp} is offline: {why}")
@@ -88,7 +88,7 @@ class LogClosed(StorageError):
 
 
 class DiskFull(StorageError):
-    """There is no room for what was to be written. Nothing was; what is there can be read."""
+    """The disk has no room for a write. Nothing was written; reads still work."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(f"the disk of log directory {directory} is full")
@@ -96,7 +96,7 @@ class DiskFull(StorageError):
 
 
 class Shortage(StorageError):
-    """No descriptor or no memory was left to work on a log with. Its disk is all right: it can be retried."""
+    """The process ran out of descriptors or memory. The disk is fine, so the operation can be retried."""
 
     def __init__(self, directory: str, why: str) -> None:
         super().__init__(f"log directory {directory} could not be used: {why}")
@@ -107,4 +107,4 @@ class LogExists(StorageError):
     """Two directories for one partition."""
 
     def __init__(self, tp: TopicPartition, first: str, second: str) -> None:
-        super().__init__(f"there is a log of {tp} in {first} and another in {second}")
+        super().__init__(f"partition {tp} has a log in {first} and another in {second}")

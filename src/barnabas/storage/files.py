@@ -1,10 +1,10 @@
-"""The file system as a log sees it: a port with two sides.
+"""The file system interface of a log, with two implementations.
 
-disk.py is the real side; sim/disk.py keeps files in memory and loses power, tears pages and fills up on
-demand. Both raise OSError as the operating system does. Paths are plain strings with "/" between names.
+disk.py is the real one; sim/disk.py keeps files in memory and simulates power loss, torn pages and full
+disks. Both raise OSError as the operating system does. Paths are plain strings with "/" between names.
 
-What is promised about power loss: bytes are safe after File.sync(); a name (created, renamed, removed) is
-safe after sync_directory() of the directory it is in. Without these, anything may be left of it.
+Durability: bytes survive a power loss after File.sync(); a created, renamed or removed name does after
+sync_directory() of its directory. Before that, any part may be lost.
 """
 
 import errno
@@ -21,45 +21,45 @@ TEMPORARY_SUFFIX = ".tmp"
 class File(Protocol):
     """An open file, read and written at positions.
 
-    It is used under its name. Once that was removed, or given to another file by somebody else, only close()
-    is left to do; ranges that were pinned before stay good. A directory takes its files along.
+    After its name was removed or given to another file, only close() is allowed; ranges that were pinned
+    before stay readable. Renaming a directory moves its open files along.
     """
 
     @property
     def path(self) -> str:
-        """Where it is now: rename() changes it."""
+        """The current path; rename() changes it."""
 
     def size(self) -> int: ...
 
     def read(self, at: int, size: int) -> bytes:
-        """Read `size` bytes at `at`, fewer only where the file ends. It may wait for the disk."""
+        """Read `size` bytes at `at`, fewer only at the end of the file. May block on the disk."""
 
     def read_cached(self, at: int, size: int) -> bytes:
-        """Read like read(), but only what is in memory: NotCached says what is not."""
+        """Read like read(), but only from the page cache; raise NotCached for bytes that are not in it."""
 
     def need_cached(self, at: int, size: int) -> None:
-        """NotCached if sending these bytes would wait for the disk, as far as can be told cheaply."""
+        """Raise NotCached if sending these bytes would block on the disk, as far as a cheap probe tells."""
 
     def write(self, at: int, parts: Sequence[Buffer]) -> None:
-        """Write all parts, one after another, at `at`. After an OSError some of them may be written."""
+        """Write the concatenated parts at `at`. After an OSError some bytes may be written."""
 
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """Wait until the bytes and the size are on the disk."""
+        """Block until the bytes and the size are on the disk."""
 
     def rename(self, path: str) -> None:
-        """Give it another name in the same file system, in the place of what has that name."""
+        """Rename it within the file system, replacing a file of that name."""
 
     def fileno(self) -> int:
-        """The descriptor to sendfile from. Keep the FileRange that it is for until it is sent."""
+        """The descriptor for sendfile. Keep the FileRange until it is sent."""
 
     def close(self) -> None:
-        """Let go of it. A FileRange that is still held keeps its bytes readable."""
+        """Release the file. A FileRange that is still held keeps its bytes readable."""
 
 
 class FileRange(Protocol):
-    """A part of a file to be sent: it stays readable while it is held, also when the file is removed."""
+    """A part of a file to be sent. While it is held it stays readable, even if the file is removed."""
 
     @property
     def at(self) -> int: ...
@@ -85,42 +85,42 @@ class FileSystem(Protocol):
     """Names, and the files behind them."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """Open for reading and writing; with `create` an empty file is made if there is none."""
+        """Open for reading and writing; with `create`, create an empty file if it does not exist."""
 
     def range(self, file: File, at: int, size: int) -> FileRange:
         """Pin a part of an open file of this file system."""
 
     def read(self, path: str) -> bytes:
-        """The whole of a small file."""
+        """Read a small file completely."""
 
     def entries(self, directory: str) -> list[Entry]:
-        """What is in a directory, in the order of the names."""
+        """The entries of a directory, ordered by name."""
 
     def make_directory(self, path: str) -> None:
-        """Make it and those above it, unless they are there."""
+        """Create a directory and its missing parents."""
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory."""
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file (in the place of what has the name) or a directory."""
+        """Rename a directory, or a file, which replaces one of that name."""
 
     def remove(self, path: str) -> None: ...
 
     def sync_directory(self, path: str) -> None:
-        """Wait until the names in it are on the disk."""
+        """Block until the directory's entries are on the disk."""
 
     def lock(self, path: str) -> File:
-        """Hold an exclusive lock until the file is closed; BlockingIOError if somebody else has it."""
+        """Take an exclusive lock until the file is closed; BlockingIOError if another process holds it."""
 
     def free_bytes(self, path: str) -> int: ...
 
     def total_bytes(self, path: str) -> int:
-        """How large the disk is that a path is on, free or not."""
+        """The size of the file system that holds `path`."""
 
 
 class NotCached(BarnabasError):
-    """Some bytes are not in memory. Warm them up where waiting is allowed, and ask again."""
+    """Some bytes are not in memory. Call warm() in the executor, then retry."""
 
     def __init__(self, file: File, *, at: int, size: int) -> None:
         super().__init__(f"bytes {at} to {at + size} of {file.path} are not in the page cache")
@@ -129,13 +129,13 @@ class NotCached(BarnabasError):
         self.size = size
 
     def warm(self) -> None:
-        """Read the bytes, waiting for the disk, so that they are in memory. For the executor."""
+        """Read the bytes from the disk into the page cache. For the executor."""
         at, end = self.at, self.at + self.size
         while at < end:
             try:
                 got = len(self.file.read(at, min(WARM_STEP, end - at)))
             except OSError as error:
-                # The file was removed or closed meanwhile. Who asks again is told so, if it still matters.
+                # The file has since been removed or closed; the retry raises if that still matters.
                 if error.errno in _GONE:
                     return
                 raise
@@ -149,7 +149,7 @@ _GONE = (errno.ENOENT, errno.EBADF, errno.ESTALE)
 
 
 def write_atomically(fs: FileSystem, path: str, content: bytes) -> None:
-    """Put a small file in place so that after a power loss either the old or the new one is there."""
+    """Replace a small file so that a power loss leaves either the old or the new content."""
     temporary = path + TEMPORARY_SUFFIX
     file = fs.open(temporary, create=True)
     try:

@@ -1,8 +1,8 @@
-"""From the page cache to the disk: flush a log, and close it for good.
+"""Flush a log from the page cache to the disk, and close it.
 
-What is to be synced is settled on the loop, the executor syncs, and only then does the recovery point move.
-A sync that fails is final: the kernel may have dropped what it could not write, so nothing can be promised
-any more, and the directory's owner takes it out of service.
+The loop decides what to sync, the executor syncs it, and only then does the recovery point move. A failed
+sync is final: the kernel may have dropped the pages that it could not write, so LogManager takes the
+directory offline.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from barnabas.storage.segment.segment import Segment
 
 @dataclass(slots=True)
 class FlushJob:
-    """What one flush has to do, and up to where the log is safe then."""
+    """The work of one flush, and the recovery point that it reaches."""
 
     fs: FileSystem
     directory: str
     upto: int
     truncations: int
-    # With how much of each is synced then.
+    # Each with its `changes` counter, which is synced afterwards.
     segments: list[tuple[Segment, int]]
     files: list[File]
     indexes: list[File]
@@ -43,8 +43,8 @@ class FlushJob:
             if self.new_names:
                 self.fs.sync_directory(self.directory)
         except OSError as error:
-            # Also for lack of room, which is nothing serious elsewhere: pages that could not be written count
-            # as clean now, and the next sync would say that all is well.
+            # Here even a full disk is fatal: the kernel marks pages that it could not write as clean, so the
+            # next sync would wrongly succeed.
             if error.errno in (ENOSPC, EDQUOT):
                 raise OSError(EIO, f"sync failed: {error}") from error
             raise
@@ -56,25 +56,25 @@ def _sync_index(file: File) -> None:
     try:
         file.sync()
     except OSError as error:
-        # An index that was found to be damaged is made anew meanwhile, and the new one is synced by then.
+        # The index was damaged and has since been rebuilt; the rebuilt one is already synced.
         if error.errno not in (EBADF, ENOENT, ESTALE):
             raise
 
 
 def sync_snapshots(fs: FileSystem, directory: str, offsets: Sequence[int]) -> None:
-    """Wait until producer snapshots are on the disk. For the executor."""
+    """Sync producer snapshots to the disk. For the executor."""
     for at in offsets:
         try:
             file = fs.open(f"{directory}/{file_name(at, SNAPSHOT)}")
         except FileNotFoundError:
-            # It went with its segment in the meantime.
+            # It has since been deleted with its segment.
             continue
         file.sync()
         file.close()
 
 
 def begin_flush(log: Log) -> FlushJob:
-    """Settle what has to be synced for everything that is in the log now."""
+    """Collect what must be synced to make the current content of the log durable."""
     segments = [
         segment
         for segment in log.segments
@@ -102,7 +102,7 @@ def begin_flush(log: Log) -> FlushJob:
 
 
 def finish_flush(log: Log, job: FlushJob) -> None:
-    """The job is done: everything before its end is safe, unless the log was cut meanwhile."""
+    """Advance the recovery point after the job, unless the log was truncated during it."""
     if log.truncations != job.truncations:
         return
     log.recovery_point = max(log.recovery_point, job.upto)
@@ -115,7 +115,7 @@ def finish_flush(log: Log, job: FlushJob) -> None:
 
 
 async def flush(log: Log, executor: Executor) -> None:
-    """Everything that is in the log now is on the disk when this returns."""
+    """Make the current content of the log durable."""
     async with log.turn():
         log.check_open()
         await _flush(log, executor)
@@ -128,7 +128,7 @@ async def _flush(log: Log, executor: Executor) -> None:
 
 
 async def close(log: Log, executor: Executor) -> None:
-    """Leave the log so that it can be opened without a look at it: indexes, a snapshot, all synced."""
+    """Close the log with complete indexes and a snapshot, all synced, so that it opens without recovery."""
     async with log.turn():
         log.check_open()
         log.closed = True

@@ -1,7 +1,7 @@
-"""What a leader asks of a batch before it takes it in (compiled).
+"""The checks of a batch before it is appended (compiled).
 
-A produced batch is checked from its header and its CRC. Only topics whose settings speak of single records
-(compacted ones need keys, an oldest allowed timestamp) have the records walked.
+A produced batch is checked by its header and CRC. Its records are parsed only for topics whose settings need
+it: compacted topics require keys, and message.timestamp.before.max.ms requires the earliest timestamp.
 """
 
 from typing import Final
@@ -26,12 +26,12 @@ from barnabas.storage.segment.batch import Batch
 
 _LAST_CODEC: Final[i64] = 4
 _NO_LIMIT: Final[i64] = 0x7FFFFFFFFFFFFFFF
-# What a client may set: codec and "transactional".
+# The attribute bits that a client may set: codec and "transactional".
 _CLIENT_ATTRIBUTES: Final[i64] = CODEC_BITS | TRANSACTIONAL_BIT
 
 
 class Rules:
-    """What a topic's settings say about batches that come in, at hand for every one of them."""
+    """A topic's settings about incoming batches, as machine words for fast access."""
 
     def __init__(self, config: LogConfig) -> None:
         self.max_bytes: Final[i64] = config.max_message_bytes
@@ -43,9 +43,9 @@ class Rules:
 
 
 def take_produced(data: Buffer, rules: Rules, now_ms: i64, crc_follows: bool = False) -> Batch:
-    """Check what a producer sent for one partition: one batch that obeys the protocol and the topic.
+    """Check that a producer sent one valid batch that obeys the topic's settings.
 
-    With `crc_follows` the caller compares the CRC, before anything counts.
+    With `crc_follows` the caller checks the CRC, before the batch becomes visible.
     """
     size: i64 = len(data)
     if size < HEADER_SIZE:
@@ -69,13 +69,13 @@ def covered(data: Buffer, size: i64) -> memoryview:
 
 
 def explain(data: Buffer) -> None:
-    """Say what is wrong with a batch that was refused."""
+    """Raise the error for a batch that a fast check rejected."""
     check_produced(data)
-    raise AssertionError("a batch that check_produced() takes was refused")
+    raise AssertionError("check_produced() accepts a batch that the fast check rejected")
 
 
 def _is_sound(batch: Batch, size: i64) -> bool:
-    # The short form of check_produced(), which is asked to explain when this says no.
+    # The fast form of check_produced(), which is called for the error if this returns False.
     return (
         batch.size == size
         and batch.magic == MAGIC
@@ -99,7 +99,7 @@ def _check_times(batch: Batch, data: Buffer, rules: Rules, now_ms: i64) -> None:
         return
     after = rules.after_ms
     latest = batch.max_timestamp
-    # So long ago that the age does not fit into 64 bits counts as too late, as in Kafka.
+    # As in Kafka, an age that overflows 64 bits counts as too late.
     if after != _NO_LIMIT and (latest + _NO_LIMIT < now_ms if latest < 0 else latest - now_ms > after):
         raise InvalidTimestamp(timestamp=latest, now_ms=now_ms, before_ms=rules.before_ms, after_ms=after)
     before = rules.before_ms
@@ -110,17 +110,17 @@ def _check_times(batch: Batch, data: Buffer, rules: Rules, now_ms: i64) -> None:
 
 
 def take_own(data: Buffer, at: i64) -> Batch:
-    """One batch that a coordinator or the quorum's leader has just built: whole, if it is one at all."""
+    """Read one batch that this broker's coordinator or quorum leader has just built."""
     left: i64 = len(data) - at
     if left >= HEADER_SIZE:
         batch = Batch(data, at)
         if batch.magic == MAGIC and HEADER_SIZE <= batch.size <= left:
             return batch
     check_batch(data, at)
-    raise AssertionError("a batch that check_batch() takes was refused")
+    raise AssertionError("check_batch() accepts a batch that the fast check rejected")
 
 
 def take_replicated(data: Buffer, at: i64) -> Batch:
-    """Check one batch of a leader that we follow."""
+    """Check one batch fetched from the leader."""
     check_batch(data, at)
     return Batch(data, at)

@@ -1,4 +1,4 @@
-"""What lies in a log's directory, sorted by what the names say."""
+"""List a log's directory and classify the files by name."""
 
 from dataclasses import dataclass, field
 
@@ -22,7 +22,7 @@ _LEFTOVERS = (TEMPORARY_SUFFIX, REBUILT)
 
 @dataclass(slots=True)
 class SegmentFiles:
-    """The files of one segment, by their sizes; -1 for a file that is not there."""
+    """The files of one segment by size; -1 for a missing file."""
 
     log_size: int = -1
     index_size: int = -1
@@ -32,7 +32,7 @@ class SegmentFiles:
 
     @property
     def has_plausible_indexes(self) -> bool:
-        """Both are there, hold whole entries, and the time index is not empty for nothing."""
+        """Both exist with whole entries, and the time index is empty only if the log is."""
         if self.index_size < 0 or self.time_index_size < 0:
             return False
         if self.index_size % 8 or self.time_index_size % 12:
@@ -42,17 +42,17 @@ class SegmentFiles:
 
 @dataclass(slots=True)
 class Listing:
-    """A log's directory. Segments are in the order of their base offsets."""
+    """The classified files. Segments are in the order of their base offsets."""
 
     segments: dict[int, SegmentFiles] = field(default_factory=dict)
     snapshots: list[int] = field(default_factory=list)
-    # Index files without a log.
+    # Index files without a .log file.
     orphans: list[str] = field(default_factory=list)
-    # There are files that a swap or a deletion was about.
+    # There are files of an unfinished swap or deletion.
     unfinished: bool = False
-    # What was being written when the broker stopped, and is written anew when it is needed.
+    # Temporary files that were being written when the broker stopped; they can be removed.
     leftovers: list[str] = field(default_factory=list)
-    # Names that say nothing to us; they are left alone.
+    # Unknown names, left untouched.
     others: list[str] = field(default_factory=list)
 
 
@@ -88,6 +88,6 @@ def list_log(fs: FileSystem, directory: str) -> Listing:
         else:
             found.others.append(entry.name)
     found.orphans = [name for offset, name in indexes if offset not in files or files[offset].log_size < 0]
-    # Names come in order, so offsets do: they have the same number of digits.
+    # Ordered by name means ordered by offset, because all names have the same number of digits.
     found.segments = {offset: of for offset, of in files.items() if of.log_size >= 0}
     return found

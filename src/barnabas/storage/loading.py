@@ -1,7 +1,7 @@
-"""Open all logs of one log directory, some at a time, and say how far it is.
+"""Open all logs of one log directory in parallel, and report the progress.
 
-After a clean stop opening a log is a few system calls, and several threads would only get into each other's
-way: one does 10,000 in a second. After any other stop the logs are read, and that is where threads help.
+After a clean shutdown a log opens with a few system calls: one thread opens 10,000 a second, and more threads
+would only contend. After an unclean one the logs must be read, and threads help.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,17 +22,17 @@ from barnabas.storage.errors import CorruptFile, StorageError
 from barnabas.storage.files import FileSystem
 from barnabas.storage.recovery import Opened, open_log
 
-# So many go to the executor together: passing each one on would cost more than opening it.
+# Logs per executor job: a job per log would cost more than opening it.
 CHUNK: Final = 64
 
 Configs = Callable[[TopicPartition], LogConfig]
-# Told of every log, on the loop: it is open, or this is what is wrong with it.
+# Called on the loop for every log, with the opened log or the error.
 Loaded = Callable[[TopicPartition, Opened | StorageError], None]
 
 
 @value
 class Progress:
-    """How far the loading of one directory is."""
+    """The loading progress of one directory."""
 
     directory: str
     loaded: int
@@ -41,18 +41,18 @@ class Progress:
 
 @dataclass(slots=True)
 class OpenReport:
-    """What opening found: for the log, and for an operator who asks."""
+    """The outcome of opening the logs, for the log file and for operators."""
 
     loaded: int = 0
     findings: list[str] = field(default_factory=list)
-    # Logs that stay out of service, and why.
+    # Logs that stay offline, and why.
     broken: dict[TopicPartition, StorageError] = field(default_factory=dict)
-    # Directories that could not be had, and why.
+    # Directories that could not be opened, and why.
     failed: dict[str, str] = field(default_factory=dict)
 
 
 class Loader:
-    """Opens logs. `at_once` is how many threads do so, where threads help."""
+    """Opens logs. `at_once` is the number of threads after an unclean shutdown."""
 
     def __init__(
         self, fs: FileSystem, clock: Clock, executor: Executor, configs: Configs, at_once: int
@@ -96,7 +96,7 @@ class Loader:
             except StorageError as error:
                 opened.append((found.tp, error))
             except (IsADirectoryError, NotADirectoryError) as error:
-                # That is not the disk's doing: somebody has put it there.
+                # Not a disk fault: the entry is of the wrong kind, so something else put it there.
                 opened.append((found.tp, CorruptFile(str(error.filename), str(error.strerror))))
         return opened
 
@@ -119,9 +119,10 @@ class Loader:
 
 
 def recovery_point(directory: LogDirectory, tp: TopicPartition) -> int | None:
-    """Up to where the log was flushed, as far as that was written down; None if it cannot be told."""
+    """The checkpointed recovery point of a log; None if it is unknown."""
     known = directory.checkpoints
     if tp in known.recovery_points or not known.recovery_points_known:
         return known.recovery_points.get(tp)
-    # It was made after the last checkpoint. But a clean stop writes one: then somebody has put it here.
+    # The log was created after the last checkpoint. But a clean shutdown writes one, so in that case the log
+    # was put here from outside.
     return None if directory.clean is not None else 0

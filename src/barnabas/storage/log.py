@@ -1,8 +1,8 @@
-"""One partition's log (compiled): append, read, roll, and the offsets that say what counts.
+"""One partition's log (compiled): append, read, roll, high watermark and last stable offset.
 
-The state of a log is touched on the event loop only, and nothing here waits for a disk: reads raise NotCached
-instead. What takes longer has files of its own (flush.py, truncation.py, removal.py, cleaner/), recovery.py
-opens a log, lookup.py finds offsets by time. OSErrors go to the caller; after one the log is as it was.
+Only the event loop accesses a log, and nothing here blocks on the disk: reads raise NotCached instead.
+Blocking operations are in flush.py, truncation.py, removal.py and cleaner/; recovery.py opens a log,
+lookup.py finds offsets by time. An OSError goes to the caller and leaves the log unchanged.
 """
 
 import asyncio
@@ -32,17 +32,17 @@ from barnabas.storage.segment.marker import Marker, complete_transaction, read_m
 from barnabas.storage.segment.segment import Found, Segment
 from barnabas.storage.segment.txn_index import AbortedTxn
 
-# Base offset, length and leader epoch: what the leader writes anew in front of a batch.
+# Base offset, length and leader epoch: the header fields that the leader overwrites.
 PREFIX: Final = Struct(">qii")
 PREFIX_SIZE: Final = 16
 OFFSET_SPAN_MAX: Final[i64] = 0x7FFFFFFF
-# A read goes on into the next segment at most this often.
+# A read returns ranges of at most this many segments.
 _RANGES_MAX: Final = 16
 
 
 @mypyc_attr(acyclic=True)
 class Appended:
-    """Where a leader put a batch, or where it was already."""
+    """The offsets of an appended batch, or of the first copy of a duplicate."""
 
     def __init__(
         self, base_offset: i64, last_offset: i64, log_append_time_ms: i64 = -1, duplicate: bool = False
@@ -54,14 +54,14 @@ class Appended:
 
 
 class LogRead:
-    """Ranges of files that hold the batches asked for, in order. The last batch may be cut off."""
+    """Ranges of files with the requested batches, in order. The last batch may be incomplete."""
 
     def __init__(
         self, ranges: list[FileRange], size: i64, last: Segment | None = None, position: i64 = 0
     ) -> None:
         self.ranges: Final = ranges
         self.size: Final = size
-        # Where it ends: in which segment, and before which of its bytes.
+        # The end of the read: segment and byte position.
         self.last: Final = last
         self.position: Final = position
 
@@ -69,12 +69,12 @@ class LogRead:
         return int(self.size)
 
     def read(self) -> bytes:
-        """The bytes themselves, for those who do not send them on."""
+        """The bytes themselves, for callers that do not use sendfile."""
         return b"".join([part.read() for part in self.ranges])
 
 
 class Log:
-    """A partition on a disk. Offsets in [start_offset, end_offset) can be read."""
+    """A partition on disk. Offsets in [start_offset, end_offset) can be read."""
 
     def __init__(
         self,
@@ -100,37 +100,36 @@ class Log:
         self.active = segments[-1]
         self.start_offset = start_offset
         self.end_offset = end_offset
-        # Everything before it is on the disk itself.
+        # Everything below it is durable.
         self.recovery_point = recovery_point
         self.high_watermark = start_offset
         self.producers = producers
         self.epochs = epochs
         self.last_epoch: i64 = -1 if epochs.latest is None else epochs.latest
         self.epochs_changed = False
-        # How often it was cut: a flush that began before says nothing about what came after.
+        # Counts truncations: a flush that began before one must not move the recovery point.
         self.truncations: i64 = 0
-        # The topic that the directory says it is of; None in directories of older brokers.
+        # From partition.metadata; None in directories of older brokers.
         self.topic_id: Uuid | None = None
         self.aborted = AbortedIndex(fs)
-        # Where the names of the producer snapshots that exist say they were taken; and which of them are
-        # not known to be on the disk.
+        # The offsets of the existing producer snapshots, and of those that are not yet synced.
         self.snapshots: list[int] = []
         self.unsynced_snapshots: list[int] = []
-        # Called when there is more to flush than the settings allow, and when a segment is finished.
+        # Called when flush.messages records are unflushed, and when a segment is finished.
         self.on_flush_due: Callable[[Log], None] | None = None
         self.closed = False
-        # Why, if it was not closed in good order.
+        # The reason, if the log was closed because of an error.
         self.closed_by: StorageError | None = None
         self._turn: asyncio.Lock | None = None
 
     def check_open(self) -> None:
         if self.closed:
             why = self.closed_by
-            # An error that is raised again would refer to all the frames that it ever went through.
+            # Raising the same error again would collect the frames of every raise in its traceback.
             raise LogClosed(str(self.tp)) if why is None else why.with_traceback(None)
 
     def take_out_of_service(self, why: StorageError) -> None:
-        """From here on everything that is asked of it raises `why`."""
+        """Close the log: every later operation raises `why`."""
         self.closed = True
         self.closed_by = why
 
@@ -141,7 +140,7 @@ class Log:
             segment.release()
 
     def configure(self, config: LogConfig) -> None:
-        """Take other settings. What every append asks for is kept at hand."""
+        """Apply settings, and cache those that every append needs."""
         self.config = config
         self.segment_bytes: i64 = config.segment_bytes
         self.index_bytes: i64 = config.segment_index_bytes
@@ -152,20 +151,19 @@ class Log:
         self.rules = Rules(config)
 
     def turn(self) -> asyncio.Lock:
-        """To be held by what changes the files of more than one call: flush, truncation, removal, swap.
+        """The lock for operations on files that await in between: flush, truncation, removal, swap.
 
-        They wait for the disk in between, and each must find the files as it left them. Appends and reads
-        never take it.
+        Each must find the files as it left them before the await. Appends and reads never take the lock.
         """
         if self._turn is None:
             self._turn = asyncio.Lock()
         return self._turn
 
-    # What counts
+    # Offsets
 
     @property
     def last_stable_offset(self) -> int:
-        """Transactions before it are decided, and replicated: read_committed goes no further."""
+        """Below it all transactions are complete and replicated; read_committed reads up to here."""
         first_open = self.producers.first_open_offset()
         if first_open is None or first_open > self.high_watermark:
             return self.high_watermark
@@ -177,12 +175,12 @@ class Log:
         self.producers.high_watermark_moved(to)
 
     def set_high_watermark(self, to: i64) -> None:
-        """Set it where a checkpoint or a truncation says, as far as the log allows. It may go back."""
+        """Set it from a checkpoint or a truncation, limited to the log's offsets. It may move back."""
         self.high_watermark = max(self.start_offset, min(to, self.end_offset))
         self.producers.high_watermark_moved(self.high_watermark)
 
     def advance_start(self, to: i64) -> bool:
-        """Delete the records before `to`: they cannot be read any more. The files go later."""
+        """Make the records below `to` unreadable; retention deletes their files later."""
         if to > self.high_watermark:
             raise OffsetOutOfRange(requested=to, start=self.start_offset, end=self.high_watermark)
         if to <= self.start_offset:
@@ -213,11 +211,11 @@ class Log:
         must_verify: bool = False,
         transaction_version: i64 = 0,
     ) -> Appended:
-        """Check, stamp and write what a producer sent, or what a coordinator or the quorum's leader says.
+        """Check, stamp and write batches from a producer, a coordinator or the quorum's leader.
 
-        A client sends one batch. The others may write several at once; the answer spans all of them. If one
-        of several cannot be written, those before it are in the log. `verification` is what a transaction's
-        first batch has to show where it `must_verify`, `transaction_version` is that of a marker.
+        A client sends one batch. The others may write several at once, and the result spans all of them; if
+        one cannot be written, those before it stay in the log. With `must_verify`, a transaction's first
+        batch needs a `verification`. `transaction_version` is that of a marker.
         """
         self.check_open()
         if origin == Origin.CLIENT:
@@ -280,7 +278,7 @@ class Log:
             batch.max_timestamp = now_ms
             parts = [copy]
         elif batch.base_offset == base and batch.leader_epoch == leader_epoch:
-            # A coordinator has built it for this place.
+            # A coordinator has built it with the right offset and epoch.
             parts = [data]
         else:
             parts = [PREFIX.pack(base, batch.size - 12, leader_epoch), memoryview(data)[PREFIX_SIZE:]]
@@ -292,9 +290,9 @@ class Log:
         return Appended(base, last, append_time)
 
     def append_as_follower(self, data: Buffer, now_ms: i64) -> None:
-        """Write batches as a leader has them: offsets and epochs are theirs, and must go on from our end.
+        """Write batches with the leader's offsets and epochs.
 
-        Compacted leaders leave holes, so a batch may start later than our end, but never before it.
+        After compaction on the leader, a batch may start above our end offset, but never below it.
         """
         self.check_open()
         at: i64 = 0
@@ -315,7 +313,7 @@ class Log:
             at += batch.size
 
     def appended(self, batch: Batch, marker: Marker | None, base: i64, leader_epoch: i64) -> None:
-        """Take a batch that was written into account. This cannot fail."""
+        """Update the state for a batch that was written. This cannot fail."""
         self.end_offset = base + batch.last_delta + 1
         if leader_epoch != self.last_epoch and leader_epoch >= 0:
             if self.epochs.assign(leader_epoch, base):
@@ -334,7 +332,7 @@ class Log:
     # Roll
 
     def segment_for(self, size: i64, last_offset: i64, max_timestamp: i64, now_ms: i64) -> Segment:
-        """The segment that takes the next batch: the active one, or a new one in its place."""
+        """The segment for the next batch: the active one, or a new one after a roll."""
         segment = self.active
         if size > self.segment_bytes:
             raise BatchTooLarge(size=size, limit=self.segment_bytes, setting="segment.bytes")
@@ -353,18 +351,18 @@ class Log:
             return False
         limit = self.segment_ms
         if self.jitter_ms > 0:
-            # So that logs that were made together do not all roll together. By the name, not by chance.
+            # Logs that were created together should not all roll together. Derived from the name, not random.
             limit -= crc32c(segment.path(LOG).encode()) % self.jitter_ms
         first: i64 = segment.first_timestamp
         if first < -1:
             first = segment.earliest()
         if first >= 0:
-            # By the records' own time, so that replaying old data rolls segments as the first time.
+            # By record time, as in Kafka: replayed old data rolls segments as it did the first time.
             return timestamp - first > limit
         return now_ms - segment.created_ms > limit
 
     def roll(self, now_ms: i64) -> None:
-        """Finish the active segment and start another at the end of the log."""
+        """Finish the active segment and start a new one at the end of the log."""
         old = self.active
         if old.size == 0 and old.base_offset == self.end_offset:
             return
@@ -375,11 +373,11 @@ class Log:
         try:
             new.make_files(self.segment_bytes if self.config.preallocate else 0)
         except OSError:
-            # An empty segment here would hide what the old one gets when it is cut and grows again.
+            # A leftover empty segment would hide later appends to the old one.
             with suppress(OSError):
                 new.remove_files()
             raise
-        # Lists are replaced, not changed, because jobs in the executor hold the ones they were given.
+        # Replace the lists instead of changing them: jobs in the executor hold references.
         self.segments = [*self.segments, new]
         self.bases = [*self.bases, new.base_offset]
         self.active = new
@@ -387,7 +385,7 @@ class Log:
             self.on_flush_due(self)
 
     def take_snapshot(self) -> None:
-        """Write down what is known of the producers, as of the end of the log."""
+        """Write a snapshot of the producer state at the end of the log."""
         end = self.end_offset
         if self.snapshots and self.snapshots[-1] == end:
             return
@@ -397,7 +395,7 @@ class Log:
             file.truncate(0)
             file.write(0, [write_snapshot(self.producers)])
         except OSError:
-            # A part of a snapshot helps nobody, and takes room that may be short.
+            # Remove the partial snapshot: it is useless, and the disk may be full.
             with suppress(OSError):
                 self.fs.remove(path)
             raise
@@ -406,10 +404,10 @@ class Log:
         self.snapshots = [*self.snapshots, end]
         self.unsynced_snapshots = [*self.unsynced_snapshots, end]
 
-    # What leaves the log. The files are left to those who call these.
+    # Removal and replacement of segments. The callers deal with the files.
 
     def drop_first(self, count: i64) -> list[Segment]:
-        """Take the first segments out. The log must start behind them, or be about to."""
+        """Remove the first segments. The log start must be above them, or about to be moved there."""
         assert count < len(self.segments), "the active segment stays"
         gone = self.segments[:count]
         self._replace_segments(self.segments[count:])
@@ -419,7 +417,7 @@ class Log:
         return gone
 
     def replace(self, bases: Sequence[int], new: Segment) -> list[Segment]:
-        """Put one segment in the place of some neighbours, which have the same records or more."""
+        """Replace adjacent segments by one that has the same records or a subset."""
         first = self.bases.index(bases[0])
         gone = self.segments[first : first + len(bases)]
         assert [segment.base_offset for segment in gone] == list(bases), f"{self.tp} has no {bases}"
@@ -430,12 +428,12 @@ class Log:
         return gone
 
     def cut(self, keep: i64, position: i64, end_offset: i64, producers: Producers) -> list[Segment]:
-        """End the log in the middle: `keep` segments stay, and the last of them is cut at `position`.
+        """Truncate the log: `keep` segments stay, and the last of them is cut at `position`.
 
-        It may raise NotCached or IndexDamaged, and may then be called again.
+        May raise NotCached or IndexDamaged; then call it again.
         """
         last = self.segments[keep - 1]
-        # Appending must not have to ask for what may not be in memory.
+        # Load the first timestamp now, because a later append must not raise NotCached.
         last.earliest()
         last.cut(position, end_offset)
         self.aborted.cut(last, end_offset)
@@ -447,7 +445,7 @@ class Log:
         return gone
 
     def drop_all(self, offset: i64, now_ms: i64) -> list[Segment]:
-        """Throw everything away: an empty log at `offset`, whose files have still to be made."""
+        """Make it an empty log at `offset`. The caller creates the files of its segment."""
         gone = self.segments
         for segment in gone:
             self.aborted.forget(segment)
@@ -482,10 +480,10 @@ class Log:
     # Read
 
     def read(self, offset: i64, *, upto: i64, bytes_max: i64, whole_batch: bool = True) -> LogRead:
-        """Ranges of files from the batch that holds `offset`, up to the offset `upto`, bounded in bytes.
+        """Ranges of files from the batch that contains `offset` up to the offset `upto`, limited in bytes.
 
-        With `whole_batch` the first batch comes whole even when it is larger than `bytes_max`; without, and
-        with too little room for it, nothing comes. NotCached: warm it up and call again.
+        With `whole_batch` the first batch is complete even if it is larger than `bytes_max`; without it, the
+        result is empty then. On NotCached, warm() and call again.
         """
         self.check_open()
         if offset < self.start_offset or offset > self.end_offset:
@@ -521,17 +519,17 @@ class Log:
                 if ranges:
                     break
                 raise
-            # Either all of the segment was taken, or it ends in a hole that compaction left.
+            # The whole segment was read, or compaction removed its last offsets.
             offset = next_base
         return LogRead(ranges, total, last, position)
 
     def _readable(self, segment: Segment, found: Found, upto: i64, next_base: i64) -> i64:
-        """How many bytes from a batch on lie before the offset `upto`."""
+        """The number of bytes from a batch up to the offset `upto`."""
         if found.last_offset >= next_base:
             raise CorruptLog(
                 segment.path(LOG),
                 position=found.position,
-                what=f"a batch up to offset {found.last_offset}, and the segment ends at {next_base}",
+                what=f"batch ends at offset {found.last_offset}, but the next segment starts at {next_base}",
             )
         if found.last_offset >= upto:
             return 0
@@ -542,10 +540,10 @@ class Log:
         return segment.size - found.position
 
     def aborted_within(self, offset: i64, read: LogRead, upto: i64) -> list[AbortedTxn]:
-        """The aborted transactions that have records in what was read, and a few behind it.
+        """The aborted transactions with records in a read, and possibly a few after it.
 
-        How many there are is bounded by what was read: an index says where that ends, about. NotCached as
-        with read().
+        The offset index gives an upper bound for the end of the read, so the result is bounded by its size.
+        May raise NotCached.
         """
         last = read.last
         if last is None:
@@ -557,6 +555,6 @@ class Log:
         return self.aborted_in(offset, min(end, upto))
 
     def aborted_in(self, offset: i64, upto: i64) -> list[AbortedTxn]:
-        """The aborted transactions that have records in [offset, upto). It may raise NotCached."""
+        """The aborted transactions with records in [offset, upto). May raise NotCached."""
         slot = max(0, bisect_right(self.bases, offset) - 1)
         return self.aborted.collect(self.segments[slot:], offset, upto)

@@ -1,7 +1,7 @@
-"""Offsets by time: which record is the first of a timestamp or later, and which one is the latest.
+"""Look up offsets by time: the first record at or after a timestamp, and the record with the latest one.
 
-Indexes and headers lead to one batch; its CRC is checked and its records are looked at one by one. Each of
-these may raise NotCached or IndexDamaged, and may then be called again; or Malformed, for a rotten batch.
+Indexes and headers lead to one batch; its CRC is checked and its records are decoded. Both functions may
+raise NotCached or IndexDamaged, after which they can be called again, or Malformed for a corrupt batch.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from barnabas.storage.segment.segment import Found, Segment
 
 
 class TimedOffset(NamedTuple):
-    """A record: where it is, of when it is, and under which leader epoch it was written."""
+    """A record's offset, timestamp and leader epoch."""
 
     offset: int
     timestamp: int
@@ -23,7 +23,7 @@ class TimedOffset(NamedTuple):
 
 
 def offset_for_time(log: Log, timestamp: int) -> TimedOffset | None:
-    """The first record of `timestamp` or later; None if all are earlier."""
+    """The first record at or after `timestamp`; None if all are earlier."""
     start = log.start_offset
     for segment, next_base in _segments_with_ends(log):
         if next_base <= start or (segment is not log.active and segment.latest()[0] < timestamp):
@@ -34,15 +34,15 @@ def offset_for_time(log: Log, timestamp: int) -> TimedOffset | None:
             for record in records:
                 if record.timestamp >= timestamp and record.offset >= start:
                     return TimedOffset(record.offset, record.timestamp, epoch)
-            # The records that its maximum was of may be gone by compaction, or lie before the start.
+            # The record with the batch's max timestamp was compacted away or is below the log start.
             floor = found.last_offset + 1
     return None
 
 
 def latest_record(log: Log, *, start: int | None = None) -> TimedOffset | None:
-    """The record of the latest timestamp, the first if there are several; None for a log without any.
+    """The first record with the latest timestamp; None without records.
 
-    Records from `start` on count; that is the start of the log, if nothing else is said.
+    Only records from `start` on count (default: the log start offset).
     """
     start = log.start_offset if start is None else start
     best: Found | None = None
@@ -61,20 +61,20 @@ def latest_record(log: Log, *, start: int | None = None) -> TimedOffset | None:
 
 
 def _latest_batch(segment: Segment, start: int) -> tuple[int, Found | None]:
-    """The latest timestamp of a segment and the first batch that has it, of what can still be read."""
+    """The latest timestamp among a segment's readable records, and the first batch with it."""
     if segment.base_offset >= start:
         timestamp, offset = segment.latest()
         found = segment.find(offset)
         if found is None or found.size > HEADER_SIZE:
             return timestamp, found
-    # Records were deleted in the middle of it, perhaps the latest ones; or compaction has emptied the batch
-    # that had them, and left it its time. Look at all that are left.
+    # The log starts inside this segment, or compaction emptied the batch with the latest timestamp but kept
+    # its header. Look at all remaining batches.
     latest, best = -1, None
     found = segment.find(max(start, segment.base_offset))
     while found is not None:
         timestamp = found.max_timestamp if found.size > HEADER_SIZE else -1
         if found.base_offset < start:
-            # Also in the middle of this batch, and its own maximum may be of what was deleted.
+            # The log starts inside this batch, and its max timestamp may belong to a deleted record.
             left = _readable(_records(segment, found)[1], start)
             timestamp = max([record.timestamp for record in left], default=-1)
         if timestamp > latest:

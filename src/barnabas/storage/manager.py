@@ -1,8 +1,7 @@
-"""All logs of a broker, in all of its log directories: open, create, find, delete, close.
+"""All logs of a broker in all of its log directories: open, create, find, delete, close.
 
-Logs are loaded in parallel. A log that is damaged stays out of service and says why; a directory whose disk
-fails takes its logs with it; the others go on. What has to be done now and then (flush, retention,
-checkpoints, compaction) is in upkeep.py.
+Logs are loaded in parallel. A damaged log stays offline with a reason; a directory whose disk fails takes its
+logs offline; the others continue. Periodic work (flush, retention, checkpoints, compaction) is in upkeep.py.
 """
 
 import errno
@@ -47,16 +46,16 @@ from barnabas.storage.truncation import truncate
 
 logger = logging.getLogger(__name__)
 
-# Errors of one file and not of its disk: it was removed, replaced or made unreadable.
-_OF_ONE_FILE: Final = (
+# Errors of one file, not of its disk: the file was removed, replaced or made unreadable.
+_FILE_ERRORS: Final = (
     *(errno.ENOENT, errno.ESTALE, errno.EACCES, errno.EPERM),
     *(errno.EISDIR, errno.ENOTDIR, errno.ELOOP),
 )
 
-# Damaged segments that are logged between two starts.
+# Maximum number of damaged segments that are logged between two starts.
 DAMAGED_MAX: Final = 1_000
 
-# How long the files of a deleted log stay that was out of service, so that nobody knows its settings.
+# Deletion delay for a log that was offline, so that its file.delete.delay.ms is unknown.
 _BROKEN_DELAY_MS: Final = 60_000
 
 CLUSTER_METADATA: Final = TopicPartition("__cluster_metadata", 0)
@@ -90,30 +89,30 @@ class LogManager:
         self._cluster_id = cluster_id
         self._node_id = node_id
         self._new_id = new_id
-        # How many logs of one directory are opened or closed at the same time.
+        # How many logs of one directory are opened or closed concurrently.
         self.at_once = loads_at_once
         self._loader = Loader(fs, clock, executor, configs, loads_at_once)
-        # How far each log is compacted, by the cleaner's checkpoints.
+        # The offset up to which each log is compacted, as in the cleaner's checkpoints.
         self.clean_offsets: dict[TopicPartition, int] = {}
-        # What a power loss would leave of the recovery points: those that were written down last.
+        # The recovery points on the disk, which a restart after a power loss would read.
         self.written_points: dict[TopicPartition, int] = {}
         self._patient: Final = PatientExecutor(executor)
-        # Directories that could not be opened, and why: nobody knows what is in them.
-        self._unread: dict[str, str] = {}
+        # Directories that could not be opened, and why. Their contents are unknown.
+        self._unopened: dict[str, str] = {}
         self._recovery_writers: dict[str, Coalesced] = {}
         self._checkpoint_writers: dict[str, Coalesced] = {}
         self._clean_writers: dict[str, Coalesced] = {}
-        # Many logs are made and deleted together: one sync of the directory's names serves all of them.
+        # Many logs are created and deleted together: one directory sync serves all of them.
         self._name_syncs: dict[str, Coalesced] = {}
-        # Segments of which it was logged that they are damaged.
+        # Segments whose damage was logged.
         self._damaged: set[str] = set()
-        # Called for every log that is opened or created, before anybody else sees it.
+        # Called for every opened or created log, before it is used.
         self.on_log: list[Callable[[Log], None]] = []
-        # Called for every log that is taken out of service alone, because of its files.
+        # Called for every log that goes offline because of its own files, not its directory.
         self.on_failed: list[Callable[[Log], None]] = []
-        # Called for every log that was deleted or set aside.
+        # Called for every log that was deleted or renamed as stray.
         self.on_gone: list[Callable[[Log], None]] = []
-        # Directories of deleted partitions, to be removed when their time has come.
+        # Directories of deleted partitions, each with the time of its removal.
         self.doomed: list[tuple[int, str]] = []
 
     # Opening
@@ -121,13 +120,14 @@ class LogManager:
     async def open(self, on_progress: Callable[[Progress], None] | None = None) -> OpenReport:
         """Open every directory and load every log in it.
 
-        Fails only if no directory can be had, or if one is not this node's: that is for a person to decide.
+        Fails only if no directory can be opened, or if one belongs to another node, which an operator must
+        resolve.
         """
         await self.open_directories()
         return await self.load(on_progress)
 
     async def open_directories(self) -> None:
-        """Lock every directory and read whose it is. What could not be had is reported by load()."""
+        """Lock every directory and check its owner. load() reports those that could not be opened."""
         try:
             await self._open_directories()
         except BaseException:
@@ -140,7 +140,7 @@ class LogManager:
                 directory = await self.executor.run(partial(self._open_directory, path))
             except (OSError, CorruptFile) as error:
                 logger.error("log directory failed path=%s error=%s", path, error)
-                self._unread[path] = str(error)
+                self._unopened[path] = str(error)
                 continue
             self.directories.append(directory)
             write = partial(self._write_recovery_points, directory)
@@ -153,7 +153,7 @@ class LogManager:
         check_together({directory.path: directory.meta for directory in self.directories})
 
     async def load(self, on_progress: Callable[[Progress], None] | None = None) -> OpenReport:
-        """Load every log in the directories that are open."""
+        """Load every log of the open directories."""
         try:
             return await self._load_all(on_progress)
         except BaseException:
@@ -161,7 +161,7 @@ class LogManager:
             raise
 
     async def _load_all(self, on_progress: Callable[[Progress], None] | None) -> OpenReport:
-        report = OpenReport(failed=dict(self._unread))
+        report = OpenReport(failed=dict(self._unopened))
         await together(*(self._load(directory, report, on_progress) for directory in self.directories))
         if not any(directory.offline is None for directory in self.directories):
             raise DirectoryOffline(", ".join(self.paths), "no log directory could be loaded")
@@ -192,19 +192,19 @@ class LogManager:
         try:
             contents = await self.executor.run(directory.contents)
             report.findings += [
-                f"{directory.path}/{name} is not ours: left alone" for name in contents.strangers
+                f"{directory.path}/{name}: unknown entry, left untouched" for name in contents.strangers
             ]
             report.findings += [str(problem) for problem in directory.checkpoints.problems]
             todo = self._to_load(directory, contents.partitions)
             self._loader.at_once = self.at_once
             await self._loader.load(directory, todo, partial(self._loaded, directory, report), on_progress)
-            # Only now: as long as nothing was changed, what a clean stop left is still clean.
+            # Only now: until a log is changed, the directory is still cleanly shut down.
             await self.executor.run(directory.mark_in_use)
         except OSError as error:
             if is_shortage(error):
-                # The files may be intact. They could not be read.
+                # The files may be intact, so do not take the directory offline.
                 raise Shortage(directory.path, str(error)) from error
-            # Also those that nobody got to are here, and out of reach. None may be made in their place.
+            # Claim the logs that were not loaded as well: no new log may be created in their place.
             for found in todo:
                 self._homes.setdefault(found.tp, directory)
             self.fail_directory(directory, error)
@@ -213,7 +213,7 @@ class LogManager:
     def _to_load(
         self, directory: LogDirectory, found: Iterable[PartitionDirectory]
     ) -> list[PartitionDirectory]:
-        # The quorum opens its log itself: it knows other things of it than we do.
+        # The quorum opens the metadata log itself, from its own state.
         ours = [one for one in found if one.tp != CLUSTER_METADATA]
         doomed = [f"{directory.path}/{one.name}" for one in ours if one.kind is DirectoryKind.DELETE]
         self.doomed += [(self.clock.monotonic_ms(), path) for path in doomed]
@@ -248,14 +248,14 @@ class LogManager:
     # Finding
 
     def get(self, tp: TopicPartition) -> Log | None:
-        """The log of a partition; None if there is none here. Raises why, if it is out of service."""
+        """The log of a partition; None if there is none here. Raises the reason if it is offline."""
         home = self._homes.get(tp)
         if home is None:
             return None
         home.check()
         if tp in self.broken:
             raise self.broken[tp].with_traceback(None)
-        # None also while it is being made.
+        # None while it is being created, too.
         return self.logs.get(tp)
 
     def home(self, log: Log) -> LogDirectory:
@@ -267,24 +267,24 @@ class LogManager:
     # Failing
 
     def failed(self, log: Log, error: OSError, *, reading: bool = False) -> StorageError:
-        """Judge an OSError in a log's files: a full disk, the end of this log, or of the directory.
+        """Classify an OSError in a log's files: disk full, log offline, or directory offline.
 
-        A disk that cannot be written is not to be trusted with anything. One that cannot be read in a place
-        may be good in all others.
+        A failed write takes the whole directory offline. A failed read concerns only this log: the rest of
+        the disk may be fine.
         """
         if self.logs.get(log.tp) is not log:
-            # It was deleted meanwhile, and its files are not where they were.
+            # The log has since been deleted, and its files renamed.
             return LogClosed(str(log.tp))
-        of_one_file = error.errno in _OF_ONE_FILE or (reading and not is_shortage(error))
+        of_one_file = error.errno in _FILE_ERRORS or (reading and not is_shortage(error))
         if of_one_file and not is_full(error):
             return self.fail_log(log, error)
         return self._failed_in(self.home(log), error)
 
     def fail_log(self, log: Log, error: Exception) -> StorageError:
-        """Take one log out of service; return what to say of it.
+        """Take one log offline; return the error for its callers.
 
-        What it has in memory may not be what is in its files. The next start reads them again: so the stop
-        of its directory is not clean.
+        Its memory and its files may differ. The next start must recover it, so its directory gets no clean
+        shutdown marker.
         """
         if log.closed_by is None:
             why = str(error) if isinstance(error, OSError) else repr(error)
@@ -295,7 +295,7 @@ class LogManager:
         return log.closed_by or LogClosed(str(log.tp))
 
     def report_damage(self, log: Log, error: CorruptLog) -> None:
-        """Log that a segment is damaged, once. The rest of the log is served, and written to."""
+        """Log the damage of a segment once. The rest of the log stays in service."""
         if error.path not in self._damaged and len(self._damaged) < DAMAGED_MAX:
             self._damaged.add(error.path)
             logger.error("log damaged tp=%s error=%s", log.tp, error)
@@ -310,7 +310,7 @@ class LogManager:
         return DirectoryOffline(directory.path, directory.offline or str(error))
 
     def fail_directory(self, directory: LogDirectory, error: OSError) -> None:
-        """Take a directory out of service, with all the logs in it."""
+        """Take a directory and all its logs offline."""
         if directory.offline is None:
             logger.error("log directory failed path=%s error=%s", directory.path, error)
         directory.fail(error)
@@ -329,26 +329,26 @@ class LogManager:
         path: str | None = None,
         is_new: bool = True,
     ) -> Log:
-        """An empty log, in the directory that has the fewest or in the one that was asked for.
+        """Create an empty log, in the directory `path` or in the one with the fewest logs.
 
-        `is_new` says that this broker never had the partition. If it may have had it, and a directory could
-        not be read, the log may be in there: then none is made in another.
+        `is_new` states that this broker never had the partition. Otherwise an offline directory may hold its
+        log, and no second one is created.
         """
         if tp in self._homes:
             raise LogExists(tp, self._homes[tp].path, path or "another directory")
-        hidden = [*self._unread, *(one.path for one in self.directories if one.offline is not None)]
+        hidden = [*self._unopened, *(one.path for one in self.directories if one.offline is not None)]
         if hidden and not is_new:
-            raise DirectoryOffline(", ".join(hidden), f"the log of {tp} may be there")
+            raise DirectoryOffline(", ".join(hidden), f"it may hold the log of {tp}")
         directory = self._choose(path)
-        # Taken before the first await, so that nobody else creates it meanwhile.
+        # Claimed before the first await, so that no concurrent call creates it.
         self._homes[tp] = directory
         try:
             if directory.may_have_row(tp):
-                # Of a log that was deleted. After a crash the new one would be opened with its numbers, and
-                # begin where that one began, or end before it was flushed.
+                # The rows of a deleted log. After a crash the new log would be opened with its start offset
+                # and recovery point.
                 await self.write_checkpoints(directory)
                 await self.write_clean_offsets(directory)
-            # Again and again: the metadata says that this broker has it.
+            # Retry on a shortage of descriptors: the metadata says that this broker has the partition.
             log = await self._patient.run(partial(self._create, directory, tp, topic_id, config))
             await self._name_syncs[directory.path].run()
         except BaseException as error:
@@ -360,7 +360,7 @@ class LogManager:
         return log
 
     async def adopt(self, log: Log, topic_id: Uuid) -> None:
-        """Write down which topic a log is of that does not say so itself."""
+        """Write the topic id for a log that lacks partition.metadata."""
         directory = self.home(log)
         await self._write(directory, partial(write_partition_metadata, self.fs, log.directory, topic_id))
         log.topic_id = topic_id
@@ -370,7 +370,7 @@ class LogManager:
         if path is not None:
             online = [directory for directory in online if directory.path == path]
         if not online:
-            raise DirectoryOffline(path or ", ".join(self.paths), "no log directory is in service")
+            raise DirectoryOffline(path or ", ".join(self.paths), "no log directory is online")
         return online[0] if len(online) == 1 else min(online, key=self._count)
 
     def _create(self, directory: LogDirectory, tp: TopicPartition, topic_id: Uuid, config: LogConfig) -> Log:
@@ -378,8 +378,8 @@ class LogManager:
         try:
             return self._create_at(path, directory, tp, topic_id, config)
         except OSError:
-            # Nothing else has this name, or the partition would be known. A rest of it would be taken for a
-            # log by the next start, beside the one that is made in another directory now.
+            # The directory can only be our own incomplete one. If it stayed, the next start would open it as
+            # a second log of the partition.
             with suppress(OSError):
                 remove_directory(self.fs, path)
             raise
@@ -398,47 +398,47 @@ class LogManager:
             start_offset=0,
             now_ms=self.clock.now_ms(),
         )
-        # Last, because it syncs the names in the directory, and with them those of the log's own files.
+        # Last, because it syncs the directory, and with it the names of the log's own files.
         write_partition_metadata(self.fs, path, topic_id)
         opened.log.topic_id = topic_id
         return opened.log
 
     async def delete(self, tp: TopicPartition) -> None:
-        """Forget a log at once; its files go when nobody can be reading them any more."""
+        """Remove a log at once, and its files after file.delete.delay.ms, when no reads use them."""
         delay_ms = _BROKEN_DELAY_MS
         if tp in self.logs:
             delay_ms = self.logs[tp].config.file_delete_delay_ms
-        new = await self._out_of_the_way(tp, DirectoryKind.DELETE)
+        new = await self._rename_aside(tp, DirectoryKind.DELETE)
         self.doomed.append((self.clock.monotonic_ms() + delay_ms, new))
 
     async def set_aside(self, tp: TopicPartition) -> str:
-        """Forget a log that is not this broker's. Its files stay, under another name: return which."""
-        return await self._out_of_the_way(tp, DirectoryKind.STRAY)
+        """Remove a log that is not this broker's. Its files stay under the returned name."""
+        return await self._rename_aside(tp, DirectoryKind.STRAY)
 
-    async def _out_of_the_way(self, tp: TopicPartition, kind: DirectoryKind) -> str:
+    async def _rename_aside(self, tp: TopicPartition, kind: DirectoryKind) -> str:
         directory = self._homes[tp]
         log = self.logs.pop(tp, None)
         self.broken.pop(tp, None)
         self.clean_offsets.pop(tp, None)
         self.written_points.pop(tp, None)
         if log is not None:
-            # Without an error of its own: one that is raised again and again refers to the frames it went
-            # through, and these to the log, which would stay in memory until somebody looks for cycles.
+            # Without `closed_by`: an error that is raised repeatedly refers to its frames, and these to the
+            # log, which would stay in memory until the next garbage collection.
             log.closed = True
         old = f"{directory.path}/{directory_name(tp)}"
         unique = self._new_id().hex()
         new = f"{directory.path}/{aside_name(tp, kind, unique)}"
         try:
-            # A flush that has begun finds its files by their names: it comes first.
+            # Let a running flush finish: it finds its files by name.
             async with log.turn() if log is not None else nullcontext():
                 await self._patient.run(partial(self.fs.rename, old, new))
                 await self._name_syncs[directory.path].run()
         except FileNotFoundError:
-            # Somebody else has removed it: there is nothing left to delete.
-            logger.warning("log directory of a partition is missing path=%s", old)
+            # Another process has already removed it.
+            logger.warning("partition directory missing path=%s", old)
         except OSError as error:
             if is_full(error):
-                # Its name is in the way of a new log until the next start.
+                # The old name blocks a new log of the partition until the next start.
                 raise self._failed_in(directory, error) from error
             self.fail_directory(directory, error)
             raise DirectoryOffline(directory.path, str(error)) from error
@@ -447,7 +447,7 @@ class LogManager:
                 log.release()
                 for callback in self.on_gone:
                     callback(log)
-        # Not before: until now a new log of this partition would have found the old files.
+        # Only now: until the rename, a new log of this partition would have found the old files.
         del self._homes[tp]
         return new
 
@@ -455,11 +455,11 @@ class LogManager:
         await self._patient.run(partial(self.fs.sync_directory, path))
 
     async def remove_doomed(self) -> None:
-        """Remove the directories of deleted partitions whose time has come."""
+        """Remove the directories of deleted partitions whose delay is over."""
         now_ms = self.clock.monotonic_ms()
-        ripe = [path for at, path in self.doomed if at <= now_ms]
+        expired = [path for at, path in self.doomed if at <= now_ms]
         self.doomed = [(at, path) for at, path in self.doomed if at > now_ms]
-        for path in ripe:
+        for path in expired:
             try:
                 await self.executor.run(partial(remove_directory, self.fs, path))
             except FileNotFoundError:
@@ -472,7 +472,7 @@ class LogManager:
 
     async def _write_recovery_points(self, directory: LogDirectory) -> None:
         points = {log.tp: log.recovery_point for log in self.logs_in(directory)}
-        # Until they are written, the lower of old and new is all that can be relied on.
+        # Until the write is done, only the lower of old and new is certain.
         for tp, point in points.items():
             self.written_points[tp] = min(point, self.written_points.get(tp, 0))
         kept = self._with_broken(directory, points, directory.checkpoints.recovery_points)
@@ -485,22 +485,22 @@ class LogManager:
         offsets: Mapping[TopicPartition, int],
         old: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, int]:
-        """What is known of logs out of service stays known: whoever mends them will want it."""
+        """Keep the old rows of offline logs: their repair will need them."""
         kept = {tp: old[tp] for tp in self.broken if self._homes[tp] is directory and tp in old}
         return {**kept, **offsets}
 
     async def write_recovery_points(self, directory: LogDirectory) -> None:
-        """Write down what is flushed of a directory's logs."""
+        """Write the recovery points of a directory's logs."""
         await self._recovery_writers[directory.path].run()
 
     async def write_checkpoints(self, directory: LogDirectory) -> None:
-        """Write down recovery points, start offsets and high watermarks of a directory's logs."""
+        """Write the recovery points, start offsets and high watermarks of a directory's logs."""
         await self._checkpoint_writers[directory.path].run()
 
     async def _write_checkpoints(self, directory: LogDirectory) -> None:
         await self.write_recovery_points(directory)
         logs, known = self.logs_in(directory), directory.checkpoints
-        # No further than the log is flushed: else a power loss could leave a log that ends before it starts.
+        # Not above the recovery point, or a power loss could leave a log that ends below its start.
         starts = {log.tp: min(log.start_offset, log.recovery_point) for log in logs}
         starts = {log.tp: starts[log.tp] for log in logs if starts[log.tp] > log.bases[0]}
         starts = self._with_broken(directory, starts, known.start_offsets)
@@ -510,7 +510,7 @@ class LogManager:
         await self._write(directory, partial(directory.write_high_watermarks, marks))
 
     async def write_clean_offsets(self, directory: LogDirectory) -> None:
-        """Write down how far the logs of a directory are compacted."""
+        """Write the cleaner's checkpoint for a directory's logs."""
         await self._clean_writers[directory.path].run()
 
     async def _write_clean_offsets(self, directory: LogDirectory) -> None:
@@ -520,7 +520,7 @@ class LogManager:
         await self._write(directory, partial(directory.write_cleaner_offsets, offsets))
 
     async def flush(self, log: Log) -> None:
-        """Everything that is in the log now is on the disk when this returns."""
+        """Make the current content of a log durable."""
         if log.closed:
             raise LogClosed(str(log.tp))
         try:
@@ -537,12 +537,12 @@ class LogManager:
         directory.full.found_room()
 
     async def truncate(self, log: Log, offset: int) -> list[str]:
-        """Cut a log, with its recovery point written down first. Return the files that are to go."""
+        """Truncate a log, after lowering its recovery point on disk. Return the files to remove later."""
         directory = self.home(log)
 
         async def lower(to: int) -> None:
             if self.clean_offsets.get(log.tp, 0) > to:
-                # Other records will have these offsets. They were not compacted.
+                # New records at these offsets will not be compacted ones.
                 self.clean_offsets[log.tp] = to
                 await self.write_clean_offsets(directory)
             await self._recovery_writers[directory.path].run()
@@ -550,16 +550,16 @@ class LogManager:
         try:
             return await truncate(log, self.executor, offset, lower, self.clock.now_ms())
         except OSError as error:
-            # Whatever the reason: a cut that is not synced must not be appended to.
+            # Any error takes the directory offline: after an unsynced truncation, nothing may be appended.
             self.fail_directory(directory, error)
             raise DirectoryOffline(directory.path, directory.offline or str(error)) from error
 
     # Closing
 
     async def close(self, broker_epoch: int = -1) -> bool:
-        """Stop cleanly: flush and close every log, write every checkpoint, and say that it is done.
+        """Shut down cleanly: flush and close all logs, write all checkpoints and the clean shutdown markers.
 
-        False if that could not be done in a directory that was in service.
+        False if this failed in a directory that was online.
         """
         is_clean = True
         for directory in self.directories:
@@ -568,20 +568,20 @@ class LogManager:
                     await self._close_logs(directory)
                     await self.write_checkpoints(directory)
                     if any(isinstance(log.closed_by, LogFailed) for log in self.logs_in(directory)):
-                        # Without the marker the next start recovers its logs, and those that failed are back.
+                        # Without the marker the next start recovers the logs, including the failed ones.
                         is_clean = False
                     else:
                         await self.executor.run(partial(directory.mark_clean, broker_epoch))
                 except (OSError, StorageError) as error:
-                    # No marker: the next start looks at everything again.
-                    logger.error("unclean stop path=%s error=%s", directory.path, error)
+                    # Without the marker the next start recovers all logs.
+                    logger.error("unclean shutdown path=%s error=%s", directory.path, error)
                     is_clean = False
             directory.close()
         self.logs.clear()
         return is_clean
 
     def abandon(self) -> None:
-        """Give everything up as a crash would: the next start looks at everything again."""
+        """Release everything without a clean shutdown: the next start recovers all logs."""
         self._close_directories()
         self.logs.clear()
 

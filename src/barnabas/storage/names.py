@@ -1,4 +1,4 @@
-"""What files and directories are called, and what their names say."""
+"""Build and parse the names of log files and directories."""
 
 from typing import Final
 
@@ -9,14 +9,14 @@ OFFSET_INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"
 TXN_INDEX: Final = ".txnindex"
 SNAPSHOT: Final = ".snapshot"
-# Of one segment, in the order in which they are made and in the reverse of which they may go.
+# The files of one segment, in the order of creation; they may be removed in the reverse order.
 SEGMENT_FILES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
-# Put behind a name: on its way out, written by the cleaner, and chosen to replace what was cleaned.
+# Suffixes: waiting for removal, written by the cleaner, and committed to replace the cleaned segments.
 DELETED: Final = ".deleted"
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
-# Indexes that are made anew, until they take the place of the damaged ones.
+# Suffix of rebuilt indexes until they replace the damaged ones.
 REBUILT: Final = ".rebuilt"
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
@@ -30,12 +30,12 @@ _DIGITS: Final = 20
 
 
 def file_name(offset: int, kind: str) -> str:
-    """`00000000000000003041.log` and the like."""
+    """For example `00000000000000003041.log`."""
     return f"{offset:0{_DIGITS}d}{kind}"
 
 
 def split_name(name: str) -> tuple[int, str] | None:
-    """The offset and the rest of a segment file's name; None if it is no such name."""
+    """The offset and the suffix of a segment file's name; None for other names."""
     digits, rest = name[:_DIGITS], name[_DIGITS:]
     if len(digits) != _DIGITS or not digits.isascii() or not digits.isdigit() or not rest.startswith("."):
         return None
@@ -47,7 +47,7 @@ def directory_name(tp: TopicPartition) -> str:
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:
-    """The partition whose log is in a directory of this name; None if it cannot be one."""
+    """The partition of a log directory's name; None for other names."""
     topic, dash, number = name.rpartition("-")
     if not topic or not dash or not number.isascii() or not number.isdigit():
         return None

@@ -1,10 +1,10 @@
-"""Which files of disk.py have a descriptor, and where their directories are now.
+"""The files of disk.py that have a descriptor, and the current paths of their directories.
 
-Used by the loop and by executor threads at once, without locks: the ring is a dictionary whose single
-operations are atomic, and a file between two of them is in nobody's way. What two threads can do to each
-other at worst is to open a file twice, which costs a descriptor until one of them is done.
+The loop and executor threads use this at once, without locks: the ring is a dictionary with atomic
+operations, and a file that is between two of them does no harm. At worst two threads open a file twice, which
+costs a descriptor until one of them is done.
 
-The ring does not keep files alive: a file that nobody refers to closes its descriptor, closed or not.
+The ring holds weak references: an unreferenced file closes its descriptor even without close().
 """
 
 from collections import OrderedDict
@@ -15,16 +15,16 @@ from weakref import ReferenceType, WeakValueDictionary, ref
 
 
 class Evictable(Protocol):
-    """A file that can do without its descriptor."""
+    """A file that can give up its descriptor."""
 
     def evict(self) -> bool:
-        """Give up the descriptor, unless it was used since the last time this was asked."""
+        """Give up the descriptor, unless it was used since the last call."""
 
 
 class Directory:
-    """Where some files are. All files of one directory share it, so that they follow when it is renamed.
+    """A directory's path, shared by all its files so that they follow a rename.
 
-    It has two places while the rename is going on, since nobody can say in which of them the files are.
+    During the rename it has two paths, because the files may be in either.
     """
 
     __slots__ = ("__weakref__", "places")
@@ -47,10 +47,10 @@ class OpenFiles:
         return len(self._files)
 
     def admit(self, file: Evictable) -> None:
-        """Count a file that was opened, and take the descriptor of another one if there are too many.
+        """Add a file that was opened, and evict others if there are too many.
 
-        The second chance: the file that comes off one end is evicted, or, if it was used, it loses its mark
-        and joins at the other end. A use costs one assignment that way, and no order has to be kept.
+        This is the second-chance algorithm: the oldest file is evicted, or, if it was used, loses its mark
+        and moves to the other end. So a use costs one assignment instead of a reordering.
         """
         files = self._files
         while len(files) >= self._max:
@@ -66,9 +66,9 @@ class OpenFiles:
         files[own] = ref(file, lambda _: files.pop(own, None))
 
     def release(self, count: int) -> int:
-        """Take the descriptors of so many files that can do without; how many there were."""
+        """Evict up to `count` files; return how many were evicted."""
         files, released = self._files, 0
-        # Everybody comes by twice at most: once to lose its mark, and once to lose its descriptor.
+        # Each file is visited at most twice: once to lose its mark, and once to lose its descriptor.
         for _ in range(2 * len(files)):
             if released == count:
                 break
@@ -99,7 +99,7 @@ class OpenFiles:
 
     @contextmanager
     def moving(self, old: str, new: str) -> Iterator[None]:
-        """Take the files in a directory, and in those below it, along while it is renamed in the `with`."""
+        """Update the paths of all files below a directory that is renamed inside the `with`."""
         old, new = old.rstrip("/") + "/", new.rstrip("/") + "/"
         known = [directory for ref in self._directories.valuerefs() if (directory := ref()) is not None]
         moved = [directory for directory in known if directory.places[0].startswith(old)]

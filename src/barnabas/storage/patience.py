@@ -1,4 +1,4 @@
-"""Work that must not be left undone because no descriptor or no memory was left for it for a while."""
+"""Retry disk work that fails because descriptors or memory are temporarily exhausted."""
 
 import asyncio
 import logging
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-# How often work is tried again, and how long it waits before each try: a minute. Then it has failed.
+# Retries and the pause between them: work fails after a minute.
 SHORTAGE_TRIES_MAX: Final = 300
 SHORTAGE_PAUSE_S: Final = 0.2
 
 
 class PatientExecutor:
-    """Runs work that can be done again after it has failed to open a file."""
+    """Runs idempotent work in the executor, and retries it on a shortage."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor

@@ -1,8 +1,8 @@
-"""What has to be made anew of a log, and what has to be cut off, after a stop that was not clean (compiled).
+"""Recover a log after an unclean shutdown: truncate the torn end, rebuild indexes and state (compiled).
 
-From the recovery point on every batch is checked; the first one that is torn ends the log. Indexes, aborted
-transactions, epochs and producers of that part are made anew. What was flushed is looked at first, by its
-headers: if it is damaged, CorruptLog is raised and nothing was changed. Everything here waits for the disk.
+From the recovery point on every batch is checked, and the first torn one ends the log. Indexes, aborted
+transactions, epochs and producers of that part are rebuilt. The headers of flushed batches are checked first:
+if one is damaged, CorruptLog is raised and nothing has changed. Everything here blocks on the disk.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from barnabas.storage.segment.segment import Segment
 
 
 class Rebuilt(NamedTuple):
-    """A log that is whole again. `segments` are those that are left."""
+    """A recovered log with its remaining segments."""
 
     segments: list[Segment]
     end_offset: int
@@ -34,7 +34,7 @@ class Rebuilt(NamedTuple):
 
 
 class Rebuild:
-    """One log that is being made whole. Without `epochs` they are made anew, and so is everything."""
+    """The recovery of one log. Without `epochs` all segments are rebuilt."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Rebuild:
         self.listing = listing
         self.findings = findings
         self.epochs = epochs
-        # Nobody can tell what was flushed if the recovery point is lost.
+        # If the recovery point is lost, it is unknown what was flushed.
         self.knows_flushed = recovery_point is not None
         self.flushed = recovery_point or 0
 
@@ -66,7 +66,7 @@ class Rebuild:
         replay = Replay(
             self._producers_before(base),
             LeaderEpochs() if self.epochs is None else self.epochs,
-            # Of flushed batches the file is believed: the epoch in a batch is not covered by its CRC.
+            # For flushed batches trust the epoch file: the CRC does not cover a batch's epoch.
             epochs_from=0 if self.epochs is None else self.flushed,
         )
         self._forget_snapshots(base)
@@ -79,9 +79,9 @@ class Rebuild:
         )
 
     def _first(self) -> int:
-        """The segment that holds the recovery point or ends there, or an earlier one without indexes.
+        """The segment that contains the recovery point or ends there, or an earlier one without indexes.
 
-        One that ends there may have been finished after the flush: then its indexes lack the last entry.
+        A segment that ends there may have been finished after the flush; then its indexes lack an entry.
         """
         for slot, segment in enumerate(self.segments[:-1]):
             if not self.listing.segments[segment.base_offset].has_plausible_indexes:
@@ -90,10 +90,10 @@ class Rebuild:
                 return slot
         return len(self.segments) - 1
 
-    # What was flushed
+    # Flushed data
 
     def _check(self, first: int) -> None:
-        """Go through what must not be cut, before anything is changed."""
+        """Check the flushed data, which must not be truncated, before anything is changed."""
         end = self.segments[first].base_offset
         for segment in self.segments[first:]:
             if self.knows_flushed and max(end, segment.base_offset) >= self.flushed:
@@ -104,7 +104,7 @@ class Rebuild:
             raise CorruptLog(
                 last.path(LOG),
                 position=last.size,
-                what=f"the log ends at offset {end}, and was flushed up to {self.flushed}",
+                what=f"log ends at offset {end}, but was flushed up to {self.flushed}",
             )
 
     def _check_segment(self, segment: Segment, end: int) -> int:
@@ -116,16 +116,17 @@ class Rebuild:
                 if not self.knows_flushed:
                     reader.verify(batch)
                 elif before < self.flushed < end:
-                    raise BadBatch(reader.position, f"a batch up to {end} was flushed up to {self.flushed}")
+                    what = f"recovery point {self.flushed} is inside a batch that ends at {end}"
+                    raise BadBatch(reader.position, what)
                 elif end >= self.flushed:
                     break
         except BadBatch as wrong:
-            if self.knows_flushed or not self._looks_torn(segment, wrong):
+            if self.knows_flushed or not self._is_torn_end(segment, wrong):
                 raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
         return end
 
-    def _looks_torn(self, segment: Segment, wrong: BadBatch) -> bool:
-        """Without a recovery point: whether nothing good follows, so that it is the end of all."""
+    def _is_torn_end(self, segment: Segment, wrong: BadBatch) -> bool:
+        """Without a recovery point: whether no valid batch follows, as after a torn write."""
         if segment is not self.segments[-1]:
             return False
         header = segment.open().read(wrong.position, HEADER_SIZE)
@@ -146,7 +147,7 @@ class Rebuild:
     # Producers
 
     def _producers_before(self, base: int) -> Producers:
-        """The newest good snapshot at or before `base`, or nobody at the start of the log."""
+        """The newest valid snapshot at or before `base`; without one, no producers at the log's start."""
         for at in sorted(self.listing.snapshots, reverse=True):
             if at <= base:
                 path = f"{self.directory}/{file_name(at, SNAPSHOT)}"
@@ -156,21 +157,21 @@ class Rebuild:
                     self.findings.append(f"{wrong}: removed")
                     self.fs.remove(path)
                     self.listing.snapshots.remove(at)
-        nobody = Producers()
-        nobody.end_offset = self.segments[0].base_offset
-        return nobody
+        empty = Producers()
+        empty.end_offset = self.segments[0].base_offset
+        return empty
 
     def _forget_snapshots(self, after: int) -> None:
-        """Remove the snapshots of what is looked at again: they may be torn, or tell of what will be cut."""
+        """Remove the snapshots above `after`: they may be torn, or include batches that will be truncated."""
         for at in [at for at in self.listing.snapshots if at > after]:
             self.fs.remove(f"{self.directory}/{file_name(at, SNAPSHOT)}")
             self.listing.snapshots.remove(at)
         self.fs.sync_directory(self.directory)
 
     def _keep_snapshot(self, replay: Replay, slot: int) -> None:
-        """See to it that there is a snapshot where a segment starts, if the ones before it could tell.
+        """Write the snapshot at a segment's start if it is missing.
 
-        It is what is left of their producers when retention has taken those segments.
+        Once retention has deleted the segments before it, only the snapshot has the state of their producers.
         """
         base = self.segments[slot].base_offset
         if slot == 0 or base in self.listing.snapshots:
@@ -181,7 +182,7 @@ class Rebuild:
         self.listing.snapshots.append(base)
 
     def _replay_producers(self, replay: Replay, upto: int) -> None:
-        """Bring producers from their snapshot to where rebuilding begins, by the batches' headers."""
+        """Update the producers from their snapshot to the start of the rebuild, by the batches' headers."""
         for slot in range(upto):
             segment = self.segments[slot]
             if self.segments[slot + 1].base_offset <= replay.producers.end_offset:
@@ -203,17 +204,17 @@ class Rebuild:
         for slot in range(first, len(self.segments)):
             segment = self.segments[slot]
             if slot > first and segment.base_offset != end and segment.base_offset > self.flushed:
-                self._drop_from(slot, f"it starts at {segment.base_offset}, and the log ends at {end}")
+                self._drop_from(slot, f"segment starts at {segment.base_offset}, but the log ends at {end}")
                 break
             self._keep_snapshot(replay, slot)
             end, cut = self._rebuild(segment, max(end, segment.base_offset), replay)
             if cut:
-                self._drop_from(slot + 1, "it lies behind what was torn")
+                self._drop_from(slot + 1, "segment follows a truncated one")
                 break
         return end
 
     def _rebuild(self, segment: Segment, end: int, replay: Replay) -> tuple[int, bool]:
-        """Make a segment's indexes anew and check what was not flushed. Return its end, and if it was cut."""
+        """Rebuild a segment's indexes and check unflushed batches; return its end and if it was truncated."""
         segment.forget_indexes()
         reader = BatchReader(segment.open(), 0, segment.size)
         cut = False
@@ -228,7 +229,7 @@ class Rebuild:
                 segment.spill_some()
         except BadBatch as wrong:
             if end < self.flushed:
-                raise AssertionError(f"{segment.path(LOG)}: {wrong} was not seen before") from None
+                raise AssertionError(f"{segment.path(LOG)}: {wrong} was missed by the first check") from None
             self._cut(segment, wrong)
             cut = True
         segment.finish()
@@ -241,19 +242,19 @@ class Rebuild:
 
     def _cut(self, segment: Segment, wrong: BadBatch) -> None:
         gone = segment.size - wrong.position
-        self.findings.append(f"{segment.path(LOG)}: {wrong}: the last {gone} bytes are cut off")
+        self.findings.append(f"{segment.path(LOG)}: {wrong}: truncated the last {gone} bytes")
         segment.open().truncate(wrong.position)
         segment.size = wrong.position
 
-    def _drop_from(self, slot: int, why: str) -> None:
+    def _drop_from(self, slot: int, reason: str) -> None:
         for segment in self.segments[slot:]:
-            self.findings.append(f"{segment.path(LOG)}: {why}: removed")
+            self.findings.append(f"{segment.path(LOG)}: removed, {reason}")
             segment.remove_files()
         del self.segments[slot:]
 
 
 def _check_place(segment: Segment, reader: BatchReader, batch: Batch, expected: int) -> None:
-    # Offsets are not covered by the CRC, so they must make sense by themselves.
+    # The CRC does not cover offsets, so check that they are plausible.
     last = batch.base_offset + batch.last_delta
     if batch.base_offset < expected or last - segment.base_offset > OFFSET_SPAN_MAX:
-        raise BadBatch(reader.position, f"offset {batch.base_offset}, and {expected} was expected")
+        raise BadBatch(reader.position, f"batch starts at offset {batch.base_offset}, expected {expected}")

@@ -1,8 +1,9 @@
-"""From a directory to a Log: what is there, what can be believed, and what has to be made anew (compiled).
+"""Open the log in a directory, and recover it if necessary (compiled).
 
-Everything here waits for the disk, so it runs in the executor. After a clean stop the files are believed and
-only the last few batches are looked at. After any other, or if something is missing or does not fit,
-rebuild.py makes it whole. What was flushed is never cut: damage there is a CorruptLog, and the log stays out.
+Everything here blocks on the disk, so it runs in the executor. After a clean shutdown the files are trusted
+and only the last few batches are read. After an unclean one, or if a file is missing or implausible,
+rebuild.py recovers the log. Flushed data is never truncated: damage there raises CorruptLog, and the log
+stays offline.
 """
 
 from typing import NamedTuple
@@ -25,12 +26,12 @@ from barnabas.storage.segment.segment import Segment
 from barnabas.storage.segment.txn_index import read_entries
 from barnabas.storage.warming import waiting
 
-# A segment no larger than this is walked from its start: one read, and no index has to be opened.
+# A segment up to this size is walked from its start: one read, and no index has to be opened.
 _WALK_WHOLE_BYTES = 1 << 16
 
 
 class Opened(NamedTuple):
-    """A log, and what was found and done on the way that an operator may want to know."""
+    """An opened log, and messages for the operator about repairs."""
 
     log: Log
     findings: list[str]
@@ -47,7 +48,7 @@ def open_log(
     start_offset: int,
     now_ms: int,
 ) -> Opened:
-    """Open the log in `directory`, or start one there. An unknown recovery point is None."""
+    """Open or create the log in `directory`. An unknown recovery point is None."""
     return _Opening(fs, tp, directory, config, recovery_point, start_offset, now_ms).run(clean)
 
 
@@ -83,8 +84,8 @@ class _Opening:
             return self._new_log()
         self.start_offset = max(self.start_offset, self.segments[0].base_offset)
         epochs = self._read_epochs()
-        believed = self._indexes_are_good(listing) and clean and epochs is not None
-        end = self._end_by_index(self.segments[-1]) if believed else None
+        is_trusted = self._indexes_are_good(listing) and clean and epochs is not None
+        end = self._end_by_index(self.segments[-1]) if is_trusted else None
         producers = self._read_producers(listing, end) if end is not None else None
         epochs_changed = False
         if end is None or producers is None or epochs is None:
@@ -100,24 +101,23 @@ class _Opening:
             )
             self.segments, end, producers, epochs, epochs_changed = rebuild.run()
         if end < self.start_offset:
-            # The start is written down only as far as the log is flushed: no power loss has done this.
-            raise CorruptLog(
-                self.directory, position=0, what=f"it starts at {self.start_offset} and ends at {end}"
-            )
+            # The start checkpoint never exceeds the recovery point, so this is no effect of a power loss.
+            what = f"log start offset {self.start_offset} is above the log end offset {end}"
+            raise CorruptLog(self.directory, position=0, what=what)
         return self._opened(listing, end, producers, epochs, epochs_changed)
 
-    # What is there
+    # Reading the directory
 
     def _tidy(self, listing: Listing) -> None:
-        """Remove indexes without a log, unless it looks as if the log had been lost."""
+        """Remove leftovers, and indexes without a .log file unless that file seems to be lost."""
         flushed = self.recovery_point or 0
         for name in listing.orphans:
             base = (split_name(name) or (0, ""))[0]
             if listing.segments and min(listing.segments) < base < flushed:
                 missing = f"{self.directory}/{file_name(base, LOG)}"
-                raise CorruptLog(missing, position=0, what=f"it is missing, and {name} is there")
+                raise CorruptLog(missing, position=0, what=f"file is missing, but {name} exists")
         for name in listing.orphans:
-            self.findings.append(f"{self.directory}/{name} belongs to no segment: removed")
+            self.findings.append(f"{self.directory}/{name}: removed, no segment has this index")
             self.fs.remove(f"{self.directory}/{name}")
         for name in listing.leftovers:
             self.fs.remove(f"{self.directory}/{name}")
@@ -147,7 +147,7 @@ class _Opening:
         try:
             read_entries(file, base)
         except CorruptFile as wrong:
-            self.findings.append(f"{wrong}: made anew")
+            self.findings.append(f"{wrong}: rebuilt")
             return False
         finally:
             file.close()
@@ -158,24 +158,24 @@ class _Opening:
         try:
             return LeaderEpochs.from_text(self.fs.read(path), path)
         except FileNotFoundError:
-            self.findings.append(f"{path} is missing: made anew")
+            self.findings.append(f"{path}: missing, rebuilt")
         except CorruptFile as wrong:
-            self.findings.append(f"{wrong}: made anew")
+            self.findings.append(f"{wrong}: rebuilt")
         return None
 
     def _read_producers(self, listing: Listing, at: int) -> Producers | None:
-        """The producers as the snapshot of a clean stop has them; None without a good one."""
+        """The producers from the snapshot of a clean shutdown; None without a valid one."""
         if at not in listing.snapshots:
             return None
         path = f"{self.directory}/{file_name(at, SNAPSHOT)}"
         try:
             return read_snapshot(self.fs.read(path), path, at)
         except CorruptFile as wrong:
-            self.findings.append(f"{wrong}: made anew")
+            self.findings.append(f"{wrong}: rebuilt")
             return None
 
     def _end_by_index(self, segment: Segment) -> int | None:
-        """Where the log ends after a clean stop, by the last entry of its index and the batches behind it."""
+        """The log end after a clean shutdown, from the last index entry and the batches after it."""
         try:
             start = 0
             if segment.size > _WALK_WHOLE_BYTES:
@@ -184,21 +184,23 @@ class _Opening:
                 waiting(segment.earliest)
             end = self._walk_to_end(segment, start)
         except (BadBatch, IndexDamaged) as wrong:
-            self.findings.append(f"{segment.path(LOG)}: {wrong}, after a clean stop")
+            self.findings.append(f"{segment.path(LOG)}: {wrong}, after a clean shutdown")
             return None
         if self.recovery_point is not None and end > self.recovery_point:
-            what = f"it was closed at offset {self.recovery_point}, and goes on to {end}"
+            what = f"log was closed at offset {self.recovery_point}, but ends at {end}"
             raise CorruptLog(segment.path(LOG), position=segment.size, what=what)
         return end if end == self.recovery_point else None
 
     def _walk_to_end(self, segment: Segment, start: int) -> int:
         if not 0 <= start <= segment.size:
-            raise BadBatch(start, "the index leads here")
+            raise BadBatch(start, "index points outside the file")
         reader = BatchReader(segment.open(), start, segment.size)
         end, latest, latest_at = segment.base_offset, -1, segment.base_offset
         while (batch := reader.next(False)) is not None:
             if batch.base_offset < end:
-                raise BadBatch(reader.position, f"offset {batch.base_offset} comes after {end}")
+                raise BadBatch(
+                    reader.position, f"batch starts at offset {batch.base_offset}, expected {end} or more"
+                )
             end = batch.base_offset + batch.last_delta + 1
             if reader.position == 0:
                 segment.first_timestamp = max(batch.max_timestamp, -1)
@@ -207,17 +209,17 @@ class _Opening:
         if start == 0:
             segment.knows_latest(latest, latest_at)
         elif latest > segment.max_timestamp:
-            raise IndexDamaged(segment.base_offset, "the time index does not know the latest timestamp")
+            raise IndexDamaged(segment.base_offset, "time index lacks the latest timestamp")
         return end
 
     # The result
 
     def _new_log(self) -> Opened:
         if (self.recovery_point or 0) > self.start_offset:
-            raise CorruptLog(self.directory, position=0, what="all of its segments are missing")
+            raise CorruptLog(self.directory, position=0, what="all segments are missing")
         segment = Segment(self.fs, self.directory, self.start_offset, created_ms=self.now_ms)
         segment.make_files(self.config.segment_bytes if self.config.preallocate else 0)
-        # Empty, as Kafka makes it: it is not written without an epoch, and would be missed at the next start.
+        # Create it empty, as Kafka does: without an epoch it is not written, and the next start expects it.
         self.fs.open(f"{self.directory}/{LEADER_EPOCHS}", create=True).close()
         self.segments = [segment]
         producers = Producers()
@@ -240,14 +242,14 @@ class _Opening:
         return Opened(log, self.findings)
 
     def _keep_snapshots(self, listing: Listing, end: int) -> list[int]:
-        """Remove the snapshots but those where a segment starts, and the newest."""
+        """Remove all snapshots except the newest and those at the start of a segment."""
         keep = {segment.base_offset for segment in self.segments}
         newest = max((at for at in listing.snapshots if at <= end), default=-1)
         stale = [at for at in listing.snapshots if at > end or (at not in keep and at != newest)]
         for at in stale:
             self.fs.remove(f"{self.directory}/{file_name(at, SNAPSHOT)}")
         if stale:
-            # When the log has grown again they would be believed.
+            # A stale snapshot would be trusted once the log has grown to its offset again.
             self.fs.sync_directory(self.directory)
         return sorted(set(listing.snapshots) - set(stale))
 

@@ -1,7 +1,7 @@
-"""Segments that leave a log: out of the list at once, off the disk a little later.
+"""Delete segments: from the log at once, from the disk after a delay.
 
-Readers may hold ranges of them, so there is a delay. A segment's files first get `.deleted` behind their
-names: whatever happens then, opening the log finishes it.
+The delay lets readers finish that hold ranges of them. A segment's files first get the suffix `.deleted`: if
+the broker stops, opening the log removes them.
 """
 
 import logging
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def retention_facts(log: Log) -> list[SegmentFacts]:
-    """What retention has to know of the segments. It may raise NotCached or IndexDamaged."""
+    """The input of retention.py. May raise NotCached or IndexDamaged."""
     return [
         SegmentFacts(
             base_offset=segment.base_offset,
@@ -36,7 +36,7 @@ def retention_facts(log: Log) -> list[SegmentFacts]:
 
 
 def decide_retention(log: Log, now_ms: int) -> Decision:
-    """Which segments have to go now. It may raise NotCached or IndexDamaged."""
+    """Decide which segments to delete now. May raise NotCached or IndexDamaged."""
     return decide(
         retention_facts(log),
         log.config,
@@ -47,7 +47,7 @@ def decide_retention(log: Log, now_ms: int) -> Decision:
 
 
 def apply_retention(log: Log, decision: Decision, now_ms: int) -> list[Segment]:
-    """Take the segments out of the log; their files are still there."""
+    """Remove the segments from the log, but not their files."""
     count, start = len(decision.departures), decision.log_start_offset
     if decision.roll:
         try:
@@ -55,7 +55,7 @@ def apply_retention(log: Log, decision: Decision, now_ms: int) -> list[Segment]:
         except OSError as error:
             if not is_full(error) or count == 1:
                 raise
-            # There is no room for a new segment. There may be when the others are gone: the active one stays.
+            # The disk has no room for a new segment, so keep the active one. Deleting the others makes room.
             count -= 1
             start = log.active.base_offset
     if count == 0:
@@ -66,14 +66,16 @@ def apply_retention(log: Log, decision: Decision, now_ms: int) -> list[Segment]:
 
 
 async def retain(log: Log, executor: Executor, now_ms: int) -> list[str]:
-    """Let go what retention does not keep. Return the files that were marked for deletion."""
+    """Apply retention. Return the files that were renamed to `.deleted`."""
     async with log.turn():
         log.check_open()
         decision = await warmed(log, executor, partial(decide_retention, log, now_ms))
         gone = apply_retention(log, decision, now_ms)
         for departure in decision.departures[: len(gone)]:
-            logger.info("segment goes tp=%s base=%d why=%s", log.tp, departure.base_offset, departure.why)
-        # What the segments said of producers is in the snapshots behind them: those must be there first.
+            logger.info(
+                "segment deleted tp=%s base=%d reason=%s", log.tp, departure.base_offset, departure.why
+            )
+        # The producer state of these segments is in later snapshots, which must be synced first.
         mark = partial(rename_deleted, log.fs, log.directory, gone, needs=log.unsynced_snapshots)
         return await executor.run(mark)
 
@@ -81,9 +83,9 @@ async def retain(log: Log, executor: Executor, now_ms: int) -> list[str]:
 def rename_deleted(
     fs: FileSystem, directory: str, gone: Sequence[Segment], *, needs: Sequence[int] = ()
 ) -> list[str]:
-    """Put `.deleted` behind the names of segments that are out of the log; return the new paths.
+    """Rename the files of removed segments to `.deleted`; return the new paths.
 
-    The snapshots at `needs` are synced before. For the executor.
+    The snapshots at the offsets `needs` are synced before. For the executor.
     """
     paths = []
     if gone and needs:
@@ -98,24 +100,24 @@ def rename_deleted(
             except FileNotFoundError:
                 continue
             paths.append(path + DELETED)
-        # One after another, so that a power loss leaves no hole in the middle of the log.
+        # Sync after each segment, so that a power loss leaves no gap in the middle of the log.
         fs.sync_directory(directory)
         segment.close()
     return paths
 
 
 def remove_all(fs: FileSystem, paths: Sequence[str]) -> None:
-    """Remove files that were marked a while ago. For the executor."""
+    """Remove `.deleted` files. For the executor."""
     for path in paths:
         try:
             fs.remove(path)
         except FileNotFoundError:
-            # The whole partition was deleted in the meantime.
+            # The whole partition has since been deleted.
             continue
 
 
 def remove_directory(fs: FileSystem, path: str) -> None:
-    """Remove a directory and what is in it. For the executor."""
+    """Remove a directory and its contents. For the executor."""
     for entry in fs.entries(path):
         below = f"{path}/{entry.name}"
         if entry.is_directory:

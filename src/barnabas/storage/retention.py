@@ -1,9 +1,9 @@
-"""Which segments at the start of a log may go, and why. Pure: facts in, a decision out.
+"""Decide which segments at the start of a log to delete, and why (pure).
 
-Three reasons, in Kafka's order, each counted on what the one before left: the log start was moved past the
-segment; the log is larger than retention.bytes; its youngest record is older than retention.ms. Segments go
-from the oldest on, and the first that stays protects all behind it. Nothing above the high watermark goes, so
-that the log never starts where its followers have not been.
+There are three reasons, applied in Kafka's order: the log start was moved past the segment; the log is larger
+than retention.bytes; the segment's youngest record is older than retention.ms. Segments are deleted from the
+oldest on, and the first that stays protects all later ones. Nothing above the high watermark is deleted, so
+the log never starts above its followers.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ NO_TIMESTAMP: Final = -1
 
 
 class Reason(Enum):
-    """The setting, or the offset, that a segment has run into."""
+    """The limit that a segment exceeds."""
 
     LOG_START = "log start offset"
     BYTES = "retention.bytes"
@@ -31,7 +31,7 @@ class SegmentFacts:
     base_offset: int
     end_offset: int
     size: int
-    # Of its records; NO_TIMESTAMP if no record has one, and then the file's time counts.
+    # Largest timestamp of its records; NO_TIMESTAMP if no record has one, and then modified_ms counts.
     largest_timestamp: int
     modified_ms: int
 
@@ -42,7 +42,7 @@ class SegmentFacts:
 
 @value
 class Departure:
-    """One segment that goes. `why` is for the log line."""
+    """A segment to delete. `why` is for the log line."""
 
     base_offset: int
     reason: Reason
@@ -51,17 +51,17 @@ class Departure:
 
 @value(kw_only=True)
 class Decision:
-    """What is to be done, in this order: roll, move the log start, remove the segments."""
+    """The steps to take, in this order: roll, move the log start, remove the segments."""
 
     departures: tuple[Departure, ...]
-    # The active segment is among those that go: a new one has to be begun at the end of the log.
+    # The active segment is to be deleted, so roll first.
     roll: bool
     log_start_offset: int
-    # The segment that records from the future keep from growing old, if one does. An operator should know.
+    # The segment that does not expire because of timestamps in the future, or None. Operators should know.
     future_base_offset: int | None
 
 
-# Why a segment goes, None if it does not.
+# The reason to delete a segment, or None.
 _Test: TypeAlias = Callable[[SegmentFacts], str | None]
 
 
@@ -73,13 +73,13 @@ def decide(
     high_watermark: int,
     now_ms: int,
 ) -> Decision:
-    """Look at all segments of a log, the active one last."""
+    """Decide for all segments of a log, the active one last."""
     assert segments, "a log has at least one segment"
     active = segments[-1]
     departures: list[Departure] = []
 
     def may_go(segment: SegmentFacts) -> bool:
-        # An empty active segment is what the log goes on with: rolling would only make another one.
+        # An empty active segment stays: rolling would only create another one.
         return segment.end_offset <= high_watermark and (segment is not active or segment.size > 0)
 
     def take(reason: Reason, test: _Test) -> None:
@@ -109,18 +109,18 @@ def decide(
 
 
 def _below_start(active: SegmentFacts, log_start_offset: int) -> _Test:
-    """The active segment stays even if the log starts at its end: nothing is won by a new one."""
+    """The active segment stays even if the log starts at its end: a new one would gain nothing."""
 
     def test(segment: SegmentFacts) -> str | None:
         if segment is active or segment.end_offset > log_start_offset:
             return None
-        return f"the log starts at {log_start_offset}"
+        return f"log starts at {log_start_offset}"
 
     return test
 
 
 def _too_much(segments: Sequence[SegmentFacts], retention_bytes: int) -> _Test:
-    """A segment goes if the log has at least retention.bytes without it: it never shrinks below them."""
+    """Delete a segment if the log keeps at least retention.bytes without it."""
     size = sum(segment.size for segment in segments)
 
     def test(segment: SegmentFacts) -> str | None:
@@ -128,7 +128,7 @@ def _too_much(segments: Sequence[SegmentFacts], retention_bytes: int) -> _Test:
         if size - segment.size < retention_bytes:
             return None
         size -= segment.size
-        return f"retention.bytes={retention_bytes}, and {size} bytes remain without it"
+        return f"retention.bytes={retention_bytes}, {size} bytes remain"
 
     return test
 
@@ -138,9 +138,7 @@ def _too_old(now_ms: int, retention_ms: int) -> _Test:
         age = now_ms - segment.youngest_ms
         if age <= retention_ms:
             return None
-        of_what = (
-            "its youngest record" if segment.largest_timestamp >= 0 else "its file, by lack of timestamps,"
-        )
-        return f"retention.ms={retention_ms}, and {of_what} is {age} ms old"
+        of_what = "youngest record" if segment.largest_timestamp >= 0 else "file (no timestamps)"
+        return f"retention.ms={retention_ms}, {of_what} is {age} ms old"
 
     return test

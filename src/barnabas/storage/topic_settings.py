@@ -1,7 +1,7 @@
-"""The settings of a topic: Kafka's names, types, defaults and limits, each declared once.
+"""The declarations of all topic settings, with Kafka's names, types, defaults and limits.
 
-What a broker can set for all its topics is declared here as well, under the broker's names for it. The first
-synonym that is set counts. How values are put together is in config.py.
+Synonyms are the broker settings that apply to all topics; the first one that is set counts. config.py
+resolves the values.
 """
 
 import re
@@ -24,16 +24,16 @@ MINUTE_MS: Final = 60 * 1000
 HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 WEEK_MS: Final = 7 * DAY_MS
-# Kafka's default of 1 MiB for the records, and 12 bytes for the batch's offset and length before them.
+# Kafka's default: 1 MiB, and 12 bytes for the batch's base offset and length.
 MESSAGE_BYTES: Final = (1 << 20) + 12
 
 COMPACT: Final = "compact"
 DELETE: Final = "delete"
 CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
-# A limit of retention that does not limit.
+# No retention limit.
 UNLIMITED: Final = -1
-# local.retention.*: the same as retention.*.
+# local.retention.*: use the value of retention.*.
 SAME_AS_RETENTION: Final = -2
 
 _COMPRESSIONS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -45,7 +45,7 @@ def _are_replicas(value: Value) -> bool:
 
 
 _REPLICAS: Final = Rule("* or a list of partition:broker", _are_replicas)
-# LogConfig takes them, because a topic that Kafka made may have them. A request to set them is refused.
+# LogConfig accepts them, because a topic from Kafka may have them. A request to set them is rejected.
 _NO_THROTTLE: Final = unsupported("traffic between replicas cannot be throttled yet")
 NO_REMOTE_STORAGE: Final = unsupported("this broker has no remote storage")
 _REMOTE_KNOB: Final = nothing_to_tune("no topic can have remote storage: remote.storage.enable must be false")
@@ -57,7 +57,7 @@ def _same(name: str, kind: SettingType) -> tuple[Synonym, ...]:
 
 
 def _retention(name: str, kind: SettingType, times: int = 1) -> Synonym:
-    # The broker takes every negative time for "for ever", and 0 for a mistake. A topic may say 0.
+    # For the broker settings every negative time means "for ever", and 0 is invalid. A topic may have 0.
     return Synonym(name=name, type=kind, times=times, floor=UNLIMITED, rule=_FOREVER_OR_MORE)
 
 
@@ -69,8 +69,8 @@ class TopicSettings:
         "cleanup.policy",
         LIST,
         (DELETE,),
-        "What happens to old records: delete drops segments, compact keeps the last of every key, nothing "
-        "keeps all.",
+        "What happens to old records: delete removes segments, compact keeps the last of every key, an empty "
+        "list keeps all.",
         rule=list_of(COMPACT, DELETE),
         synonyms=_same("log.cleanup.policy", LIST),
     )
@@ -78,7 +78,7 @@ class TopicSettings:
         "compression.gzip.level",
         INT,
         -1,
-        "How hard gzip tries, if compression.type is gzip.",
+        "Compression level if compression.type is gzip.",
         rule=any_of(between(1, 9), exactly(-1)),
         synonyms=_same("compression.gzip.level", INT),
     )
@@ -86,7 +86,7 @@ class TopicSettings:
         "compression.lz4.level",
         INT,
         9,
-        "How hard lz4 tries, if compression.type is lz4.",
+        "Compression level if compression.type is lz4.",
         rule=between(1, 17),
         synonyms=_same("compression.lz4.level", INT),
     )
@@ -94,7 +94,7 @@ class TopicSettings:
         "compression.type",
         STRING,
         "producer",
-        "How batches are stored: as the producer compressed them, or always in this way.",
+        "Compression of stored batches: a fixed codec, or producer to keep that of the producer.",
         rule=one_of(*_COMPRESSIONS),
         synonyms=_same("compression.type", STRING),
     )
@@ -102,7 +102,7 @@ class TopicSettings:
         "compression.zstd.level",
         INT,
         3,
-        "How hard zstd tries, if compression.type is zstd.",
+        "Compression level if compression.type is zstd.",
         rule=between(-131072, 22),
         synonyms=_same("compression.zstd.level", INT),
     )
@@ -126,7 +126,8 @@ class TopicSettings:
         "flush.messages",
         LONG,
         LONG_MAX,
-        "After how many records the log is flushed to the disk; replication makes up for not flushing.",
+        "Number of unflushed records after which the log is flushed to disk; by default replication provides "
+        "durability.",
         rule=at_least(1),
         synonyms=_same("log.flush.interval.messages", LONG),
     )
@@ -134,7 +135,7 @@ class TopicSettings:
         "flush.ms",
         LONG,
         LONG_MAX,
-        "After how much time the log is flushed to the disk.",
+        "Time after which unflushed records are flushed to disk.",
         rule=at_least(0),
         synonyms=(
             *_same("log.flush.interval.ms", LONG),
@@ -145,7 +146,7 @@ class TopicSettings:
         "follower.replication.throttled.replicas",
         LIST,
         (),
-        "Replicas whose fetching is throttled, as partition:broker, or * for all.",
+        "Replicas whose replication is throttled on the follower, as partition:broker, or * for all.",
         rule=_REPLICAS,
         status=_NO_THROTTLE,
     )
@@ -153,7 +154,7 @@ class TopicSettings:
         "index.interval.bytes",
         INT,
         4096,
-        "How many bytes of log lie between two entries of its index.",
+        "Bytes of log between two index entries.",
         rule=at_least(0),
         synonyms=_same("log.index.interval.bytes", INT),
     )
@@ -161,7 +162,7 @@ class TopicSettings:
         "leader.replication.throttled.replicas",
         LIST,
         (),
-        "Replicas whose being fetched from is throttled, as partition:broker, or * for all.",
+        "Replicas whose replication is throttled on the leader, as partition:broker, or * for all.",
         rule=_REPLICAS,
         status=_NO_THROTTLE,
     )
@@ -169,7 +170,7 @@ class TopicSettings:
         "local.retention.bytes",
         LONG,
         SAME_AS_RETENTION,
-        "retention.bytes for the local part of a log with remote storage; -2 is the same value.",
+        "retention.bytes for the local part of a log with remote storage; -2 uses retention.bytes.",
         rule=at_least(SAME_AS_RETENTION),
         synonyms=_same("log.local.retention.bytes", LONG),
         status=_REMOTE_KNOB,
@@ -178,7 +179,7 @@ class TopicSettings:
         "local.retention.ms",
         LONG,
         SAME_AS_RETENTION,
-        "retention.ms for the local part of a log with remote storage; -2 is the same value.",
+        "retention.ms for the local part of a log with remote storage; -2 uses retention.ms.",
         rule=at_least(SAME_AS_RETENTION),
         synonyms=_same("log.local.retention.ms", LONG),
         status=_REMOTE_KNOB,
@@ -187,7 +188,7 @@ class TopicSettings:
         "max.compaction.lag.ms",
         LONG,
         LONG_MAX,
-        "How long a record may stay uncompacted.",
+        "Maximum time a record may stay uncompacted.",
         rule=at_least(1),
         synonyms=_same("log.cleaner.max.compaction.lag.ms", LONG),
     )
@@ -195,7 +196,7 @@ class TopicSettings:
         "max.message.bytes",
         INT,
         MESSAGE_BYTES,
-        "The largest batch that is taken, compressed as it came.",
+        "Maximum size of a record batch, after compression.",
         rule=at_least(0),
         synonyms=_same("message.max.bytes", INT),
     )
@@ -203,7 +204,7 @@ class TopicSettings:
         "message.timestamp.after.max.ms",
         LONG,
         HOUR_MS,
-        "How far a record's time may lie in the future, if the producer sets it.",
+        "How far a timestamp set by the producer may lie in the future.",
         rule=at_least(0),
         synonyms=_same("log.message.timestamp.after.max.ms", LONG),
     )
@@ -211,7 +212,7 @@ class TopicSettings:
         "message.timestamp.before.max.ms",
         LONG,
         LONG_MAX,
-        "How far a record's time may lie in the past, if the producer sets it.",
+        "How far a timestamp set by the producer may lie in the past.",
         rule=at_least(0),
         synonyms=_same("log.message.timestamp.before.max.ms", LONG),
     )
@@ -219,7 +220,7 @@ class TopicSettings:
         "message.timestamp.type",
         STRING,
         CREATE_TIME,
-        "Whether a record's time is the producer's or that of its being appended.",
+        "Whether the producer sets a record's timestamp, or the broker on append.",
         rule=one_of(CREATE_TIME, LOG_APPEND_TIME),
         synonyms=_same("log.message.timestamp.type", STRING),
     )
@@ -227,7 +228,7 @@ class TopicSettings:
         "min.cleanable.dirty.ratio",
         DOUBLE,
         0.5,
-        "Which part of a log must be uncompacted before compaction is worth its while.",
+        "Share of a log that must be uncompacted before the cleaner compacts it.",
         rule=between(0, 1),
         synonyms=_same("log.cleaner.min.cleanable.ratio", DOUBLE),
     )
@@ -235,7 +236,7 @@ class TopicSettings:
         "min.compaction.lag.ms",
         LONG,
         0,
-        "How long a record stays uncompacted at least.",
+        "Minimum time a record stays uncompacted.",
         rule=at_least(0),
         synonyms=_same("log.cleaner.min.compaction.lag.ms", LONG),
     )
@@ -243,7 +244,7 @@ class TopicSettings:
         "min.insync.replicas",
         INT,
         1,
-        "How many replicas must have a record that was sent with acks=all; with fewer in sync it is refused.",
+        "Number of in-sync replicas that a write with acks=all needs; with fewer it is rejected.",
         rule=at_least(1),
         synonyms=_same("min.insync.replicas", INT),
     )
@@ -251,14 +252,14 @@ class TopicSettings:
         "preallocate",
         BOOLEAN,
         False,
-        "Whether a segment's file gets its full size when it is made.",
+        "Whether a segment's file is created with its full size.",
         synonyms=_same("log.preallocate", BOOLEAN),
     )
     remote_log_copy_disable: bool = setting(
         "remote.log.copy.disable",
         BOOLEAN,
         False,
-        "Whether a topic with remote storage copies nothing more to it.",
+        "Whether copying to remote storage is stopped for the topic.",
         status=_REMOTE_KNOB,
     )
     remote_log_delete_on_disable: bool = setting(
@@ -272,7 +273,7 @@ class TopicSettings:
         "remote.storage.enable",
         BOOLEAN,
         False,
-        "Whether old segments go to remote storage.",
+        "Whether old segments are moved to remote storage.",
         status=NO_REMOTE_STORAGE,
     )
     retention_bytes: int = setting(
@@ -298,7 +299,7 @@ class TopicSettings:
         "segment.bytes",
         INT,
         1 << 30,
-        "How large a segment grows before the next one is begun.",
+        "Size at which a segment is rolled.",
         rule=at_least(1 << 20),
         synonyms=_same("log.segment.bytes", INT),
     )
@@ -306,7 +307,7 @@ class TopicSettings:
         "segment.index.bytes",
         INT,
         10 << 20,
-        "How large the index of a segment may grow before the next segment is begun.",
+        "Size of an index at which its segment is rolled.",
         rule=at_least(4),
         synonyms=_same("log.index.size.max.bytes", INT),
     )
@@ -314,7 +315,7 @@ class TopicSettings:
         "segment.jitter.ms",
         LONG,
         0,
-        "By how much less than segment.ms a segment may wait, so that not all roll at once.",
+        "How much earlier than segment.ms a segment may be rolled, so that not all roll at once.",
         rule=at_least(0),
         synonyms=(
             Synonym(name="log.roll.jitter.ms", type=LONG),
@@ -325,7 +326,7 @@ class TopicSettings:
         "segment.ms",
         LONG,
         WEEK_MS,
-        "How long a segment is appended to before the next one is begun, full or not.",
+        "Age at which a segment is rolled even if it is not full.",
         rule=at_least(1),
         synonyms=(
             Synonym(name="log.roll.ms", type=LONG),
@@ -336,7 +337,7 @@ class TopicSettings:
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
-        "Whether a replica that is not in sync may lead if no other is left, and records be lost.",
+        "Whether an out-of-sync replica may become leader if no other is left, which can lose records.",
         synonyms=_same("unclean.leader.election.enable", BOOLEAN),
     )
 

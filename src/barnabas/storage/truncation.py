@@ -1,8 +1,8 @@
-"""Cut a log at an offset: what a follower does when its leader never had what it has.
+"""Truncate a log at an offset, as a follower does with records that its leader does not have.
 
-The recovery point is lowered on the disk before anything is cut, because batches below it are not checked
-again after a power loss. Then the cut is found in the executor, made on the loop, and synced before it
-counts: otherwise old batches could come back behind new ones.
+The recovery point is lowered on the disk first, because after a power loss recovery does not check batches
+below it. Then the executor finds the position, the loop truncates there, and the executor syncs. Without the
+sync, old batches could reappear after new ones.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,15 +26,15 @@ LowerRecoveryPoint = Callable[[int], Awaitable[None]]
 
 
 class ChangedMeanwhile(StorageError):
-    """Somebody appended to a log while it was being truncated."""
+    """The log was appended to during a truncation."""
 
     def __init__(self, log: Log) -> None:
-        super().__init__(f"log {log.tp} was appended to while it was truncated")
+        super().__init__(f"log {log.tp} was appended to during a truncation")
 
 
 @value
 class Cut:
-    """Where to cut: the first byte to go in the last segment that stays, and what is known then."""
+    """Where to truncate: the segments that stay, the position in the last one, and the state there."""
 
     keep: int
     position: int
@@ -45,12 +45,11 @@ class Cut:
 async def truncate(
     log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint, now_ms: int
 ) -> list[str]:
-    """Cut off everything from `offset` on, and the whole batch if it lies within one.
+    """Truncate the log at `offset`, or at the start of the batch that contains it.
 
-    The log ends with a batch then, as it will when it is opened again: in a compacted one, and before a hole,
-    that may be earlier than `offset`.
-    `lower` writes the recovery point down. Nobody may append meanwhile. Return the files that were marked
-    for deletion.
+    The new end is that of a batch, as it will be when the log is reopened; after compaction it may be below
+    `offset`. `lower` writes the recovery point. Nothing may be appended during the call. Return the files
+    that were renamed to `.deleted`.
     """
     async with log.turn():
         log.check_open()
@@ -60,7 +59,7 @@ async def truncate(
 async def restart_at(
     log: Log, executor: Executor, offset: int, lower: LowerRecoveryPoint, now_ms: int
 ) -> list[str]:
-    """Throw everything away and go on with an empty log at `offset`."""
+    """Delete all records and continue with an empty log at `offset`."""
     async with log.turn():
         log.check_open()
         return await _restart_at(log, executor, offset, lower, now_ms)
@@ -76,7 +75,7 @@ async def _truncate(
     end = log.end_offset
     cut = await executor.run(partial(find_cut, log.fs, log.directory, log.segments, log.snapshots, offset))
     if cut.end_offset < log.start_offset:
-        # The log starts within the batch that has to go.
+        # The log starts inside the batch that has to go.
         return await _restart_at(log, executor, log.start_offset, lower, now_ms)
     if log.recovery_point > cut.end_offset:
         log.recovery_point = cut.end_offset
@@ -103,7 +102,7 @@ async def _restart_at(
 def find_cut(
     fs: FileSystem, directory: str, segments: Sequence[Segment], snapshots: Sequence[int], offset: int
 ) -> Cut:
-    """Find the byte to cut at, and who the producers are up to there. For the executor."""
+    """Find the position to truncate at, and the producer state there. For the executor."""
     keep = max(slot for slot, segment in enumerate(segments) if segment.base_offset <= offset)
     replay = Replay(_producers_before(fs, directory, snapshots, segments, offset), LeaderEpochs())
     end = segments[keep].base_offset
@@ -121,7 +120,7 @@ def find_cut(
                 end = batch.base_offset + batch.last_delta + 1
         except BadBatch as wrong:
             raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
-    # The offset lies in a hole behind the last batch of its segment.
+    # The offset is in a gap after the last batch of its segment.
     return _cut(keep, segments[keep].size, end, replay.producers)
 
 
@@ -139,11 +138,11 @@ def _producers_before(
             try:
                 return read_snapshot(fs.read(path), path, at)
             except (CorruptFile, FileNotFoundError):
-                # An older one will do: more batches are looked at then.
+                # An older snapshot will do; then more batches are replayed.
                 continue
-    nobody = Producers()
-    nobody.end_offset = segments[0].base_offset
-    return nobody
+    empty = Producers()
+    empty.end_offset = segments[0].base_offset
+    return empty
 
 
 def _settle(log: Log, gone: list[Segment], stale: list[int], epochs: bytes) -> list[str]:
@@ -156,7 +155,7 @@ def _settle(log: Log, gone: list[Segment], stale: list[int], epochs: bytes) -> l
 
 
 def _remove_snapshots(log: Log, stale: list[int]) -> None:
-    # They tell of batches that are gone. When the log has grown again they would be believed.
+    # A stale snapshot would be trusted once the log has grown to its offset again.
     for at in stale:
         try:
             log.fs.remove(f"{log.directory}/{file_name(at, SNAPSHOT)}")

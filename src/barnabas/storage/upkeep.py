@@ -1,7 +1,7 @@
-"""What has to be done to logs now and then: flush, checkpoints, retention, compaction, expiry, removal.
+"""Periodic maintenance of logs: flush, checkpoints, retention, compaction, producer expiry, file removal.
 
-One task for each, all owned by run(). A failing disk takes its directory out of service and nothing else; a
-log that cannot be compacted is left alone until the next start, and says so.
+One task for each, all owned by run(). A failing disk takes only its directory offline. A log that cannot be
+compacted is reported and skipped until the next start.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from barnabas.storage.warming import warmed
 
 logger = logging.getLogger(__name__)
 
-# When removing files is tried again that could not be removed.
+# Delay before a failed file removal is retried.
 REMOVAL_RETRY_MS: Final = 60_000
 
 _FOREVER: Final = 0x7FFFFFFFFFFFFFFF
@@ -33,14 +33,14 @@ _FOREVER: Final = 0x7FFFFFFFFFFFFFFF
 
 @value(kw_only=True)
 class UpkeepSettings:
-    """How often, and how much. The names and defaults are those of Kafka's broker settings."""
+    """Intervals and limits, with the names and defaults of Kafka's broker settings."""
 
-    # log.flush.scheduler.interval.ms is Kafka's; here flush.ms is looked at as often as this.
+    # How often flush.ms is checked (Kafka: log.flush.scheduler.interval.ms).
     flush_check_ms: int = 1_000
-    # The least of log.flush.offset.checkpoint.interval.ms, log.flush.start.offset.checkpoint.interval.ms and
-    # replica.high.watermark.checkpoint.interval.ms: what has not changed is not written again.
+    # The lowest of log.flush.offset.checkpoint.interval.ms, log.flush.start.offset.checkpoint.interval.ms and
+    # replica.high.watermark.checkpoint.interval.ms, because all checkpoints are written in one round.
     checkpoint_ms: int = 60_000
-    # log.initial.task.delay.ms: when the first round of each chore is.
+    # log.initial.task.delay.ms: the delay before the first round of each task.
     initial_delay_ms: int = 30_000
     # log.retention.check.interval.ms
     retention_check_ms: int = 300_000
@@ -51,22 +51,22 @@ class UpkeepSettings:
     # producer.id.expiration.check.interval.ms and producer.id.expiration.ms
     producer_check_ms: int = 600_000
     producer_expiration_ms: int = 86_400_000
-    # How often files that were marked for deletion are looked at.
+    # How often `.deleted` files are checked for removal.
     removal_check_ms: int = 1_000
 
 
 class Upkeep:
-    """The chores of one log manager. Each method does one round; run() does them at their times."""
+    """The maintenance tasks of one log manager. Each method does one round; run() schedules them."""
 
     def __init__(self, manager: LogManager, settings: UpkeepSettings, *, secret: bytes) -> None:
         self.manager: Final = manager
-        # May be replaced while it runs: every round goes by what is there then.
+        # May be replaced at run time; the next round uses the new settings.
         self.settings = settings
-        # For the hashes of keys, so that nobody can choose keys that collide.
+        # For the cleaner's key hash, so that clients cannot choose colliding keys.
         self._secret = secret
-        # Logs that will not be compacted before the next start, and why.
+        # Logs that are not compacted before the next start, and why.
         self.uncleanable: dict[Log, str] = {}
-        # Files that were marked for deletion, and when they may go.
+        # `.deleted` files, each with the time of its removal.
         self._marked: list[tuple[int, list[str]]] = []
         self._flushed_ms: dict[Log, int] = {}
         self._due: dict[Log, None] = {}
@@ -80,7 +80,7 @@ class Upkeep:
         log.on_flush_due = self._flush_is_due
 
     def _forget(self, log: Log) -> None:
-        """Keep nothing of a log that was deleted."""
+        """Drop all references to a deleted log."""
         log.on_flush_due = None
         self._due.pop(log, None)
         self._flushed_ms.pop(log, None)
@@ -91,7 +91,7 @@ class Upkeep:
         self._wake.set()
 
     async def run(self) -> None:
-        """Do everything at its time, until cancelled."""
+        """Run all maintenance tasks until cancelled."""
         chores: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             "flush": self._flush_when_due,
             "flush by age": self._every(lambda: self.settings.flush_check_ms, self.flush_old),
@@ -102,7 +102,7 @@ class Upkeep:
         }
         if self.settings.cleaner_enable:
             chores["cleaner"] = self._every(lambda: self.settings.cleaner_backoff_ms, self.clean_all)
-        # A chore that fails is begun again. The others go on.
+        # A failed task is restarted; the others continue.
         await together(*(keep_running(name, chore) for name, chore in chores.items()))
 
     def _every(
@@ -125,13 +125,13 @@ class Upkeep:
             await self.flush_due()
 
     async def flush_due(self) -> None:
-        """Flush the logs that asked for it: a segment is finished, or flush.messages are waiting."""
+        """Flush the logs with a finished segment or flush.messages unflushed records."""
         due, self._due = self._due, {}
         for log in due:
             await self._flush(log)
 
     async def flush_old(self) -> None:
-        """Flush the logs in which something has waited for flush.ms."""
+        """Flush the logs with records unflushed for flush.ms."""
         now_ms = self.manager.clock.monotonic_ms()
         for log in self._logs():
             limit = log.config.flush_ms
@@ -161,15 +161,15 @@ class Upkeep:
                 try:
                     await self.manager.write_checkpoints(directory)
                 except DiskFull:
-                    # Logged where it was found. The next round tries again.
+                    # Logged by LogManager. The next round tries again.
                     continue
                 except StorageError as error:
-                    logger.error("checkpoints not written: %s", error)
+                    logger.error("checkpoints not written error=%s", error)
                 except Exception as error:
                     report_fault(logger, error, "checkpoints not written path=%s", directory.path)
 
     async def expire_producers(self) -> None:
-        """Forget producers that have written nothing for long."""
+        """Forget inactive producers."""
         now_ms, after_ms = self.manager.clock.now_ms(), self.settings.producer_expiration_ms
         for log in self._logs():
             try:
@@ -180,9 +180,9 @@ class Upkeep:
     # Retention and removal
 
     async def enforce_retention(self) -> None:
-        """Let go what retention does not keep."""
+        """Apply retention to all logs."""
         for log in self._logs():
-            # Compacted logs too: what lies before their start may go.
+            # Compacted logs too: segments below their log start can be deleted.
             await self._guarded(log, self._retain(log))
 
     async def _retain(self, log: Log) -> None:
@@ -194,11 +194,11 @@ class Upkeep:
             self._marked.append((at, paths))
 
     async def truncate(self, log: Log, offset: int) -> None:
-        """Cut a log; its files go with the others."""
+        """Truncate a log; its files are removed with the others."""
         self._mark(log, await self.manager.truncate(log, offset))
 
     async def remove_marked(self) -> None:
-        """Remove the files and directories whose time has come."""
+        """Remove the files and directories whose delay is over."""
         now_ms = self.manager.clock.monotonic_ms()
         ripe = [path for at, paths in self._marked if at <= now_ms for path in paths]
         self._marked = [(at, paths) for at, paths in self._marked if at > now_ms]
@@ -213,9 +213,9 @@ class Upkeep:
     # Compaction
 
     async def clean_all(self) -> None:
-        """Compact whatever is worth it, the dirtiest log first, until nothing is."""
+        """Compact logs, the dirtiest first, until none is worth it."""
         await self._write_points_of_compacted()
-        # Logs that a run brought nowhere, because something else changed them, wait for the next round.
+        # A log that changed during its run, so that the run made no progress, waits for the next round.
         waiting: set[Log] = set()
         while True:
             found = await self._dirtiest(waiting)
@@ -227,7 +227,7 @@ class Upkeep:
                 waiting.add(log)
 
     async def _write_points_of_compacted(self) -> None:
-        """Only what is known to be flushed after a power loss is compacted."""
+        """Write recovery points first, because only data below the written ones is compacted."""
         manager, points = self.manager, self.manager.written_points
         compacted = [log for log in self._logs() if log.config.compacts]
         behind = [log for log in compacted if points.get(log.tp, 0) < log.recovery_point]
@@ -237,7 +237,7 @@ class Upkeep:
             except DiskFull:
                 continue
             except StorageError as error:
-                logger.error("checkpoints not written: %s", error)
+                logger.error("checkpoints not written error=%s", error)
 
     async def _dirtiest(self, waiting: set[Log]) -> tuple[Log, Candidate] | None:
         now_ms = self.manager.clock.now_ms()
@@ -263,7 +263,7 @@ class Upkeep:
         try:
             return weigh(await warmed(log, manager.executor, facts), now_ms)
         except OSError as error:
-            self._report("log not looked at", log, manager.failed(log, error))
+            self._report("log not checked for compaction", log, manager.failed(log, error))
         except StorageError as error:
             self._give_up(log, error)
         except Exception as error:
@@ -305,7 +305,7 @@ class Upkeep:
             stats.records_kept,
         )
         if log.closed:
-            # It was deleted meanwhile.
+            # The log has since been deleted.
             return
         manager.clean_offsets[log.tp] = result.next_dirty_offset
         await manager.write_clean_offsets(manager.home(log))
@@ -317,7 +317,7 @@ class Upkeep:
         self.uncleanable[log] = str(error)
 
     async def _guarded(self, log: Log, work: Awaitable[None]) -> None:
-        """Do something with one log. What is wrong with it, or with its disk, does not stop the others."""
+        """Await work on one log, so that its errors do not stop the work on other logs."""
         try:
             await work
         except OSError as error:
@@ -325,11 +325,11 @@ class Upkeep:
         except StorageError as error:
             self._report("upkeep failed", log, error)
         except Exception as error:
-            # A mistake of ours. The next round tries again, and other logs have their turn in this one.
+            # A bug. Log it and continue with the other logs; the next round tries again.
             report_fault(logger, error, "upkeep failed tp=%s", log.tp)
 
     def _report(self, event: str, log: Log, error: StorageError) -> None:
-        """Log an error, unless it is logged once for all: the log is gone or offline, or the disk is full."""
+        """Log an error, unless LogManager has: the log is closed or offline, or the disk is full."""
         if not log.closed and not isinstance(error, DiskFull):
             logger.error("%s tp=%s error=%s", event, log.tp, error)
 

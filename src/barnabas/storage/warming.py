@@ -1,4 +1,4 @@
-"""Reads that wait for the disk without the loop waiting: warm up what was missed, and start again."""
+"""Run reads on the loop without blocking it: warm up missing pages in the executor, and retry."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,13 +15,13 @@ from barnabas.storage.segment.segment import Segment
 
 T = TypeVar("T")
 
-# A read touches a few pages of index and one range of data. More misses than this mean that memory is so
-# short that pages go as fast as they come.
+# A read needs a few index pages and one range of data. More misses than this mean that memory is so short
+# that pages are evicted as fast as they are read.
 _WARM_UPS_MAX: Final = 16
 
 
 def waiting(read: Callable[[], T]) -> T:
-    """Call what reads only what is in memory, and wait for the disk where that is not enough."""
+    """Call `read`, and block on the disk for bytes that are not in memory."""
     while True:
         try:
             return read()
@@ -30,30 +30,30 @@ def waiting(read: Callable[[], T]) -> T:
 
 
 async def warmed(log: Log, executor: Executor, read: Callable[[], T]) -> T:
-    """Call `read` on the loop, as often as it takes, with the disk waited for in the executor in between."""
-    mended = False
+    """Call `read` on the loop until it succeeds; warm up in the executor in between."""
+    rebuilt = False
     for _ in range(_WARM_UPS_MAX):
         try:
             return read()
         except NotCached as cold:
             await executor.run(cold.warm)
         except IndexDamaged as damage:
-            if mended:
+            if rebuilt:
                 raise _corrupt(log, damage) from None
             await mend_indexes(log, executor, damage.base_offset)
-            mended = True
+            rebuilt = True
     return waiting(read)
 
 
 async def mend_indexes(log: Log, executor: Executor, base_offset: int) -> None:
-    """Make the indexes of one segment anew while the log goes on."""
+    """Rebuild the indexes of one segment while the log is in use."""
     log.check_open()
     segment = _find(log, base_offset)
     if segment is None:
-        # Retention or compaction has removed it meanwhile.
+        # Retention or compaction has since removed it.
         return
     if segment is log.active:
-        # Its indexes are being written to. A finished segment has nobody that does.
+        # Roll, because appends write to the indexes of the active segment.
         log.roll(segment.created_ms)
         if segment is log.active:
             return
@@ -62,7 +62,7 @@ async def mend_indexes(log: Log, executor: Executor, base_offset: int) -> None:
         fresh = await executor.run(partial(rebuild_indexes, log.fs, segment, interval))
     except BadBatch as wrong:
         raise CorruptLog(segment.path(LOG), position=wrong.position, what=wrong.what) from None
-    # What may have changed meanwhile: the segment can be gone, or cut.
+    # The segment may have been removed or truncated during the read.
     if log.closed or segment not in log.segments or segment.size != fresh.size:
         return
     segment.close_indexes()
@@ -74,7 +74,7 @@ async def mend_indexes(log: Log, executor: Executor, base_offset: int) -> None:
 
 
 def rebuild_indexes(fs: FileSystem, segment: Segment, interval: int) -> Segment:
-    """Write indexes for a finished segment beside the ones it has. For the executor."""
+    """Write new indexes for a finished segment next to the old ones. For the executor."""
     fresh = Segment(fs, segment.directory, segment.base_offset, suffix=REBUILT)
     fresh.forget_indexes()
     reader = BatchReader(segment.open(), 0, segment.size)
@@ -82,7 +82,7 @@ def rebuild_indexes(fs: FileSystem, segment: Segment, interval: int) -> Segment:
     while (batch := reader.next(False)) is not None:
         last = batch.base_offset + batch.last_delta
         if batch.base_offset < end or last - segment.base_offset > OFFSET_SPAN_MAX:
-            raise BadBatch(reader.position, f"offset {batch.base_offset}, and {end} was expected")
+            raise BadBatch(reader.position, f"batch starts at offset {batch.base_offset}, expected {end}")
         end = last + 1
         fresh.note(reader.position, batch.size, last, batch.max_timestamp, interval)
         fresh.spill_some()

@@ -1,4 +1,4 @@
-"""Brokers register, come into service, leave it, and are missed."""
+"""Brokers register, are unfenced, shut down, and are fenced."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ def test_registrations_that_are_refused(changes: dict[str, Any], code: ErrorCode
     assert 2 not in world.image.brokers
 
 
-def test_a_broker_that_did_not_stop_cleanly_is_in_sync_with_nobody() -> None:
+def test_a_broker_after_an_unclean_shutdown_leaves_all_isrs() -> None:
     world = ActiveController().with_brokers(1, 2).with_topic("orders", [1, 2], min_insync_replicas="2")
     world.now_ms += 20_000
 
@@ -155,7 +155,7 @@ def test_the_last_replica_that_did_not_stop_cleanly_is_remembered_as_the_last_le
     assert shown(world, "orders") == (-1, (), (), (1,))
     world.beat(1)
 
-    # Everything that it acknowledged it had; what it lost it lost.
+    # It had every acknowledged record, but may have lost unflushed ones since.
     assert shown(world, "orders") == (1, (1,), (), ())
     assert world.partition("orders").leader_recovery_state == 1
     assert world.image == world.replayed()
@@ -179,13 +179,13 @@ def test_a_broker_is_unfenced_when_it_knows_its_own_registration() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"broker_epoch": 1}, {"broker_id": 7}])
-def test_a_broker_that_is_not_registered_like_this_is_told_so(changes: dict[str, int]) -> None:
+def test_a_broker_with_a_stale_registration_is_refused(changes: dict[str, int]) -> None:
     world = ActiveController().with_brokers(1)
 
     assert world.beat(1, **changes).error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_a_silent_broker_is_fenced_and_its_partitions_are_led_by_others() -> None:
+def test_a_broker_without_heartbeats_is_fenced_and_others_lead_its_partitions() -> None:
     world = ActiveController(session_timeout_ms=9_000).with_brokers(1, 2)
     world.with_topic("both", [1, 2]).with_topic("alone", [1])
     world.tick(5_000)
@@ -197,7 +197,7 @@ def test_a_silent_broker_is_fenced_and_its_partitions_are_led_by_others() -> Non
         broker_id=1, broker_epoch=world.image.brokers[1].epoch, fenced=1
     )
     assert shown(world, "both") == (2, (2,), (), ())
-    # It was the last one in sync, so it is the one who may lead when it is back.
+    # It was the last in-sync replica, so it may lead when it is back.
     assert shown(world, "alone") == (-1, (), (1,), (1,))
     assert world.image.brokers[1].fenced
     assert world.image == world.replayed()
@@ -245,7 +245,7 @@ def test_a_broker_that_leads_hands_over_before_it_stops() -> None:
     assert world.image.brokers[1].in_controlled_shutdown
     assert shown(world, "orders") == (2, (2,), (), ())
 
-    # Broker 2 has not heard of it yet.
+    # Broker 2 has not read the change yet.
     assert not world.beat(1, want_shut_down=True).should_shut_down
     world.beat(2)
     granted = world.beat(1, want_shut_down=True)
@@ -357,12 +357,12 @@ def test_replicas_are_assigned_to_directories_one_by_one() -> None:
 
     assert codes == [0, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID]
     assert put(world, 1, directory, "orders", partition=5) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    # The broker has no such directory, so the replica there is out of service.
+    # The broker does not have this directory, so the replica in it is offline.
     assert world.partition("orders").directories == (directory, directory_of(2))
     assert shown(world, "orders") == (2, (2,), (), ())
 
 
-def test_what_a_broker_says_of_cordoned_directories_is_written_once() -> None:
+def test_a_change_of_cordoned_directories_is_written_once() -> None:
     world = ActiveController()
     world.register(1)
     before = len(world.log)

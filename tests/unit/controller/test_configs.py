@@ -104,7 +104,7 @@ def test_a_value_that_a_topic_has_already_is_not_written_again() -> None:
     assert decision.records == ()
 
 
-def test_a_broker_is_told_again_what_it_knows() -> None:
+def test_unchanged_broker_settings_are_written_again() -> None:
     world = with_orders()
     change = incremental(BROKER_1, ("log.cleaner.threads", SET, "1"))
 
@@ -251,7 +251,7 @@ def test_what_is_not_supported_is_refused_unless_the_topic_has_it_already() -> N
         assert results == [(ErrorCode.INVALID_CONFIG, refused)]
     assert alter(fresh, incremental(ORDERS, (THROTTLED, SET, ""))) == [(0, None)]
 
-    # The change of another setting, and a request that names all of them again.
+    # A change of another setting, and a request that repeats all settings.
     assert alter(of_kafka, retention) == [(0, None)]
     everything = whole(ORDERS, leader_replication_throttled_replicas="0:1", retention_ms="6")
     assert replace_all(of_kafka, everything) == [(0, None)]
@@ -259,7 +259,7 @@ def test_what_is_not_supported_is_refused_unless_the_topic_has_it_already() -> N
     assert of_kafka.image.config(ORDERS) == {"retention.ms": "6"}
 
 
-def test_what_brokers_may_set_is_asked_of_whoever_knows() -> None:
+def test_broker_settings_are_checked_by_the_injected_validator() -> None:
     asked: list[tuple[dict[str, str], str]] = []
 
     def validate(configs: Mapping[str, str], broker: str) -> None:
@@ -277,12 +277,12 @@ def test_what_brokers_may_set_is_asked_of_whoever_knows() -> None:
 
     refused = "Invalid value x for configuration listeners: is read when a broker starts"
     assert results == [(ErrorCode.INVALID_CONFIG, refused), (0, None)]
-    # Not what was there before: another release may have left it, and it must not be in the way.
+    # Existing settings are not validated: another release may have written them, and must not block changes.
     assert asked == [({"listeners": "x"}, "1"), ({"message.max.bytes": "5"}, "")]
 
 
 @pytest.mark.parametrize("kind", [GROUP_RESOURCE, CLIENT_METRICS_RESOURCE])
-def test_settings_of_groups_and_client_metrics_are_refused_unless_somebody_knows_them(kind: int) -> None:
+def test_group_and_client_metrics_settings_need_a_validator(kind: int) -> None:
     resource = ConfigResource(kind, "g")
     change = incremental(resource, ("interval.ms", SET, "5"))
     knowing = ActiveController(validate_other_config=lambda resource, configs: None)

@@ -1,4 +1,4 @@
-"""Which of several values of a setting counts."""
+"""The precedence of several values of a setting."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from barnabas.protocol.stored.cluster_topics import ConfigRecord
 from support.controllers import ActiveController
 
 UNCLEAN = "unclean.leader.election.enable"
-# From the nearest to the farthest, each with its number in DescribeConfigs.
+# By descending precedence, each with its source number in DescribeConfigs.
 TOPIC, NODE, CLUSTER, FILE, DEFAULT = range(1, 6)
 
 
@@ -38,7 +38,7 @@ def test_the_nearest_value_counts(nearest: int, value: str) -> None:
         assert broker_config(world.image, settings)[UNCLEAN] == value
 
 
-def test_what_nobody_sets_is_the_default() -> None:
+def test_unset_settings_have_their_defaults() -> None:
     world = with_unclean({})
     rules = TopicRules(world.image, world.controller.settings)
 

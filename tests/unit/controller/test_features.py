@@ -1,4 +1,4 @@
-"""Levels of features, and the first records of a cluster."""
+"""Feature levels, and the first records of a cluster."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_a_transaction_that_was_left_open_is_aborted() -> None:
     assert activation_records(image, bootstrap_records(), settings(), in_transaction=False) == []
 
 
-def test_a_bootstrap_that_was_cut_off_is_begun_again() -> None:
+def test_an_interrupted_bootstrap_is_repeated() -> None:
     found = activation_records(replay([]), bootstrap_records(), settings(), in_transaction=True)
 
     assert isinstance(found[0], AbortTransactionRecord)

@@ -1,4 +1,4 @@
-"""Who leads: ElectLeaders, AlterPartition, and the elections that nobody asks for."""
+"""Leaders of partitions: ElectLeaders, AlterPartition, and periodic elections."""
 
 from dataclasses import replace
 from typing import Any
@@ -44,7 +44,7 @@ def elect(
 
 
 def with_moved_leader() -> ActiveController:
-    """Broker 1 was away, so that 2 leads, and is back in sync."""
+    """Broker 1 was down, so broker 2 leads; broker 1 is back in sync."""
     world = ActiveController(session_timeout_ms=9_000).with_brokers(1, 2).with_topic("orders", [1, 2])
     world.beat(1, want_fence=True)
     world.beat(1)
@@ -125,7 +125,7 @@ def test_an_unknown_kind_of_election_is_refused_as_a_whole() -> None:
 
 
 def without_anybody_in_sync(**configs: str) -> ActiveController:
-    """Broker 1 had everything and is away; broker 2 is up, and was out of sync."""
+    """Broker 1, the last in-sync replica, is down; broker 2 is up and out of sync."""
     world = ActiveController().with_brokers(1, 2).with_topic("orders", [1, 2], **configs)
     alter(world, 1, "orders", isr=[1])
     world.beat(1, want_fence=True)
@@ -133,7 +133,7 @@ def without_anybody_in_sync(**configs: str) -> ActiveController:
     return world
 
 
-def test_an_unclean_election_takes_whoever_is_there() -> None:
+def test_an_unclean_election_takes_any_live_replica() -> None:
     world = without_anybody_in_sync()
 
     assert elect(world, UNCLEAN, ("orders", 0)) == [("orders", 0, 0, None)]
@@ -143,7 +143,7 @@ def test_an_unclean_election_takes_whoever_is_there() -> None:
     assert world.image == world.replayed()
 
 
-def test_nobody_to_elect_is_an_error() -> None:
+def test_an_election_without_candidates_is_an_error() -> None:
     world = without_anybody_in_sync()
     world.beat(2, want_fence=True)
 
@@ -164,7 +164,7 @@ def test_a_leader_shrinks_and_grows_its_isr() -> None:
 
     assert (shrunk.error_code, shrunk.isr, shrunk.leader_id) == (0, [1], 1)
     assert shrunk.partition_epoch == before.partition_epoch + 1
-    # No election: followers need not hear of it.
+    # No election, so the leader epoch stays.
     assert shrunk.leader_epoch == before.leader_epoch
     assert (grown.isr, grown.partition_epoch) == ([1, 2], before.partition_epoch + 2)
 
@@ -293,10 +293,10 @@ def test_a_leader_says_that_it_has_recovered() -> None:
     assert world.partition("orders").leader_recovery_state == 0
 
 
-# Unasked
+# Periodic elections
 
 
-def test_leadership_goes_back_to_preferred_replicas_at_intervals() -> None:
+def test_leadership_returns_to_preferred_replicas_at_intervals() -> None:
     world = with_moved_leader()
 
     quiet = elections(world, 299_000)
@@ -308,7 +308,7 @@ def test_leadership_goes_back_to_preferred_replicas_at_intervals() -> None:
 
 
 def elections(world: ActiveController, ms: int) -> list[PartitionChangeRecord]:
-    """Time passes in steps, with the brokers alive."""
+    """Advance the time in steps, with heartbeats of the brokers."""
     found: list[object] = []
     for _ in range(ms // 1_000):
         for broker in world.image.brokers:
@@ -334,7 +334,7 @@ def test_a_topic_that_allows_it_gets_a_leader_who_may_lack_records() -> None:
 
     world.beat(1, want_fence=True)
 
-    # Broker 1 is eligible and away, so nobody is clean; broker 2 is there.
+    # Broker 1 is eligible but down, so there is no clean candidate; broker 2 is up.
     assert shown(world, "orders") == (2, (2,), ())
     assert world.partition("orders").leader_recovery_state == 1
 
@@ -352,7 +352,7 @@ def test_a_topic_that_comes_to_allow_it_gets_a_leader_at_the_next_check() -> Non
     assert record.leader == 2
 
 
-def test_a_record_that_says_nothing_is_written_twice_a_second() -> None:
+def test_a_no_op_record_is_written_twice_a_second() -> None:
     world = ActiveController(max_idle_interval_ms=500)
 
     assert world.tick(499) == []
@@ -372,7 +372,7 @@ def test_the_next_time_that_something_is_due_is_known() -> None:
     assert world.tick(9_000) == []
 
 
-# Reassignments, which only a log of another controller can contain
+# Reassignments, which only a log of Kafka's controller can contain
 
 
 def change(partition: PartitionImage, **changes: Any) -> PartitionChangeRecord | None:

@@ -1,4 +1,4 @@
-"""The controller on a real quorum of one voter, in a simulated world: what is answered is committed."""
+"""The controller on a real quorum of one voter, in a simulated world: responses follow the commit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -32,7 +32,7 @@ NEVER = SnapshotSchedule(bytes_max=1 << 40, interval_ms=0)
 
 
 class Node:
-    """A controller, its quorum, and what was published."""
+    """A controller, its quorum, and the published images."""
 
     def __init__(
         self, world: World, disk: SimDisk, *, snapshots: SnapshotSchedule = NEVER, **changes: Any
@@ -75,7 +75,7 @@ class Node:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            # Nobody closes anything when the power goes.
+            # Nothing is closed at a power loss.
             if not self.lost_power:
                 await self.quorum.close()
 
@@ -128,7 +128,7 @@ def test_an_answer_comes_when_the_image_has_it_and_a_restart_keeps_it(world: Wor
 
         async with Node(world, world.disk).running() as again:
             assert again.shell.image.topics == before.topics
-            # Everything before the new epoch was one image, and the bootstrap records were not written again.
+            # Everything before the new epoch was one image, and the bootstrap records were not repeated.
             assert again.images[0].topics == before.topics
             assert again.controller.epoch == 2
             assert await again.create("orders") == [ErrorCode.TOPIC_ALREADY_EXISTS]
@@ -163,7 +163,7 @@ def test_requests_at_the_same_time_are_decided_one_after_the_other(world: World)
     world.run(story())
 
 
-def test_a_silent_broker_is_fenced_in_time_and_empty_records_are_written(world: World) -> None:
+def test_a_broker_without_heartbeats_is_fenced_and_no_op_records_are_written(world: World) -> None:
     async def story() -> None:
         async with Node(world, world.disk, session_timeout_ms=9_000).running() as node:
             await node.with_broker()
@@ -180,7 +180,7 @@ def test_a_silent_broker_is_fenced_in_time_and_empty_records_are_written(world: 
     world.run(story())
 
 
-def test_after_a_restart_a_broker_that_was_alive_has_a_whole_session_to_say_so(world: World) -> None:
+def test_after_a_restart_a_live_broker_gets_a_full_session_timeout(world: World) -> None:
     async def story() -> None:
         async with Node(world, world.disk, session_timeout_ms=9_000).running() as node:
             await node.with_broker(2)
@@ -245,7 +245,7 @@ def test_a_snapshot_is_written_when_it_is_due_and_is_enough_to_start_from(world:
 
 
 class FailingQuorum:
-    """A quorum that takes records and does with them what a test says."""
+    """A quorum whose commits and failures the test controls."""
 
     def __init__(self) -> None:
         self.end_offset = 1
@@ -288,7 +288,7 @@ async def register(shell: ControllerShell) -> Any:
     return await shell.call(registration(1))
 
 
-def test_who_is_not_the_leader_says_so(world: World) -> None:
+def test_a_standby_controller_refuses_requests(world: World) -> None:
     async def story() -> None:
         shell, _ = on_failing_quorum()
         assert (await register(shell)).error_code == ErrorCode.NOT_CONTROLLER
@@ -379,7 +379,7 @@ def test_an_answer_that_changes_nothing_waits_for_what_it_was_decided_on(world: 
     world.run(story())
 
 
-def test_a_request_waits_as_long_as_it_says(world: World) -> None:
+def test_a_request_waits_for_its_own_timeout(world: World) -> None:
     async def story() -> None:
         shell, _ = on_failing_quorum()
         shell.leader_changed(NODE, 1)
@@ -396,7 +396,7 @@ def test_a_request_waits_as_long_as_it_says(world: World) -> None:
     world.run(story())
 
 
-def test_more_requests_than_may_wait_are_told_to_come_again(world: World) -> None:
+def test_requests_above_the_limit_get_a_retriable_error(world: World) -> None:
     async def story() -> None:
         shell, quorum = on_failing_quorum()
         shell.leader_changed(NODE, 1)
@@ -445,7 +445,7 @@ def test_a_large_change_that_need_not_be_one_is_cut_into_batches(world: World) -
         await commit_while(shell, quorum, beat)
 
         assert [len(records) for records, _ in quorum.appended[before:]] == [10_000, 5_001]
-        # Fencing is written in the oldest version that can say it, as Kafka does.
+        # Like Kafka, fencing is written in the oldest version that has the field.
         last = quorum.appended[-1][0][-1]
         assert isinstance(last, Versioned)
         assert last.version == 0

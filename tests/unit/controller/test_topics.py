@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics and CreatePartitions, as Kafka 4.3 answers them."""
+"""CreateTopics, DeleteTopics and CreatePartitions, with the responses of Kafka 4.3."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_the_answer_says_what_was_made_and_where_each_setting_comes_from() -> No
     assert (result.num_partitions, result.replication_factor, result.error_code) == (2, 1, 0)
     found = {one.name: (one.value, one.config_source) for one in result.configs}
     assert found["segment.ms"] == (" 1000 ", 1)
-    # The cluster's default, which every new cluster has.
+    # The cluster-wide default of every new cluster.
     assert found["min.insync.replicas"] == ("1", 3)
     assert found["retention.ms"] == ("7200000", 4)
     assert found["cleanup.policy"] == ("delete", 5)

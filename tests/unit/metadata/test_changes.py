@@ -1,4 +1,4 @@
-"""Records become images; a log that contradicts itself is refused."""
+"""Records become images; contradicting records are refused."""
 
 import random
 import time
@@ -291,5 +291,5 @@ def test_one_change_among_ten_thousand_topics_is_quick() -> None:
         changes.finish(9, 1, 0)
         return time.perf_counter() - start
 
-    # The quickest of several, because the machine may be doing other things as well.
+    # The fastest of several runs, because the machine may be busy.
     assert min(change() for _ in range(20)) < 0.001

@@ -1,4 +1,4 @@
-"""The loader publishes what is committed: in order, transactions as a whole, snapshots as a new start."""
+"""The loader publishes committed records in order, transactions as a whole, and snapshots."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class SnapshotId(NamedTuple):
 
 
 class Published:
-    """A listener that remembers."""
+    """A listener that records its calls."""
 
     def __init__(self) -> None:
         self.images: list[MetadataImage] = []
@@ -95,7 +95,7 @@ def test_a_transaction_in_a_transaction_is_an_inconsistent_log() -> None:
     published = Published()
     published.commit(BEGIN)
 
-    with pytest.raises(MetadataInconsistent, match="offset 1: one is open already"):
+    with pytest.raises(MetadataInconsistent, match="offset 1: a transaction is open already"):
         published.commit(BEGIN)
 
 
@@ -103,7 +103,7 @@ def test_a_transaction_in_a_transaction_is_an_inconsistent_log() -> None:
 def test_an_end_without_a_beginning_is_an_inconsistent_log(record: object) -> None:
     published = Published()
 
-    with pytest.raises(MetadataInconsistent, match="offset 1: none is open"):
+    with pytest.raises(MetadataInconsistent, match="offset 1: no transaction is open"):
         published.commit(feature("a"), record)
 
 
@@ -128,7 +128,7 @@ def test_holding_makes_one_image_of_many_batches() -> None:
     assert published.features == [(0, ["a"]), (3, ["a", "b"])]
 
 
-def test_a_snapshot_starts_anew_and_says_what_is_different() -> None:
+def test_a_snapshot_replaces_the_image_and_reports_the_difference() -> None:
     before, after, gone = Uuid(b"1" * 16), Uuid(b"2" * 16), Uuid(b"3" * 16)
     published = Published()
     published.commit(
@@ -173,7 +173,7 @@ def test_the_log_that_kafka_wrote_becomes_what_its_tools_show() -> None:
     ]  # fmt: skip
     assert len(image.topics["txn"].partitions) == 2
     assert image.topics["txn"].partitions[0].replicas == (1,)
-    # The broker was stopped: nobody leads, and the one who can is remembered.
+    # The broker was stopped: the partition has no leader, and the ELR has its last one.
     assert image.topics["txn"].partitions[0].leader == -1
     assert image.topics["txn"].partitions[0].elr == (1,)
     assert image.config((2, "compacted")) == {  # type: ignore[arg-type]

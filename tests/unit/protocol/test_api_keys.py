@@ -1,4 +1,4 @@
-"""Our API keys are Kafka's, by Kafka's own table."""
+"""Our API keys equal those of Kafka's own table."""
 
 import json
 from pathlib import Path

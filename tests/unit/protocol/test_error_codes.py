@@ -1,4 +1,4 @@
-"""Our error codes are Kafka's: by Kafka's own table, and by three independent clients."""
+"""Our error codes equal those of Kafka's own table and of three independent clients."""
 
 import inspect
 import json
@@ -14,7 +14,7 @@ from barnabas.protocol.error_codes import ErrorCode
 
 
 class Row(TypedDict):
-    """One line of the table that Kafka's own class of error codes was printed to."""
+    """One line of the table printed from Kafka's Errors class."""
 
     code: int
     name: str
@@ -25,7 +25,7 @@ class Row(TypedDict):
 TABLE = Path(__file__).parents[2] / "fixtures/kafka-4.3/error_codes.json"
 KAFKAS: list[Row] = json.loads(TABLE.read_text())
 
-# Both Python clients descend from one that named these before Kafka renamed them, or in its own way.
+# Both Python clients derive from one that has old Kafka names, or its own, for these.
 OTHER_NAMES = {
     "UNKNOWN": "UNKNOWN_SERVER_ERROR",
     "NO_ERROR": "NONE",
@@ -38,7 +38,7 @@ OTHER_NAMES = {
 
 
 def codes_of(client: ModuleType) -> dict[int, str]:
-    """The codes that a client has an error class for, by Kafka's name."""
+    """The codes for which a client has an error class, by Kafka's name."""
     found: dict[int, str] = {}
     for _, error in inspect.getmembers(client, inspect.isclass):
         code, name = vars(error).get("errno"), vars(error).get("message")
@@ -61,7 +61,7 @@ def test_a_code_refreshes_metadata_where_kafkas_clients_do() -> None:
     assert ours == {r["name"] for r in KAFKAS if r["refreshes_metadata"]}
 
 
-# kafka-python reads its message definitions, when it is imported, with functions that Python is giving up.
+# kafka-python uses deprecated functions of Python during its import.
 @pytest.mark.filterwarnings("ignore:.*Use files\\(\\) instead:DeprecationWarning")
 @pytest.mark.parametrize(("client", "at_least"), [("kafka.errors", 129), ("aiokafka.errors", 75)])
 def test_python_clients_know_the_codes_by_the_same_names(client: str, at_least: int) -> None:

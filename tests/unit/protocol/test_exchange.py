@@ -134,7 +134,7 @@ def test_bytes_after_the_body_are_ignored() -> None:
     assert fields_of(decode_request(METADATA_12[4:] + b"more")) == fields_of(decode_request(METADATA_12[4:]))
 
 
-def test_tags_in_the_header_that_nobody_knows_are_passed_over() -> None:
+def test_unknown_tags_in_the_header_are_skipped() -> None:
     plain = bytes.fromhex("00026d65 00 026e 0276 00")
     # One tag, number 99, of two bytes.
     tagged = bytes.fromhex("00026d65 01 63 02abcd 026e 0276 00")
@@ -147,7 +147,7 @@ def test_tags_in_the_header_that_nobody_knows_are_passed_over() -> None:
 
 @pytest.mark.parametrize("size", range(8))
 def test_a_frame_too_short_for_a_header_is_malformed(size: int) -> None:
-    with pytest.raises(Malformed, match=rf"^request: {size} bytes are no request header$"):
+    with pytest.raises(Malformed, match=rf"^request: {size} bytes are too few for a request header$"):
         decode_request(bytes(size))
 
 
@@ -157,12 +157,12 @@ def test_a_request_cut_short_is_malformed(end: int) -> None:
         decode_request(METADATA_12[4:][:end])
 
 
-def test_a_client_id_that_lies_about_its_length_is_malformed() -> None:
+def test_a_client_id_with_a_wrong_length_is_malformed() -> None:
     with pytest.raises(Malformed, match="client_id"):
         decode_request(request_frame(ApiKey.METADATA, 1, b"\x7f\xffme"))
 
 
-# ---- keys and versions that nobody speaks
+# ---- unsupported keys and versions
 
 
 @pytest.mark.parametrize("key", [-1, 4, 7, 93, 32767, -32768])
@@ -186,7 +186,7 @@ def test_versions_beside_the_range_are_unsupported(key: ApiKey) -> None:
 
 
 def test_what_is_unsupported_is_not_malformed() -> None:
-    # A server closes the connection over one and may answer the other.
+    # A server closes the connection for a malformed request, but may respond to an unsupported one.
     assert not issubclass(UnsupportedRequest, Malformed)
 
 
@@ -236,7 +236,7 @@ def test_only_api_versions_has_no_tags_in_a_flexible_response_header() -> None:
 
 def test_records_are_parts_of_their_own() -> None:
     class FileRange:
-        """Has a length and no bytes: what is sent from a file."""
+        """Like a file range: a length without bytes."""
 
         def __len__(self) -> int:
             return 1_000_000_000
@@ -251,7 +251,7 @@ def test_records_are_parts_of_their_own() -> None:
     assert int.from_bytes(parts[0][:4], "big") == sum(map(len, parts)) - 4
 
 
-def test_a_response_that_no_length_can_tell_of_is_refused() -> None:
+def test_a_response_above_the_maximum_frame_size_is_refused() -> None:
     class FileRange:
         def __len__(self) -> int:
             return 0x7FFFFFF0
@@ -259,7 +259,7 @@ def test_a_response_that_no_length_can_tell_of_is_refused() -> None:
     batches: Any = FileRange()
     topic = FetchableTopicResponse(partitions=[PartitionData(records=batches)])
 
-    with pytest.raises(NotEncodable, match="too many for a frame"):
+    with pytest.raises(NotEncodable, match="exceeds the maximum frame size"):
         response_parts(FetchResponse(responses=[topic]), 12, key=ApiKey.FETCH, correlation_id=1)
 
 
@@ -271,7 +271,7 @@ def test_a_response_cut_short_is_malformed(size: int) -> None:
         decode_response(data[:size], 0, key=ApiKey.API_VERSIONS)
 
 
-# ---- the one refusal that is answered
+# ---- the response to an unsupported ApiVersions version
 
 
 def test_refusing_api_versions_sends_what_kafka_sends() -> None:

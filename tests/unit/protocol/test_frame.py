@@ -68,7 +68,7 @@ def test_nothing_in_gives_nothing_out() -> None:
 
 def test_a_frame_may_be_as_large_as_the_limit_and_no_larger() -> None:
     assert FrameDecoder(limit=5).feed(frame([b"12345"])) == [b"12345"]
-    with pytest.raises(Malformed, match=r"^frame: length 6 is over the limit of 5$"):
+    with pytest.raises(Malformed, match=r"^frame: length 6 exceeds the limit of 5$"):
         FrameDecoder(limit=5).feed(frame([b"123456"]))
 
 
@@ -77,7 +77,7 @@ def test_the_limit_is_kafkas_unless_told() -> None:
 
     assert just_allowed.feed(FRAME_BYTES_MAX.to_bytes(4, "big")) == []
     assert just_allowed.held == 4
-    with pytest.raises(Malformed, match=r"length 104857601 is over the limit of 104857600"):
+    with pytest.raises(Malformed, match=r"length 104857601 exceeds the limit of 104857600"):
         FrameDecoder().feed((FRAME_BYTES_MAX + 1).to_bytes(4, "big"))
 
 
@@ -149,7 +149,7 @@ def test_a_frame_in_small_pieces_costs_a_few_times_its_size(size: int) -> None:
         tracemalloc.stop()
 
     assert frames == [LARGE]
-    # The gathered bytes, the joined ones and the frame itself; an object per byte would be eight times.
+    # The merged pieces, the joined bytes and the frame; an object per byte would take eight times that.
     assert peak < 4 * len(LARGE)
 
 
@@ -178,7 +178,7 @@ def test_any_cutting_of_a_stream_gives_the_same_frames(
 
     frames = fed(decoder, *(stream[start:stop] for start, stop in pairwise(cuts)))
 
-    # The stream may stop in the middle of a frame: what came out and what is held are all of it.
+    # The stream may stop inside a frame: the frames and the buffered bytes are the whole stream.
     assert frames == contents[: len(frames)]
     done = sum(4 + len(found) for found in frames)
     assert decoder.held == end - done
@@ -195,7 +195,7 @@ def test_garbage_gives_the_same_in_pieces_as_at_once(garbage: bytes, sizes: list
 
 
 def outcome(pieces: list[bytes]) -> tuple[list[bytes], int, str | None]:
-    """The frames, what is held, and why the stream is broken, if it is."""
+    """The frames, the number of buffered bytes, and the error of the stream, if any."""
     decoder = FrameDecoder(limit=100_000)
     frames: list[bytes] = []
     for piece in pieces:

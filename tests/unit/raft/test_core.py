@@ -1,4 +1,4 @@
-"""The rules of the quorum, one at a time. What they amount to together is in tests/property/test_raft.py."""
+"""The rules of the quorum, one at a time. tests/property/test_raft.py tests them together."""
 
 from random import Random
 
@@ -52,7 +52,7 @@ OK = ErrorCode.NONE
 def member(
     *entries: int, me: int = 1, voters: tuple[int, ...] = (1, 2, 3), election: Election | None = None
 ) -> tuple[RaftCore, Disk]:
-    """A member whose log has entries of these epochs, all flushed."""
+    """A member whose log has synced entries of these epochs."""
     disk = Disk(entries=[(epoch, "") for epoch in entries], flushed=len(entries))
     core = RaftCore(
         me=me, voters=voters, log=ModelLog(disk), election=election, settings=SETTINGS, rng=Random(0)
@@ -89,7 +89,7 @@ def only(effects: list[Effect], kind: type) -> Effect:
 
 
 def timed_out(core: RaftCore) -> tuple[list[Effect], int]:
-    """Tick until it wants an election; then, and what it wants."""
+    """Tick until it starts an election; return the time and the effects."""
     for _ in range(20):
         at = core.deadline_ms
         assert at is not None
@@ -100,7 +100,7 @@ def timed_out(core: RaftCore) -> tuple[list[Effect], int]:
 
 
 def leading(*entries: int) -> tuple[RaftCore, Disk, int]:
-    """Node 1 of three, just elected in the epoch after its log's last; and when."""
+    """Node 1 of three, just elected in the epoch after its log's last; and the time."""
     core, disk = member(*entries)
     core.start(0)
     _, now = timed_out(core)
@@ -233,7 +233,7 @@ def test_only_a_log_that_is_up_to_date_gets_a_vote(
     assert answer.granted == expected
 
 
-def test_a_former_leader_votes_for_nobody_in_its_epoch() -> None:
+def test_a_former_leader_gives_no_vote_in_its_epoch() -> None:
     core, _ = member(1, election=Election(4, 1, None))
     core.start(0)
 
@@ -243,7 +243,7 @@ def test_a_former_leader_votes_for_nobody_in_its_epoch() -> None:
     assert answer == VoteAnswer(error=OK, leader=None, epoch=4, granted=False)
 
 
-def test_a_follower_votes_for_nobody_in_its_leaders_epoch() -> None:
+def test_a_follower_gives_no_vote_in_its_leaders_epoch() -> None:
     core, _ = member(1, election=Election(4, 3, None))
     core.start(0)
 
@@ -252,7 +252,7 @@ def test_a_follower_votes_for_nobody_in_its_leaders_epoch() -> None:
     assert answer == VoteAnswer(error=OK, leader=3, epoch=4, granted=False)
 
 
-def test_a_follower_that_hears_from_its_leader_helps_nobody_to_an_election() -> None:
+def test_a_follower_with_a_live_leader_rejects_pre_votes() -> None:
     core, _ = member(1, election=Election(4, 3, None))
     fetch = only(core.start(0), SendFetch)
     assert isinstance(fetch, SendFetch)
@@ -325,7 +325,7 @@ def test_what_the_leader_has_not_flushed_counts_for_the_others_only() -> None:
     assert core.step(Flushed(4), now) == [HighWatermarkAdvanced(4)]
 
 
-def test_a_follower_whose_log_parts_from_ours_is_told_where() -> None:
+def test_a_follower_with_a_diverging_log_gets_the_divergence() -> None:
     core, _, now = leading(1, 1, 3)
 
     answer = only(core.step(fetch_of(2, 4, 5, 2), now), FetchAnswer)
@@ -396,7 +396,7 @@ def test_a_leader_that_stops_names_the_one_with_the_longest_log_first() -> None:
 
 
 def following(*entries: int, epoch: int = 4) -> tuple[RaftCore, Disk, int]:
-    """Node 1 follows node 3; and the number of its fetch."""
+    """Node 1 follows node 3; and the serial of its fetch."""
     core, disk = member(*entries, election=Election(epoch, 3, None))
     fetch = only(core.start(0), SendFetch)
     assert isinstance(fetch, SendFetch)
@@ -457,11 +457,11 @@ def test_a_diverging_log_is_cut_where_both_agree_and_fetched_on_from_there() -> 
     assert effects == [SendFetch(to=3, epoch=4, end=OffsetAndEpoch(1, 1), serial=serial + 1)]
 
 
-def test_nothing_committed_is_cut_on_anybodys_word() -> None:
+def test_committed_records_are_never_truncated() -> None:
     core, _, serial = following(1, 2)
     core.step(answer_to(serial, high_watermark=2), 0)
 
-    with pytest.raises(BrokenPromise, match="everything before 2 is committed"):
+    with pytest.raises(BrokenPromise, match="records up to 2 are committed"):
         core.step(answer_to(serial + 1, diverging=OffsetAndEpoch(1, 1)), 0)
 
 
@@ -487,7 +487,7 @@ def test_a_follower_that_hears_nothing_wants_an_election_and_goes_back_when_the_
     assert EpochAnswer(error=OK, leader=3, epoch=4) in effects
 
 
-def test_two_leaders_in_one_epoch_are_not_believed() -> None:
+def test_a_second_leader_in_one_epoch_is_rejected() -> None:
     core, _, _ = following(1)
 
     effects = core.step(BeginEpochRequested(leader=2, epoch=4), 0)

@@ -1,4 +1,4 @@
-"""A metadata log whose voters are in the log is told apart before anything in it is touched."""
+"""A metadata log with dynamic voters is detected before anything in it is changed."""
 
 import json
 import random
@@ -76,19 +76,19 @@ def test_a_log_with_leaders_and_records_has_fixed_voters() -> None:
     [b"", ELECTED, records(1, 600_000), b"".join(records(at, 1000) for at in range(1, 700))],
     ids=["first", "after a leader", "after a large batch", "in the third piece"],
 )
-def test_the_log_tells_wherever_it_was_decided(told: bytes, before: bytes) -> None:
+def test_dynamic_voters_are_detected_anywhere_in_the_log(told: bytes, before: bytes) -> None:
     fs = disk()
     put(fs, f"{0:020d}.log", before + told + records(9))
 
-    with pytest.raises(DynamicVoters, match=r"/data has dynamic voters .*00000\.log tells"):
+    with pytest.raises(DynamicVoters, match=r"/data has dynamic voters .*00000\.log\)"):
         check_voters_are_fixed(fs, HOME)
 
 
-def test_the_newest_snapshot_tells() -> None:
+def test_dynamic_voters_are_detected_in_the_newest_snapshot() -> None:
     fs = disk()
     put(fs, snapshot_name(OffsetAndEpoch(0, 0)), HEADER + RAISED + VOTERS + FOOTER)
 
-    with pytest.raises(DynamicVoters, match=r"\.checkpoint tells"):
+    with pytest.raises(DynamicVoters, match=r"\.checkpoint\)"):
         check_voters_are_fixed(fs, HOME)
 
 
@@ -106,11 +106,11 @@ def test_segments_before_the_newest_snapshot_are_not_read() -> None:
         check_voters_are_fixed(fs, HOME)
 
 
-def test_the_state_of_the_quorum_tells() -> None:
+def test_dynamic_voters_are_detected_in_quorum_state() -> None:
     fs = disk()
     put(fs, "quorum-state", b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"data_version":1}')
 
-    with pytest.raises(DynamicVoters, match="quorum-state tells"):
+    with pytest.raises(DynamicVoters, match=r"quorum-state\)"):
         check_voters_are_fixed(fs, HOME)
 
 

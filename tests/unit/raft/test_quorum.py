@@ -98,13 +98,13 @@ async def test_only_the_leader_of_the_epoch_may_append() -> None:
     quorum = new_quorum(new_disk(), listener)
     await quorum.open()
 
-    with pytest.raises(NotLeader, match="not the leader of epoch 1: nobody is known to lead in epoch 0"):
+    with pytest.raises(NotLeader, match="does not lead epoch 1; the leader is unknown in epoch 0"):
         quorum.append(1, [config(1)])
 
     await quorum.close()
     quorum = new_quorum(new_disk(), listener)
     async with running(quorum, listener):
-        with pytest.raises(NotLeader, match="not the leader of epoch 5: node 1 leads in epoch 1") as caught:
+        with pytest.raises(NotLeader, match="epoch 5; the leader is node 1 in epoch 1") as caught:
             quorum.append(5, [config(1)])
         assert (caught.value.leader, caught.value.epoch) == (1, 1)
 
@@ -190,7 +190,7 @@ async def test_a_quorum_state_that_cannot_be_written_means_no_election() -> None
     disk.fail(LOG_DIRECTORY, ["rename"])
 
     with pytest.raises(OSError, match=r"data"):
-        # The limit is for a quorum that goes on after all.
+        # The timeout fails the test if the quorum continues.
         await asyncio.wait_for(quorum.run(), 10)
     assert listener.story == []
     await quorum.close()
@@ -216,7 +216,7 @@ async def test_a_batch_that_is_too_large_is_refused_and_leaves_no_trace() -> Non
     quorum = new_quorum(new_disk(), listener)
 
     async with running(quorum, listener) as epoch:
-        with pytest.raises(RecordsTooLarge, match=f"at most {BATCH_BYTES_MAX}"):
+        with pytest.raises(RecordsTooLarge, match=f"the limit is {BATCH_BYTES_MAX}"):
             quorum.append(epoch, bulk(BATCH_BYTES_MAX + 100_000))
         assert await quorum.append(epoch, [config(2)]) == 1
 
@@ -231,7 +231,7 @@ async def test_there_is_a_limit_to_what_waits_for_being_committed() -> None:
     async with running(quorum, listener) as epoch:
         records = bulk(BATCH_BYTES_MAX)
         waiting = [quorum.append(epoch, records) for _ in range(10)]
-        with pytest.raises(TooMuchUncommitted, match=f"{UNCOMMITTED_BYTES_MAX} is the limit"):
+        with pytest.raises(TooMuchUncommitted, match=f"the limit is {UNCOMMITTED_BYTES_MAX}"):
             quorum.append(epoch, records)
         await asyncio.gather(*waiting)
         await quorum.append(epoch, records)
@@ -306,7 +306,7 @@ async def test_a_snapshot_of_what_is_not_committed_or_of_another_epoch_is_refuse
         await quorum.append(epoch, [config(1)])
         with pytest.raises(BadSnapshotId, match="committed up to 2"):
             await quorum.write_snapshot(OffsetAndEpoch(3, 1), [])
-        with pytest.raises(BadSnapshotId, match="of epoch 1"):
+        with pytest.raises(BadSnapshotId, match="has epoch 1"):
             await quorum.write_snapshot(OffsetAndEpoch(2, 7), [])
 
 
@@ -349,11 +349,11 @@ async def test_old_snapshots_and_the_log_before_them_go_when_there_is_too_much()
     assert after.records == [config(7)]
 
 
-# What is on the disk
+# Damage on the disk
 
 
 @on_a_loop
-async def test_damage_in_what_was_flushed_is_not_cut_off() -> None:
+async def test_damage_in_flushed_data_is_not_truncated() -> None:
     disk = new_disk()
     listener = Recorder()
     quorum = new_quorum(disk, listener)
@@ -369,7 +369,7 @@ async def test_damage_in_what_was_flushed_is_not_cut_off() -> None:
 
 
 @on_a_loop
-async def test_a_torn_batch_in_front_of_a_whole_one_is_cut_off_if_neither_is_known_to_be_flushed() -> None:
+async def test_an_unflushed_torn_batch_before_a_whole_one_is_truncated() -> None:
     disk = new_disk()
     listener = Recorder()
     quorum = new_quorum(disk, listener)
@@ -381,8 +381,7 @@ async def test_a_torn_batch_in_front_of_a_whole_one_is_cut_off_if_neither_is_kno
     with suppress(asyncio.CancelledError):
         await task
 
-    # Within the records of the first batch behind the leader change: it was not closed, so this may be a torn
-    # write.
+    # Inside the first batch after the leader change. The log was not closed, so this may be a torn write.
     disk.rot(f"{LOG_DIRECTORY}/00000000000000000000.log", at=91 + 65, mask=0x40)
 
     after = Recorder()

@@ -1,4 +1,4 @@
-"""Snapshot files: what is written is read, and what is not whole is not believed."""
+"""Snapshot files: written ones can be read, incomplete ones are rejected."""
 
 from random import Random
 
@@ -102,16 +102,16 @@ HEAD, BODY, FOOT = batches([config(1)])
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"", "has no end"),
-        (HEAD + BODY, "has no end"),
-        (BODY + FOOT, "does not begin with a snapshot header"),
-        (FOOT, "does not begin with a snapshot header"),
-        (HEAD + FOOT + BODY, "behind the footer, at byte"),
-        (HEAD + BODY + FOOT[:-1], "and 74 are there"),
+        (b"", "has no footer"),
+        (HEAD + BODY, "has no footer"),
+        (BODY + FOOT, "snapshot has no header"),
+        (FOOT, "snapshot has no header"),
+        (HEAD + FOOT + BODY, "data follows the footer at byte"),
+        (HEAD + BODY + FOOT[:-1], "exceeds the 74 bytes left"),
         (HEAD + BODY[:70] + b"\xff" + BODY[71:] + FOOT, "CRC"),
     ],
 )
-def test_what_is_not_whole_is_one_declared_error(content: bytes, what: str) -> None:
+def test_an_incomplete_snapshot_is_a_declared_error(content: bytes, what: str) -> None:
     disk = new_disk()
     write(disk, [content])
 
@@ -159,7 +159,7 @@ def test_the_bootstrap_snapshot_is_read_back() -> None:
     assert read_bootstrap(disk, ROOT) == [config(1)]
 
 
-# Which may go
+# Deletion of old snapshots
 
 A, B, C = OffsetAndEpoch(10, 1), OffsetAndEpoch(20, 1), OffsetAndEpoch(30, 2)
 AGES = {A: 300, B: 200, C: 100}

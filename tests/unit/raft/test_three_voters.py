@@ -1,4 +1,4 @@
-"""Three whole quorums, with logs on simulated disks, talk through the wire's own messages in virtual time."""
+"""Three complete quorums with logs on simulated disks exchange wire messages in virtual time."""
 
 import asyncio
 from typing import Any
@@ -54,12 +54,12 @@ FETCH_BYTES = 1_000
 
 
 def through_the_wire(message: Any, version: int) -> Any:
-    """As it arrives: what the version does not have is not there."""
+    """The message as it arrives, without fields that the version lacks."""
     return decode(type(message), version, encode(message, version), 0)[0]
 
 
 class Room:
-    """Three nodes. What is sent to one that is down, or cut off, is not answered."""
+    """Three nodes. Requests to a node that is down or cut off get no answer."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -98,13 +98,13 @@ class Room:
         del self.nodes[one]
 
     def check(self) -> None:
-        """Nobody has failed."""
+        """Assert that no node has failed."""
         for task in self.tasks.values():
             if task.done():
                 task.result()
 
     async def leader(self, among: tuple[int, ...] = IDS) -> tuple[Quorum, int]:
-        """Who knows that it leads, when somebody does; and its epoch."""
+        """Wait for a leader; return the node and its epoch."""
         while True:
             self.check()
             for one in among:
@@ -130,7 +130,7 @@ class Telling(Recorder):
 
 
 class Wire:
-    """What a node sends, as messages in the newest versions."""
+    """Sends a node's requests as messages in the newest versions."""
 
     def __init__(self, room: Room, me: int) -> None:
         self.room = room
@@ -224,7 +224,7 @@ async def a_leader_that_stops_hands_over_and_comes_back_as_a_follower(world: Wor
     first, epoch = await room.leader()
     records = await append(first, epoch, 0, 5)
     others = tuple(one for one in IDS if one != first.node_id)
-    # So that both are fit to lead.
+    # Wait until both others have everything, so that either can be elected.
     await room.all_have(records)
 
     before_ms = world.clock.monotonic_ms()
@@ -235,7 +235,7 @@ async def a_leader_that_stops_hands_over_and_comes_back_as_a_follower(world: Wor
     await room.start(first.node_id)
 
     assert later > epoch
-    # It is told, so nobody has to wait for the fetch timeout.
+    # The leader announces its resignation, so no node waits for the fetch timeout.
     assert took_ms < SETTINGS.fetch_timeout_ms
     await room.all_have(records)
 
@@ -274,7 +274,7 @@ async def a_follower_that_was_away_for_long_gets_the_snapshot(world: World) -> N
     records += await append(leader, epoch, 3, 30)
     state: list[object] = [config(1000), config(1001)]
     await leader.write_snapshot(leader.delivered, state)
-    # As if it had been the only one that the settings keep.
+    # As if retention had deleted the others.
     leader._opened.work.log.log.advance_start(leader.delivered.offset)
     more = await append(leader, epoch, 40, 2)
     await room.start(away)

@@ -1,4 +1,4 @@
-"""Where a view lies in its bytes."""
+"""Find a view's position in its bytes object."""
 
 from array import array
 
@@ -33,5 +33,5 @@ def test_nothing_is_kept() -> None:
 
     bytes_beneath(view)
 
-    # It could not be released while somebody had a buffer of it.
+    # release() would fail if a buffer of the view were still exported.
     view.release()

@@ -1,4 +1,4 @@
-"""Batches of aiokafka and kafka-python as columns, against what their own decoders read; and the way back."""
+"""Batches of aiokafka and kafka-python as columns, compared with their own decoders, in both directions."""
 
 import warnings
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Fetched batches become columns; what a consumer must not see is left out."""
+"""Fetched batches become columns, without the records that a consumer must not see."""
 
 import struct
 from typing import Any
@@ -54,7 +54,7 @@ def marker(kind: ControlType, *, at: int, producer: int = 7) -> bytes:
 
 
 def signed(data: bytes, at: int, form: str, value: int) -> bytes:
-    """Overwrite one field of a batch and make its CRC right again."""
+    """Overwrite one field of a batch and correct its CRC."""
     whole = bytearray(data)
     struct.pack_into(form, whole, at, value)
     struct.pack_into(">I", whole, CRC_AT, crc32c_of(whole, ATTRIBUTES_AT, len(whole)))
@@ -96,7 +96,7 @@ def test_every_field_of_a_record_has_its_column(views: bool) -> None:
 
 @pytest.mark.parametrize("views", [False, True])
 def test_values_of_every_length_come_out_whole(views: bool) -> None:
-    """Arrow keeps up to 12 bytes in the view, and the last value of a source has nothing behind it."""
+    """Arrow stores up to 12 bytes in the view, and no bytes follow the last value of a source."""
     wanted = [bytes(range(200, 200 + size)) for size in range(30)]
 
     together = decode_columns(batch(*wanted), views=views)
@@ -109,7 +109,7 @@ def test_values_of_every_length_come_out_whole(views: bool) -> None:
 @pytest.mark.parametrize("size", range(14))
 @pytest.mark.parametrize("codec", Codec)
 def test_a_last_header_value_of_any_length_comes_out_whole(size: int, codec: Codec) -> None:
-    """It is the one thing in a batch that ends where the bytes end."""
+    """Only this value ends exactly at the end of the bytes."""
     value = bytes(range(243, 243 + size)) if size < 13 else bytes(size)
     data = build_batch([(NOON, None, b"", [("name", value)])], codec=codec)
 
@@ -141,7 +141,7 @@ def test_many_batches_in_many_buffers_are_one_result(codec: Codec) -> None:
     assert rows.column("offset").to_pylist() == [0, 1, 2, 3, 4]
 
 
-def test_a_view_into_a_larger_frame_is_read_where_it_lies() -> None:
+def test_a_view_into_a_larger_frame_is_read_in_place() -> None:
     value = b"long enough to be pointed at"
     frame = b"something before" + batch(value) + b"something after"
 
@@ -191,7 +191,7 @@ def test_a_fetch_may_end_in_the_middle_of_a_batch() -> None:
 
 
 def test_a_partial_batch_is_an_error_unless_it_is_expected() -> None:
-    with pytest.raises(CorruptBatch, match="batch at byte 0: it is cut off after 20 bytes"):
+    with pytest.raises(CorruptBatch, match="batch at byte 0: batch is truncated after 20 bytes"):
         decode_columns(batch(b"a")[:20])
 
 
@@ -256,7 +256,7 @@ def test_a_flipped_bit_is_seen_by_the_crc_unless_that_is_off() -> None:
     data = bytearray(batch(b"a long enough value"))
     data[-3] ^= 1
 
-    with pytest.raises(CorruptBatch, match="batch at byte 0: the CRC is 0x"):
+    with pytest.raises(CorruptBatch, match="batch at byte 0: CRC is 0x"):
         decode_columns(data)
     assert len(values(decode_columns(data, check_crc=False))) == 1
 
@@ -275,12 +275,12 @@ def test_a_flipped_bit_is_seen_by_the_crc_unless_that_is_off() -> None:
     ids=["plain", "plain-before", "gzip", "gzip-before", "transactional", "marker", "emptied"],
 )
 def test_every_batch_is_checked_whether_or_not_its_records_are_wanted(damaged: bytes, wanted: int) -> None:
-    # What a reader would not notice otherwise: the bytes of no field that it looks at.
+    # Bytes of fields that a reader ignores, so that only the CRC detects the change.
     whole = bytearray(damaged)
     whole[MAX_TIMESTAMP_AT] ^= 1
     good = batch(b"b", at=100)
 
-    with pytest.raises(CorruptBatch, match="batch at byte 0: the CRC is 0x"):
+    with pytest.raises(CorruptBatch, match="batch at byte 0: CRC is 0x"):
         decode_columns(bytes(whole) + good, from_offset=wanted)
     assert values(decode_columns(damaged + good, from_offset=50)) == [b"b"]
 
@@ -309,21 +309,21 @@ def test_a_header_that_cannot_be_is_refused(at: int, form: str, value: int, erro
     ("area", "what"),
     [
         # length, attributes, timestamp, offset, key length, value length, header count
-        (bytes([12, 0, 0, 0, 1, 1, 0, 9]), "1 bytes are left after its 1 records"),
-        (bytes([16, 0, 0, 0, 1, 1, 0]), "its length does not fit"),
-        (bytes([11, 0, 0, 0, 1, 1, 0]), "its length does not fit"),
-        (bytes([14, 0, 0, 0, 1, 1, 0, 9]), "its headers do not end where it does"),
-        (bytes([12, 0, 0, 1, 1, 1, 0]), "its offset is out of range"),
-        (bytes([12, 0, 0, 0, 3, 1, 0]), "its key does not fit"),
-        (bytes([12, 0, 0, 0, 20, 1, 0]), "its key does not fit"),
-        (bytes([12, 0, 0, 0, 1, 3, 0]), "its value does not fit"),
-        (bytes([12, 0, 0, 0, 1, 20, 0]), "its value does not fit"),
-        (bytes([12, 0, 0, 0, 1, 1, 1]), "its headers do not end where it does"),
-        (bytes([12, 0, 0, 0, 1, 1, 2]), "its headers do not end where it does"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 1, 1]), "its headers do not end where it does"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 3]), "its headers do not end where it does"),
-        (bytes([12, 0, 255, 255, 255, 255, 255]), "its key does not fit"),
-        (bytes([0, 0, 0, 0, 0, 0, 0]), "its key does not fit"),
+        (bytes([12, 0, 0, 0, 1, 1, 0, 9]), "1 bytes follow the last of 1 records"),
+        (bytes([16, 0, 0, 0, 1, 1, 0]), "record length is out of range"),
+        (bytes([11, 0, 0, 0, 1, 1, 0]), "record length is out of range"),
+        (bytes([14, 0, 0, 0, 1, 1, 0, 9]), "headers do not end at the end of the record"),
+        (bytes([12, 0, 0, 1, 1, 1, 0]), "offset delta is out of range"),
+        (bytes([12, 0, 0, 0, 3, 1, 0]), "key length is out of range"),
+        (bytes([12, 0, 0, 0, 20, 1, 0]), "key length is out of range"),
+        (bytes([12, 0, 0, 0, 1, 3, 0]), "value length is out of range"),
+        (bytes([12, 0, 0, 0, 1, 20, 0]), "value length is out of range"),
+        (bytes([12, 0, 0, 0, 1, 1, 1]), "headers do not end at the end of the record"),
+        (bytes([12, 0, 0, 0, 1, 1, 2]), "headers do not end at the end of the record"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 1, 1]), "headers do not end at the end of the record"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 3]), "headers do not end at the end of the record"),
+        (bytes([12, 0, 255, 255, 255, 255, 255]), "key length is out of range"),
+        (bytes([0, 0, 0, 0, 0, 0, 0]), "key length is out of range"),
     ],
 )
 def test_a_record_that_does_not_parse_is_refused(area: bytes, what: str) -> None:
@@ -338,7 +338,7 @@ def test_a_timestamp_that_leaves_its_range_is_refused(base: int, delta: int) -> 
     body = b"\x00" + varint + bytes([0, 1, 1, 0])
     data = signed(with_area(bytes([2 * len(body)]) + body), 27, ">q", base)
 
-    with pytest.raises(CorruptBatch, match="record 0 of the batch with base offset 0: its timestamp is out"):
+    with pytest.raises(CorruptBatch, match="record 0 of the batch with base offset 0: timestamp is out"):
         decode_columns(data)
 
 
@@ -348,7 +348,7 @@ def test_a_header_name_that_is_not_utf8_is_named() -> None:
     )
     spoilt = signed(data.replace(b"bad!", b"ba\xff!"), COUNT_AT, ">i", 2)
 
-    with pytest.raises(CorruptBatch, match=r"record at offset 6: the header name b'ba\\xff!' is not UTF-8"):
+    with pytest.raises(CorruptBatch, match=r"record at offset 6: header name b'ba\\xff!' is not UTF-8"):
         decode_columns(spoilt)
 
 
@@ -358,7 +358,7 @@ def test_compressed_batches_share_one_limit() -> None:
     assert decode_columns(data, limit=3100).num_rows == 3
     with pytest.raises(DecompressedTooLarge):
         decode_columns(data, limit=2500)
-    with pytest.raises(DecompressedTooLarge, match="nothing is left of the limit"):
+    with pytest.raises(DecompressedTooLarge, match="the decompression limit of this read is used up"):
         decode_columns(data, limit=len(batch(bytes(1000))) - 61)
 
 
@@ -369,7 +369,7 @@ def test_a_batch_that_compaction_emptied_only_moves_the_next_offset(codec: Codec
     fetched = decode_fetched(signed(emptied, ATTRIBUTES_AT, ">h", codec))
 
     assert (fetched.rows.num_rows, fetched.next_offset) == (0, 10)
-    with pytest.raises(CorruptBatch, match="7 bytes are left after its 0 records"):
+    with pytest.raises(CorruptBatch, match="7 bytes follow the last of 0 records"):
         decode_columns(with_area(bytes(7), count=0))
 
 
@@ -391,7 +391,7 @@ def test_memory_behind_unpacked_records_is_not_shown() -> None:
 
     rows = decode_columns([batch], views=True)
 
-    # What lies beneath: the fetch itself, and the one unpacked record, to the byte.
+    # The buffers: the fetch itself, and exactly the one decompressed record.
     _, _, *beneath = rows.column("value").buffers()
     assert [buffer.size for buffer in beneath] == [
         len(batch),
@@ -404,7 +404,7 @@ def test_memory_behind_unpacked_records_is_not_shown() -> None:
     [(Codec.LZ4, 50_000), (Codec.LZ4, 1_000), (Codec.GZIP, 10_000), (Codec.ZSTD, 1_000)],
 )
 def test_many_small_areas_fill_one_source_after_the_other(codec: Codec, value_size: int) -> None:
-    # Three times what a source for small areas holds at the most.
+    # Three times the maximum size of a source for small areas.
     values = [b"%08d" % i * (value_size // 8) for i in range(3 * ARENA_MAX // value_size)]
     batches = [
         build_batch([(i, None, value, ())], base_offset=i, codec=codec) for i, value in enumerate(values)
@@ -445,7 +445,7 @@ def test_what_markers_of_aborted_transactions_unpack_to_counts_towards_the_limit
 @pytest.mark.parametrize("kernel", [column_walk, column_seal])
 def test_the_kernels_constants_are_those_of_the_header(kernel: Any) -> None:
     shared = {name for name in vars(kernel) if name.isupper() and hasattr(header, name)}
-    # column_seal counts from where the CRC begins.
+    # Positions in column_seal are relative to the start of the covered part.
     shared -= {"LAST_OFFSET_DELTA_AT", "MAX_TIMESTAMP_AT", "COUNT_AT"} if kernel is column_seal else set()
 
     assert len(shared) >= 4

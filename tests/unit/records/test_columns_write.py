@@ -1,4 +1,4 @@
-"""Tables become batches: cut where they should be, with headers that a broker accepts."""
+"""Tables become batches: split at the right records, with headers that a broker accepts."""
 
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -112,7 +112,7 @@ def test_any_column_that_means_bytes_will_do(kind: pa.DataType) -> None:
 @pytest.mark.parametrize(
     "sizes",
     [
-        # Around one and two bytes of length, around what is copied by words, and past many pages.
+        # Around the limits of one- and two-byte lengths and of copying by words, and over many pages.
         pytest.param([1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 400] * 200, id="short"),
         pytest.param([0, 20_000, 3, 70_000, 129] * 2, id="long"),
         pytest.param([600, 0, 12, 129, 8_191, 8_192, 2_000] * 100, id="gathered"),
@@ -139,7 +139,7 @@ def test_cells_of_every_size_get_the_bytes_that_the_builder_gives_them(
     assert batch == build_batch(list(zip(times, keys, values, headers, strict=True)), codec=codec)
 
 
-def test_a_batch_is_the_same_whoever_puts_it_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gathering_by_arrow_or_kernel_gives_the_same_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [bytes([n % 251]) * (n % 3_000) for n in range(3_000)]
     rows = table(*values)
 
@@ -153,7 +153,7 @@ def test_a_batch_is_the_same_whoever_puts_it_together(monkeypatch: pytest.Monkey
 
 
 def test_a_record_without_a_key_is_gathered_too() -> None:
-    # What stands between two values is then so short that Arrow wants it inside the view.
+    # Then the text between two values is so short that Arrow stores it inside the view.
     values = [bytes([n]) * 2_000 for n in range(40)]
 
     (batch,) = encode_columns(table(*values))
@@ -280,13 +280,16 @@ def test_no_rows_are_no_batches() -> None:
 @pytest.mark.parametrize(
     ("columns", "what"),
     [
-        ({"key": [b"a"]}, "no column named value"),
-        ({"value": [1]}, "column value is int64, which is neither binary nor text"),
-        ({"value": [b"a"], "key": [1.5]}, "column key is double"),
-        ({"value": [b"a"], "timestamp": ["noon"]}, "column timestamp is string"),
-        ({"value": [b"a"], "headers": ["x"]}, "column headers is string, not a list of structs"),
-        ({"value": [b"a"], "headers": [[{"key": "k"}]]}, "column headers is list"),
-        ({"value": [b"a"], "headers": [[{"key": b"\xff", "value": b""}]]}, "column headers.key is binary"),
+        ({"key": [b"a"]}, "column value is missing"),
+        ({"value": [1]}, "column value has type int64, expected binary or string"),
+        ({"value": [b"a"], "key": [1.5]}, "column key has type double"),
+        ({"value": [b"a"], "timestamp": ["noon"]}, "column timestamp has type string"),
+        ({"value": [b"a"], "headers": ["x"]}, "column headers has type string, expected list of struct"),
+        ({"value": [b"a"], "headers": [[{"key": "k"}]]}, "column headers has type list"),
+        (
+            {"value": [b"a"], "headers": [[{"key": b"\xff", "value": b""}]]},
+            "cannot convert column headers.key of type binary",
+        ),
     ],
 )
 def test_a_table_that_cannot_be_records_is_refused(columns: dict[str, list[Any]], what: str) -> None:
@@ -301,17 +304,17 @@ def test_a_time_out_of_range_is_refused(time: int) -> None:
 
 
 def test_a_header_without_a_name_is_refused() -> None:
-    with pytest.raises(InvalidBatch, match="row 1: a header has no name"):
+    with pytest.raises(InvalidBatch, match="row 1: a header key is null"):
         encode_columns(table(b"a", b"b", headers=pa.array([[], [{"key": None, "value": b""}]], HEADERS)))
 
 
 @pytest.mark.parametrize("size", [10, 1_000, 20_000])
 @pytest.mark.parametrize(
     ("end", "what"),
-    [(-1, "row 1: the cell is at"), (99, "row 1: the cell is at"), (900, "outside the data")],
+    [(-1, "row 1: cell offsets"), (99, "row 1: cell offsets"), (900, "outside the data")],
 )
 def test_offsets_that_lie_are_refused(end: int, what: str, size: int) -> None:
-    # The second of three cells ends at so many per cent of a cell.
+    # The parameter is the end of the second of three cells, in per cent of a cell.
     ends = [0, size, end * size // 100, 3 * size]
     offsets = b"".join(number.to_bytes(4, "little", signed=True) for number in ends)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(bytes(3 * size))]
@@ -325,9 +328,9 @@ def test_a_column_that_came_with_too_little_data_is_refused() -> None:
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, table().schema) as writer:
         writer.write_table(table(b"abc", b"defg"))
-    # The last offset; what reads a stream does not check it.
+    # The last offset, which readers of a stream do not check.
     bad = stream.getvalue().to_pybytes().replace(b"\3\0\0\0\7\0\0\0", b"\3\0\0\0\7\1\0\0")
     rows = pa.ipc.open_stream(bad).read_all()
 
-    with pytest.raises(UnfitColumns, match="column value is binary: Length spanned by binary offsets"):
+    with pytest.raises(UnfitColumns, match="column value of type binary: Length spanned by binary offsets"):
         encode_columns(rows)

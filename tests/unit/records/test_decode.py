@@ -1,4 +1,4 @@
-"""Hand-written record areas, byte for byte, because what our own builder would never write is the point."""
+"""Hand-written record areas, because our own builder never writes these bytes."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_record_is_its_deltas_added_to_the_base() -> None:
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 @pytest.mark.parametrize("codec", Codec)
-def test_a_batch_is_decoded_where_it_lies(kind: type, codec: Codec) -> None:
+def test_a_batch_is_decoded_in_place(kind: type, codec: Codec) -> None:
     data = kind(b"before" + batch(PLAIN, codec=codec) + b"after")
 
     assert decode_batch(data, 6) == [Record(100, 5001, b"k", b"v")]
@@ -92,40 +92,52 @@ def test_negative_deltas_of_time_are_allowed() -> None:
 
 BODY_TOO_SHORT = record(bytes([0, 0, 0, 1, 1]))
 BAD_AREAS = {
-    "no bytes for the count": (b"", 1, "1 records cannot be in 0 bytes"),
+    "no bytes for the count": (b"", 1, "1 records do not fit in 0 bytes"),
     "a negative count": (PLAIN, -1, "-1 records"),
-    "a count that the bytes cannot hold": (PLAIN, 2, "2 records cannot be in 9 bytes"),
-    "a body that is too short": (BODY_TOO_SHORT + b"\0", 1, "its length 5 does not fit"),
-    "a negative length": (bytes([1, 0, 0, 0, 1, 1, 0]), 1, "its length -1"),
-    "a length past the end": (bytes([18]) + PLAIN[1:], 1, "its length 9 does not fit"),
-    "a length that does not end": (b"\xff" * 9, 1, "its length"),
-    "bytes after the last record": (PLAIN + b"\0", 1, "1 bytes are left after the last record"),
-    "a record longer than its fields": (record(bytes([0, 0, 0, 1, 1, 0, 0])), 1, "1 bytes longer"),
-    "a record shorter than its fields": (bytes([14]) + PLAIN[1:], 1, "out of range|do not fit"),
-    "a timestamp that does not end": (record(bytes([0] + [0xFF] * 10)), 1, "timestamp delta is cut off"),
+    "a count that the bytes cannot hold": (PLAIN, 2, "2 records do not fit in 9 bytes"),
+    "a body that is too short": (BODY_TOO_SHORT + b"\0", 1, "record length 5 is out of range"),
+    "a negative length": (bytes([1, 0, 0, 0, 1, 1, 0]), 1, "record length -1"),
+    "a length past the end": (bytes([18]) + PLAIN[1:], 1, "record length 9 is out of range"),
+    "a length that does not end": (b"\xff" * 9, 1, "record length"),
+    "bytes after the last record": (PLAIN + b"\0", 1, "1 bytes follow the last record"),
+    "a record longer than its fields": (
+        record(bytes([0, 0, 0, 1, 1, 0, 0])),
+        1,
+        "1 bytes follow the last field",
+    ),
+    "a record shorter than its fields": (bytes([14]) + PLAIN[1:], 1, "out of range"),
+    "a timestamp that does not end": (record(bytes([0] + [0xFF] * 10)), 1, "timestamp delta is truncated"),
     "a negative offset delta": (record(bytes([0, 0, 1, 1, 1, 0])), 1, "offset delta -1"),
     "an offset delta past 31 bits": (
         record(bytes([0, 0, 0x80, 0x80, 0x80, 0x80, 0x10, 1, 1, 0])),
         1,
         "offset delta 2147483648",
     ),
-    "a key length below null": (record(bytes([0, 0, 0, 3, 1, 0])), 1, "key's length -2"),
-    "a key past the record": (record(bytes([0, 0, 0, 8, 1, 0])), 1, "key's length 4"),
-    "a value length below null": (record(bytes([0, 0, 0, 1, 3, 0])), 1, "value's length -2"),
-    "a value past the record": (record(bytes([0, 0, 0, 1, 4, 0])), 1, "value's length 2"),
-    "a negative number of headers": (record(bytes([0, 0, 0, 1, 1, 1])), 1, "-1 headers"),
-    "more headers than bytes": (record(bytes([0, 0, 0, 1, 1, 4, 0, 1, 0])), 1, "2 headers do not fit"),
+    "a key length below null": (record(bytes([0, 0, 0, 3, 1, 0])), 1, "key length -2"),
+    "a key past the record": (record(bytes([0, 0, 0, 8, 1, 0])), 1, "key length 4"),
+    "a value length below null": (record(bytes([0, 0, 0, 1, 3, 0])), 1, "value length -2"),
+    "a value past the record": (record(bytes([0, 0, 0, 1, 4, 0])), 1, "value length 2"),
+    "a negative number of headers": (record(bytes([0, 0, 0, 1, 1, 1])), 1, "header count -1"),
+    "more headers than bytes": (
+        record(bytes([0, 0, 0, 1, 1, 4, 0, 1, 0])),
+        1,
+        "header count 2 is out of range",
+    ),
     "more headers than 64 bits of bytes": (
         record(bytes([0, 0, 0, 1, 1] + [0xFE] + [0xFF] * 8 + [1, 0, 1])),
         1,
-        "headers do not fit",
+        "header count -?[0-9]+ is out of range",
     ),
-    "a null header name": (record(bytes([0, 0, 0, 1, 1, 2, 1, 1])), 1, "header name's length -1"),
-    "a header name past the record": (record(bytes([0, 0, 0, 1, 1, 2, 4, 1])), 1, "header name's length 2"),
-    "a header value below null": (record(bytes([0, 0, 0, 1, 1, 2, 0, 3])), 1, "header value's length -2"),
-    "a header value past the record": (record(bytes([0, 0, 0, 1, 1, 2, 0, 2])), 1, "header value's length 1"),
+    "a null header name": (record(bytes([0, 0, 0, 1, 1, 2, 1, 1])), 1, "header name length -1"),
+    "a header name past the record": (record(bytes([0, 0, 0, 1, 1, 2, 4, 1])), 1, "header name length 2"),
+    "a header value below null": (record(bytes([0, 0, 0, 1, 1, 2, 0, 3])), 1, "header value length -2"),
+    "a header value past the record": (record(bytes([0, 0, 0, 1, 1, 2, 0, 2])), 1, "header value length 1"),
     "a header name that is not UTF-8": (record(bytes([0, 0, 0, 1, 1, 2, 2, 0xFF, 1])), 1, "not UTF-8"),
-    "a byte after the headers": (record(bytes([0, 0, 0, 1, 1, 2, 0, 1, 7])), 1, "1 bytes longer"),
+    "a byte after the headers": (
+        record(bytes([0, 0, 0, 1, 1, 2, 0, 1, 7])),
+        1,
+        "1 bytes follow the last field",
+    ),
 }
 
 
@@ -139,7 +151,7 @@ def test_corrupt_is(area: bytes, count: int, says: str) -> None:
 def test_the_error_names_the_batch_and_the_record() -> None:
     area = PLAIN + PLAIN + record(bytes([0, 0, 0, 3, 1, 0]))
 
-    with pytest.raises(CorruptBatch, match=r"^batch at byte 6, record 2: its key's length"):
+    with pytest.raises(CorruptBatch, match=r"^batch at byte 6, record 2: key length"):
         decode_batch(b"before" + batch(area, 3), 6)
 
 
@@ -164,7 +176,7 @@ def test_a_base_offset_that_no_log_has_is_corrupt(offset: int) -> None:
         decode_batch(batch(PLAIN, base_offset=offset))
 
 
-def test_a_batch_that_is_cut_off_is_corrupt() -> None:
+def test_a_truncated_batch_is_corrupt() -> None:
     whole = batch(PLAIN)
 
     for size in range(len(whole)):

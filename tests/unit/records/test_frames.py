@@ -65,10 +65,10 @@ def test_frames_add_up_and_skippable_ones_count_nothing() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 4, 8, 100])
-def test_a_frame_that_is_cut_off_is_bad(cut: int) -> None:
-    with pytest.raises(BadFrame, match=r"cut off|after the data"):
+def test_a_truncated_frame_is_bad(cut: int) -> None:
+    with pytest.raises(BadFrame, match=r"is truncated|exceeds the data"):
         lz4_bound(memoryview(lz4_frame()[:-cut]))
-    with pytest.raises(BadFrame, match=r"cut off|after the data"):
+    with pytest.raises(BadFrame, match=r"is truncated|exceeds the data"):
         zstd_bound(memoryview(zstandard.compress(CONTENT)[:-cut]))
 
 

@@ -1,4 +1,4 @@
-"""Bytes that are filled in once."""
+"""Bytes objects that are filled once."""
 
 import tracemalloc
 
@@ -16,7 +16,7 @@ def test_what_is_written_is_in_the_bytes() -> None:
     assert fresh == b"abc" + bytes(FRESH_BYTES_MIN - 4) + b"z"
 
 
-def test_nobody_else_has_the_bytes() -> None:
+def test_the_bytes_object_is_not_shared() -> None:
     first, view = fresh_bytes(FRESH_BYTES_MIN)
     second, other = fresh_bytes(FRESH_BYTES_MIN)
     other[:] = bytes(FRESH_BYTES_MIN)

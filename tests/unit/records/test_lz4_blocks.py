@@ -1,4 +1,4 @@
-"""lz4 frames of every shape that producers write, against two other implementations of lz4."""
+"""lz4 frames of every layout that producers write, compared with two other implementations of lz4."""
 
 import random
 
@@ -103,7 +103,7 @@ def test_a_frame_that_might_pass_the_limit_is_left_to_those_who_count() -> None:
     assert decompress(Codec.LZ4, frame, limit=5 * BLOCK_MAX) == bytes(5 * BLOCK_MAX)
 
 
-def test_a_damaged_block_is_told() -> None:
+def test_a_damaged_block_is_reported() -> None:
     frame = bytearray(compress(Codec.LZ4, content(1000, noisy=False)))
     frame[11] = 0xFF
 

@@ -1,4 +1,4 @@
-"""Bytes that lie about their size must not cost more memory than their own size justifies."""
+"""Bytes with a wrong declared size must not cost more memory than their real size justifies."""
 
 import struct
 import subprocess
@@ -21,7 +21,7 @@ from support.memory import peak_of
 
 pytestmark = pytest.mark.kernel
 
-# Errors, tracebacks and the interpreter's own crumbs.
+# Allowance for errors, tracebacks and other small allocations of the interpreter.
 CRUMBS = 64 * 1024
 BOMB = bytes(64 << 20)
 
@@ -39,7 +39,7 @@ def header_of(data: bytes, **fields: int) -> BatchHeader:
 
 
 @pytest.mark.parametrize("look", [decode_batch, check_records, check_batch])
-def test_a_count_that_lies_costs_nothing(look: Callable[[bytes], object]) -> None:
+def test_a_wrong_count_costs_no_memory(look: Callable[[bytes], object]) -> None:
     data = bytearray(build_batch([(0, None, b"v", ())]))
     struct.pack_into(">i", data, COUNT_AT, 2**31 - 1)
     struct.pack_into(">i", data, LAST_OFFSET_DELTA_AT, 2**31 - 2)
@@ -91,13 +91,13 @@ def test_a_bomb_in_a_batch_is_stopped_on_every_way_in() -> None:
             look(bomb, limit=1 << 20)
 
 
-def test_a_snappy_preamble_that_lies_costs_nothing() -> None:
+def test_a_wrong_snappy_preamble_costs_no_memory() -> None:
     lying = b"\xff\xff\xff\xff\x07" + bytes(100)
 
     check_refused_within(CRUMBS, lambda: decompress(Codec.SNAPPY, lying, limit=2**31))
 
 
-# A gigabyte in a small zstd stream that does not say so; prints how many kilobytes refusing it took.
+# A gigabyte in a small zstd stream without a declared size; prints the kilobytes that refusing it took.
 OUT_OF_SIGHT = """
 import resource, zstandard
 from barnabas.records.codecs import decompress
@@ -115,7 +115,7 @@ except DecompressedTooLarge:
 
 
 def test_memory_out_of_pythons_sight_is_bounded_too() -> None:
-    # The decompressor's own allocations are not traced, so a process of its own is asked for its size.
+    # The decompressor's allocations are not traced, so measure the size of a separate process.
     run = subprocess.run([sys.executable, "-c", OUT_OF_SIGHT], capture_output=True, text=True, check=True)
 
     assert int(run.stdout) < 32 * 1024

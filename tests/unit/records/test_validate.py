@@ -25,7 +25,7 @@ RECORDS = [(1000 + i, b"k%d" % i, b"value %d" % i, ()) for i in range(3)]
 
 
 def altered(codec: Codec = Codec.NONE, **fields: int) -> bytes:
-    """A batch that is sound in every byte but says something else in its header, with a CRC to match."""
+    """A valid batch with changed header fields and a matching CRC."""
     plain = build_batch(RECORDS)
     header = read_header(plain)._replace(attributes=int(codec))
     return seal(header._replace(**fields), plain[61:], codec)
@@ -36,7 +36,7 @@ def area(header: BatchHeader, records: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_a_sound_batch_passes_at_every_depth(codec: Codec) -> None:
+def test_a_valid_batch_passes_at_every_level(codec: Codec) -> None:
     data = build_batch(RECORDS, codec=codec)
 
     header = check_batch(data)
@@ -47,7 +47,7 @@ def test_a_sound_batch_passes_at_every_depth(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_a_batch_is_checked_where_it_lies(kind: type) -> None:
+def test_a_batch_is_checked_in_place(kind: type) -> None:
     data = kind(b"before" + build_batch(RECORDS))
 
     assert check_batch(data, 6).count == 3
@@ -55,7 +55,7 @@ def test_a_batch_is_checked_where_it_lies(kind: type) -> None:
     assert check_records(data, 6).max_timestamp == 1002
 
 
-def test_every_flipped_bit_behind_the_crc_is_seen() -> None:
+def test_every_flipped_bit_after_the_crc_is_detected() -> None:
     data = build_batch(RECORDS)
 
     for at in range(CRC_AT, len(data)):
@@ -65,7 +65,7 @@ def test_every_flipped_bit_behind_the_crc_is_seen() -> None:
             check_batch(broken)
 
 
-def test_a_length_that_lies_is_seen() -> None:
+def test_a_wrong_length_is_detected() -> None:
     for change in (-1, 1, 1000):
         data = bytearray(build_batch(RECORDS))
         (length,) = struct.unpack_from(">i", data, BATCH_LENGTH_AT)
@@ -111,11 +111,11 @@ def test_a_header_that_cannot_be_true_is_corrupt(fields: dict[str, int]) -> None
 
 
 def test_a_negative_count_is_corrupt_even_where_the_records_are_not_unpacked() -> None:
-    with pytest.raises(CorruptBatch, match="-1 records"):
+    with pytest.raises(CorruptBatch, match="record count -1"):
         check_batch(altered(Codec.GZIP, count=-1))
 
 
-def test_what_compaction_leaves_is_sound_but_not_for_producers() -> None:
+def test_a_compacted_batch_is_valid_but_not_from_producers() -> None:
     header = read_header(build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0))
 
     for left in (empty_batch(header), rebuild_batch(header, [])):
@@ -135,10 +135,13 @@ NOT_FROM_A_PRODUCER = {
     "a delete horizon": ({"attributes": 0x40}, "delete horizon"),
     "a producer id without a sequence": (
         {"producer_id": 5, "producer_epoch": 0},
-        "sequence -1 with producer id 5",
+        "sequence -1 is invalid with producer id 5",
     ),
-    "a producer id without an epoch": ({"producer_id": 5, "base_sequence": 0}, "epoch -1 with producer id 5"),
-    "a transaction without a producer id": ({"attributes": 0x10}, "transactional without a producer id"),
+    "a producer id without an epoch": (
+        {"producer_id": 5, "base_sequence": 0},
+        "epoch -1 is invalid with producer id 5",
+    ),
+    "a transaction without a producer id": ({"attributes": 0x10}, "transactional batch has no producer id"),
 }
 
 
@@ -170,14 +173,14 @@ def test_a_producer_sends_exactly_one_batch() -> None:
 
     with pytest.raises(InvalidBatch, match="no batch"):
         check_produced(b"")
-    with pytest.raises(InvalidBatch, match=f"{len(one)} bytes follow it"):
+    with pytest.raises(InvalidBatch, match=f"{len(one)} bytes follow the batch"):
         check_produced(one + one)
-    with pytest.raises(InvalidBatch, match="1 bytes follow it"):
+    with pytest.raises(InvalidBatch, match="1 bytes follow the batch"):
         check_produced(one + b"\0")
     assert check_produced(one + one, end=len(one)).count == 3
 
 
-def test_a_stamped_batch_is_still_sound() -> None:
+def test_a_stamped_batch_is_still_valid() -> None:
     data = bytearray(build_batch(RECORDS))
 
     stamp(data, 0, base_offset=500, leader_epoch=3, log_append_time_ms=1)
@@ -204,29 +207,29 @@ def test_offsets_of_produced_records_count_up_from_zero() -> None:
     swapped = records.replace(b"\x02\x02\x04k1", b"\x02\x04\x04k1")
     assert swapped != records
 
-    with pytest.raises(CorruptBatch, match="record 1: its offset delta is 2 and must be 1"):
+    with pytest.raises(CorruptBatch, match="record 1: offset delta is 2, expected 1"):
         check_records(area(header, swapped))
 
 
 @pytest.mark.parametrize(
     ("records", "count", "says"),
     [
-        (b"", 1, "1 records cannot be in 0 bytes"),
-        (bytes([12, 0, 0, 0, 1, 1, 0, 0]), 1, "record 1: 1 bytes are left"),
-        (bytes([14, 0, 0, 0, 1, 1, 0, 0]), 1, "record 0: it is 1 bytes longer"),
-        (bytes([10, 0, 0, 0, 1, 1, 0]), 1, "record 0: its length 5"),
-        (bytes([14, 0, 0, 0, 1, 1, 0]), 1, "record 0: its length 7"),
-        (bytes([12, 0, 255, 255, 255, 255, 255]), 1, "timestamp delta is cut off"),
-        (bytes([12, 0, 0, 0, 3, 1, 0]), 1, "key's length -2"),
-        (bytes([12, 0, 0, 0, 8, 1, 0]), 1, "key's length 4"),
-        (bytes([12, 0, 0, 0, 1, 3, 0]), 1, "value's length -2"),
-        (bytes([12, 0, 0, 0, 1, 6, 0]), 1, "value's length 3"),
-        (bytes([12, 0, 0, 0, 1, 1, 1]), 1, "-1 headers"),
-        (bytes([12, 0, 0, 0, 1, 1, 2]), 1, "1 headers do not fit"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 1, 1]), 1, "header name's length -1"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 4, 1]), 1, "header name's length 2"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 3]), 1, "header value's length -2"),
-        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 2]), 1, "header value's length 1"),
+        (b"", 1, "1 records do not fit in 0 bytes"),
+        (bytes([12, 0, 0, 0, 1, 1, 0, 0]), 1, "record 1: 1 bytes follow the last record"),
+        (bytes([14, 0, 0, 0, 1, 1, 0, 0]), 1, "record 0: 1 bytes follow the last field"),
+        (bytes([10, 0, 0, 0, 1, 1, 0]), 1, "record 0: record length 5"),
+        (bytes([14, 0, 0, 0, 1, 1, 0]), 1, "record 0: record length 7"),
+        (bytes([12, 0, 255, 255, 255, 255, 255]), 1, "timestamp delta is truncated"),
+        (bytes([12, 0, 0, 0, 3, 1, 0]), 1, "key length -2"),
+        (bytes([12, 0, 0, 0, 8, 1, 0]), 1, "key length 4"),
+        (bytes([12, 0, 0, 0, 1, 3, 0]), 1, "value length -2"),
+        (bytes([12, 0, 0, 0, 1, 6, 0]), 1, "value length 3"),
+        (bytes([12, 0, 0, 0, 1, 1, 1]), 1, "header count -1"),
+        (bytes([12, 0, 0, 0, 1, 1, 2]), 1, "header count 1 is out of range"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 1, 1]), 1, "header name length -1"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 4, 1]), 1, "header name length 2"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 3]), 1, "header value length -2"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 0, 2]), 1, "header value length 1"),
     ],
 )
 def test_the_walk_refuses_what_does_not_parse(records: bytes, count: int, says: str) -> None:

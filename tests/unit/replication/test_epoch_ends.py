@@ -1,4 +1,4 @@
-"""Epochs as a leader tells of them: its own begins with its election, before it has written anything."""
+"""Ends of epochs on a leader, whose own epoch begins with its election, before its first batch."""
 
 import pytest
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kernel
 
 
 async def led_again() -> Partition:
-    """Nine records of epoch 0, and a leader of epoch 2 that has written nothing."""
+    """Nine records of epoch 0, and a leader of epoch 2 without any records."""
     broker = await hosted(image_of({"orders": [partition_image(epoch=2)]}))
     for _ in range(3):
         put(broker.log("orders"), b"a", b"b", b"c", epoch=0)
@@ -51,7 +51,7 @@ async def test_a_reader_who_knows_the_new_leader_is_not_out_of_range() -> None:
 
 
 @on_a_loop
-async def test_a_reader_with_an_epoch_that_never_was_is_told_where_it_parts_from_us() -> None:
+async def test_a_reader_with_an_unknown_epoch_gets_the_divergence() -> None:
     partition = await led_again()
 
     assert read(partition, 5, 1).diverging_epoch == EpochEndOffset(epoch=0, end_offset=9)

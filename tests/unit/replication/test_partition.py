@@ -1,4 +1,4 @@
-"""acks=all: nothing is promised that nobody keeps."""
+"""acks=all is refused unless the ISR is large enough."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The simulated disk does what it is asked: it loses power, fails, fills up, rots and forgets pages."""
+"""The simulated disk injects faults: power loss, errors, full disk, bit rot and evicted pages."""
 
 import errno
 import io
@@ -16,7 +16,7 @@ SEEDS = range(300)
 
 
 class StoppedClock:
-    """It is always the same time."""
+    """A clock that stands still."""
 
     def now_ms(self) -> int:
         return 1_700_000_000_000
@@ -32,7 +32,7 @@ class StoppedClock:
 
 
 def disk_with(name: str, content: bytes, seed: int = 1) -> tuple[SimDisk, File]:
-    """A disk with one file, all of it safe."""
+    """A disk with one synced file."""
     disk = SimDisk(Random(seed))
     file = disk.open(name, create=True)
     file.write(0, [content])
@@ -42,7 +42,7 @@ def disk_with(name: str, content: bytes, seed: int = 1) -> tuple[SimDisk, File]:
 
 
 def outcomes(prepare: Callable[[int], SimDisk]) -> list[dict[str, bytes]]:
-    """What is there after a power loss, for every seed."""
+    """The content after a power loss, for every seed."""
     found = []
     for seed in SEEDS:
         disk = prepare(seed)
@@ -78,7 +78,7 @@ def test_unsynced_writes_are_kept_lost_or_torn_at_sectors() -> None:
 
     assert new in kinds
     assert b"o" * (4 * SECTOR) in kinds
-    # Any of the sixteen subsets of sectors, and nothing that is not one of them.
+    # Exactly the sixteen subsets of sectors.
     assert len(kinds) == 16
     for content in kinds:
         sectors = [content[at : at + SECTOR] for at in range(0, len(content), SECTOR)]
@@ -222,9 +222,9 @@ def test_a_crash_kills_open_files_and_releases_locks() -> None:
 
     disk.crash()
 
-    with pytest.raises(OSError, match="the power was lost"):
+    with pytest.raises(OSError, match="power was lost"):
         file.read(0, 1)
-    with pytest.raises(OSError, match="the power was lost"):
+    with pytest.raises(OSError, match="power was lost"):
         pinned.read()
     held = disk.lock("a")
     lock.close()
@@ -247,7 +247,7 @@ def test_a_crash_says_what_was_lost_and_is_the_same_for_the_same_seed() -> None:
     assert any("nothing -> b" in words and "a: 6000 bytes became" in words for words in said)
 
 
-def test_the_power_goes_at_the_chosen_operation_and_stays_away() -> None:
+def test_power_is_lost_at_the_chosen_operation_until_the_crash() -> None:
     shares = set()
     for seed in range(50):
         disk, file = disk_with("a", b"", seed)
@@ -264,7 +264,7 @@ def test_the_power_goes_at_the_chosen_operation_and_stays_away() -> None:
         shares.add(disk.tree()["a"])
         disk.crash()
         disk.open("a").sync()
-    # Before, after, and somewhere in between.
+    # Before, after, and during the write.
     assert {5, 11} < shares
 
 

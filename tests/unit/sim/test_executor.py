@@ -1,4 +1,4 @@
-"""Blocking work in the simulated world looks like work in threads, and a test decides how slow it is."""
+"""The simulated executor behaves like threads, with a speed that the test sets."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ def test_work_takes_virtual_time_within_its_bounds() -> None:
     run_sim(story)
 
 
-def test_what_work_raises_is_raised_to_whoever_waits() -> None:
+def test_an_exception_of_the_work_is_raised_to_its_waiter() -> None:
     def loses_power() -> None:
         raise PowerLoss
 
@@ -65,7 +65,7 @@ def test_effects_are_there_before_the_result() -> None:
     assert all(run_sim(story, seed) > 0 for seed in range(5))
 
 
-def test_work_that_has_begun_goes_on_when_its_waiter_is_cancelled() -> None:
+def test_work_that_has_started_continues_when_its_waiter_is_cancelled() -> None:
     async def story(world: World) -> None:
         world.executor.delay_ms = (10, 10)
         done: list[str] = []
@@ -98,7 +98,7 @@ def test_a_disk_that_hangs_does_nothing_until_it_is_released() -> None:
 
 @pytest.mark.parametrize("bounds", [(-1, 5), (5, 1), (0, DELAY_MS_MAX + 1)])
 def test_delays_that_cannot_be_are_refused(bounds: tuple[float, float]) -> None:
-    with World() as world, pytest.raises(ValueError, match="is wanted"):
+    with World() as world, pytest.raises(ValueError, match="invalid delays"):
         world.executor.delay_ms = bounds
 
 

@@ -1,4 +1,4 @@
-"""A simulated connection is a connection: protocols see the same on it as on real sockets."""
+"""Protocols behave the same on simulated connections and on real sockets."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

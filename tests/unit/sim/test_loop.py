@@ -1,4 +1,4 @@
-"""On the simulated loop time costs nothing, order is kept, and no run can hang or fail unseen."""
+"""The simulated loop: virtual time, deterministic order, and no run that hangs or fails silently."""
 
 import asyncio
 import gc
@@ -89,7 +89,7 @@ def test_asyncios_own_tools_work() -> None:
     assert run(story()) == [0, 1, 2, 3, 4, 7.5]
 
 
-def test_waiting_for_nothing_is_an_error_that_says_who_waits_where() -> None:
+def test_a_deadlock_is_an_error_with_the_waiting_tasks() -> None:
     async def waits_for_godot() -> None:
         await asyncio.Event().wait()
 
@@ -104,23 +104,25 @@ def test_waiting_for_nothing_is_an_error_that_says_who_waits_where() -> None:
     assert "> wait (asyncio/locks.py:" in text
 
 
-def test_a_story_has_a_bound_in_time() -> None:
+def test_a_story_has_a_limit_of_virtual_time() -> None:
     async def story() -> None:
         while True:
             await asyncio.sleep(1)
 
-    with pytest.raises(SimulationTooLong, match=r"10.0 s are over(.|\n)*story \(sim/test_loop"):
+    with pytest.raises(SimulationTooLong, match=r"limit of 10.0 s exceeded(.|\n)*story \(sim/test_loop"):
         run(story(), until_ms=10_000)
 
 
-def test_a_story_has_a_bound_in_turns() -> None:
+def test_a_story_has_a_limit_of_loop_iterations() -> None:
     async def story() -> None:
         while True:
             await asyncio.sleep(0)
 
     with World() as world:
         world.loop.turns_max = 1000
-        with pytest.raises(SimulationTooLong, match=r"1000 turns(.|\n)*story \(sim/test_loop"):
+        with pytest.raises(
+            SimulationTooLong, match=r"1000 loop iterations exceeded(.|\n)*story \(sim/test_loop"
+        ):
             world.run(story())
 
 
@@ -162,7 +164,7 @@ def test_the_error_of_a_callback_ends_the_run_there_and_then() -> None:
         assert world.loop.time() == 1
 
 
-def test_an_error_that_nobody_saw_does_not_hide_the_error_of_the_story() -> None:
+def test_an_unretrieved_error_does_not_hide_the_error_of_the_story() -> None:
     async def story() -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)
         raise KeyError("the story's own")
@@ -241,7 +243,7 @@ def test_a_group_cancels_its_tasks_in_the_same_order_every_time() -> None:
                 raise OSError
         return ends
 
-    # Objects in between, so that addresses are not the same by chance.
+    # Allocate objects in between, so that addresses are not equal by chance.
     kept = []
     orders = []
     for size in range(5):
@@ -274,7 +276,7 @@ def test_threads_are_refused() -> None:
         thread = threading.Thread(target=call_in)
         thread.start()
         thread.join()
-        assert refused == ["a thread called into the simulated world, which has none"]
+        assert refused == ["called from another thread, which the simulated world does not support"]
         assert await asyncio.to_thread(threading.get_ident) == threading.get_ident()
 
     run(story())
@@ -289,7 +291,7 @@ def test_a_loop_can_be_used_without_a_world() -> None:
     loop.close()
 
 
-def test_a_failed_run_says_its_seed_and_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_has_its_seed_and_replay_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "tests/sim/test_x.py::test_y[7] (call)")
     monkeypatch.setenv("PYTHONHASHSEED", "0")
 

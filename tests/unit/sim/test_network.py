@@ -1,4 +1,4 @@
-"""The simulated network connects hosts by name, and does to their cables what a test says."""
+"""The simulated network connects named hosts, with faults that the test sets."""
 
 import asyncio
 import errno
@@ -22,7 +22,7 @@ def tell(story: Callable[[World], Any], *hosts: str, seed: int = 0, until_ms: fl
 
 
 async def connect(world: World, client: Recorder, server: Recorder) -> asyncio.Server:
-    """From host a to host b."""
+    """A connection from host a to host b."""
     listener = await world.loop.create_server(lambda: server, "b", PORT)
     with world.on("a"):
         await world.loop.create_connection(lambda: client, "b", PORT)
@@ -69,7 +69,7 @@ def test_addresses_look_like_those_of_their_family() -> None:
             await server.until("made")
             assert server.transport.get_extra_info("peername") == ("::1", 32768, 0, 0)
             client.transport.close()
-        # The wildcard of one family is not that of the other.
+        # The wildcards of the two address families are independent.
         async with await world.loop.create_server(Recorder, "0.0.0.0", PORT):
             with pytest.raises(ConnectionRefusedError):
                 await world.loop.create_connection(Recorder, "::1", PORT)
@@ -116,7 +116,7 @@ def test_code_on_one_host_cannot_serve_for_another() -> None:
         assert caught.value.errno == errno.EADDRNOTAVAIL
         with pytest.raises(socket.gaierror):
             await world.loop.create_connection(Recorder, "c", PORT)
-        with pytest.raises(ValueError, match="there is no host 'c'"):
+        with pytest.raises(ValueError, match="unknown host 'c'"):
             world.network.cut("a", "c")
 
     tell(story, "a", "b")
@@ -168,7 +168,7 @@ def test_a_peer_that_does_not_read_fills_the_kernel_and_then_the_writer() -> Non
     tell(story, "a", "b")
 
 
-def test_a_cut_cable_holds_everything_back_and_tells_nobody() -> None:
+def test_a_cut_link_delays_everything_and_notifies_nobody() -> None:
     async def story(world: World) -> None:
         client, server = Recorder(), Echo()
         await connect(world, client, server)

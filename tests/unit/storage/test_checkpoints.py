@@ -1,4 +1,4 @@
-"""Offset checkpoints: read as Kafka wrote them, written as Kafka reads them."""
+"""Offset checkpoints in Kafka's format."""
 
 from pathlib import Path
 
@@ -55,25 +55,25 @@ def test_blanks_and_line_ends_may_be_other_ones(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"1\n1\norders 0 7\n", "line 1 is '1', not the version 0"),
-        (b"\n", "line 1 is '', not the version"),
+        (b"1\n1\norders 0 7\n", "line 1 is '1', expected version 0"),
+        (b"\n", "line 1 is '', expected version"),
         (b"0", "line 2 is not the number"),
         (b"0\nx\norders 0 7\n", "line 2 is not the number"),
         (b"0\n-1\n", "line 2 is not the number"),
         (b"0\n99999999999999999999999\n", "line 2 is not the number"),
-        (b"0\n2\norders 0 7\n", "line 2 promises 2 entries, and 1 are there"),
-        (b"0\n0\norders 0 7\n", "line 2 promises 0 entries, and 1 are there"),
+        (b"0\n2\norders 0 7\n", "line 2 says 2 entries, found 1"),
+        (b"0\n0\norders 0 7\n", "line 2 says 0 entries, found 1"),
         (b"0\n2\norders 0 7\n\n", "line 4 is ''"),
-        (b"0\n1\norders 0\n", "line 3 is 'orders 0', not 'topic partition offset'"),
+        (b"0\n1\norders 0\n", "line 3 is 'orders 0', expected 'topic partition offset'"),
         (b"0\n1\norders 0 7 8\n", "line 3"),
-        (b"0\n1\norders 0 -7\n", "line 3 is 'orders 0 -7': a number is not in its range"),
+        (b"0\n1\norders 0 -7\n", "line 3 is 'orders 0 -7': partition or offset is out of range"),
         (b"0\n1\norders x 7\n", "line 3"),
         (b"0\n1\norders 2147483648 7\n", "line 3"),
         (b"0\n1\norders 0 9223372036854775808\n", "line 3"),
         (b"0\n1\norders 0 " + b"1" * 5000 + b"\n", "line 3"),
         (b"0\n1\norders 0 \xc2\xb2\n", "line 3"),
-        (b"0\n3\na 0 1\norders 0 7\norders 0 8\n", "line 5 has orders-0 for the second time"),
-        (b"0\n3\na 0 1\norders 0 7\norders 00 8\n", "line 5 has orders-00 for the second time"),
+        (b"0\n3\na 0 1\norders 0 7\norders 0 8\n", "line 5 repeats partition orders-0"),
+        (b"0\n3\na 0 1\norders 0 7\norders 00 8\n", "line 5 repeats partition orders-00"),
         (b"0\n1\norders\xff 0 7\n", "byte 10 is not UTF-8"),
         (bytes(220), "line 1"),
     ],

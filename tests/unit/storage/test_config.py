@@ -1,4 +1,4 @@
-"""A topic's settings, against what a Kafka 4.3.0 broker says of them."""
+"""A topic's settings, compared with those of a Kafka 4.3.0 broker."""
 
 import csv
 import gc
@@ -12,7 +12,7 @@ from barnabas.storage.topic_settings import SETTINGS
 
 FACTS = Path(__file__).parents[2] / "fixtures" / "kafka-4.3" / "configs.tsv"
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
-# The run that the facts are from had set these itself.
+# The recorded broker had these set explicitly.
 SET_IN_THE_RUN = "(set in this run)"
 DEFAULTS_FROM_THE_SOURCE = {"segment.index.bytes": "10485760", "log.index.size.max.bytes": "10485760"}
 
@@ -84,7 +84,7 @@ def test_equal_configs_are_one_object() -> None:
     assert LogConfig.parse({"retention.ms": "78"}) is not first
 
 
-def test_a_config_that_nobody_holds_is_forgotten() -> None:
+def test_an_unreferenced_config_is_not_kept() -> None:
     from barnabas.storage.config import _shared
 
     gc.collect()

@@ -1,4 +1,4 @@
-"""A log directory: opened by one broker, formatted once, and whole after a power loss at any moment."""
+"""A log directory: opened by one broker, formatted once, and consistent after a power loss at any time."""
 
 from collections.abc import Callable, Mapping
 from errno import EACCES
@@ -83,7 +83,7 @@ def test_a_directory_of_kafka_is_opened(tmp_path: Path) -> None:
 def test_only_one_broker_has_a_directory(tmp_path: Path) -> None:
     first = opened(DiskFileSystem(), str(tmp_path))
 
-    with pytest.raises(DirectoryInUse, match=r"is in use: \.lock"):
+    with pytest.raises(DirectoryInUse, match=r"is in use: another broker has locked \.lock"):
         opened(DiskFileSystem(), str(tmp_path))
 
     first.close()
@@ -127,7 +127,7 @@ def test_a_rotten_identity_is_refused(tmp_path: Path) -> None:
         opened(DiskFileSystem(), str(tmp_path))
 
 
-def test_a_rotten_checkpoint_is_reported_and_done_without(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_reported_and_ignored(tmp_path: Path) -> None:
     opened(DiskFileSystem(), str(tmp_path)).close()
     (tmp_path / "recovery-point-offset-checkpoint").write_bytes(b"rotten")
     (tmp_path / "log-start-offset-checkpoint").write_bytes(b"0\n1\norders 0 5\n")
@@ -143,7 +143,7 @@ def test_a_rotten_checkpoint_is_reported_and_done_without(tmp_path: Path) -> Non
     directory.close()
 
 
-def test_what_is_in_it_is_told_apart(tmp_path: Path) -> None:
+def test_entries_are_classified_by_name(tmp_path: Path) -> None:
     names = ["orders-0", "a-b-12", "orders-1.0123abcd-delete", "orders-2.5-future", "orders-3.6-stray"]
     strange = [
         "lost+found",
@@ -177,7 +177,7 @@ def test_what_is_in_it_is_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [DirectoryKind.DELETE, DirectoryKind.FUTURE, DirectoryKind.STRAY])
-def test_a_name_aside_says_what_it_was(kind: DirectoryKind) -> None:
+def test_a_renamed_directory_can_be_classified(kind: DirectoryKind) -> None:
     name = aside_name(TopicPartition("a.b-c", 7), kind, "0123456789abcdef0123456789abcdef")
 
     assert name == f"a.b-c-7.0123456789abcdef0123456789abcdef{kind.value}"
@@ -209,7 +209,7 @@ def test_a_failed_directory_is_offline_for_good_and_says_so_once() -> None:
         directory.mark_clean(3)
 
 
-def test_who_asks_late_is_told_at_once() -> None:
+def test_a_late_failure_callback_is_called_at_once() -> None:
     directory = opened(SimDisk(Random(0)))
     directory.fail("why not")
     told: list[str | None] = []
@@ -241,7 +241,7 @@ def test_an_error_of_the_disk_is_not_hidden() -> None:
 
 
 class WatchedDisk(SimDisk):
-    """Remembers which directories were synced, and what was in ours by then."""
+    """Records the synced directories, and the entries of ours at that time."""
 
     def __init__(self) -> None:
         super().__init__(Random(0))
@@ -260,14 +260,14 @@ def test_every_directory_above_a_new_one_is_synced_before_it_counts_as_formatted
     assert disk.synced == [("/mnt/disk", False), ("/mnt", False), ("/", False), (PATH, False), (PATH, True)]
 
 
-def test_a_directory_above_that_may_not_be_read_is_passed_over() -> None:
+def test_an_unreadable_parent_directory_is_skipped() -> None:
     disk = SimDisk(Random(0))
     disk.fail("/mnt/disk", {"sync_directory"}, errno=EACCES)
 
     assert opened(disk).id == ID
 
 
-# Power loss. Every test does its work once to count the operations, and then loses power at each of them.
+# Power loss. Every test runs once to count the operations, and then loses power at each of them.
 
 
 def crash_at_each_operation(
@@ -275,7 +275,7 @@ def crash_at_each_operation(
     work: Callable[[SimDisk], None],
     check: Callable[[SimDisk, bool, str], None],
 ) -> None:
-    """`check` gets the disk after the loss, whether the work was done, and a text to find the case by."""
+    """`check` gets the disk after the loss, whether the work was done, and a text to identify the case."""
     trial = SimDisk(Random(0))
     prepare(trial)
     before = trial.operations
@@ -362,7 +362,7 @@ def start(disk: SimDisk) -> None:
     directory.close()
 
 
-def test_a_clean_stop_is_known_as_one_after_power_loss() -> None:
+def test_a_clean_shutdown_survives_a_power_loss() -> None:
     def check(disk: SimDisk, done: bool, case: str) -> None:
         clean = opened(disk).clean
 
@@ -380,7 +380,7 @@ def test_a_started_directory_is_never_taken_for_a_cleanly_stopped_one() -> None:
     crash_at_each_operation(stop_cleanly, start, check)
 
 
-def test_a_mark_whose_removal_was_begun_by_a_process_that_died_does_not_come_back() -> None:
+def test_a_marker_removed_by_a_crashed_process_does_not_come_back() -> None:
     for seed in SEEDS:
         disk = SimDisk(Random(seed))
         stop_cleanly(disk)

@@ -1,4 +1,4 @@
-"""The real file system behind the port: bounded descriptors, pinned ranges, pages that are not in memory."""
+"""The real file system: bounded descriptors, pinned ranges, pages that are not in memory."""
 
 import errno
 import fcntl
@@ -27,23 +27,23 @@ P = ParamSpec("P")
 
 
 def descriptors(directory: Path) -> int:
-    """How many descriptors this process has of files in a directory, removed ones too."""
+    """The number of this process's descriptors for files in a directory, including removed files."""
     count = 0
     for number in os.listdir("/proc/self/fd"):
-        # The listing has a descriptor itself, which is gone by now.
+        # The listing's own descriptor is closed by now.
         with suppress(FileNotFoundError):
             count += os.readlink(f"/proc/self/fd/{number}").startswith(f"{directory}/")
     return count
 
 
 def evict(fs: DiskFileSystem, tmp_path: Path) -> None:
-    """With one open file at most, opening another one takes the descriptor of every other."""
+    """With a limit of one open file, opening another one evicts all others."""
     fs.open(str(tmp_path / "other"), create=True)
 
 
 def drop_pages(number: int) -> None:
     os.fsync(number)
-    # What is read from here on is what is asked for, and nothing ahead of it.
+    # From here on reads are exact, without read-ahead.
     os.posix_fadvise(number, 0, 0, os.POSIX_FADV_RANDOM)
     os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -185,7 +185,7 @@ def test_files_stay_where_they_are_when_renaming_their_directory_fails(tmp_path:
     evict(fs, tmp_path)
     assert file.path == str(tmp_path / "old" / "a")
     assert file.size() == 0
-    # It is not looked for in the other place any more.
+    # The old path is not tried any more.
     fs.make_directory(str(tmp_path / "missing" / "new"))
     fs.rename(file.path, str(tmp_path / "missing" / "new" / "a"))
     evict(fs, tmp_path)
@@ -221,7 +221,7 @@ def test_a_pinned_range_outlives_eviction_closing_and_removal(tmp_path: Path) ->
     assert descriptors(tmp_path) == 0
 
 
-def test_a_file_that_nobody_refers_to_closes_its_descriptor(tmp_path: Path) -> None:
+def test_an_unreferenced_file_closes_its_descriptor(tmp_path: Path) -> None:
     fs = DiskFileSystem()
     file = fs.open(str(tmp_path / "a"), create=True)
     pinned = fs.range(file, 0, 0)
@@ -247,9 +247,7 @@ def test_writes_of_any_number_of_parts_arrive_in_order(tmp_path: Path) -> None:
     assert file.read(0, MEGABYTE) == b"head and tail " + b"".join(many)
 
 
-def test_a_write_goes_on_where_the_system_stopped_short(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def seven_bytes_at_most(number: int, parts: Sequence[bytes], at: int) -> int:
         return os.pwrite(number, b"".join(parts)[:7], at)
 
@@ -290,7 +288,7 @@ def test_reads_end_where_the_file_ends(tmp_path: Path) -> None:
     assert file.size() == 5
 
 
-def test_there_is_no_byte_before_the_first(tmp_path: Path) -> None:
+def test_a_negative_position_is_refused(tmp_path: Path) -> None:
     file = DiskFileSystem().open(str(tmp_path / "a"), create=True)
     file.write(0, [b"hello"])
 
@@ -300,7 +298,7 @@ def test_there_is_no_byte_before_the_first(tmp_path: Path) -> None:
         lambda: file.need_cached(-1, 1),
         lambda: file.write(-1, [b"x"]),
     ):
-        with pytest.raises(OSError, match=r"no byte -1|Invalid argument"):
+        with pytest.raises(OSError, match=r"position -1 is negative|Invalid argument"):
             use()
     assert file.read(0, 10) == b"hello"
 
@@ -339,7 +337,7 @@ def test_cold_bytes_are_not_waited_for(tmp_path: Path) -> None:
 
 
 @cold
-def test_a_read_that_is_cached_in_part_tells_where_the_rest_begins(tmp_path: Path) -> None:
+def test_a_partly_cached_read_reports_the_missing_part(tmp_path: Path) -> None:
     file = DiskFileSystem().open(str(tmp_path / "a"), create=True)
     file.write(0, [bytes(4 * MEGABYTE)])
     make_cold(file)
@@ -438,7 +436,7 @@ def test_a_file_that_loses_its_descriptor_within_a_call_keeps_it_until_the_call_
     def evicted_meanwhile(number: int, *args: object) -> object:
         nonlocal asked
         asked += 1
-        # As another thread does that opens many: it is marked as used the first time.
+        # Like another thread that opens many files; the first pass clears the used mark.
         file.evict()
         assert file.evict()
         assert os.readlink(f"/proc/self/fd/{number}").endswith("/a")
@@ -536,7 +534,7 @@ def test_threads_read_the_right_file_while_others_evict_and_rename(tmp_path: Pat
     assert fs.open_files <= 2 + len(threads)
 
 
-# In processes of their own: in this one other threads open and close files at any time.
+# In separate processes, because in this one other threads open and close files.
 WITHOUT_ANY_DESCRIPTOR = """
 import resource, sys
 from barnabas.storage.disk import DiskFileSystem
@@ -558,7 +556,7 @@ from barnabas.storage.disk import RELEASED_AT_ONCE, DiskFileSystem
 place = sys.argv[1]
 fs = DiskFileSystem()
 files = [fs.open(f"{place}/{number}", create=True) for number in range(40)]
-# As many as there are: nothing more can be opened.
+# Use up all descriptors.
 spare = os.open("/", os.O_RDONLY)
 os.close(spare)
 resource.setrlimit(resource.RLIMIT_NOFILE, (spare, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -585,7 +583,7 @@ def test_files_that_are_not_in_use_give_up_their_descriptors_if_there_is_no_othe
     assert {file.read_bytes() for file in tmp_path.iterdir()} == {b"still here"}
 
 
-def test_without_any_descriptor_the_error_is_told(tmp_path: Path) -> None:
+def test_the_error_is_raised_if_no_descriptor_can_be_evicted(tmp_path: Path) -> None:
     ended = python("-c", WITHOUT_ANY_DESCRIPTOR, str(tmp_path), cwd=tmp_path)
 
     assert ended.code == 0, ended.err

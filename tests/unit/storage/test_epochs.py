@@ -1,4 +1,4 @@
-"""Leader epochs of one log, and the file that keeps them."""
+"""Leader epochs of one log, and their checkpoint file."""
 
 import pytest
 
@@ -134,7 +134,7 @@ def test_clearing_forgets_everything() -> None:
     assert known.to_text() == b"0\n0\n"
 
 
-def test_a_negative_epoch_is_our_mistake() -> None:
+def test_a_negative_epoch_fails_an_assertion() -> None:
     with pytest.raises(AssertionError):
         LeaderEpochs().assign(-1, 0)
 

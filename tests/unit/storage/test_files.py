@@ -1,4 +1,4 @@
-"""What is built on the port holds on both sides of it: the real disk and the simulated one."""
+"""Helpers of the file system interface, on the real and the simulated disk."""
 
 import os
 from collections.abc import Callable
@@ -91,7 +91,7 @@ def test_warming_reads_all_of_it_in_steps_and_stops_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("gone", ["removed", "renamed", "replaced", "closed"])
-def test_warming_what_is_gone_by_now_is_nothing_to_complain_about(side: Side, gone: str) -> None:
+def test_warming_ignores_a_removed_file(side: Side, gone: str) -> None:
     fs, directory = side
     file = with_content(fs, f"{directory}/a", b"content")
     cold = NotCached(file, at=0, size=7)
@@ -108,7 +108,7 @@ def test_warming_what_is_gone_by_now_is_nothing_to_complain_about(side: Side, go
     cold.warm()
 
 
-def test_warming_tells_of_a_disk_that_fails() -> None:
+def test_warming_raises_disk_errors() -> None:
     disk = SimDisk(Random(1))
     file = with_content(disk, "a", b"content")
     disk.fail("a", {"read"})

@@ -1,4 +1,4 @@
-"""What is on the disk itself after a flush, and what a close leaves behind."""
+"""The durable state after a flush, and after a close."""
 
 import asyncio
 import errno
@@ -37,7 +37,7 @@ from support.logs import (
 pytestmark = pytest.mark.kernel
 
 P = 4000
-# What a power loss takes is up to chance: these many worlds are looked at.
+# The loss of a power failure is random, so test this many seeds.
 CRASHES = range(12)
 
 
@@ -60,7 +60,7 @@ def test_the_recovery_point_moves_when_the_sync_is_done_and_not_before() -> None
         executor.gate.set()
         await task
 
-        # What came meanwhile may or may not have been synced with the rest: it is not promised.
+        # Batches appended meanwhile may or may not be synced.
         assert (log.recovery_point, log.end_offset) == (3, 5)
 
     wait(story())
@@ -115,7 +115,7 @@ def test_flushes_that_overlap_do_not_take_the_recovery_point_back() -> None:
     assert log.recovery_point == 5
 
 
-# What is safe
+# Durability
 
 
 @pytest.mark.parametrize("seed", CRASHES)
@@ -192,7 +192,7 @@ def test_a_closed_log_is_opened_without_a_look_at_its_batches() -> None:
     fill(log, 8)
     send(log, P, 0)
     end = shut(log)
-    # Damage that nobody who looked could miss.
+    # Damage that any check of the batches would detect.
     disk.rot(path_of(0, ".log"), 100, 0xFF)
 
     opened = open_again(disk, clean=True, recovery_point=end, segment_bytes=700)
@@ -210,7 +210,7 @@ def test_a_closed_log_has_complete_indexes_and_a_snapshot_at_its_end() -> None:
 
     files = files_of(disk)
     assert "00000000000000000004.snapshot" in files
-    # The last batch was not due for an entry yet; its time must be known nevertheless.
+    # The last batch was not due for an index entry yet, but its timestamp must be indexed.
     assert len(files["00000000000000000000.index"]) == 8
     assert files["00000000000000000000.timeindex"][-12:] == (NOW + 3).to_bytes(8, "big") + bytes([0, 0, 0, 3])
     assert files["leader-epoch-checkpoint"] == b"0\n1\n0 0\n"
@@ -266,7 +266,7 @@ def test_a_close_that_fails_says_so() -> None:
     assert log.recovery_point == 0
 
 
-# Side by side with what else changes files
+# Concurrency with other operations on files
 
 
 def test_segments_are_not_deleted_while_they_are_flushed() -> None:

@@ -1,4 +1,4 @@
-"""What is logged about a full disk, and how often."""
+"""Log lines about a full disk, and their frequency."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_a_full_disk_is_logged_once_a_minute_with_the_number_of_failed_writes(
         disk.found_full(now_ms)
 
     first, second = lines(caplog)
-    assert first == "disk full, writes are refused until there is room path=/data failed_writes=1"
+    assert first == "disk full, writes fail until space is freed path=/data failed_writes=1"
     assert second.endswith("failed_writes=10")
 
 
@@ -36,7 +36,7 @@ def test_room_is_logged_once_and_only_after_a_line_that_there_was_none(
     disk.found_room()
 
     assert [line.partition(" path")[0] for line in lines(caplog)] == [
-        "disk full, writes are refused until there is room",
+        "disk full, writes fail until space is freed",
         "disk has room again",
     ]
     assert not disk.is_full

@@ -1,4 +1,4 @@
-"""partition.metadata, meta.properties and the mark of a clean shutdown."""
+"""partition.metadata, meta.properties and the marker of a clean shutdown."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -159,9 +159,11 @@ def test_directories_of_one_node_must_agree() -> None:
 
     with pytest.raises(WrongDirectory, match="/b has the id evhWL3MMohnNdi6Ihb2JTw, but so has /a"):
         check_together({"/a": META, "/b": META})
-    with pytest.raises(WrongDirectory, match=r"/b is of node 2 in cluster 8UFB.*, but /a is of node 1"):
+    with pytest.raises(
+        WrongDirectory, match=r"/b belongs to node 2 in cluster 8UFB.*, but /a belongs to node 1"
+    ):
         check_together({"/a": META, "/b": replace(second, node_id=2)})
-    with pytest.raises(WrongDirectory, match="/b is of node 1 in cluster other"):
+    with pytest.raises(WrongDirectory, match="/b belongs to node 1 in cluster other"):
         check_together({"/a": META, "/b": replace(second, cluster_id="other")})
 
 
@@ -216,7 +218,7 @@ def test_a_rotten_mark_means_a_clean_shutdown_without_an_epoch(content: bytes, t
     assert read_clean_shutdown(FS, str(tmp_path)) == CleanShutdown(broker_epoch=None)
 
 
-def test_what_a_later_version_adds_to_the_mark_is_passed_over(tmp_path: Path) -> None:
+def test_additions_of_later_versions_to_the_marker_are_ignored(tmp_path: Path) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b'{"version":7,"brokerEpoch":-1,"more":[1]}')
 
     assert read_clean_shutdown(FS, str(tmp_path)) == CleanShutdown(broker_epoch=-1)

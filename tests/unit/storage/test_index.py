@@ -1,4 +1,4 @@
-"""One index of one segment: what it finds, in memory and on file, and what it forgets."""
+"""The indexes of one segment: lookups in memory and in the file, and truncation."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.kernel
 
 BASE = 1000
 PATH = "/d/i"
-# More than are read at once, so that a search takes some steps first.
+# More entries than are read at once, so that a search takes several steps.
 MANY = 2000
 
 
@@ -23,7 +23,7 @@ def new_disk() -> SimDisk:
 
 
 def offset_index(count: int, disk: SimDisk | None = None, *, spilled: int = 0) -> OffsetIndex:
-    """Batches that end with offset 1010, 1020 and so on, at every 100 bytes; the first ones are on file."""
+    """Batches that end at offsets 1010, 1020 and so on, every 100 bytes; the first ones are in the file."""
     index = OffsetIndex(disk or new_disk(), PATH, BASE, 0)
     for number in range(1, count + 1):
         index.append(BASE + 10 * number, 100 * number)
@@ -59,7 +59,7 @@ def test_a_lookup_answers_with_the_last_batch_at_or_before_the_offset(
 
 
 @WHERE
-def test_a_lookup_behind_the_last_entry_answers_with_it(spilled: int) -> None:
+def test_a_lookup_after_the_last_entry_returns_it(spilled: int) -> None:
     assert offset_index(10, spilled=spilled).lookup(1_000_000) == 1000
 
 
@@ -123,7 +123,7 @@ def test_entries_from_an_offset_on_are_forgotten(below: int, left: int, spilled:
     assert OffsetIndex(disk, PATH, BASE, 8 * (left + 1)).lookup(2000) == 7777
 
 
-def test_an_index_goes_on_from_the_file_that_was_left() -> None:
+def test_an_index_continues_its_existing_file() -> None:
     disk = new_disk()
     offset_index(10, disk, spilled=10).close()
 

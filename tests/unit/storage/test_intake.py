@@ -1,4 +1,4 @@
-"""What a leader asks of a batch before it takes it in."""
+"""The checks of a batch before a leader appends it."""
 
 from struct import pack_into
 from typing import Any
@@ -37,7 +37,7 @@ def records(*times: int, key: bytes | None = b"k") -> bytes:
 
 
 def patched(data: bytes, at: int, form: str, value: int) -> bytes:
-    """The batch with another number in its header, and the CRC that goes with it."""
+    """The batch with a changed header field and a matching CRC."""
     changed = bytearray(data)
     pack_into(form, changed, at, value)
     pack_into(">I", changed, CRC_AT, crc32c(bytes(changed[ATTRIBUTES_AT:])))
@@ -68,12 +68,12 @@ def test_any_buffer_will_do(kind: type) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 11, 60, 61, 69])
-def test_a_batch_that_is_cut_off_is_refused(size: int) -> None:
+def test_a_truncated_batch_is_refused(size: int) -> None:
     with pytest.raises(Malformed):
         take_produced(batch(b"v")[:size], settings(), NOW)
 
 
-def test_bytes_behind_the_batch_are_refused() -> None:
+def test_bytes_after_the_batch_are_refused() -> None:
     with pytest.raises(Malformed):
         take_produced(batch(b"v") + b"x", settings(), NOW)
     with pytest.raises(Malformed):
@@ -89,7 +89,7 @@ def test_a_flipped_bit_is_refused(at: int) -> None:
         take_produced(bytes(data), settings(), NOW)
 
 
-def test_the_leader_epoch_is_not_for_the_client_to_say() -> None:
+def test_the_leader_epoch_of_a_client_is_ignored() -> None:
     data = bytearray(batch(b"a value"))
     data[12] ^= 0x10
 
@@ -248,7 +248,7 @@ def test_other_topics_take_records_without_keys() -> None:
     assert take_produced(batch(b"v", key=None), settings(), NOW).count == 1
 
 
-# What we or our leader wrote
+# Batches of our own and of our leader
 
 
 def test_what_was_written_already_keeps_its_offsets() -> None:

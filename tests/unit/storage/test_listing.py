@@ -1,4 +1,4 @@
-"""What lies in a log's directory, by its names."""
+"""Listing a log's directory by file names."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def test_what_a_swap_or_a_deletion_left_is_to_be_finished(suffix: str) -> None:
         "000000000000000000070.log",
     ],
 )
-def test_other_names_are_left_alone(name: str) -> None:
+def test_other_names_are_ignored(name: str) -> None:
     disk = new_disk()
     disk.open(f"{DIRECTORY}/{name}", create=True)
 
@@ -108,7 +108,7 @@ def test_a_directory_with_the_name_of_a_segment_is_none() -> None:
         ((100, 8, -1), False),
     ],
 )
-def test_indexes_are_believed_if_they_hold_whole_entries_and_some_time(
+def test_indexes_are_plausible_with_whole_entries_and_a_timestamp(
     sizes: tuple[int, int, int], plausible: bool
 ) -> None:
     log_size, index_size, time_index_size = sizes
@@ -125,7 +125,7 @@ def test_indexes_are_believed_if_they_hold_whole_entries_and_some_time(
         "00000000000000000007.snapshot.tmp",
     ],
 )
-def test_what_was_being_written_is_told_apart(name: str) -> None:
+def test_unfinished_files_are_listed_separately(name: str) -> None:
     disk = new_disk()
     disk.open(f"{DIRECTORY}/{name}", create=True)
 

@@ -1,4 +1,4 @@
-"""One partition's log: what leaders, coordinators and followers append to it."""
+"""One partition's log: appends of leaders, coordinators and followers."""
 
 import errno
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.kernel
 P, Q = 4000, 5000
 
 
-# What a leader appends
+# Appends of a leader
 
 
 def test_a_leader_gives_offsets_and_its_epoch_to_what_it_appends() -> None:
@@ -78,7 +78,7 @@ def test_a_refused_batch_changes_nothing() -> None:
     assert log.epochs.entries() == [EpochStart(0, 0)]
 
 
-def test_records_get_the_time_of_their_being_appended_where_the_topic_says_so() -> None:
+def test_with_log_append_time_records_get_the_brokers_timestamp() -> None:
     log = new_log(message_timestamp_type="LogAppendTime")
 
     done = put(log, b"a", b"b", time=5, now=NOW + 77)
@@ -141,7 +141,7 @@ def test_a_closed_log_takes_and_gives_nothing() -> None:
         log.read(0, upto=1, bytes_max=100)
 
 
-# What coordinators append
+# Appends of coordinators
 
 
 def test_a_coordinator_may_write_several_batches_at_once() -> None:
@@ -188,7 +188,7 @@ def test_a_marker_keeps_its_own_time_in_a_topic_that_stamps_records() -> None:
     assert (header.is_control, header.timestamp_type) == (True, TimestampType.CREATE_TIME)
 
 
-# What a follower appends
+# Appends of a follower
 
 
 def test_a_follower_appends_batches_as_they_are() -> None:
@@ -247,10 +247,10 @@ def test_a_follower_knows_the_producers_and_transactions_of_its_leader() -> None
 
 
 @pytest.mark.parametrize("bytes_max", [1, 700, 3_000])
-def test_a_read_is_told_of_the_aborted_transactions_that_it_needs_and_of_few_others(bytes_max: int) -> None:
+def test_a_read_gets_the_aborted_transactions_in_its_range_and_few_others(bytes_max: int) -> None:
     log = new_log(segment_bytes=20_000, index_interval_bytes=500)
     for number in range(200):
-        # Every other producer has a transaction that spans those of two others.
+        # The transaction of every other producer spans those of two others.
         producer = P + number % 3
         send(log, producer, number // 3, b"x" * 50, txn=True)
         if number >= 2:
@@ -273,7 +273,7 @@ def test_a_read_is_told_of_the_aborted_transactions_that_it_needs_and_of_few_oth
 def test_a_batch_larger_than_a_segment_fits_nowhere() -> None:
     log = new_log(segment_bytes=150)
 
-    with pytest.raises(BatchTooLarge, match=r"segment\.bytes = 150"):
+    with pytest.raises(BatchTooLarge, match=r"limit of 150 bytes \(segment\.bytes\)"):
         put(log, b"v" * 100)
     with pytest.raises(BatchTooLarge):
         follow(log, 0, b"v" * 100)

@@ -1,4 +1,4 @@
-"""Which offsets of a log count: for its producers, for readers of committed records, and for flushes."""
+"""The offsets of a log: for producers, for read_committed consumers, and for flushes."""
 
 import pytest
 
@@ -115,7 +115,7 @@ def test_an_unknown_control_type_in_the_name_of_a_producer_is_refused() -> None:
         control=True,
     )
 
-    with pytest.raises(Malformed, match="in the name of a producer"):
+    with pytest.raises(Malformed, match="is not allowed for a producer"):
         log.append_as_leader(data, leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
     with pytest.raises(Malformed):
         log.append_as_follower(data, NOW)
@@ -123,7 +123,7 @@ def test_an_unknown_control_type_in_the_name_of_a_producer_is_refused() -> None:
     assert log.end_offset == 0
 
 
-# Which offsets count
+# High watermark and last stable offset
 
 
 def test_the_last_stable_offset_waits_for_open_transactions_and_the_high_watermark() -> None:
@@ -145,12 +145,12 @@ def test_the_last_stable_offset_waits_for_open_transactions_and_the_high_waterma
     log.advance_high_watermark(5)
     seen.append(log.last_stable_offset)
 
-    # Nothing replicated; the record before the transactions; both open; P ended, but its marker is not
-    # replicated; only Q open; Q ended, but its marker is not replicated; everything.
+    # High watermark at the start; at the record before the transactions; both open; P ended with an
+    # unreplicated marker; only Q open; Q ended with an unreplicated marker; at the log end.
     assert seen == [0, 1, 1, 1, 2, 2, 5]
 
 
-def test_aborted_transactions_are_told_to_those_who_read_their_records() -> None:
+def test_readers_of_aborted_records_get_their_transactions() -> None:
     log = new_log()
     send(log, P, 0, txn=True)
     send(log, Q, 0, txn=True)
@@ -166,7 +166,7 @@ def test_aborted_transactions_are_told_to_those_who_read_their_records() -> None
     assert log.aborted_in(4, 6) == []
 
 
-def test_aborted_transactions_are_told_across_segments() -> None:
+def test_aborted_transactions_are_found_across_segments() -> None:
     log = new_log()
     send(log, P, 0, txn=True)
     log.roll(NOW)
@@ -178,7 +178,7 @@ def test_aborted_transactions_are_told_across_segments() -> None:
     assert log.aborted_in(1, 2) == [AbortedTxn(P, 0, 2, 3)]
 
 
-def test_aborted_transactions_are_told_before_and_after_they_are_written_down() -> None:
+def test_aborted_transactions_are_found_before_and_after_they_are_written() -> None:
     log = new_log()
     for number in range(3):
         send(log, P, number, txn=True)
@@ -211,7 +211,7 @@ def test_segments_without_aborted_transactions_are_looked_for_once(monkeypatch: 
 
 
 def test_a_segment_that_gets_a_file_in_its_place_has_its_aborted_transactions() -> None:
-    # As when two segments are made one, and the second had some.
+    # As after two segments were merged, of which the second had some.
     log = new_log()
     put(log)
     assert log.aborted_in(0, 1) == []

@@ -1,4 +1,4 @@
-"""What a read gives: from which batch on, how far, and how much at most."""
+"""The result of a read: its first batch, its end, and its maximum size."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_an_empty_log_can_be_read_at_its_only_offset() -> None:
         read_bytes(log, 1)
 
 
-# How far
+# Limits by offset
 
 
 @pytest.mark.parametrize(("upto", "last"), [(3, 2), (6, 5), (9, 8), (12, 11), (100, 11)])
@@ -73,7 +73,7 @@ def test_nothing_is_read_from_upto_on(upto: int) -> None:
     assert read_bytes(batches_of_three(), 3, upto) == b""
 
 
-# How much
+# Limits by size
 
 
 def test_a_read_gives_no_more_bytes_than_it_may_and_cuts_the_last_batch() -> None:
@@ -157,7 +157,7 @@ def test_a_hole_at_the_end_of_a_segment_leads_to_the_next_one() -> None:
         assert offsets_in(read_bytes(log, offset))[0][0] == expected
 
 
-def test_a_hole_within_a_segment_is_passed_over() -> None:
+def test_a_gap_within_a_segment_is_skipped() -> None:
     log = new_log()
     follow(log, 0, b"a")
     follow(log, 50, b"b")
@@ -179,16 +179,16 @@ def test_a_range_stays_readable_when_its_segment_is_gone() -> None:
     assert read.read() == before
 
 
-# What is not in memory
+# Cold pages
 
 
-def test_a_read_of_what_was_just_written_asks_nobody() -> None:
+def test_a_read_of_recent_bytes_skips_the_cache_probe() -> None:
     log = batches_of_three()
 
     assert len(read_bytes(log)) == log.size
 
 
-def test_a_cold_read_says_what_it_misses() -> None:
+def test_a_cold_read_reports_the_missing_bytes() -> None:
     log = batches_of_three()
     disk_of(log).cool(path_of(0, ".log"))
 

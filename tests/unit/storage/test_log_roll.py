@@ -1,4 +1,4 @@
-"""When a log begins a new segment, and what it leaves behind of the old one."""
+"""When a log rolls its segment, and the files of the finished one."""
 
 import errno
 from errno import ENOSPC
@@ -64,7 +64,7 @@ def test_a_batch_that_does_not_fit_any_more_goes_into_the_next_segment_whole() -
 # By age
 
 
-def test_age_is_told_by_the_records_own_time() -> None:
+def test_age_is_measured_by_record_timestamps() -> None:
     log = new_log(segment_ms=1000)
 
     put(log, time=5000, now=NOW)
@@ -93,7 +93,7 @@ def test_older_records_do_not_roll() -> None:
     assert log.bases == [0]
 
 
-def test_without_timestamps_the_clock_tells() -> None:
+def test_without_timestamps_age_is_measured_by_the_clock() -> None:
     log = new_log(segment_ms=1000)
 
     put(log, time=-1, now=NOW)
@@ -155,7 +155,7 @@ def test_jitter_lets_logs_roll_at_different_times_and_never_later() -> None:
 
 
 def test_a_full_offset_index_rolls() -> None:
-    # Records without a time, so that the time index, whose entries are larger, stays empty.
+    # Records without timestamps, so that the time index, which has larger entries, stays empty.
     log = new_log(index_interval_bytes=0, segment_index_bytes=24)
 
     for _ in range(6):
@@ -172,7 +172,7 @@ def test_a_full_time_index_rolls_and_keeps_room_for_one_last_entry() -> None:
     for number in range(6):
         put(log, time=NOW + number)
 
-    # Three entries fit: the second and the third batch's, and one that is written at the roll.
+    # Three entries fit: those of the second and third batch, and one that is written at the roll.
     assert log.bases == [0, 3]
     assert size_of(log, 0, ".timeindex") <= 36
 
@@ -199,7 +199,7 @@ def test_a_batch_that_would_only_end_too_far_away_rolls_as_well() -> None:
     assert offsets(log) == [0, OFFSET_SPAN_MAX, OFFSET_SPAN_MAX + 1]
 
 
-# What is left behind
+# The finished segment
 
 
 def test_a_finished_segment_has_complete_indexes_and_the_producers_have_a_snapshot() -> None:
@@ -245,7 +245,7 @@ def test_jobs_keep_the_lists_that_they_were_given() -> None:
     assert (len(log.segments), job.upto) == (2, 1)
 
 
-def test_room_is_made_beforehand_where_the_topic_says_so_and_given_back_at_the_roll() -> None:
+def test_a_segment_is_preallocated_if_configured_and_truncated_at_the_roll() -> None:
     log = new_log(preallocate=True, segment_bytes=5000)
     fill(log, 3)
     size = log.size
@@ -288,7 +288,7 @@ def test_a_write_that_failed_leaves_nothing_in_a_finished_segment() -> None:
     assert size_of(log, 0, ".log") == size
 
 
-def test_what_was_flushed_behind_a_write_that_failed_survives_a_crash() -> None:
+def test_batches_flushed_after_a_failed_write_survive_a_crash() -> None:
     log = new_log()
     fill(log, 3)
     disk_of(log).fail(path_of(0, ".log"), ["write"], errno=errno.ENOSPC)
@@ -298,7 +298,7 @@ def test_what_was_flushed_behind_a_write_that_failed_survives_a_crash() -> None:
     fill(log, 2)
     shut(log)
 
-    # The checkpoint of recovery points is written now and then only.
+    # The recovery point on disk may be older, because it is written only periodically.
     again = open_again(disk_of(log), recovery_point=0).log
 
     assert offsets(again) == [0, 1, 2, 3, 4]
@@ -322,7 +322,7 @@ def test_a_roll_that_fails_leaves_no_files_behind(kind: str) -> None:
 # Times before 1970
 
 
-def test_a_time_before_1970_is_no_time_to_roll_by() -> None:
+def test_timestamps_before_1970_do_not_roll_a_segment() -> None:
     log = new_log(segment_ms=P)
     put_old = batch(b"v", time=0)
     log.append_as_leader(at_time(put_old, -P), leader_epoch=0, now_ms=NOW)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kernel
 
 
 def put_times(log: Log, *times: int, epoch: int = 0, codec: Codec = Codec.NONE) -> None:
-    """One batch with records of these times."""
+    """One batch of records with these timestamps."""
     data = build_batch([(time, b"k", b"v", ()) for time in times], codec=codec)
     log.append_as_leader(data, leader_epoch=epoch, now_ms=NOW)
 
@@ -46,7 +46,7 @@ def test_the_answer_tells_the_records_own_time_and_epoch() -> None:
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_within_a_batch_the_records_are_looked_at_one_by_one(codec: Codec) -> None:
+def test_within_a_batch_the_first_matching_record_is_found(codec: Codec) -> None:
     log = new_log()
     put_times(log, 100, 400, 200, 300, codec=codec)
 
@@ -91,7 +91,7 @@ def test_deleted_records_are_not_found() -> None:
     assert [found_at(log, wanted) for wanted in (0, 150, 301)] == [2, 2, 4]
 
 
-def test_a_batch_whose_late_records_are_deleted_is_passed_over() -> None:
+def test_a_batch_whose_late_records_are_deleted_is_skipped() -> None:
     log = new_log()
     put_times(log, 900, 100)
     put_times(log, 500)
@@ -184,7 +184,7 @@ def test_with_everything_deleted_there_is_no_latest_record() -> None:
     assert offset_for_time(log, 0) is None
 
 
-def test_a_batch_that_compaction_has_emptied_has_no_say_in_which_record_is_latest() -> None:
+def test_a_batch_emptied_by_compaction_does_not_count_for_the_latest_record() -> None:
     log = new_log()
     put_times(log, 100)
     emptied = bytearray(build_batch([(900, b"k", b"v", ())], base_offset=1)[:61])

@@ -1,4 +1,4 @@
-"""All logs of a broker: opened, made, found, deleted and closed."""
+"""All logs of a broker: open, create, find, delete and close."""
 
 import asyncio
 from errno import EIO
@@ -58,7 +58,7 @@ async def test_a_partition_that_is_not_here_is_none() -> None:
 
 
 @on_a_loop
-async def test_a_new_log_goes_where_the_fewest_are_or_where_it_is_asked_for() -> None:
+async def test_a_new_log_is_created_in_the_directory_with_the_fewest_or_the_given_one() -> None:
     manager = await with_logs(new_disk(), t0=A)
 
     second = await manager.create(T1, TOPIC_ID, CONFIG)
@@ -83,12 +83,12 @@ async def test_a_log_is_not_made_twice_even_at_the_same_moment() -> None:
 
     assert manager.get(T0) is both[0]
     assert isinstance(both[1], LogExists)
-    assert str(both[1]) == "there is a log of t-0 in /mnt/a and another in /mnt/b"
+    assert str(both[1]) == "partition t-0 has a log in /mnt/a and another in /mnt/b"
     assert "/mnt/b/t-0" not in {path.rpartition("/")[0] for path in manager.fs.tree()}  # type: ignore[attr-defined]
 
 
 @on_a_loop
-async def test_whoever_wants_to_know_is_told_of_every_log() -> None:
+async def test_listeners_are_called_for_every_log() -> None:
     disk = new_disk()
     manager = await with_logs(disk, t0=A)
     await manager.close()
@@ -114,7 +114,7 @@ async def test_a_log_that_does_not_fit_on_the_disk_is_not_made_in_part() -> None
     await manager.create(T0, TOPIC_ID, CONFIG, path=B)
     await manager.close()
 
-    # A rest in the other directory would be taken for a second log.
+    # Leftovers in the other directory would be opened as a second log.
     assert in_service(await opened(disk), T0).directory == f"{B}/t-0"
 
 
@@ -122,7 +122,7 @@ async def test_a_log_that_does_not_fit_on_the_disk_is_not_made_in_part() -> None
 
 
 @on_a_loop
-async def test_many_logs_are_recovered_side_by_side_and_the_progress_is_told() -> None:
+async def test_many_logs_are_recovered_in_parallel_with_progress_reports() -> None:
     disk = new_disk()
     manager = await opened(disk, A)
     for number in range(150):
@@ -148,12 +148,12 @@ async def test_two_directories_with_a_log_of_one_partition_are_refused() -> None
         for path in broken:
             disk.rot(f"{path}/t-0/partition.metadata", 0, 0x80)
 
-        with pytest.raises(LogExists, match=r"a log of t-0 in /mnt/a and another in /mnt/b"):
+        with pytest.raises(LogExists, match=r"t-0 has a log in /mnt/a and another in /mnt/b"):
             await manager_on(disk).open()
 
 
 @on_a_loop
-async def test_what_is_not_ours_is_reported_and_left_alone() -> None:
+async def test_unknown_entries_are_reported_and_left_untouched() -> None:
     disk = new_disk()
     await (await with_logs(disk, t0=A)).close()
     write(disk, f"{A}/notes.txt", b"mine")
@@ -161,7 +161,9 @@ async def test_what_is_not_ours_is_reported_and_left_alone() -> None:
 
     report = await manager_on(disk).open()
 
-    assert report.findings == [f"{A}/{name} is not ours: left alone" for name in ("lost+found", "notes.txt")]
+    assert report.findings == [
+        f"{A}/{name}: unknown entry, left untouched" for name in ("lost+found", "notes.txt")
+    ]
     assert disk.read(f"{A}/notes.txt") == b"mine"
 
 
@@ -195,7 +197,7 @@ async def test_checkpoints_are_written_and_read_back_after_a_power_loss() -> Non
     "crashes_before", [False, True], ids=["deleted in this life", "deleted before a crash"]
 )
 @on_a_loop
-async def test_a_log_made_again_has_nothing_of_the_deleted_one(crashes_before: bool) -> None:
+async def test_a_recreated_log_has_nothing_of_the_deleted_one(crashes_before: bool) -> None:
     disk = new_disk()
     manager = await with_logs(disk, t0=A)
     old = in_service(manager, T0)
@@ -301,7 +303,7 @@ async def test_a_deleted_log_is_gone_at_once_and_its_files_after_a_while() -> No
 
 
 @on_a_loop
-async def test_a_deletion_that_was_cut_off_is_finished_by_the_next_start() -> None:
+async def test_an_interrupted_deletion_is_finished_by_the_next_start() -> None:
     disk = new_disk()
     manager = await with_logs(disk, t0=A)
     await manager.delete(T0)
@@ -315,7 +317,7 @@ async def test_a_deletion_that_was_cut_off_is_finished_by_the_next_start() -> No
 
 
 @on_a_loop
-async def test_a_log_is_not_made_again_before_the_old_one_is_out_of_the_way() -> None:
+async def test_a_log_is_not_recreated_before_the_old_one_is_renamed() -> None:
     disk = new_disk()
     manager = manager_on(disk, A, executor=SlowExecutor())
     await manager.open()
@@ -352,7 +354,7 @@ async def test_a_deletion_waits_for_a_flush_that_has_begun() -> None:
 
 
 @on_a_loop
-async def test_a_broken_log_can_be_deleted_and_made_again() -> None:
+async def test_a_broken_log_can_be_deleted_and_recreated() -> None:
     disk = new_disk()
     await (await with_logs(disk, t0=A)).close()
     disk.rot(f"{A}/t-0/partition.metadata", 0, 0x80)
@@ -377,7 +379,7 @@ async def test_a_deletion_that_the_disk_refuses_fails_the_directory() -> None:
 
 
 @on_a_loop
-async def test_a_log_that_was_never_written_to_opens_without_a_word() -> None:
+async def test_a_log_that_was_never_written_to_opens_without_findings() -> None:
     disk = new_disk()
     manager = await opened(disk, A)
     await manager.create(T0, TOPIC_ID, CONFIG)

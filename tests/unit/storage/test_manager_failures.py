@@ -1,4 +1,4 @@
-"""One bad thing beside many good ones: a broken log, a directory that fails, a disk that is full."""
+"""Isolation of failures: a broken log, a failed directory, a full disk."""
 
 from errno import EMFILE, ENFILE, ENOENT, ENOMEM, ENOSPC
 from traceback import walk_tb
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.kernel
 
 
 @on_a_loop
-async def test_a_broken_log_stays_out_of_service_and_the_others_do_not_care() -> None:
+async def test_a_broken_log_is_offline_and_the_others_are_not() -> None:
     disk = new_disk()
     await (await with_logs(disk, t0=A, t1=A, t2=B)).close()
     disk.rot(f"{A}/t-0/00000000000000000000.log", 100, 1 << 4)
@@ -64,7 +64,7 @@ async def test_a_broken_log_stays_out_of_service_and_the_others_do_not_care() ->
 
 
 @on_a_loop
-async def test_what_is_known_of_a_broken_log_is_kept_for_whoever_mends_it() -> None:
+async def test_checkpoint_rows_of_a_broken_log_are_kept_for_its_repair() -> None:
     disk = new_disk()
     manager = await with_logs(disk, t0=A, t1=A)
     for tp in (T0, T1):
@@ -123,7 +123,7 @@ async def test_a_directory_with_a_rotten_identity_is_left_out() -> None:
     report = await (manager := manager_on(disk)).open()
 
     assert list(report.failed) == [A]
-    assert report.failed[A].startswith(f"{A}/meta.properties: node.id is 'x', not a number of a node; ")
+    assert report.failed[A].startswith(f"{A}/meta.properties: node.id is 'x', expected 0 to 2147483647; ")
     assert in_service(manager, T1).end_offset == 3
 
 
@@ -175,7 +175,7 @@ async def test_a_disk_that_fails_while_logs_are_loaded_takes_all_of_its_logs_wit
     for tp in (T0, T1):
         with pytest.raises(DirectoryOffline, match=r"/mnt/a is offline: \[Errno 5\] .*/mnt/a/t-1"):
             manager.get(tp)
-        # Nobody may make an empty one elsewhere, in the place of what is out of reach.
+        # No empty log may be created elsewhere while the real one is offline.
         with pytest.raises(LogExists):
             await manager.create(tp, TOPIC_ID, CONFIG)
     assert in_service(manager, T2).end_offset == 3
@@ -278,7 +278,7 @@ async def test_a_cut_that_cannot_be_finished_fails_the_directory_even_if_it_is_f
     with pytest.raises(DirectoryOffline, match="No space left"):
         await manager.truncate(log, 1)
 
-    # What was cut off could come back behind what is appended now.
+    # Truncated batches could reappear after new ones.
     with pytest.raises(DirectoryOffline):
         append(log)
 
@@ -307,8 +307,8 @@ def frames_of(error: BaseException) -> int:
 
 
 @on_a_loop
-async def test_an_error_that_is_told_often_does_not_grow() -> None:
-    """It is the same one each time. Each time it was raised it kept the frames of the times before."""
+async def test_an_error_that_is_raised_repeatedly_does_not_grow() -> None:
+    """The same error object is raised each time, and must not collect the frames of earlier raises."""
     manager = await with_logs(new_disk(), t0=A, t1=A)
     log = in_service(manager, T0)
     manager.failed(log, FileNotFoundError(ENOENT, "no such file", log.active.path(".log")))

@@ -1,4 +1,4 @@
-"""Markers are read in two ways, the short one and the one for batches of any shape: both say the same."""
+"""The fast path for usual marker batches and the general decoder give the same results."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def marker_of(kind: ControlType, value: bytes = b"\0\0\0\0\0\7") -> bytes:
 
 
 def said(read: object, batch: bytes) -> object:
-    """What a marker says, or what is wrong with it."""
+    """The content of a marker, or the error."""
     assert callable(read)
     try:
         marker = read(batch)
@@ -27,17 +27,17 @@ def said(read: object, batch: bytes) -> object:
 
 
 @pytest.mark.parametrize("kind", [ControlType.COMMIT, ControlType.ABORT])
-def test_a_marker_says_how_its_transaction_ended_and_who_says_so(kind: ControlType) -> None:
+def test_a_marker_has_its_outcome_and_coordinator_epoch(kind: ControlType) -> None:
     assert said(read_marker, marker_of(kind)) == (kind is ControlType.ABORT, EPOCH)
 
 
-def test_a_marker_of_a_later_version_may_say_more() -> None:
+def test_a_marker_of_a_later_version_may_have_more_fields() -> None:
     longer = marker_of(ControlType.COMMIT, b"\0\1\0\0\0\7and more")
     assert said(read_marker, longer) == (False, EPOCH)
 
 
 @pytest.mark.parametrize("at", [22, *range(COUNT_AT, HEADER_SIZE + 17)])
-def test_whatever_is_different_about_a_batch_is_read_in_the_long_way(at: int) -> None:
+def test_a_batch_of_unusual_shape_is_decoded_by_the_slow_path(at: int) -> None:
     usual = marker_of(ControlType.COMMIT)
     assert len(usual) == HEADER_SIZE + 17
     for value in range(256):

@@ -1,4 +1,4 @@
-"""A large batch is written while its CRC is computed, and counts only if that is right."""
+"""A large batch is written while its CRC is computed, and committed only if the CRC matches."""
 
 from collections.abc import Iterator
 from errno import EIO
@@ -72,11 +72,11 @@ def test_a_batch_with_a_wrong_checksum_does_not_count(checksums: Checksums, at: 
     assert offsets(open_again(disk_of(log), recovery_point=end).log) == [0, 1]
 
 
-def test_damage_is_told_before_what_it_may_have_caused(checksums: Checksums) -> None:
+def test_corruption_is_reported_before_errors_it_may_have_caused(checksums: Checksums) -> None:
     log = new_log()
     append(log, large(7, 0), checksums)
     broken = bytearray(large(7, 1))
-    # The sequence, so that it seems to be out of order.
+    # Change the sequence, so that the batch seems to be out of order.
     broken[54] ^= 0x40
 
     with pytest.raises(Malformed):

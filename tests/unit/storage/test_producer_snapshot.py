@@ -1,4 +1,4 @@
-"""Snapshot files: those that Kafka wrote, those that we write, and those that are damaged."""
+"""Producer snapshot files: Kafka's, our own, and damaged ones."""
 
 import struct
 from pathlib import PurePath
@@ -67,7 +67,7 @@ def test_replaying_kafkas_logs_makes_kafkas_snapshots(name: str) -> None:
     assert write_snapshot(producers) == sample_files()[name]
 
 
-def test_nobody_takes_ten_bytes() -> None:
+def test_an_empty_snapshot_has_ten_bytes() -> None:
     assert write_snapshot(Producers()) == EMPTY
     assert read_snapshot(EMPTY, "x", 77).end_offset == 77
 
@@ -101,8 +101,8 @@ def test_producers_are_in_the_order_of_a_java_hash_map() -> None:
 
     written = write_snapshot(producers)
 
-    # Of sixteen places 2000 and 0 share the first. The upper bits of an id are mixed into the lower ones,
-    # so `high` is beside 2 and `middle` beside 4, and who came first is first.
+    # 2000 and 0 share the first of sixteen buckets. The upper bits of an id are mixed into the lower ones, so
+    # `high` is in the bucket of 2 and `middle` in that of 4, in order of insertion.
     ids = [entry[0] for entry in ENTRY.iter_unpack(written[10:])]
     assert ids == [2000, 0, high, 2, middle, 4, 1000]
 
@@ -137,8 +137,8 @@ def test_every_flipped_bit_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 2, -1, 2**31 - 1, -(2**31)])
-def test_a_count_that_lies_is_refused(count: int) -> None:
-    with pytest.raises(CorruptFile, match="do not take"):
+def test_a_wrong_count_is_refused(count: int) -> None:
+    with pytest.raises(CorruptFile, match="do not match the file size"):
         read_snapshot(snapshot(GOOD, count=count), "x", 41)
 
 

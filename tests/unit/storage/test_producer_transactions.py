@@ -1,4 +1,4 @@
-"""Transactions, their markers and their verification, as Kafka's brokers decide it."""
+"""Transactions, markers and verification, with the decisions of Kafka's brokers."""
 
 import pytest
 
@@ -156,7 +156,7 @@ def test_with_an_epoch_per_transaction_a_marker_must_be_newer_than_the_records()
     producers.check_marker(P, 4, 0, Origin.COORDINATOR, 1)
 
 
-def test_a_marker_that_is_sent_again_after_the_transaction_is_over_is_let_through() -> None:
+def test_a_retried_marker_after_the_end_of_the_transaction_is_accepted() -> None:
     producers = Producers()
     append(producers, epoch=4, transactional=True)
     end(producers, epoch=5)
@@ -208,7 +208,7 @@ def test_later_batches_of_an_open_transaction_need_no_verification() -> None:
     assert producers.check(header(P, sequence=1, transactional=True), Origin.CLIENT, None, True) is None
 
 
-def test_a_transaction_that_an_older_epoch_left_open_does_not_vouch_for_a_newer_one() -> None:
+def test_an_open_transaction_of_an_older_epoch_does_not_verify_a_newer_one() -> None:
     producers = Producers()
     append(producers, epoch=0, transactional=True)
 
@@ -269,5 +269,5 @@ def test_with_an_epoch_per_transaction_an_unknown_producer_must_start_at_0() -> 
     producers = Producers()
     shown = producers.start_verification(P, sequence=6, epoch=0, now_ms=0, epoch_bump=True)
 
-    with pytest.raises(OutOfOrderSequence, match="nothing is known"):
+    with pytest.raises(OutOfOrderSequence, match="has expired"):
         producers.check(header(P, sequence=6, transactional=True), Origin.CLIENT, shown, True)

@@ -1,4 +1,4 @@
-"""Sequences, epochs and what is remembered of producers, as Kafka's brokers decide it."""
+"""Sequences, epochs and the state of producers, with the decisions of Kafka's brokers."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_checking_changes_nothing() -> None:
     assert producers.first_open_offset() is None
 
 
-def test_a_producer_goes_on_where_its_last_batch_ended() -> None:
+def test_a_producer_continues_where_its_last_batch_ended() -> None:
     producers = Producers()
     append(producers, sequence=0, count=10)
 
@@ -172,10 +172,10 @@ def test_the_state_does_not_take_back_what_was_appended() -> None:
         )
 
 
-# Forgetting
+# Expiry
 
 
-def test_silent_producers_are_forgotten() -> None:
+def test_inactive_producers_are_forgotten() -> None:
     producers = Producers()
     append(producers, P, timestamp=1000)
     append(producers, Q, timestamp=1001)
@@ -202,7 +202,7 @@ def test_a_timestamp_that_cannot_be_is_simply_old() -> None:
     assert producers.expire(10**12, after_ms=1000) == 1
 
 
-def test_a_verification_that_nobody_came_back_for_is_forgotten() -> None:
+def test_an_unused_verification_expires() -> None:
     producers = Producers()
     shown = producers.start_verification(P, sequence=0, epoch=0, now_ms=100, epoch_bump=True)
     first = header(P, transactional=True)
@@ -214,7 +214,7 @@ def test_a_verification_that_nobody_came_back_for_is_forgotten() -> None:
         producers.check(first, Origin.CLIENT, shown, True)
 
 
-def test_an_emptied_log_knows_nobody_and_goes_on_where_it_is_told() -> None:
+def test_an_emptied_log_has_no_producers_and_continues_at_the_given_offset() -> None:
     producers = Producers()
     append(producers, transactional=True)
     shown = producers.start_verification(Q, sequence=0, epoch=0, now_ms=0, epoch_bump=True)
@@ -241,10 +241,10 @@ def test_a_log_start_beyond_the_end_takes_the_end_along() -> None:
     assert len(producers) == 1
 
 
-# Telling
+# Descriptions
 
 
-def test_compaction_is_told_which_batch_keeps_a_producers_sequence() -> None:
+def test_compaction_learns_which_batch_has_a_producers_last_sequence() -> None:
     producers = Producers()
     append(producers, P, sequence=0, count=4)
     append(producers, P, sequence=4, count=2)

@@ -1,4 +1,4 @@
-"""What a log knows when it is opened: its start, its producers and transactions, its leader epochs."""
+"""The state of an opened log: its start, producers, transactions and leader epochs."""
 
 import pytest
 
@@ -31,7 +31,7 @@ EPOCHS = f"{DIRECTORY}/leader-epoch-checkpoint"
 
 
 def filled(count: int = 6, **values: int) -> tuple[SimDisk, int]:
-    """A closed log of three segments, two batches in each, and where it ends."""
+    """A closed log of three segments with two batches each, and its end offset."""
     disk = new_disk()
     log = new_log(disk, **(values or {"segment_bytes": 500, "index_interval_bytes": 100}))
     fill(log, count, step=10)
@@ -45,7 +45,7 @@ def reopened(disk: SimDisk, point: int | None = 0, *, clean: bool = False, start
 
 
 def add(disk: SimDisk, path: str, data: bytes) -> None:
-    """Put bytes behind the end of a file."""
+    """Append bytes to a file."""
     file = disk.open(path, create=True)
     file.write(file.size(), [data])
     file.sync()
@@ -75,7 +75,7 @@ def test_a_start_before_the_first_segment_is_where_that_begins() -> None:
 def test_a_log_that_ends_before_its_start_is_refused(clean: bool) -> None:
     disk, end = filled()
 
-    with pytest.raises(CorruptLog, match="it starts at 50 and ends at 6"):
+    with pytest.raises(CorruptLog, match="log start offset 50 is above the log end offset 6"):
         reopened(disk, end, clean=clean, start=50)
 
 
@@ -118,7 +118,7 @@ def test_producers_and_transactions_come_back(point: int, without: tuple[str, ..
 
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("offset", [3, 6])
-def test_a_snapshot_that_cannot_be_believed_is_done_without(offset: int, clean: bool) -> None:
+def test_an_implausible_snapshot_is_ignored(offset: int, clean: bool) -> None:
     disk, log = transactional()
     end = shut(log)
     names = [at for at in log.snapshots if at >= offset]
@@ -129,7 +129,7 @@ def test_a_snapshot_that_cannot_be_believed_is_done_without(offset: int, clean: 
     assert again.producers.entries() == log.producers.entries()
 
 
-def test_snapshots_of_what_is_looked_at_again_are_written_again() -> None:
+def test_snapshots_of_recovered_segments_are_rewritten() -> None:
     disk, log = transactional()
     shut(log)
     before = files_of(disk)
@@ -140,7 +140,7 @@ def test_snapshots_of_what_is_looked_at_again_are_written_again() -> None:
     assert files_of(disk) == before
 
 
-def test_an_index_of_aborted_transactions_that_cannot_be_believed_is_made_anew() -> None:
+def test_an_implausible_aborted_index_is_rebuilt() -> None:
     disk, log = transactional()
     end = shut(log)
     before = files_of(disk)
@@ -149,11 +149,11 @@ def test_an_index_of_aborted_transactions_that_cannot_be_believed_is_made_anew()
     opened = open_again(disk, clean=True, recovery_point=end)
 
     assert opened.log.aborted_in(0, 6) == [AbortedTxn(P, 0, 3, 1)]
-    assert any("made anew" in finding for finding in opened.findings)
+    assert any("rebuilt" in finding for finding in opened.findings)
     assert files_of(disk)["00000000000000000001.txnindex"] == before["00000000000000000001.txnindex"]
 
 
-def test_a_snapshot_of_batches_that_were_cut_off_is_removed() -> None:
+def test_a_snapshot_of_truncated_batches_is_removed() -> None:
     disk, log = transactional()
     shut(log)
     disk.rot(path_of(4, ".log"), 30, 0x01)
@@ -177,7 +177,7 @@ def with_epochs() -> tuple[SimDisk, int]:
 
 
 @pytest.mark.parametrize("content", [None, b"garbage", b"0\n1\n", b"7\n0\n"])
-def test_epochs_are_read_from_the_batches_if_the_file_is_no_good(content: bytes | None) -> None:
+def test_epochs_are_read_from_the_batches_if_the_file_is_damaged(content: bytes | None) -> None:
     disk, end = with_epochs()
     disk.remove(EPOCHS)
     if content is not None:
@@ -193,7 +193,7 @@ def test_an_empty_file_of_epochs_is_good() -> None:
     disk, end = with_epochs()
     disk.open(EPOCHS).truncate(0)
 
-    # Kafka makes the file before it has anything to write.
+    # Kafka creates the file before the first epoch.
     assert open_again(disk, clean=True, recovery_point=end).log.epochs.entries() == []
 
 
@@ -206,7 +206,7 @@ def test_recovery_does_not_forget_where_an_epoch_began(point: int) -> None:
     assert log.epochs.entries() == [EpochStart(1, 0), EpochStart(2, 2), EpochStart(5, 6)]
 
 
-def test_epochs_of_batches_that_were_cut_off_are_forgotten() -> None:
+def test_epochs_of_truncated_batches_are_removed() -> None:
     disk, _ = with_epochs()
     size = disk.tree()[path_of(4, ".log")]
     disk.open(path_of(4, ".log")).truncate(size - 1)

@@ -1,4 +1,4 @@
-"""From a directory to a log: what is believed, what is cut off, and what is refused."""
+"""Opening a log: which files are trusted, what is truncated, and what is refused."""
 
 from random import Random
 
@@ -32,7 +32,7 @@ EPOCHS = f"{DIRECTORY}/leader-epoch-checkpoint"
 
 
 def filled(count: int = 6, **values: int) -> tuple[SimDisk, int]:
-    """A closed log of three segments, two batches in each, and where it ends."""
+    """A closed log of three segments with two batches each, and its end offset."""
     disk = new_disk()
     log = new_log(disk, **(values or {"segment_bytes": 500, "index_interval_bytes": 100}))
     fill(log, count, step=10)
@@ -46,7 +46,7 @@ def reopened(disk: SimDisk, point: int | None = 0, *, clean: bool = False, start
 
 
 def add(disk: SimDisk, path: str, data: bytes) -> None:
-    """Put bytes behind the end of a file."""
+    """Append bytes to a file."""
     file = disk.open(path, create=True)
     file.write(file.size(), [data])
     file.sync()
@@ -73,10 +73,10 @@ def test_a_new_log_starts_where_records_were_deleted_up_to() -> None:
     assert put(log).base_offset == 70
 
 
-# After a clean stop
+# After a clean shutdown
 
 
-def test_after_a_clean_stop_everything_is_believed_and_nothing_is_written() -> None:
+def test_after_a_clean_shutdown_all_files_are_trusted_and_nothing_is_written() -> None:
     disk, end = filled()
     before, operations = files_of(disk), disk.operations
 
@@ -87,17 +87,17 @@ def test_after_a_clean_stop_everything_is_believed_and_nothing_is_written() -> N
 
 
 @pytest.mark.parametrize("point", [0, 5])
-def test_a_log_that_goes_on_behind_where_it_was_closed_is_refused(point: int) -> None:
+def test_a_log_that_ends_after_its_clean_recovery_point_is_refused(point: int) -> None:
     disk, _ = filled()
     before = files_of(disk)
 
-    with pytest.raises(CorruptLog, match=f"it was closed at offset {point}, and goes on to 6"):
+    with pytest.raises(CorruptLog, match=f"log was closed at offset {point}, but ends at 6"):
         reopened(disk, point, clean=True)
 
     assert files_of(disk) == before
 
 
-def test_a_clean_log_whose_recovery_point_is_not_known_is_looked_at() -> None:
+def test_a_clean_log_without_a_recovery_point_is_recovered() -> None:
     disk, end = filled()
     before = disk.operations
 
@@ -121,7 +121,7 @@ def test_a_clean_log_whose_recovery_point_is_not_known_is_looked_at() -> None:
     ],
 )
 @pytest.mark.parametrize(("clean", "point"), [(False, 0), (False, 6), (True, 6)])
-def test_what_is_missing_is_made_anew(path: str, clean: bool, point: int) -> None:
+def test_missing_files_are_rebuilt(path: str, clean: bool, point: int) -> None:
     disk, _ = filled()
     before = files_of(disk)
     disk.remove(path)
@@ -132,14 +132,14 @@ def test_what_is_missing_is_made_anew(path: str, clean: bool, point: int) -> Non
     shut(opened.log)
     after = files_of(disk)
     if path == path_of(2, ".snapshot"):
-        # One that is not needed may stay away: what it told is in the one behind it.
+        # A snapshot may be missing if a later one has its state.
         after.setdefault("00000000000000000002.snapshot", before["00000000000000000002.snapshot"])
     assert after == before
 
 
 @pytest.mark.parametrize("size", [1, 7, 8 + 5])
 @pytest.mark.parametrize("kind", [".index", ".timeindex"])
-def test_an_index_that_is_torn_is_made_anew(kind: str, size: int) -> None:
+def test_a_torn_index_is_rebuilt(kind: str, size: int) -> None:
     disk, end = filled()
     before = files_of(disk)
     disk.open(path_of(0, kind)).truncate(size)
@@ -152,7 +152,7 @@ def test_an_index_that_is_torn_is_made_anew(kind: str, size: int) -> None:
 
 def test_a_large_segment_is_opened_by_its_index() -> None:
     disk, end = filled(400, segment_bytes=1 << 20, index_interval_bytes=4096)
-    # Nobody who walked through all batches could miss this.
+    # Reading all batches would detect this damage.
     disk.rot(path_of(0, ".log"), 16, 0xFF)
 
     opened = open_again(disk, clean=True, recovery_point=end)
@@ -161,20 +161,20 @@ def test_a_large_segment_is_opened_by_its_index() -> None:
     assert opened.log.active.latest() == (NOW + 3990, 399)
 
 
-def test_a_large_segment_with_a_wrong_index_is_looked_at() -> None:
+def test_a_large_segment_with_a_wrong_index_is_recovered() -> None:
     disk, end = filled(400, segment_bytes=1 << 20, index_interval_bytes=4096)
     before = files_of(disk)
     disk.rot(path_of(0, ".index"), disk.tree()[path_of(0, ".index")] - 1, 0x01)
 
     opened = open_again(disk, clean=True, recovery_point=end)
 
-    assert "after a clean stop" in opened.findings[0]
+    assert "after a clean shutdown" in opened.findings[0]
     assert is_whole(opened.log, 400)
     shut(opened.log)
     assert files_of(disk) == before
 
 
-def test_a_large_segment_whose_latest_time_is_not_indexed_is_looked_at() -> None:
+def test_a_large_segment_without_its_latest_timestamp_in_the_index_is_recovered() -> None:
     disk, end = filled(400, segment_bytes=1 << 20, index_interval_bytes=4096)
     before = files_of(disk)
     disk.open(path_of(0, ".timeindex")).truncate(len(before["00000000000000000000.timeindex"]) - 12)
@@ -186,7 +186,7 @@ def test_a_large_segment_whose_latest_time_is_not_indexed_is_looked_at() -> None
     assert files_of(disk) == before
 
 
-def test_bytes_behind_the_end_after_a_clean_stop_are_cut_off() -> None:
+def test_bytes_after_the_last_batch_of_a_clean_log_are_truncated() -> None:
     disk, end = filled()
     add(disk, path_of(4, ".log"), b"more")
 
@@ -194,14 +194,14 @@ def test_bytes_behind_the_end_after_a_clean_stop_are_cut_off() -> None:
 
     assert is_whole(opened.log, 6)
     assert disk.tree()[path_of(4, ".log")] == 2 * SIZE
-    assert any("4 bytes are cut off" in finding for finding in opened.findings)
+    assert any("truncated the last 4 bytes" in finding for finding in opened.findings)
 
 
-# What is torn
+# Torn tails
 
 
 @pytest.mark.parametrize("left", [1, 11, 12, 60, 61, 62, 100, SIZE - 1])
-def test_a_torn_tail_is_cut_off(left: int) -> None:
+def test_a_torn_tail_is_truncated(left: int) -> None:
     disk, _ = filled()
     disk.open(path_of(4, ".log")).truncate(SIZE + left)
 
@@ -209,13 +209,13 @@ def test_a_torn_tail_is_cut_off(left: int) -> None:
 
     assert is_whole(opened.log, 5)
     assert disk.tree()[path_of(4, ".log")] == SIZE
-    assert f"the last {left} bytes are cut off" in opened.findings[0]
+    assert f"truncated the last {left} bytes" in opened.findings[0]
     assert put(opened.log).base_offset == 5
     assert opened.log.recovery_point == 5
 
 
 @pytest.mark.parametrize("more", [bytes(10), bytes(5000), b"\xff" * 100, Random(5).randbytes(3000)])
-def test_zeros_and_garbage_behind_the_end_are_cut_off(more: bytes) -> None:
+def test_zeros_and_garbage_after_the_end_are_truncated(more: bytes) -> None:
     disk, end = filled()
     add(disk, path_of(4, ".log"), more)
 
@@ -226,7 +226,7 @@ def test_zeros_and_garbage_behind_the_end_are_cut_off(more: bytes) -> None:
 
 
 @pytest.mark.parametrize("at", [16, 17, 20, 30, 61, 150, SIZE - 1])
-def test_what_was_not_flushed_is_checked_and_cut_off_with_all_that_follows(at: int) -> None:
+def test_unflushed_batches_are_checked_and_truncated_from_the_first_bad_one(at: int) -> None:
     disk, _ = filled()
     disk.rot(path_of(2, ".log"), at, 0x01)
 
@@ -235,19 +235,19 @@ def test_what_was_not_flushed_is_checked_and_cut_off_with_all_that_follows(at: i
     assert is_whole(opened.log, 2)
     assert opened.log.bases == [0, 2]
     assert path_of(4, ".log") not in disk.tree()
-    assert any("it lies behind what was torn: removed" in finding for finding in opened.findings)
+    assert any("removed, segment follows a truncated one" in finding for finding in opened.findings)
     assert put(opened.log).base_offset == 2
 
 
-def test_an_old_batch_behind_the_end_is_cut_off() -> None:
+def test_an_old_batch_after_the_end_is_truncated() -> None:
     disk, end = filled()
-    # Sound in itself, but of another place: offsets are not covered by the CRC.
+    # A valid batch from another position: the CRC does not cover offsets.
     add(disk, path_of(4, ".log"), batch(b"old", base_offset=1))
 
     opened = reopened(disk, end)
 
     assert opened.log.end_offset == 6
-    assert any("offset 1, and 6 was expected" in finding for finding in opened.findings)
+    assert any("batch starts at offset 1, expected 6" in finding for finding in opened.findings)
 
 
 def test_a_segment_that_does_not_go_on_from_the_one_before_is_removed() -> None:
@@ -258,7 +258,9 @@ def test_a_segment_that_does_not_go_on_from_the_one_before_is_removed() -> None:
 
     assert is_whole(opened.log, 3)
     assert opened.log.bases == [0, 2]
-    assert any("it starts at 4, and the log ends at 3: removed" in finding for finding in opened.findings)
+    assert any(
+        "removed, segment starts at 4, but the log ends at 3" in finding for finding in opened.findings
+    )
 
 
 def test_a_hole_that_was_flushed_is_one_that_compaction_left() -> None:
@@ -272,7 +274,7 @@ def test_a_hole_that_was_flushed_is_one_that_compaction_left() -> None:
     assert offsets(opened.log) == [0, 1, 2, 4, 5]
 
 
-def test_an_empty_last_segment_is_where_the_log_goes_on() -> None:
+def test_the_log_continues_in_an_empty_last_segment() -> None:
     disk = new_disk()
     log = new_log(disk)
     fill(log, 3)
@@ -298,7 +300,7 @@ def test_opening_twice_is_opening_once() -> None:
     assert second.log.end_offset == first.log.end_offset
 
 
-# What is refused
+# Refused logs
 
 
 @pytest.mark.parametrize("at", [16, 8])
@@ -325,7 +327,7 @@ def test_damage_in_what_was_flushed_is_refused_and_nothing_is_changed() -> None:
     assert files_of(disk) == before
 
 
-def test_a_log_that_was_refused_is_refused_again_and_opens_when_it_is_mended() -> None:
+def test_a_refused_log_is_refused_again_and_opens_after_a_repair() -> None:
     disk, end = filled()
     disk.rot(path_of(4, ".log"), 16, 0x7F)
     for _ in range(2):
@@ -340,7 +342,7 @@ def test_a_log_that_was_refused_is_refused_again_and_opens_when_it_is_mended() -
 def test_a_log_that_ends_before_its_recovery_point_is_refused() -> None:
     disk, _ = filled()
 
-    with pytest.raises(CorruptLog, match="the log ends at offset 6, and was flushed up to 7"):
+    with pytest.raises(CorruptLog, match="log ends at offset 6, but was flushed up to 7"):
         reopened(disk, 7)
 
 
@@ -349,7 +351,7 @@ def test_a_last_segment_that_is_missing_is_refused(clean: bool) -> None:
     disk, end = filled()
     disk.remove(path_of(4, ".log"))
 
-    with pytest.raises(CorruptLog, match=r"04\.log is damaged at byte 0: it is missing"):
+    with pytest.raises(CorruptLog, match=r"04\.log is damaged at byte 0: file is missing"):
         reopened(disk, end, clean=clean)
 
 
@@ -359,11 +361,11 @@ def test_a_last_segment_that_is_missing_with_all_its_files_is_refused(clean: boo
     for kind in (".log", ".index", ".timeindex"):
         disk.remove(path_of(4, kind))
 
-    with pytest.raises(CorruptLog, match="the log ends at offset 4, and was flushed up to 6"):
+    with pytest.raises(CorruptLog, match="log ends at offset 4, but was flushed up to 6"):
         reopened(disk, end, clean=clean)
 
 
-def test_a_log_all_of_which_is_missing_is_refused() -> None:
+def test_a_log_without_any_of_its_segments_is_refused() -> None:
     disk, end = filled()
     for base in (0, 2, 4):
         disk.remove(path_of(base, ".log"))
@@ -385,7 +387,7 @@ def test_a_first_segment_that_is_missing_moves_the_start() -> None:
 # Without a recovery point
 
 
-def test_without_a_recovery_point_a_torn_tail_is_cut_off() -> None:
+def test_without_a_recovery_point_a_torn_tail_is_truncated() -> None:
     disk, _ = filled()
     disk.open(path_of(4, ".log")).truncate(SIZE + 50)
 
@@ -393,7 +395,7 @@ def test_without_a_recovery_point_a_torn_tail_is_cut_off() -> None:
 
 
 @pytest.mark.parametrize("base", [0, 4])
-def test_without_a_recovery_point_damage_with_good_batches_behind_it_is_refused(base: int) -> None:
+def test_without_a_recovery_point_damage_before_valid_batches_is_refused(base: int) -> None:
     disk, _ = filled()
     disk.rot(path_of(base, ".log"), 100, 0x01)
 
@@ -403,7 +405,7 @@ def test_without_a_recovery_point_damage_with_good_batches_behind_it_is_refused(
     assert refused.value.path == path_of(base, ".log")
 
 
-# What else lies there
+# Other files
 
 
 def test_an_index_without_a_log_is_removed() -> None:
@@ -413,10 +415,10 @@ def test_an_index_without_a_log_is_removed() -> None:
     opened = reopened(disk, end, clean=True)
 
     assert path_of(50, ".index") not in disk.tree()
-    assert opened.findings == [f"{path_of(50, '.index')} belongs to no segment: removed"]
+    assert opened.findings == [f"{path_of(50, '.index')}: removed, no segment has this index"]
 
 
-def test_an_unknown_file_is_left_alone() -> None:
+def test_an_unknown_file_is_left_untouched() -> None:
     disk, end = filled()
     add(disk, f"{DIRECTORY}/notes.txt", b"mine")
     add(disk, path_of(2, ".log.bak"), b"mine too")
@@ -428,7 +430,7 @@ def test_an_unknown_file_is_left_alone() -> None:
         assert disk.read(path_of(2, ".log.bak")) == b"mine too"
 
 
-def test_files_on_their_way_out_are_removed() -> None:
+def test_deleted_files_are_removed() -> None:
     disk, end = filled()
     add(disk, path_of(0, ".log.deleted"), b"old")
 

@@ -1,4 +1,4 @@
-"""Segments that leave a log: out of its list at once, off the disk later, never what is not replicated."""
+"""Deleting segments: from the log at once, from the disk later, and never unreplicated ones."""
 
 import asyncio
 from random import Random
@@ -40,7 +40,7 @@ SIZE = 201  # of a batch that fill() writes
 
 
 def segments_of_two(count: int = 8, **values: Any) -> Log:
-    """Two batches in each segment, a second between one batch and the next, all of it replicated."""
+    """Two batches per segment, a second between batches, all replicated."""
     log = new_log(segment_bytes=500, **values)
     fill(log, count, step=1000)
     log.advance_high_watermark(count)
@@ -62,10 +62,10 @@ def test_the_facts_are_those_of_the_segments() -> None:
     assert [one.largest_timestamp - NOW for one in facts] == [1000, 3000, 4000]
 
 
-# Why they go
+# Reasons
 
 
-def test_segments_that_are_too_old_go() -> None:
+def test_segments_that_are_too_old_are_deleted() -> None:
     log = segments_of_two(retention_ms=10_000)
 
     assert keep(log, NOW + 11_000) == []
@@ -74,7 +74,7 @@ def test_segments_that_are_too_old_go() -> None:
     assert (log.bases, log.start_offset, offsets(log)) == ([4, 6], 4, [4, 5, 6, 7])
 
 
-def test_segments_beyond_the_bytes_that_are_kept_go() -> None:
+def test_segments_beyond_retention_bytes_are_deleted() -> None:
     log = segments_of_two(retention_bytes=5 * SIZE, retention_ms=-1)
 
     keep(log)
@@ -82,7 +82,7 @@ def test_segments_beyond_the_bytes_that_are_kept_go() -> None:
     assert (log.bases, log.start_offset) == ([2, 4, 6], 2)
 
 
-def test_segments_before_the_start_go() -> None:
+def test_segments_below_the_log_start_are_deleted() -> None:
     log = segments_of_two(retention_ms=-1)
     log.advance_start(5)
 
@@ -91,7 +91,7 @@ def test_segments_before_the_start_go() -> None:
     assert (log.bases, log.start_offset) == ([4, 6], 5)
 
 
-def test_a_log_whose_last_record_is_too_old_is_emptied_and_goes_on() -> None:
+def test_a_log_whose_last_record_is_too_old_is_emptied_and_continues() -> None:
     log = segments_of_two(retention_ms=10_000)
 
     keep(log, NOW + 1_000_000)
@@ -100,7 +100,7 @@ def test_a_log_whose_last_record_is_too_old_is_emptied_and_goes_on() -> None:
     assert put(log).base_offset == 8
 
 
-def test_nothing_goes_that_is_not_replicated() -> None:
+def test_nothing_above_the_high_watermark_is_deleted() -> None:
     log = new_log(segment_bytes=500, retention_ms=0)
     fill(log, 8)
     log.advance_high_watermark(5)
@@ -135,13 +135,13 @@ def test_records_without_a_time_are_as_old_as_the_last_write() -> None:
     put(log, time=-1, now=NOW + 600_000)
     log.advance_high_watermark(2)
 
-    # Kafka looks at when the file was last modified.
+    # Kafka uses the modification time of the file.
     keep(log, NOW + 600_001)
 
     assert offsets(log) == [0, 1]
 
 
-# How they go
+# Procedure
 
 
 def test_files_are_marked_first_and_removed_later() -> None:
@@ -157,7 +157,7 @@ def test_files_are_marked_first_and_removed_later() -> None:
     assert [record.value for record in read_all(log)] == [value_at(at) for at in range(4, 8)]
     remove_all(log.fs, paths)
     assert not any(name.endswith(".deleted") for name in files_of(disk_of(log)))
-    # Whoever has a range of it may still send it.
+    # A range that is held can still be sent.
     assert len(held.read()) == 2 * SIZE
 
 
@@ -171,7 +171,7 @@ def test_files_that_are_gone_already_are_no_trouble() -> None:
     assert not any(name.endswith(".deleted") for name in files_of(disk_of(log)))
 
 
-def test_a_snapshot_goes_with_its_segment() -> None:
+def test_a_snapshot_is_removed_with_its_segment() -> None:
     log = segments_of_two(retention_ms=10_000)
     assert log.snapshots == [2, 4, 6]
 
@@ -233,7 +233,7 @@ def test_a_power_loss_at_any_moment_leaves_no_hole_and_no_forgotten_producer(see
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_a_segment_told_of_producers_is_safe_before_it_goes(seed: int) -> None:
+def test_producer_state_is_synced_before_its_segment_is_deleted(seed: int) -> None:
     log = new_log(disk := new_disk(seed))
     send(log, P, 0)
     log.roll(NOW)
@@ -249,7 +249,7 @@ def test_what_a_segment_told_of_producers_is_safe_before_it_goes(seed: int) -> N
     assert [entry.producer_id for entry in again.producers.entries()] == [P]
 
 
-def test_retention_waits_for_its_turn() -> None:
+def test_retention_waits_for_the_logs_lock() -> None:
     async def story() -> None:
         log = segments_of_two(retention_ms=10_000)
         async with log.turn():

@@ -1,4 +1,4 @@
-"""Which segments go, and why."""
+"""Which segments retention deletes, and why."""
 
 from dataclasses import replace
 
@@ -41,11 +41,11 @@ def test_without_limits_everything_stays() -> None:
     assert decision == Decision(departures=(), roll=False, log_start_offset=7, future_base_offset=None)
 
 
-def test_segments_below_the_log_start_go() -> None:
+def test_segments_below_the_log_start_are_deleted() -> None:
     decision = decided(log_of(100, 100, 100), KEEP_ALL, start=20)
 
     assert gone(decision) == [(0, Reason.LOG_START), (10, Reason.LOG_START)]
-    assert decision.departures[0].why == "the log starts at 20"
+    assert decision.departures[0].why == "log starts at 20"
     assert decision.log_start_offset == 20
 
 
@@ -72,7 +72,7 @@ def test_a_log_never_shrinks_below_retention_bytes(retention_bytes: int, number:
     assert decision.log_start_offset == 10 * number
 
 
-def test_a_large_segment_stays_where_a_small_one_would_go() -> None:
+def test_a_large_segment_stays_if_a_small_one_would_be_deleted() -> None:
     config = replace(KEEP_ALL, retention_bytes=200)
 
     assert gone(decided(log_of(150, 10, 100), config)) == []
@@ -88,13 +88,11 @@ def test_bytes_are_counted_without_what_went_below_the_log_start() -> None:
 def test_the_reason_says_how_many_bytes_remain() -> None:
     decision = decided(log_of(100, 100, 100), replace(KEEP_ALL, retention_bytes=150))
 
-    assert [departure.why for departure in decision.departures] == [
-        "retention.bytes=150, and 200 bytes remain without it"
-    ]
+    assert [departure.why for departure in decision.departures] == ["retention.bytes=150, 200 bytes remain"]
 
 
 @pytest.mark.parametrize(("age", "goes"), [(500, False), (501, True)])
-def test_a_segment_goes_when_its_youngest_record_is_older_than_retention_ms(age: int, goes: bool) -> None:
+def test_a_segment_is_deleted_when_its_youngest_record_exceeds_retention_ms(age: int, goes: bool) -> None:
     old, young = log_of(100, 100)
     old = replace(old, largest_timestamp=NOW - age)
 
@@ -103,7 +101,7 @@ def test_a_segment_goes_when_its_youngest_record_is_older_than_retention_ms(age:
     assert gone(decision) == ([(0, Reason.TIME)] if goes else [])
 
 
-def test_a_young_segment_protects_the_old_ones_behind_it() -> None:
+def test_a_young_segment_protects_older_ones_after_it() -> None:
     young, old, active = log_of(100, 100, 100)
     old = replace(old, largest_timestamp=0)
 
@@ -117,7 +115,7 @@ def test_without_timestamps_the_file_s_time_counts() -> None:
     decision = decided([untimed, active], replace(KEEP_ALL, retention_ms=500))
 
     assert gone(decision) == [(0, Reason.TIME)]
-    assert "its file" in decision.departures[0].why
+    assert "file (no timestamps)" in decision.departures[0].why
 
 
 def test_a_file_that_was_just_written_is_young_without_timestamps() -> None:
@@ -138,14 +136,14 @@ def test_records_from_the_future_keep_their_segment_and_are_reported() -> None:
     assert above.future_base_offset is None
 
 
-def test_time_zero_lets_go_of_everything_that_is_not_of_this_moment() -> None:
+def test_retention_ms_zero_deletes_everything_older_than_now() -> None:
     config = replace(KEEP_ALL, retention_ms=0)
 
     assert gone(decided(log_of(100, youngest=NOW), config)) == []
     assert gone(decided(log_of(100, youngest=NOW - 1), config)) == [(0, Reason.TIME)]
 
 
-def test_an_expired_active_segment_is_rolled_and_goes() -> None:
+def test_an_expired_active_segment_is_rolled_and_deleted() -> None:
     decision = decided(log_of(100, 100, youngest=0), replace(KEEP_ALL, retention_ms=500))
 
     assert gone(decision) == [(0, Reason.TIME), (10, Reason.TIME)]
@@ -162,7 +160,7 @@ def test_an_empty_active_segment_stays() -> None:
     assert not decision.roll
 
 
-def test_nothing_above_the_high_watermark_goes() -> None:
+def test_nothing_above_the_high_watermark_is_deleted() -> None:
     old = log_of(100, 100, 100, youngest=0)
 
     assert gone(decided(old, replace(KEEP_ALL, retention_ms=500), high_watermark=19)) == [(0, Reason.TIME)]

@@ -1,4 +1,4 @@
-"""One segment: where its batches are, what its indexes say, and what happens if they lie."""
+"""One segment: finding its batches, its indexes, and damaged indexes."""
 
 from itertools import product
 from random import Random
@@ -83,7 +83,7 @@ def test_an_offset_before_all_batches_leads_to_the_first(make: type) -> None:
 
 
 @BOTH
-def test_an_offset_behind_all_batches_leads_nowhere(make: type) -> None:
+def test_an_offset_after_all_batches_is_not_found(make: type) -> None:
     assert make(new_disk()).find(200) is None
 
 
@@ -129,7 +129,7 @@ def test_indexes_get_an_entry_when_enough_bytes_have_passed() -> None:
     segment = filled(disk)
     segment.spill()
 
-    # A batch has 168 bytes: every second one is more than the interval behind the last entry.
+    # A batch has 168 bytes, so every second one is further from the last entry than the index interval.
     size = segment.size // 10
     entries = disk.read(path_of(100, ".index"))
     found = [
@@ -169,11 +169,11 @@ def test_a_writer_leaves_a_whole_segment_under_its_suffix() -> None:
     }
 
 
-# Cutting
+# Truncation
 
 
 @pytest.mark.parametrize("batches", range(10))
-def test_a_segment_that_is_cut_goes_on_as_if_the_rest_had_never_been(batches: int) -> None:
+def test_a_truncated_segment_continues_as_if_the_rest_had_never_existed(batches: int) -> None:
     disk = new_disk()
     segment = filled(disk)
     size = segment.size // 10
@@ -243,14 +243,14 @@ def test_a_position_that_is_no_batch_is_damage() -> None:
 def test_an_entry_that_leads_too_far_is_damage() -> None:
     disk = new_disk()
     segment = left_on_disk(disk)
-    # Offset 149 becomes 117: the walk for 120 would begin behind it.
+    # Offset 149 becomes 117: the search for 120 would start after it.
     disk.rot(path_of(100, ".index"), 11, 0x20)
 
     with pytest.raises(IndexDamaged, match="lies before byte"):
         segment.find(125)
 
 
-def test_a_position_behind_the_end_is_damage() -> None:
+def test_a_position_after_the_end_is_damage() -> None:
     disk = new_disk()
     segment = left_on_disk(disk)
     disk.rot(path_of(100, ".index"), 4, 0x10)
@@ -284,7 +284,7 @@ def test_a_time_that_its_batch_does_not_have_is_damage(at: int, mask: int) -> No
     segment = left_on_disk(disk)
     disk.rot(path_of(100, ".timeindex"), at, mask)
 
-    with pytest.raises(IndexDamaged, match="is not of time"):
+    with pytest.raises(IndexDamaged, match="has no timestamp"):
         segment.find_time(NOW + 25, 0)
 
 

@@ -1,4 +1,4 @@
-"""Cutting a log at an offset: what stays, what is forgotten, and what a power loss may leave."""
+"""Truncating a log: what stays, what is removed, and the possible states after a power loss."""
 
 import asyncio
 from random import Random
@@ -42,7 +42,7 @@ P, Q = 4000, 5000
 
 
 def cut(log: Log, offset: int) -> list[str]:
-    """Truncate; every recovery point that was to be written down is checked to be one that holds."""
+    """Truncate, and check that every recovery point to write is valid at that time."""
 
     async def lower(to: int) -> None:
         assert to == log.recovery_point <= offset
@@ -59,7 +59,7 @@ def batches_of_three(segment_bytes: int = 1 << 20) -> Log:
 
 
 def same_after_a_crash(log: Log) -> Log:
-    """The log as it is opened again after the power was lost; it must be what it was."""
+    """Reopen the log after a power loss; it must be unchanged."""
     disk = disk_of(log)
     before = (log.start_offset, log.end_offset, offsets(log), log.epochs.entries(), log.producers.entries())
     disk.crash(Random(3))
@@ -69,12 +69,12 @@ def same_after_a_crash(log: Log) -> Log:
     return again
 
 
-# Where it is cut
+# The position
 
 
 @pytest.mark.parametrize("segment_bytes", [1 << 20, 200], ids=["one segment", "two"])
 @pytest.mark.parametrize("offset", range(12))
-def test_the_whole_batch_goes_that_holds_the_offset(offset: int, segment_bytes: int) -> None:
+def test_the_batch_that_contains_the_offset_is_truncated(offset: int, segment_bytes: int) -> None:
     log = batches_of_three(segment_bytes)
     end = offset - offset % 3
 
@@ -88,7 +88,7 @@ def test_the_whole_batch_goes_that_holds_the_offset(offset: int, segment_bytes: 
 
 
 @pytest.mark.parametrize("offset", [12, 13, 1000])
-def test_nothing_is_cut_at_the_end_or_behind_it(offset: int) -> None:
+def test_nothing_is_truncated_at_or_after_the_end(offset: int) -> None:
     log, executor = batches_of_three(), CountingExecutor()
 
     async def lower(to: int) -> None:
@@ -98,7 +98,7 @@ def test_nothing_is_cut_at_the_end_or_behind_it(offset: int) -> None:
     assert (log.end_offset, executor.runs, log.truncations) == (12, 0, 0)
 
 
-def test_segments_behind_the_cut_go_and_are_named_for_removal() -> None:
+def test_segments_after_the_cut_are_returned_for_removal() -> None:
     log = new_log(segment_bytes=500)
     fill(log, 8)
     assert log.bases == [0, 2, 4, 6]
@@ -161,7 +161,7 @@ def test_a_cut_to_the_start_leaves_an_empty_log() -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 4])
-def test_a_cut_before_the_start_begins_the_log_anew_there(offset: int) -> None:
+def test_a_cut_before_the_start_restarts_the_log_there(offset: int) -> None:
     log = batches_of_three(segment_bytes=200)
     log.advance_high_watermark(12)
     log.advance_start(8)
@@ -187,10 +187,10 @@ def test_a_batch_that_holds_the_start_takes_the_whole_log_with_it() -> None:
     assert (log.start_offset, log.end_offset, log.bases) == (7, 7, [7])
 
 
-# What is forgotten with it
+# Removed state
 
 
-def test_the_recovery_point_goes_back_before_anything_is_cut() -> None:
+def test_the_recovery_point_is_lowered_before_the_truncation() -> None:
     log = batches_of_three()
     flushed(log)
     seen: list[tuple[int, int, int]] = []
@@ -218,7 +218,7 @@ def test_a_recovery_point_below_the_cut_stays() -> None:
     assert log.recovery_point == 1
 
 
-def test_the_high_watermark_goes_back_with_the_end() -> None:
+def test_the_high_watermark_is_lowered_with_the_end() -> None:
     log = batches_of_three()
     log.advance_high_watermark(12)
 
@@ -325,7 +325,7 @@ def test_snapshots_of_what_is_gone_go_too() -> None:
     ]
 
 
-def test_the_snapshot_of_a_clean_stop_goes_as_well() -> None:
+def test_the_snapshot_of_a_clean_shutdown_is_removed_too() -> None:
     log = new_log(disk := new_disk())
     fill(log, 8)
     again = open_again(disk, clean=True, recovery_point=shut(log)).log
@@ -337,7 +337,7 @@ def test_the_snapshot_of_a_clean_stop_goes_as_well() -> None:
     assert path_of(8, ".snapshot") not in disk.tree()
 
 
-def test_a_snapshot_that_cannot_be_read_is_done_without() -> None:
+def test_an_unreadable_snapshot_is_ignored() -> None:
     log = new_log()
     send(log, P, 0)
     log.roll(NOW)
@@ -351,7 +351,7 @@ def test_a_snapshot_that_cannot_be_read_is_done_without() -> None:
     assert send(log, P, 2, b"again").base_offset == 2
 
 
-def test_a_log_that_was_restarted_knows_nobody() -> None:
+def test_a_restarted_log_has_no_producers() -> None:
     async def lower(_: int) -> None:
         return None
 
@@ -407,10 +407,10 @@ def test_aborted_transactions_that_are_not_in_memory_are_not_waited_for_on_the_l
     assert [txn.last_offset for txn in again.aborted.entries(again.active)] == [1]
 
 
-# What can go wrong
+# Failures
 
 
-def test_damage_in_front_of_the_cut_is_told_and_nothing_is_cut() -> None:
+def test_damage_before_the_cut_is_reported_and_nothing_is_truncated() -> None:
     log = batches_of_three()
     disk_of(log).rot(path_of(0, ".log"), 16, 0xFF)
 
@@ -421,7 +421,7 @@ def test_damage_in_front_of_the_cut_is_told_and_nothing_is_cut() -> None:
     assert log.end_offset == 12
 
 
-def test_an_append_meanwhile_is_a_mistake_that_is_told() -> None:
+def test_an_append_during_a_truncation_is_an_error() -> None:
     log = batches_of_three()
     flushed(log)
 
@@ -497,7 +497,7 @@ def test_a_wrong_position_in_an_index_does_not_spoil_a_cut(at: int) -> None:
             assert offsets(again) == list(range(6))
 
 
-def test_truncation_waits_for_its_turn() -> None:
+def test_truncation_waits_for_the_logs_lock() -> None:
     async def story() -> None:
         log = batches_of_three()
 

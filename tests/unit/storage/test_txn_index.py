@@ -85,7 +85,7 @@ def test_an_index_of_many_pieces_is_read_whole(file: File) -> None:
 def test_a_torn_entry_is_refused_and_written_over(file: File) -> None:
     fill(file, [FIRST])
     file.write(ENTRY_SIZE, [b"\0" * (ENTRY_SIZE - 1)])
-    with pytest.raises(CorruptFile, match="33 bytes after"):
+    with pytest.raises(CorruptFile, match="33 bytes follow"):
         read_entries(file, 0)
 
     append_entry(file, SECOND)
@@ -113,7 +113,7 @@ def test_an_entry_that_cannot_be_is_refused(file: File, entry: AbortedTxn) -> No
 def test_an_entry_of_another_version_is_refused(file: File) -> None:
     file.write(0, [b"\0\1" + pack_entry(FIRST)[2:]])
 
-    with pytest.raises(CorruptFile, match="version 1"):
+    with pytest.raises(CorruptFile, match="version is 1, expected 0"):
         read_entries(file, 0)
 
 
@@ -150,7 +150,7 @@ def test_truncating_removes_the_markers_from_there_on(file: File, offset: int, l
         (31, 40, [], False),
     ],
 )
-def test_a_reader_is_told_of_the_aborted_transactions_in_its_range(
+def test_a_reader_gets_the_aborted_transactions_in_its_range(
     from_offset: int, upto_offset: int, found: list[AbortedTxn], complete: bool
 ) -> None:
     assert aborted_in(ALL, from_offset, upto_offset) == (found, complete)

@@ -1,4 +1,4 @@
-"""The chores of a broker's logs, each told as a short story on a simulated disk."""
+"""The maintenance tasks of a broker's logs, on a simulated disk."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -66,7 +66,7 @@ class House:
         log.advance_high_watermark(log.end_offset)
 
     def names(self) -> set[str]:
-        """The files of the log, without directories in front."""
+        """The names of the log's files."""
         return {path.rpartition("/")[2] for path in self.disk.tree() if "orders-0/" in path}
 
     def checkpoint(self, name: str) -> dict[TopicPartition, int] | None:
@@ -226,7 +226,7 @@ def test_a_disk_that_fails_during_a_flush_takes_its_directory_out_of_service() -
     tell(story())
 
 
-def test_producers_that_have_long_been_silent_are_forgotten() -> None:
+def test_inactive_producers_are_forgotten() -> None:
     async def story() -> None:
         house = House()
         log = await house.open()
@@ -244,7 +244,7 @@ def test_producers_that_have_long_been_silent_are_forgotten() -> None:
     tell(story())
 
 
-def test_the_chores_are_done_at_their_times_until_they_are_cancelled() -> None:
+def test_maintenance_tasks_run_on_schedule_until_cancelled() -> None:
     async def story() -> None:
         house = House(flush_messages=1)
         log = await house.open()
@@ -291,7 +291,7 @@ def test_a_swap_that_fails_half_way_ends_its_directory_even_if_the_disk_is_full(
         log.roll(house.clock.now_ms())
         house.append(log, (b"c", b"new"))
         await house.upkeep.flush_due()
-        # The old files get out of the way: from there on names are half old and half new.
+        # The swap fails half-way, when some files are renamed and others are not.
         house.disk.fail(f"{log.directory}/00000000000000000000.index", {"rename"}, errno=ENOSPC)
 
         await house.upkeep.clean_all()

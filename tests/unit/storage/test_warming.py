@@ -1,4 +1,4 @@
-"""Reads that wait for the disk in the executor, never on the loop, and indexes that are mended on the way."""
+"""Reads that await the disk in the executor, never on the loop, and rebuild damaged indexes."""
 
 from random import Random
 
@@ -37,7 +37,7 @@ INTERVAL = 300
 
 
 def closed_log(disk: SimDisk) -> int:
-    """Two segments, each larger than what is walked without an index; return where it ends."""
+    """Two segments, each too large to be walked without an index; return the end offset."""
     log = new_log(disk, index_interval_bytes=INTERVAL)
     send(log, 7, 0, txn=True)
     end_txn(log, 7, abort=True)
@@ -81,7 +81,7 @@ def test_a_cold_read_warms_up_in_the_executor_what_it_needs(log: Log, offset: in
         read_bytes(log, offset, bytes_max=1000)
     read = wait(warmed(log, executor, lambda: log.read(offset, upto=802, bytes_max=1000)))
 
-    # It may end where the next segment is still cold.
+    # A read may end where the next segment is still cold.
     assert read.size >= 201
     assert expected.startswith(read.read())
     assert 1 <= executor.runs <= 4
@@ -160,7 +160,7 @@ WHICH = pytest.mark.parametrize("base", [0, 402], ids=["finished segment", "acti
 
 
 @WHICH
-def test_a_damaged_offset_index_is_made_anew(log: Log, base: int) -> None:
+def test_a_damaged_offset_index_is_rebuilt(log: Log, base: int) -> None:
     assert isinstance(log.fs, SimDisk)
     path = path_of(base, ".index")
     before = log.fs.read(path)
@@ -175,7 +175,7 @@ def test_a_damaged_offset_index_is_made_anew(log: Log, base: int) -> None:
 
 
 @WHICH
-def test_a_damaged_time_index_is_made_anew(log: Log, base: int) -> None:
+def test_a_damaged_time_index_is_rebuilt(log: Log, base: int) -> None:
     assert isinstance(log.fs, SimDisk)
     path = path_of(base, ".timeindex")
     before = log.fs.read(path)
@@ -196,13 +196,13 @@ def test_mending_the_active_segment_finishes_it(log: Log) -> None:
     assert put(log).base_offset == 802
 
 
-def test_an_index_cut_short_is_made_anew(log: Log) -> None:
+def test_a_truncated_index_is_rebuilt(log: Log) -> None:
     log.fs.open(path_of(0, ".index")).truncate(100)
 
     assert offsets(log) == list(range(802))
 
 
-def test_an_index_made_anew_may_have_fewer_entries(log: Log) -> None:
+def test_a_rebuilt_index_may_have_fewer_entries(log: Log) -> None:
     log.configure(settings(index_interval_bytes=4096))
 
     wait(mend_indexes(log, InlineExecutor(), 0))
@@ -212,7 +212,7 @@ def test_an_index_made_anew_may_have_fewer_entries(log: Log) -> None:
     assert log.segments[0].latest() == (NOW + 3990, 401)
 
 
-def test_damage_in_the_log_itself_is_told(log: Log) -> None:
+def test_damage_in_the_log_itself_is_reported(log: Log) -> None:
     assert isinstance(log.fs, SimDisk)
     log.fs.rot(path_of(0, ".log"), 16, 0xFF)
 
@@ -223,7 +223,7 @@ def test_damage_in_the_log_itself_is_told(log: Log) -> None:
     assert offsets_in(read_bytes(log, 500, bytes_max=1000))[0] == (500, 500)
 
 
-def test_what_stays_damaged_after_it_was_mended_is_told(log: Log) -> None:
+def test_damage_that_a_rebuild_does_not_repair_is_reported(log: Log) -> None:
     def never_content() -> int:
         raise IndexDamaged(0, "it does not fit")
 

@@ -1,5 +1,5 @@
 """Every request and response of Kafka 4.3, declared once for all its versions, a file per API family.
 
-A class's docstring says what each version brought; `from barnabas.protocol.apis import api` finds the
+A class's docstring lists the changes of each version; `from barnabas.protocol.apis import api` finds the
 classes of a key.
 """

@@ -1,4 +1,4 @@
-"""Brokers and controllers to the active controller: registration, heartbeat, Envelope, UpdateFeatures."""
+"""Requests to the active controller: registration, heartbeat, Envelope, UpdateFeatures."""
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.fields import (

@@ -1,4 +1,4 @@
-"""What a client asks first: ApiVersions, Metadata, DescribeCluster, DescribeTopicPartitions."""
+"""Cluster and topic metadata: ApiVersions, Metadata, DescribeCluster, DescribeTopicPartitions."""
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.fields import array, boolean, int8, int16, int32, int64, nested, string, uuid

@@ -1,4 +1,4 @@
-"""Groups of any kind seen from outside: DescribeGroups, ListGroups, DeleteGroups."""
+"""Administration of groups: DescribeGroups, ListGroups, DeleteGroups."""
 
 from barnabas.protocol.schema.fields import array, binary, boolean, int16, int32, string
 from barnabas.protocol.schema.struct import request, response, struct

@@ -1,4 +1,4 @@
-"""Where partitions begin and end: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
+"""Offsets of partitions: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
 
 from barnabas.protocol.schema.fields import array, int8, int16, int32, int64, string
 from barnabas.protocol.schema.struct import request, response, struct

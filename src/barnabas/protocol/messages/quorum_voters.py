@@ -1,4 +1,4 @@
-"""Who votes in the metadata quorum: Add-, Remove- and UpdateRaftVoter."""
+"""Voters of the metadata quorum: Add-, Remove- and UpdateRaftVoter."""
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.fields import array, boolean, int16, int32, nested, string, uint16, uuid

@@ -1,4 +1,4 @@
-"""Who leads and who follows: ElectLeaders, Alter- and ListPartitionReassignments, AlterPartition."""
+"""Leaders and replicas: ElectLeaders, Alter- and ListPartitionReassignments, AlterPartition."""
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.fields import array, boolean, int8, int16, int32, int64, string, uuid

@@ -1,4 +1,4 @@
-"""Topics and partitions made and removed: CreateTopics, DeleteTopics, CreatePartitions."""
+"""Creating and deleting topics and partitions: CreateTopics, DeleteTopics, CreatePartitions."""
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.fields import array, boolean, int8, int16, int32, string, uuid

@@ -1,4 +1,4 @@
-"""Producers and transactions seen from outside: DescribeProducers, Describe- and ListTransactions."""
+"""Administration of transactions: DescribeProducers, DescribeTransactions, ListTransactions."""
 
 from barnabas.protocol.schema.fields import array, int16, int32, int64, string
 from barnabas.protocol.schema.struct import request, response, struct

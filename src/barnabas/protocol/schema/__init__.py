@@ -1,6 +1,6 @@
-"""The notation messages are declared in, and the compiler that makes codecs of it.
+"""The notation in which messages are declared, and the compiler that generates their codecs.
 
-fields.py and struct.py are what a declaration uses; codec.py is what everybody else calls.
-In between: layout.py resolves a declaration for one version, decoder.py and encoder.py write
-straight-line Python for it at first use, explain.py finds out what was wrong when that fails.
+Declarations use fields.py and struct.py; all other code calls codec.py. In between, layout.py resolves a
+declaration for one version, decoder.py and encoder.py generate straight-line Python for it at first use, and
+explain.py finds the error after a failure.
 """

@@ -1,7 +1,7 @@
-"""Encode and decode any message: the only door to the generated code.
+"""Encode and decode any message: the only interface to the generated code.
 
-The functions for a (message, version) are made at first use and kept; there are as many as there are
-versions of messages, so the cache is bounded by the declarations.
+The functions for a (message, version) are generated at first use and cached. The cache is bounded by the
+number of declared versions.
 """
 
 from collections.abc import Callable
@@ -25,17 +25,17 @@ T = TypeVar("T")
 _decoders: Final[dict[tuple[type, int], Decode]] = {}
 _stepped_decoders: Final[dict[tuple[type, int], SteppedDecode]] = {}
 _encoders: Final[dict[tuple[type, int], Encode]] = {}
-# For messages that an encoder written by hand leaves alone.
+# For messages that a hand-written encoder does not handle.
 _generated_encoders: Final[dict[tuple[type, int], Encode]] = {}
 
 
 class UnsupportedVersion(BarnabasError):
     def __init__(self, cls: type, version: int) -> None:
-        super().__init__(f"{cls.__name__} has versions {schema_of(cls).versions}, not {version}")
+        super().__init__(f"{cls.__name__} has no version {version}, only {schema_of(cls).versions}")
 
 
 class NotEncodable(BarnabasError):
-    """A message of ours that cannot be written in the version asked for."""
+    """Our own message cannot be written in the requested version."""
 
     def __init__(self, what: str, *, where: str) -> None:
         super().__init__(f"{where}: {what}")
@@ -44,9 +44,9 @@ class NotEncodable(BarnabasError):
 
 
 def decode(cls: type[T], version: int, data: bytes | memoryview, at: int = 0) -> tuple[T, int]:
-    """Return the message that starts at `at` and the position after it; Malformed if there is none.
+    """Return the message at `at` and the position after it; Malformed if it is invalid.
 
-    `records` fields are views of `data`. Bytes after the message are the caller's to judge.
+    `records` fields are views of `data`. The caller decides about bytes after the message.
     """
     try:
         function: Any = _decoders[cls, version]
@@ -57,7 +57,7 @@ def decode(cls: type[T], version: int, data: bytes | memoryview, at: int = 0) ->
 
 
 def decoder(cls: type, version: int) -> Decode:
-    """The function behind decode(), for whoever decodes many: it takes bytes and a position."""
+    """The function behind decode(), for callers that decode many: it takes bytes and a position."""
     function = _decoders.get((cls, version))
     if function is None:
         _check(cls, version)
@@ -71,7 +71,7 @@ def decoder(cls: type, version: int) -> Decode:
 
 
 def stepped_decoder(cls: type, version: int) -> SteppedDecode:
-    """Return a decoder that pauses now and then, for a frame that is large."""
+    """Return a generator-based decoder that pauses regularly, for large frames."""
     function = _stepped_decoders.get((cls, version))
     if function is None:
         _check(cls, version)
@@ -80,7 +80,7 @@ def stepped_decoder(cls: type, version: int) -> SteppedDecode:
 
 
 def encode_parts(message: object, version: int, parts: list[bytes]) -> None:
-    """Append the message to `parts`, where `records` fields stay the objects they are."""
+    """Append the encoded message to `parts`; `records` objects are appended as they are."""
     try:
         function = _encoders[type(message), version]
     except KeyError:
@@ -125,7 +125,7 @@ def _generated_encoder(cls: type, version: int) -> Encode:
 
 
 def _is_compiled(by_hand: Callable[..., object]) -> bool:
-    """Interpreted, a codec written for mypyc is slower than a generated one."""
+    """Whether a hand-written codec is compiled: interpreted, it is slower than a generated one."""
     return not isinstance(by_hand, FunctionType)
 
 

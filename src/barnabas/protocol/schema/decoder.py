@@ -1,13 +1,12 @@
-"""Write the decode function of one message at one version as straight-line Python.
+"""Generate the decode function of one message at one version as straight-line Python.
 
-What comes out for FetchRequest v12 reads like code somebody wrote by hand: neighbouring fixed-size
-fields are one unpack, nested structs are inlined, arrays are loops. The fast path checks only what it
-must to stay inside the frame and to end: a length that runs past the end of the frame leaves the
-position behind the end, where the next read, or the last line, fails. Whatever fails, explain.py
-walks the frame again, slowly, and says what was wrong and where.
+The result reads like hand-written code: adjacent fixed-size fields are one unpack, nested structs are
+inlined, arrays are loops. It checks only what is needed to stay inside the frame and to terminate: a length
+past the end of the frame leaves the position behind the end, where the next read, or the last line, fails.
+After a failure, explain.py walks the frame again, slowly, to find the error.
 
 There are two forms. A decoder reads a message at once. A stepped decoder is a generator for frames that would
-hold the event loop for too long: it pauses after every STEP_ITEMS items, and refuses more than ITEMS_MAX.
+block the event loop for too long: it yields after every STEP_ITEMS items, and rejects more than ITEMS_MAX.
 """
 
 from collections.abc import Callable, Generator
@@ -39,11 +38,11 @@ from barnabas.protocol.wire import (
 
 # (frame, position) -> (message, position after it); raises Malformed and nothing else.
 Decode = Callable[[bytes, int], tuple[Any, int]]
-# The same in steps: the generator returns what Decode does, and how many items all arrays have together.
+# A stepped decoder; it returns the result of Decode and the total number of array items.
 Steps = Generator[None, None, tuple[Any, int, int]]
 SteppedDecode = Callable[[bytes, int], Steps]
 
-# A stepped decoder takes about a millisecond for so many items.
+# Items that a stepped decoder reads in about a millisecond.
 STEP_ITEMS: Final = 256
 
 
@@ -75,7 +74,7 @@ class _TooManyItems(BadWire):
 
 
 def _refuse_stepped(cls: type, version: int, failure: Exception, at: int) -> Malformed:
-    """Return the error for a large frame. To walk it again, as explain_bytes() does, would take seconds."""
+    """Return the error for a large frame. Walking it again, as explain_bytes() does, would take seconds."""
     where = f"{cls.__name__} v{version}, after byte {at}"
     if isinstance(failure, _TooManyItems):
         return Malformed(f"more than {ITEMS_MAX} items in one message", where=where)
@@ -83,7 +82,7 @@ def _refuse_stepped(cls: type, version: int, failure: Exception, at: int) -> Mal
 
 
 def _keep_tags(message: Any, buf: bytes, p: int, end: int) -> int:
-    """Read the tagged fields of a struct that declares none: a newer peer sent them, all are kept."""
+    """Read the tagged fields of a struct that declares none, and keep all: a newer peer sent them."""
     unknown = []
     count, p = read_uvarint(buf, p)
     if count > UNKNOWN_TAGS_MAX:
@@ -100,7 +99,7 @@ def _keep_tags(message: Any, buf: bytes, p: int, end: int) -> int:
 
 
 class _DecoderSource(Source):
-    """Keeps a run of fixed-size reads open so that they become one unpack."""
+    """Generates a decoder, merging runs of fixed-size reads into one unpack."""
 
     def __init__(self, *, is_stepped: bool = False) -> None:
         super().__init__()
@@ -124,14 +123,14 @@ class _DecoderSource(Source):
         self.indent -= 1
         if self._is_stepped:
             self.add("except FAILURES as failure: raise explain(failure, p) from None")
-            # Never true. It makes a generator of a message without arrays, too.
+            # Never true, but makes the function a generator even for a message without arrays.
             self.add("if step < 0: yield")
             self.add(f"return m, p, {ITEMS_MAX} - left")
         else:
             self.add("except FAILURES: raise explain(buf, start) from None")
             self.add("return m, p")
         self.indent -= 1
-        # A function of its own is no generator, so what it reads is one step.
+        # A separate function is not a generator, so it reads in one step.
         self._is_stepped = False
         while self._later:
             self._tags_function(*self._later.pop())
@@ -159,7 +158,7 @@ class _DecoderSource(Source):
 
     def _struct(self, layout: Layout, var: str) -> None:
         name = self.constant(layout.cls.__name__, layout.cls)
-        # Not the constructor: every field is set below, once.
+        # Bypass the constructor, because every field is set below.
         new = self.constant(f"new_{name}", layout.cls.__new__)
         self.add(f"{var} = {new}({name})")
         for field in layout.absent:
@@ -172,7 +171,7 @@ class _DecoderSource(Source):
             self.add(f"{var}.unknown_tags = ()")
 
     def _tags(self, layout: Layout, var: str) -> None:
-        """Tagged fields are rare: reading them is left to a function of its own."""
+        """Generate a separate function for tagged fields, which are rare."""
         for field in layout.tagged:
             self.add(f"{var}.{field.name} = {default_source(field, self.namespace)}")
         self.add(f"{var}.unknown_tags = ()")
@@ -226,7 +225,7 @@ class _DecoderSource(Source):
     def _nested(self, layout: Layout, field: Field, target: str) -> None:
         nullable = layout.version in field.null
         if nullable:
-            # Kafka marks a null struct with -1, but with 0 where the struct is a tagged field.
+            # Kafka marks a null struct with -1, but a null tagged struct with 0.
             marker, least = self.fresh("n"), 0 if field.tag is None else 1
             self._read("b", marker)
             self._flush()
@@ -235,7 +234,7 @@ class _DecoderSource(Source):
             self.indent += 1
         var = self.fresh("m")
         self._struct(nested_layout(layout, field), var)
-        # The run may stay open: its targets are attributes of an object that exists already.
+        # The run may stay open, because its targets are attributes of an existing object.
         if nullable:
             self._flush()
         self.add(f"{target} = {var}")
@@ -243,7 +242,7 @@ class _DecoderSource(Source):
             self.indent -= 1
 
     def _sized(self, layout: Layout, field: Field, target: str) -> None:
-        """A string, bytes, records or an array: a length, then that many bytes or items."""
+        """Generate the read of a string, bytes, records or array: a length, then bytes or items."""
         length = self._length(layout, field)
         if layout.version in field.null:
             self.add(f"if {length} < 0: {target} = None")

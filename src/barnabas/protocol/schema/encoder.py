@@ -1,8 +1,8 @@
-"""Write the encode function of one message at one version as straight-line Python.
+"""Generate the encode function of one message at one version as straight-line Python.
 
-It appends parts to a list: neighbouring fixed-size fields are one pack, strings and records are parts
-of their own, so that records can be views or file ranges and are never copied. Fields that the version
-lacks must be at their defaults unless they are ignorable, as in Kafka's own codec.
+The function appends parts to a list: adjacent fixed-size fields are one pack, strings and records are
+separate parts, so that records can be views or file ranges and are never copied. As in Kafka's own codec,
+fields that the version lacks must be at their defaults unless they are ignorable.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,19 +20,19 @@ from barnabas.protocol.schema.layout import (
 from barnabas.protocol.schema.source import Source
 from barnabas.protocol.wire import STRING_BYTES_MAX, write_uvarint
 
-# (message, parts): appends the message's bytes to parts. One written by hand returns False if it did not.
+# (message, parts): appends the message's bytes to parts. A hand-written one returns False if it did not.
 Encode = Callable[[object, list[bytes]], object]
 
 
-# A list encoder takes about a millisecond for so many items.
+# Items that a list encoder writes in about a millisecond.
 STEP_ITEMS: Final = 256
 
 
 class Unwritable(Exception):
-    """Says that generated code gave up; codec.py turns it into NotEncodable with what and where."""
+    """Raised by generated code; codec.py turns it into NotEncodable with the error and its path."""
 
 
-# What a fast encoder runs into with a message that cannot be written.
+# The exceptions of a generated encoder for a message that cannot be written.
 ENCODE_FAILURES = (Unwritable, StructError, TypeError, AttributeError, ValueError)
 
 
@@ -43,7 +43,7 @@ def compile_encoder(cls: type, version: int) -> Encode:
 
 
 def compile_list_encoders(cls: type, version: int, name: str) -> tuple[Any, Any, Any, bool]:
-    """Return functions for what stands before the list `name`, behind it, and for its items (pieces.py)."""
+    """Return encoders of the fields before the list `name`, after it, and of its items (pieces.py)."""
     layout = message_layout(cls, version)
     place = next((at for at, field in enumerate(layout.plain) if field.name == name), None)
     assert place is not None, f"{cls.__name__} v{version} has no {name}"
@@ -63,7 +63,7 @@ def compile_list_encoders(cls: type, version: int, name: str) -> tuple[Any, Any,
 
 
 def tag_section(known: list[tuple[int, bytes]], unknown: tuple[tuple[int, bytes], ...]) -> bytes:
-    """The tagged fields at the end of a struct, in the order of their tags."""
+    """Encode the tagged fields at the end of a struct, in tag order."""
     fields = sorted([*known, *unknown])
     parts = [write_uvarint(len(fields))]
     for tag, data in fields:
@@ -72,7 +72,7 @@ def tag_section(known: list[tuple[int, bytes]], unknown: tuple[tuple[int, bytes]
 
 
 class _EncoderSource(Source):
-    """Keeps a run of fixed-size writes open so that they become one pack."""
+    """Generates an encoder, merging runs of fixed-size writes into one pack."""
 
     def __init__(self, *, is_stepped: bool = False) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class _EncoderSource(Source):
         self._end()
 
     def write_fields(self, layout: Layout, fields: Iterable[Field], *, is_end: bool) -> None:
-        """Write a function for some fields of a message; the last ones come with its tagged fields."""
+        """Generate a function for some fields of a message; with `is_end`, also for its tagged fields."""
         self._begin("m")
         if is_end:
             self._absent(layout, "m")
@@ -106,12 +106,12 @@ class _EncoderSource(Source):
         self._end()
 
     def write_items(self, layout: Layout, field: Field) -> None:
-        """Write a generator for the items of a list, without the length of the list."""
+        """Generate a generator for the items of a list, without the list's length."""
         assert field.item is not None, field
         self._begin("items")
         self.add(f"step = {STEP_ITEMS}")
         self._items(layout, field.item, "items")
-        # Never true. It makes a generator of a function without loops, too.
+        # Never true, but makes the function a generator even without loops.
         self.add("if step < 0: yield")
         self._end()
 
@@ -123,7 +123,7 @@ class _EncoderSource(Source):
     def _end(self) -> None:
         self._flush()
         self.indent -= 1
-        # A function of its own is no generator, so what it writes is one step.
+        # A separate function is not a generator, so it writes in one step.
         self._is_stepped = False
         while self._later:
             self._tags_function(*self._later.pop())
@@ -135,7 +135,7 @@ class _EncoderSource(Source):
         self._values += values
 
     def _run(self, codes: str = "") -> str:
-        """The open run as an expression; `codes` are pad bytes to go with it."""
+        """The open run as an expression; `codes` are pad bytes to append."""
         return f"{self.packer(self._codes + codes)}({', '.join(self._values)})"
 
     def _close(self) -> None:
@@ -167,7 +167,7 @@ class _EncoderSource(Source):
             self.add(f"if {var}.unknown_tags: raise Unwritable")
 
     def _tags(self, layout: Layout, var: str) -> None:
-        """Usually no tagged field is set: then the section is one zero byte in the open run."""
+        """Generate the tagged section; usually no field is set, and it is one zero byte in the open run."""
         unset = [self._is_default(field, f"{var}.{field.name}") for field in layout.tagged]
         function = self.fresh("tags_")
         self.add(f"if {' and '.join([*unset, f'not {var}.unknown_tags'])}: w({self._run('x')})")
@@ -201,7 +201,7 @@ class _EncoderSource(Source):
     def _is_default(self, field: Field, value: str) -> str:
         if field.default is None:
             if field.kind is Kind.STRUCT and not _is_nullable(field):
-                # A tagged struct that cannot be null is left out when all its fields are at default.
+                # A non-nullable tagged struct is omitted if all its fields are at their defaults.
                 assert field.struct is not None, field
                 blank = self.constant(f"blank_{field.struct.__name__}", field.struct())
                 return f"({value} is None or {value} == {blank})"
@@ -218,7 +218,7 @@ class _EncoderSource(Source):
     def _field(self, layout: Layout, field: Field, value: str) -> None:
         if field.kind.is_fixed:
             if field.kind is Kind.UUID:
-                # pack() would fill up or cut a value of another length without a word.
+                # pack() would silently pad or truncate a value of another length.
                 self.add(f"if len({value}) != 16: raise Unwritable")
             self._write(field.kind.value, value)
             return
@@ -260,7 +260,7 @@ class _EncoderSource(Source):
             self.add(f"w({var})")
 
     def _length(self, layout: Layout, field: Field, var: str) -> str:
-        """A fixed-size length joins the open run."""
+        """Generate the write of a length; a fixed-size one joins the open run."""
         length = self.fresh("n")
         self.add(f"{length} = len({var})")
         if not is_compact(layout, field):
@@ -275,7 +275,7 @@ class _EncoderSource(Source):
         item = field.item
         assert item is not None, field
         if item.kind is Kind.STRING:
-            # A text is a sequence of texts too: groups="ab" would go out as ["a", "b"].
+            # A str is a sequence of str, too: groups="ab" would be sent as ["a", "b"].
             self.add(f"if type({var}) is str: raise Unwritable")
         length = self._length(layout, field, var)
         self._flush()

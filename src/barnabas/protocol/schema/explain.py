@@ -1,7 +1,7 @@
-"""Say what is wrong with bytes that did not decode, or with a message that did not encode.
+"""Find the error in bytes that did not decode, or in a message that did not encode.
 
-Slow and careful: a plain walk over the layout that checks everything and knows the path it is on.
-It runs only after generated code failed, so every good message pays nothing for it.
+A slow walk over the layout that checks everything and tracks the path. It runs only after generated code has
+failed, so valid messages pay nothing for it.
 """
 
 from struct import error as StructError
@@ -26,15 +26,15 @@ from barnabas.protocol.wire import (
     read_uvarint,
 )
 
-# Fields that are walked, which takes a few milliseconds. What is wrong behind them stays unexplained.
+# Maximum number of fields to walk, which takes a few milliseconds. Errors after them stay unexplained.
 FIELDS_MAX: Final = 5_000
 
-# What a fast decoder runs into on bad bytes; BadWire is its own word for it.
+# The exceptions of a generated decoder for bad bytes; it raises BadWire itself.
 DECODE_FAILURES = (BadWire, StructError, IndexError, UnicodeDecodeError)
 
 
 def explain_bytes(cls: type, version: int, buf: bytes, at: int) -> Malformed:
-    """Walk the frame again and return what was found."""
+    """Walk the frame again and return the error."""
     walk = _Walk(buf, at, f"{cls.__name__} v{version}")
     try:
         walk.struct(message_layout(cls, version), "")
@@ -67,7 +67,9 @@ class _Walk:
         known = {field.tag: field for field in layout.tagged}
         count = self.uvarint(f"{path}.tagged fields")
         if count > UNKNOWN_TAGS_MAX:
-            raise self.bad(f"{count} fields, the most is {UNKNOWN_TAGS_MAX}", f"{path}.tagged fields")
+            raise self.bad(
+                f"{count} fields exceed the maximum of {UNKNOWN_TAGS_MAX}", f"{path}.tagged fields"
+            )
         for _ in range(count):
             tag = self.uvarint(f"{path}.tag")
             field = known.get(tag)
@@ -82,12 +84,12 @@ class _Walk:
                 continue
             self.field(layout, field, name)
             if self.at != stop:
-                raise self.bad(f"tagged field of {size} bytes ends at byte {self.at}, not {stop}", name)
+                raise self.bad(f"tagged field of {size} bytes ends at byte {self.at}, expected {stop}", name)
 
     def field(self, layout: Layout, field: Field, path: str) -> None:
         self.fields_left -= 1
         if self.fields_left < 0:
-            raise self.bad(f"does not decode; the first {FIELDS_MAX} fields do", path)
+            raise self.bad(f"does not decode, but the first {FIELDS_MAX} fields do", path)
         if field.kind.is_fixed:
             self.need(FIXED_SIZES[field.kind], path)
             self.at += FIXED_SIZES[field.kind]
@@ -112,12 +114,12 @@ class _Walk:
             assert field.item is not None, field
             self.need(length * smallest_field(layout, field.item), path, f"{length} items take at least")
             if length > ITEMS_MAX:
-                raise self.bad(f"{length} items, the most in one message is {ITEMS_MAX}", path)
+                raise self.bad(f"{length} items exceed the maximum of {ITEMS_MAX} in one message", path)
             for index in range(length):
                 self.field(layout, field.item, f"{path}[{index}]")
             return
         if field.kind is Kind.STRING and length > STRING_BYTES_MAX:
-            raise self.bad(f"string of {length} bytes, the most is {STRING_BYTES_MAX}", path)
+            raise self.bad(f"string of {length} bytes exceeds the maximum of {STRING_BYTES_MAX}", path)
         self.need(length, path)
         if field.kind is Kind.STRING:
             self.utf8(length, path)
@@ -145,7 +147,7 @@ class _Walk:
         except IndexError:
             raise self.bad("the frame ends inside a varint", path) from None
         except BadWire:
-            raise self.bad("varint of more than five bytes", path) from None
+            raise self.bad("varint has more than five bytes", path) from None
         return value
 
     def need(self, size: int, path: str, of: str = "") -> None:
@@ -155,7 +157,7 @@ class _Walk:
 
 
 def explain_message(message: object, version: int) -> tuple[str, str]:
-    """Return what is wrong with the first field that cannot be written, and its path."""
+    """Return the error of the first field that cannot be written, and its path."""
     cls = type(message)
     name = f"{cls.__name__} v{version}"
     found = _first_fault(message_layout(cls, version), message, "")
@@ -202,9 +204,11 @@ def _value_fault(field: Field, value: object, path: str) -> tuple[str, str] | No
         try:
             size = len(value.encode())
         except UnicodeEncodeError as error:
-            return f"has no UTF-8 form: {error.reason}", path
+            return f"cannot be encoded as UTF-8: {error.reason}", path
         return (
-            (f"has {size} bytes, the most is {STRING_BYTES_MAX}", path) if size > STRING_BYTES_MAX else None
+            (f"has {size} bytes, the maximum is {STRING_BYTES_MAX}", path)
+            if size > STRING_BYTES_MAX
+            else None
         )
     if field.kind is Kind.UUID:
         good = isinstance(value, bytes) and len(value) == 16
@@ -216,7 +220,7 @@ def _value_fault(field: Field, value: object, path: str) -> tuple[str, str] | No
             return f"is {value!r}: {error}", path
     if field.kind is Kind.BYTES and not isinstance(value, bytes | bytearray | memoryview):
         return f"is {type(value).__name__}, not bytes", path
-    # Records may be anything that a connection can send: a file range has a length too.
+    # Records may be anything that a connection can send, such as a file range.
     if field.kind is Kind.RECORDS and (isinstance(value, str) or not hasattr(value, "__len__")):
         return f"is {type(value).__name__}, not records", path
     return None

@@ -1,9 +1,9 @@
-"""The words a declaration is made of: int32("9+", default=-1), array(FetchPartition), ...
+"""The field functions of declarations: int32("9+", default=-1), array(FetchPartition), ...
 
-To the type checker each word returns the Python type of the field, so that a declaration reads as an
-ordinary class; at run time it returns a Field, which struct.py collects. `versions` says where the
-field exists, `null` where it may be null, `tag` makes it a tagged field. A field that is not
-`ignorable` must be at its default when a message is written in a version that lacks the field.
+For the type checker each function returns the Python type of the field, so that a declaration reads as an
+ordinary class; at run time it returns a Field, which struct.py collects. `versions` are those with the
+field, `null` those in which it may be null, `tag` makes it a tagged field. A field that is not `ignorable`
+must be at its default when a message is written in a version that lacks it.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from barnabas.protocol.schema.versions import ALWAYS, NEVER, Versions, parse_ver
 
 T = TypeVar("T")
 
-# Anything with a length that can be handed to a socket: bytes, a view of a frame, a range of a file.
+# Anything with a length that a connection can send: bytes, a view of a frame, a range of a file.
 Records = bytes | memoryview
 
 
 class Kind(Enum):
-    """A wire type; fixed ones carry their struct code."""
+    """A wire type; the value of a fixed-size one is its struct code."""
 
     INT8 = "b"
     INT16 = "h"
@@ -138,7 +138,7 @@ def string(
     ignorable: bool = False,
     compact: bool = True,
 ) -> str:
-    """`compact=False` keeps the two-byte length in flexible versions: only the request header asks for it."""
+    """`compact=False` keeps the two-byte length in flexible versions, as only the request header does."""
     return cast(str, Field(Kind.STRING, versions, default, null, tag, ignorable, compact=compact))
 
 
@@ -154,7 +154,7 @@ def binary(
 
 
 def records(versions: str = "0+", *, null: str = "none") -> Records:
-    """Record batches, not looked into: a view of the frame when decoded, anything sized when encoded."""
+    """Opaque record batches: a view of the frame when decoded, anything with a length when encoded."""
     default = None if null != "none" else b""
     return cast(bytes, Field(Kind.RECORDS, versions, default, null))
 
@@ -168,9 +168,9 @@ def nested(
     tag: int | None = None,
     ignorable: bool = False,
 ) -> T:
-    """A struct inside a struct. Nullable and tagged ones are None unless set: for a tagged struct
-    None means "not sent", which a reader of the wire takes as the struct's defaults. Where null is not
-    the default of a nullable one, `default` is the class."""
+    """A struct inside a struct. Nullable and tagged structs are None unless set: a tagged struct that is
+    None is not sent, and readers assume its defaults. `default` is the class of a nullable struct whose
+    default is not null."""
     if default is None and null == "none" and tag is None:
         default = of
     return cast(T, Field(Kind.STRUCT, versions, default, null, tag, ignorable, struct=of))
@@ -185,7 +185,7 @@ def array(
     tag: int | None = None,
     ignorable: bool = False,
 ) -> list[T]:
-    """A list of structs (pass the class) or of plain values (pass the word: array(int32))."""
+    """A list of structs (pass the class) or of plain values (pass the function: array(int32))."""
     if isinstance(of, type):
         item = Field(Kind.STRUCT, "0+", None, struct=of)
     else:

@@ -1,9 +1,9 @@
-"""A message as the JSON that Kafka's tools print: what its generated JsonConverter classes write.
+"""Convert messages to the JSON of Kafka's tools, as its generated JsonConverter classes do.
 
-to_json() gives plain values (dict, list, str, int, ...), json_text() prints them as Kafka's library does, to
-the byte. Names are Kafka's own, in the order of the declaration. A field that the version lacks is left out,
-and so is a tagged field at its default, as on the wire; every other field is there. Bytes are base64, a
-uuid is base64 with the URL alphabet and no padding, integers of every width are numbers.
+to_json() returns plain values (dict, list, str, int, ...), json_text() prints them byte for byte as Kafka's
+library does. Names are Kafka's own, in the order of the declaration. Fields that the version lacks are
+omitted, and so are tagged fields at their defaults, as on the wire. Bytes are base64, a uuid is base64 with
+the URL alphabet and no padding, integers of every width are numbers.
 """
 
 from base64 import b64encode
@@ -18,18 +18,18 @@ from barnabas.protocol.schema.fields import Field, Kind
 from barnabas.protocol.schema.layout import Layout, message_layout, nested_layout
 from barnabas.protocol.schema.struct import schema_of
 
-# Java writes a double without an exponent from the first of these up to the second.
+# Java writes a double without an exponent from _PLAIN_FROM up to the next constant.
 _PLAIN_FROM: Final = 1e-3
 _PLAIN_BELOW: Final = 1e7
 
-# Where Python has no short escape, both have \u00XX, but Kafka's library uses capital letters.
+# Control characters without a short escape: Kafka's library writes \u00XX with capital letters.
 _ESCAPES: Final = {code: f"\\u{code:04X}" for code in range(0x20) if chr(code) not in "\b\t\n\f\r"}
 
 
 def to_json(message: object, version: int, *, records_as_size: bool = False) -> dict[str, Any]:
-    """The message at this version. NotEncodable if it has something set that the version cannot say.
+    """Convert the message at this version. NotEncodable if a field is set that the version lacks.
 
-    Records are base64 like bytes. A log line wants `records_as_size`: only `recordsSizeInBytes` then.
+    Records are base64 like bytes; with `records_as_size`, for log lines, only `recordsSizeInBytes`.
     """
     cls = type(message)
     if version not in schema_of(cls).versions:
@@ -38,7 +38,7 @@ def to_json(message: object, version: int, *, records_as_size: bool = False) -> 
 
 
 def json_text(value: object) -> str:
-    """Print what to_json() returned, without spaces."""
+    """Print the result of to_json(), without spaces."""
     match value:
         case None:
             return "null"
@@ -81,7 +81,7 @@ def _struct(layout: Layout, value: object, records_as_size: bool) -> dict[str, A
 def _is_default(field: Field, value: object) -> bool:
     if field.kind is Kind.STRUCT and field.struct is not None:
         default = field.default() if isinstance(field.default, type) else None
-        # For a tagged struct that cannot be null, None and "all at their defaults" are the same on the wire.
+        # For a non-nullable tagged struct, None and "all fields at their defaults" are the same on the wire.
         never_null = field.null.first > field.null.last
         return value == default or (never_null and value == field.struct())
     return bool(value == (field.default() if isinstance(field.default, type) else field.default))
@@ -104,7 +104,7 @@ def _value(layout: Layout, field: Field, value: Any, records_as_size: bool) -> A
 
 @cache
 def _camel(name: str) -> str:
-    """Kafka's name of a field. A name that Python keeps for itself is declared with a `_` behind it."""
+    """Kafka's name of a field. Declarations append `_` to names that are Python keywords."""
     first, *rest = name.rstrip("_").split("_")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -115,17 +115,17 @@ def _camel(name: str) -> str:
 def _string(value: str) -> str:
     if value.isprintable():
         return encode_basestring(value)
-    # Piece by piece, so that a backslash in the text is never taken for one of an escape.
+    # Character by character, so that a backslash in the text is never taken for an escape.
     return '"' + "".join(_ESCAPES.get(ord(char)) or encode_basestring(char)[1:-1] for char in value) + '"'
 
 
 def _double(value: float) -> str:
-    """As Java prints a double: 1.0, 1.0E10, 1.5E-5; what is no number goes in quotes."""
+    """Format a double as Java does: 1.0, 1.0E10, 1.5E-5; NaN and infinities in quotes."""
     if not isfinite(value):
         return '"NaN"' if value != value else ('"Infinity"' if value > 0 else '"-Infinity"')
     if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
         return repr(value)
     digits = repr(abs(value)).partition("e")[0].replace(".", "").strip("0")
-    # Java never has fewer than two digits, and takes the second from the number: 4.9E-324, not 5.0E-324.
+    # Java prints at least two digits, and takes the second from the exact number: 4.9E-324, not 5.0E-324.
     mantissa, _, exponent = f"{value:.{max(len(digits), 2) - 1}e}".partition("e")
     return f"{mantissa}E{int(exponent)}"

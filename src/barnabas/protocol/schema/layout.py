@@ -1,4 +1,4 @@
-"""A declaration resolved for one version: which fields are on the wire, in which order and form."""
+"""Resolve a declaration for one version: the fields on the wire, their order and encoding."""
 
 from functools import cache
 from typing import NamedTuple
@@ -56,7 +56,7 @@ def is_compact(layout: Layout, field: Field) -> bool:
 
 
 def smallest_size(layout: Layout) -> int:
-    """The fewest bytes one struct can take: bounds how many of them a frame can hold."""
+    """The minimum size of a struct, which bounds how many of them a frame can hold."""
     size = sum(smallest_field(layout, field) for field in layout.plain)
     return size + (1 if layout.flexible else 0)
 

@@ -1,7 +1,7 @@
-"""Encode a response whose main list is long: item by item, in steps, into few parts.
+"""Encode a response with a long list in steps, item by item.
 
-The usual encoder needs the whole response as objects and holds the event loop until it is done. Here the
-caller adds items as it has them, may pause after every step, and gives the rest of the response at the end.
+The usual encoder needs the whole response as objects and blocks the event loop until it is done. Here the
+caller adds items as it gets them, may pause after every step, and passes the rest of the response at the end.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -13,29 +13,29 @@ from barnabas.protocol.schema.encoder import ENCODE_FAILURES, compile_list_encod
 from barnabas.protocol.schema.explain import explain_message
 from barnabas.protocol.wire import write_uvarint
 
-# A response of so many bytes is more than most clients read. It would also fill this process.
+# Maximum size of a response: most clients do not read more, and it bounds our memory.
 RESPONSE_BYTES_MAX: Final = 100_000_000
 
 
 class ListEncoders(NamedTuple):
     """The encoders of one response at one version, around its main list."""
 
-    # Append what stands before the list, and behind it.
+    # Append the fields before the list, and after it.
     before: Callable[[object, list[Any]], None]
     after: Callable[[object, list[Any]], None]
-    # Appends items, and pauses now and then.
+    # Appends items, and yields regularly.
     items: Callable[[Iterable[object], list[Any]], Generator[None, None, None]]
     is_compact: bool
 
 
 @cache
 def list_encoders(cls: type, version: int, field: str) -> ListEncoders:
-    """Return the encoders; there are as many as versions of messages with long lists."""
+    """Return the encoders, cached; their number is that of the versions of messages with long lists."""
     return ListEncoders(*compile_list_encoders(cls, version, field))
 
 
 class ResponsePieces:
-    """One response. add() any number of times, then parts() once."""
+    """One response. Call add() any number of times, then parts() once."""
 
     def __init__(self, cls: type, version: int, field: str) -> None:
         self._cls: Final = cls
@@ -60,19 +60,17 @@ class ResponsePieces:
         self._keep(encoded)
 
     def _keep(self, encoded: list[Any]) -> None:
-        # One object of bytes for many small ones. What is no bytes is a range of a file.
+        # Join many small bytes objects to one. Other parts are file ranges.
         joined = all(type(part) is bytes for part in encoded)
         parts = [b"".join(encoded)] if joined else encoded[:]
         self._parts += parts
         if joined:
             self.size += len(parts[0])
         if self.size > RESPONSE_BYTES_MAX:
-            raise NotEncodable(
-                f"the response takes more than {RESPONSE_BYTES_MAX} bytes", where=self._cls.__name__
-            )
+            raise NotEncodable(f"response exceeds {RESPONSE_BYTES_MAX} bytes", where=self._cls.__name__)
 
     def parts(self, shell: object) -> list[Any]:
-        """Return the parts of the body: `shell` has all fields of the response but the list."""
+        """Return the parts of the body; `shell` has all fields of the response except the list."""
         parts: list[Any] = []
         try:
             self._encoders.before(shell, parts)

@@ -1,10 +1,10 @@
-"""Source text under construction, with the constants it refers to."""
+"""A buffer for generated source code, with the constants that it refers to."""
 
 from struct import Struct
 
 
 class Source:
-    """Lines with indentation, fresh variable names, and the namespace the text will run in."""
+    """Indented lines, fresh variable names, and the namespace in which the code will run."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -20,7 +20,7 @@ class Source:
         return f"{stem}{self._names}"
 
     def constant(self, stem: str, value: object) -> str:
-        """Put `value` into the namespace and return the name it got; equal names mean the same object."""
+        """Add `value` to the namespace and return its name; one object always gets one name."""
         name = stem
         while name in self.namespace and self.namespace[name] is not value:
             name = self.fresh(stem)
@@ -28,7 +28,7 @@ class Source:
         return name
 
     def unpacker(self, codes: str) -> tuple[str, int]:
-        """The name of an unpack function for big-endian `codes`, and how many bytes it reads."""
+        """The name of an unpack function for big-endian `codes`, and the number of bytes it reads."""
         layout = Struct(">" + codes)
         return self._once(f"unpack_{codes}", layout.unpack_from), layout.size
 

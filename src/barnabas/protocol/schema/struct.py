@@ -1,7 +1,7 @@
 """Turn a declaration into a class: slots, keyword constructor, equality, and its schema.
 
-A declaration is an ordinary class body whose values are the words of fields.py. The constructor
-is written out as source at the first call, because most programs construct few of the messages.
+A declaration is an ordinary class body whose values come from the functions of fields.py. The constructor is
+generated at the first call, because most programs construct few of the messages.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ TunedEncoder = Callable[[int, Any, list[bytes]], bool]
 
 
 class Schema:
-    """What a declaration says, for all versions. A struct is flexible when the message around it is."""
+    """A declaration for all versions. A struct is flexible if the message around it is."""
 
     __slots__ = (
         "fields",
@@ -40,9 +40,10 @@ class Schema:
         self.kind = "struct"
         self.key: int | None = None
         self.listeners: tuple[str, ...] = ()
-        # (version, frame, position) -> (message, position after it), where somebody wrote one by hand.
+        # A hand-written decoder: (version, frame, position) -> (message, position after it).
         self.tuned_decoder: TunedDecoder | None = None
-        # (version, message, parts) -> whether it was appended; what is not is left to the generated one.
+        # A hand-written encoder: (version, message, parts) -> whether it has encoded the message; otherwise
+        # the generated one does.
         self.tuned_encoder: TunedEncoder | None = None
 
 
@@ -59,11 +60,11 @@ def struct(cls: type[T]) -> type[T]:
 def tuned(
     native: type[T], decoder: TunedDecoder | None = None, encoder: TunedEncoder | None = None
 ) -> Callable[[type], type[T]]:
-    """A struct whose class, and maybe decoder and encoder, is written out in a kernel.
+    """A struct with a hand-written class, and optionally decoder and encoder, in a kernel.
 
-    Goes below @request or @response. The declaration lends the kernel's class its schema; the class
-    must have the declared fields and defaults, which a test checks. The declaration has a name of its own,
-    so that to mypyc the message is the kernel's class, and its fields are those of a C struct.
+    Goes below @request or @response. The kernel's class gets the schema of the declaration; it must have the
+    declared fields and defaults, which a test checks. The declaration has a different name, so that mypyc
+    takes the message for the kernel's class, with the fields of a C struct.
     """
 
     def decorate(cls: type) -> type[T]:
@@ -116,7 +117,7 @@ def response(key: int, *, versions: str, flexible: str) -> Callable[[type[T]], t
 
 
 def _build(cls: type[T]) -> type[T]:
-    """Make the class again, with slots: they cannot be added to a class that exists."""
+    """Create the class again with slots, which cannot be added to an existing class."""
     fields = _take_fields(cls)
     names = {field.name for field in fields} | {"__dict__", "__weakref__"}
     body = {name: value for name, value in cls.__dict__.items() if name not in names}
@@ -137,7 +138,7 @@ def _take_fields(cls: type) -> tuple[Field, ...]:
 
 
 def default_source(field: Field, constants: dict[str, object]) -> str:
-    """An expression for a fresh default value; mutable defaults are made anew each time."""
+    """An expression for a default value; it creates a new object for a mutable default."""
     if field.default is list:
         return "[]"
     if isinstance(field.default, type):
@@ -180,7 +181,7 @@ def _values(cls: type) -> Callable[[object], Any]:
 
 
 def _show(self: Any) -> str:
-    """Fields that are not at their defaults, so that a log line stays short."""
+    """repr() with only the fields that are not at their defaults, for short log lines."""
     parts = []
     for field in schema_of(type(self)).fields:
         value = getattr(self, field.name)

@@ -1,4 +1,4 @@
-"""What members of a classic consumer group tell each other: subscription and assignment."""
+"""The consumer protocol of classic groups: subscription and assignment."""
 
 from barnabas.protocol.schema.fields import array, binary, int32, string
 from barnabas.protocol.schema.struct import message, struct

@@ -1,8 +1,8 @@
-"""How stored messages sit inside a log record: which bytes say what type and version follows.
+"""The framing of stored messages in log records: where their type and version are.
 
-Metadata records carry frame version, type and version as varints. Coordinator records carry the type
-in front of the key and a version in front of the value. Control records name their type in the key.
-The consumer protocol and principals have a version in front.
+Metadata records begin with frame version, type and version as varints. Coordinator records have the type
+before the key and a version before the value. Control records have their type in the key. The consumer
+protocol and principals begin with a version.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ _METADATA_FRAME = 1
 
 
 class UnknownRecord(Malformed):
-    """A type or version of a later release. A loader may skip it; nothing else is wrong with it."""
+    """A type or version of a later release. The record is otherwise valid, and a loader may skip it."""
 
 
 class Versioned(NamedTuple):
@@ -39,7 +39,7 @@ class Versioned(NamedTuple):
 
 def encode_metadata_record(record: object, version: int) -> bytes:
     key = schema_of(type(record)).key
-    assert key is not None, f"{type(record).__name__} is no metadata record"
+    assert key is not None, f"{type(record).__name__} is not a metadata record"
     return (
         write_uvarint(_METADATA_FRAME) + write_uvarint(key) + write_uvarint(version) + encode(record, version)
     )
@@ -51,9 +51,9 @@ def decode_metadata_record(data: bytes) -> Versioned:
         key, at = read_uvarint(data, at)
         version, at = read_uvarint(data, at)
     except (IndexError, BadWire):
-        raise Malformed("ends before its type and version", where="metadata record") from None
+        raise Malformed("record ends before its type and version", where="metadata record") from None
     if frame != _METADATA_FRAME:
-        raise UnknownRecord(f"frame version {frame}, not {_METADATA_FRAME}", where="metadata record")
+        raise UnknownRecord(f"frame version is {frame}, expected {_METADATA_FRAME}", where="metadata record")
     cls = _types("metadata", ("cluster_topics", "cluster_nodes", "cluster_access")).get(key)
     return _decode_body(cls, version, data, at, where=f"metadata record type {key}")
 
@@ -73,7 +73,7 @@ class CoordinatorTopic(NamedTuple):
         return _decode_body(cls, 0, data, at, where=f"key type {kind} in {self.name}").message
 
     def decode_value(self, key: object, data: bytes) -> Versioned:
-        """Decode the value that belongs to a decoded key. A null value is a tombstone: do not ask."""
+        """Decode the value of a decoded key. Do not call this for a null value, which is a tombstone."""
         kind = schema_of(type(key)).key
         version, at = _leading_int16(data, f"value in {self.name}")
         cls = _types("value", self.modules).get(kind if kind is not None else -1)
@@ -89,7 +89,7 @@ SHARE_GROUP_STATE = CoordinatorTopic("__share_group_state", ("share_state",))
 
 def encode_key(key: object) -> bytes:
     kind = schema_of(type(key)).key
-    assert kind is not None, f"{type(key).__name__} is no coordinator key"
+    assert kind is not None, f"{type(key).__name__} is not a coordinator key"
     return _INT16.pack(kind) + encode(key, 0)
 
 
@@ -101,7 +101,7 @@ def encode_value(value: object, version: int) -> bytes:
 
 
 def encode_control(message: object, version: int = 0) -> bytes:
-    """The value of a control record. Raft's messages say their version in a field, markers in front."""
+    """Encode a control record's value. Raft's messages have their version in a field, markers before it."""
     if isinstance(message, _control().EndTxnMarker):
         return encode_value(message, version)
     return encode(message, version)
@@ -112,7 +112,7 @@ def decode_control(kind: ControlType, data: bytes) -> Versioned:
     where = f"control record {kind.name}"
     version, at = _leading_int16(data, where)
     if kind in (ControlType.COMMIT, ControlType.ABORT):
-        # A later coordinator may write more behind the fields we know.
+        # A later coordinator may append fields.
         version = min(version, schema_of(control.EndTxnMarker).versions.last)
         return _decode_body(control.EndTxnMarker, version, data, at, where=where)
     cls = {
@@ -125,11 +125,11 @@ def decode_control(kind: ControlType, data: bytes) -> Versioned:
     return _decode_body(cls, version, data, 0, where=where)
 
 
-# Blobs with a version in front
+# Blobs that begin with a version
 
 
 def decode_versioned(cls: type[T], data: bytes, *, newer_as_last: bool = False) -> tuple[T, int]:
-    """Read what encode_value() wrote. The consumer protocol takes a newer version for the last one known."""
+    """Decode the output of encode_value(). The consumer protocol reads newer versions as the last known."""
     version, at = _leading_int16(data, cls.__name__)
     if newer_as_last:
         version = min(version, schema_of(cls).versions.last)
@@ -139,16 +139,16 @@ def decode_versioned(cls: type[T], data: bytes, *, newer_as_last: bool = False) 
 
 def _leading_int16(data: bytes, where: str) -> tuple[int, int]:
     if len(data) < _INT16.size:
-        raise Malformed(f"{len(data)} bytes, too few for a version", where=where)
+        raise Malformed(f"{len(data)} bytes are too few for a version", where=where)
     (value,) = _INT16.unpack_from(data)
     return value, _INT16.size
 
 
 def _decode_body(cls: type[Any] | None, version: int, data: bytes, at: int, *, where: str) -> Versioned:
     if cls is None:
-        raise UnknownRecord("no such type", where=where)
+        raise UnknownRecord("unknown type", where=where)
     if version not in schema_of(cls).versions:
-        raise UnknownRecord(f"version {version}, known are {schema_of(cls).versions}", where=where)
+        raise UnknownRecord(f"version {version} is unknown, expected {schema_of(cls).versions}", where=where)
     message, _ = decode(cls, version, data, at)
     return Versioned(message, version)
 

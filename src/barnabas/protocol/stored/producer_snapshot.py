@@ -1,4 +1,4 @@
-"""What a .snapshot file says about a partition's producers, after its version number."""
+"""The content of a .snapshot file about a partition's producers, after its version number."""
 
 from barnabas.protocol.schema.fields import array, int16, int32, int64, uint32
 from barnabas.protocol.schema.struct import message, struct

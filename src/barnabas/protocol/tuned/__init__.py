@@ -1,6 +1,6 @@
 """Hand-tuned codecs of the hottest messages (compiled).
 
-Their classes are written out by hand so that mypyc lays them out as C structs. The declarations in
-messages/ still say what the fields and versions are, the generated codecs work on these classes too,
-and tests hold both to the same bytes.
+Their classes are written by hand so that mypyc compiles them to C structs. The declarations in messages/
+still define fields and versions, the generated codecs work with these classes, too, and tests check that
+both produce the same bytes.
 """

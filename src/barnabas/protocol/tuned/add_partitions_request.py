@@ -1,4 +1,4 @@
-"""AddPartitionsToTxnRequest, versions 0-5: the beginning of every transaction of an old client (compiled).
+"""AddPartitionsToTxnRequest, versions 0-5, which older clients send in every transaction (compiled).
 
 The decoder follows the declaration in messages/transactions.py field by field.
 """

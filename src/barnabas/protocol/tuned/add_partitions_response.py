@@ -82,7 +82,7 @@ class AddPartitionsToTxnResponse:
 def encode_add_partitions_response(
     version: i64, response: AddPartitionsToTxnResponse, parts: list[bytes]
 ) -> bool:
-    """Append the response to `parts`; False, and nothing is, if it is not of the usual shape."""
+    """Append the response to `parts`; return False and append nothing if its shape is unusual."""
     w = BytesWriter()
     try:
         _response(w, version, response)

@@ -1,4 +1,4 @@
-"""EndTxnRequest and EndTxnResponse, versions 0-5: the end of every transaction (compiled).
+"""EndTxnRequest and EndTxnResponse, versions 0-5, used once per transaction (compiled).
 
 Both codecs follow the declarations in messages/transactions.py field by field.
 """
@@ -77,7 +77,7 @@ def _request(version: i64, buf: bytes, at: i64) -> tuple[EndTxnRequest, i64]:
 
 
 def encode_end_txn_response(version: i64, response: EndTxnResponse, parts: list[bytes]) -> bool:
-    """Append the response to `parts`; False, and nothing is, if it is not of the usual shape."""
+    """Append the response to `parts`; return False and append nothing if its shape is unusual."""
     w = BytesWriter()
     try:
         _response(w, version, response)

@@ -1,6 +1,6 @@
-"""FetchRequest, versions 4-18: every consumer and follower sends it all the time (compiled).
+"""FetchRequest, versions 4-18, sent continuously by consumers and followers (compiled).
 
-The decoder follows the declaration in messages/fetch.py field by field. Like a generated one it only
+The decoder follows the declaration in messages/fetch.py field by field. Like a generated one, it only
 makes sure that it stays inside the frame and ends; explain.py finds the words when it gives up.
 """
 

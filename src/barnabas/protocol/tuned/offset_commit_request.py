@@ -1,4 +1,4 @@
-"""OffsetCommitRequest, versions 2-10: how far every consumer has come, time and again (compiled).
+"""OffsetCommitRequest, versions 2-10, sent regularly by every consumer (compiled).
 
 The decoder follows the declaration in messages/group_offsets.py field by field.
 """

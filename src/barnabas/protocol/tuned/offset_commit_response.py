@@ -63,7 +63,7 @@ class OffsetCommitResponse:
 
 
 def encode_offset_commit_response(version: i64, response: OffsetCommitResponse, parts: list[bytes]) -> bool:
-    """Append the response to `parts`; False, and nothing is, if it is not of the usual shape."""
+    """Append the response to `parts`; return False and append nothing if its shape is unusual."""
     w = BytesWriter()
     try:
         _response(w, version, response)

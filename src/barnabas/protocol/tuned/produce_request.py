@@ -1,4 +1,4 @@
-"""ProduceRequest, versions 3-13: the way in for every record (compiled).
+"""ProduceRequest, versions 3-13, which carries every record (compiled).
 
 The decoder follows the declaration in messages/produce.py field by field and does not look into the
 records: they come out as views of the frame.
@@ -36,7 +36,7 @@ class PartitionProduceData:
     ) -> None:
         self.index = index
         self.records = records
-        # Where in the frame they start: records.obj is the frame. -1 if they were not cut out of one.
+        # The start of the records in the frame, which is records.obj; -1 without a frame.
         self.start: i64 = -1
         self.unknown_tags = unknown_tags
 

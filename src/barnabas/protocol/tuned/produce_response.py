@@ -1,4 +1,4 @@
-"""ProduceResponse, versions 3-13: the answer for every record that was taken (compiled).
+"""ProduceResponse, versions 3-13, sent for every produce request (compiled).
 
 The encoder follows the declaration in messages/produce.py field by field. Single records that were refused,
 and leaders that moved, are unusual.
@@ -124,7 +124,7 @@ class ProduceResponse:
 
 
 def encode_produce_response(version: i64, response: ProduceResponse, parts: list[bytes]) -> bool:
-    """Append the response to `parts`; False, and nothing is, if it is not of the usual shape."""
+    """Append the response to `parts`; return False and append nothing if its shape is unusual."""
     w = BytesWriter()
     try:
         _response(w, version, response)

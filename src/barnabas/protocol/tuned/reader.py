@@ -1,7 +1,6 @@
 """Reading a frame field by field, for the hand-tuned decoders (compiled).
 
-A step that would leave the frame raises BadWire or IndexError; the decoder on top turns that into
-Malformed.
+A read past the end of the frame raises BadWire or IndexError; the decoder on top turns that into Malformed.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """Writing a message field by field, for the hand-tuned encoders (compiled).
 
-They write messages of the usual shape, into one piece of bytes. What is unusual or cannot be written at all
-raises one of ENCODE_FAILURES; the encoder on top then leaves the whole message to the generated one, which
-knows every shape and refuses what must be.
+They write messages of the usual shape into one bytes object. For any other message they raise one of
+ENCODE_FAILURES; the encoder on top then leaves the whole message to the generated encoder, which handles
+every shape and raises the error for an invalid message.
 """
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be

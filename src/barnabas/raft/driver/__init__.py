@@ -1,4 +1,4 @@
-"""The part of raft that does things: the log on its disk, timers, tasks, the listener."""
+"""The driver of the raft core: log, timers, tasks, listener."""
 
 from barnabas.raft.driver.delivery import QuorumListener
 from barnabas.raft.driver.quorum import Quorum

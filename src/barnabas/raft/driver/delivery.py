@@ -1,7 +1,7 @@
-"""What is committed goes to the listener, in order and once, and who leads goes with it.
+"""Deliver committed batches to the listener, in order and exactly once, together with leader changes.
 
-Everything is read back from the log, at the leader too: a record that was just written takes the way that it
-will take after a restart.
+Batches are read back from the log, on the leader, too: so a new record takes the same path as after a
+restart.
 """
 
 from bisect import bisect_right
@@ -21,37 +21,37 @@ from barnabas.storage.log import LogRead
 from barnabas.storage.names import LOG
 from barnabas.storage.warming import warmed
 
-# Read and handed on at once; then others have a turn.
+# Bytes read and delivered at once, before the loop runs other tasks.
 _BYTES_AT_ONCE: Final = 256 * 1024
 
 
 class QuorumListener(Protocol):
-    """Who wants to know the metadata. Called on the loop; what it raises ends the quorum."""
+    """The consumer of the metadata. It is called on the loop, and an exception ends the quorum."""
 
     def load_snapshot(self, snapshot_id: OffsetAndEpoch, records: Iterable[object]) -> None:
-        """Forget everything, and start from this."""
+        """Replace all metadata by a snapshot."""
 
     def committed(self, batch: CommittedBatch) -> None:
-        """The next batch. Control batches come without records, so that offsets go on."""
+        """Take the next batch. Control batches come without records, to advance the offset."""
 
     def leader_changed(self, leader: int | None, epoch: int) -> None:
-        """Somebody else leads, or nobody; or we do, and everything before our epoch has been delivered."""
+        """The leader has changed. If we lead, everything before our epoch has been delivered."""
 
 
 class Delivery:
-    """How far the listener is. next_offset is the first that it does not know."""
+    """The position of the listener; next_offset is the next to deliver."""
 
     def __init__(self, log: MetadataLog, executor: Executor, listener: QuorumListener) -> None:
         self.next_offset = 0
-        # The epoch and the append time of the last batch: a snapshot of what is delivered needs them.
+        # The end and append time of the last batch, for snapshots of the delivered state.
         self.last = OffsetAndEpoch(0, 0)
         self.last_append_ms = 0
-        # Bytes of batches since the last snapshot that was loaded or written.
+        # Bytes of batches since a snapshot was last loaded or written.
         self.bytes_since_snapshot = 0
         self._log: Final = log
         self._executor: Final = executor
         self._listener: Final = listener
-        # Who leads, if the listener does not know it yet, and what must have been delivered before.
+        # A pending leader change, and the offset that must be delivered before it.
         self._notice: LeaderAndEpoch | None = None
         self._notice_after = 0
 
@@ -62,14 +62,14 @@ class Delivery:
         self.bytes_since_snapshot = 0
 
     def tell_leader(self, leader: LeaderAndEpoch, *, after: int = 0) -> None:
-        """The listener is to know this when everything before `after` is delivered. The last word counts."""
+        """Notify the listener once everything below `after` is delivered. A later call replaces this one."""
         self._notice, self._notice_after = leader, after
 
     async def deliver(self, upto: int) -> list[CommittedBatch]:
-        """Hand over the next batches before `upto`, as many as are read at once; none if none are left."""
+        """Deliver the next batches below `upto`, up to one read; return them."""
         self._tell_if_due()
         if self.next_offset < self._log.start_offset:
-            # The log was started anew behind a leader's snapshot.
+            # The log was restarted at a leader's snapshot.
             await self._load_latest()
         if self.next_offset >= upto:
             return []
@@ -84,7 +84,7 @@ class Delivery:
         return batches
 
     async def _read(self, upto: int) -> list[CommittedBatch]:
-        """MetadataUnreadable if the next batches are damaged."""
+        """Read the next batches; MetadataUnreadable if they are damaged."""
         log = self._log.log
         read = partial(log.read, self.next_offset, upto=upto, bytes_max=_BYTES_AT_ONCE)
         try:
@@ -99,7 +99,7 @@ class Delivery:
             raise metadata_failed(log.directory, error) from error
 
     def _corrupt(self, found: LogRead, wrong: DamagedBatch) -> CorruptLog:
-        """The damage, with the file that it is in."""
+        """The error with the damaged file and position."""
         log, at = self._log.log, wrong.at
         segments = log.segments[bisect_right(log.bases, self.next_offset) - 1 :]
         for segment, part in zip(segments, found.ranges, strict=False):
@@ -114,16 +114,16 @@ class Delivery:
         try:
             self._listener.committed(batch)
         except BarnabasError as wrong:
-            # Its CRC is right, and it contradicts the records before it.
+            # The CRC is right, but the batch contradicts earlier records.
             log = self._log.log
             what = f"{log.directory}: batch at offset {batch.base_offset}: {wrong}"
             raise metadata_damaged(log.directory, what) from wrong
 
     def _gap(self, end: int) -> MetadataUnreadable:
-        """Records are missing up to the offset `end`: a segment is shorter than it was."""
+        """The error for records that are missing up to the offset `end`: a segment has become shorter."""
         log = self._log.log
         segment = log.segments[bisect_right(log.bases, self.next_offset) - 1]
-        what = f"the records from offset {self.next_offset} up to {end} are missing"
+        what = f"records from offset {self.next_offset} to {end} are missing"
         wrong = CorruptLog(segment.path(LOG), position=segment.size, what=what)
         return metadata_damaged(log.directory, wrong)
 
@@ -134,7 +134,7 @@ class Delivery:
 
     async def _load_latest(self) -> None:
         snapshot_id = self._log.latest_snapshot
-        assert snapshot_id is not None, f"the log starts at {self._log.start_offset} without a snapshot"
+        assert snapshot_id is not None, f"log starts at {self._log.start_offset} without a snapshot"
         log = self._log.log
         path = f"{log.directory}/{snapshot_name(snapshot_id)}"
         self.load(snapshot_id, await self._executor.run(partial(read_snapshot, log.fs, path)))

@@ -1,8 +1,8 @@
-"""Events to the core, effects to the log, the peers and the listener; and the tasks that go on all the time.
+"""Feed events to the core and execute its effects on the log, the peers and the listener.
 
-All effects of one event are carried out before the next event is taken in, so the core never sees a log that
-is not what it has decided. Appends go to the log at once. What comes while a sync is under way shares the
-next one, and counts when that is done.
+All effects of one event are executed before the next event, so the log that the core sees always matches its
+decisions. Appends go to the log at once. Appends during a sync share the next sync, and count as replicated
+here when it is done.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 
 class Engine:
-    """A core at work. run() until cancelled; stopped says why nothing more is taken."""
+    """Runs a core. Call run() until cancelled; `stopped` is the reason after it has stopped."""
 
     def __init__(
         self,
@@ -76,22 +76,22 @@ class Engine:
         self._clock = clock
         self._uncommitted = Uncommitted()
         self._full = FullDisk(work.log.log.directory)
-        # The epoch in which we may append, None if we may not; and where the last one of ours began.
+        # The epoch in which we lead and may append, or None; and the start of our last epoch.
         self._leading: int | None = None
         self._epoch_start = 0
-        # One event at a time.
+        # Held while an event is processed.
         self._turn = asyncio.Lock()
         self._appended = asyncio.Event()
         self._news = asyncio.Event()
         self._rearm = asyncio.Event()
         self._has_stopped = asyncio.Event()
-        # Set and replaced when there is more to fetch, or something else to answer.
+        # Set and replaced when there is news for waiting fetches.
         self._change = asyncio.Event()
 
-    # All the time
+    # Tasks
 
     async def run(self) -> None:
-        """Keep the time, sync and deliver. What fails, here or elsewhere, is raised."""
+        """Run the timers, sync and deliver. Raises any failure of these and of other tasks."""
         try:
             async with self._turn:
                 await self._carry_out(self.core.start(self._clock.monotonic_ms()))
@@ -121,7 +121,7 @@ class Engine:
                 await self.checkpoint()
 
     async def checkpoint(self) -> None:
-        """Write down what is flushed. On a full disk it is left out: the next start reads more of the log."""
+        """Write the recovery point. Skipped on a full disk: the next start then reads more of the log."""
         try:
             await self.work.checkpoint(self.high_watermark)
         except OSError as error:
@@ -135,17 +135,17 @@ class Engine:
             self._news.clear()
             while await self.delivery.deliver(self.high_watermark):
                 self._uncommitted.delivered(self.delivery.next_offset)
-                # A long log is read piece by piece, and the others have a turn in between.
+                # Let other tasks run between the pieces of a long log.
                 await asyncio.sleep(0)
 
     async def _watch(self) -> None:
-        """What fails where nobody waits for it ends run()."""
+        """Raise failures of tasks that are not awaited."""
         await self._has_stopped.wait()
-        assert self.stopped is not None, "it was said that something failed"
+        assert self.stopped is not None, "stopped without a reason"
         raise self.stopped
 
     def stop(self, why: BaseException) -> None:
-        """Take nothing more, and let nobody wait for what will not come."""
+        """Stop: reject new appends, and fail the pending ones."""
         if self.stopped is None:
             self.stopped = why
             self._has_stopped.set()
@@ -182,7 +182,7 @@ class Engine:
         except OSError as error:
             if is_full(error):
                 self._full.found_full(self._clock.monotonic_ms())
-                # Nothing was appended, so nothing is lost: whoever asks again may find room.
+                # Nothing was appended, so the caller may retry.
                 raise NoRoom(log.directory) from error
             if is_shortage(error):
                 raise NoDescriptor(error) from error
@@ -199,14 +199,14 @@ class Engine:
         self._change = asyncio.Event()
 
     async def change(self, wait_ms: int) -> None:
-        """Wait for something that a follower should know: records, a high watermark, another leader."""
+        """Wait for news for followers: records, a high watermark, another leader."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._change.wait(), wait_ms / 1000)
 
     # Events and effects
 
     async def feed(self, event: Event) -> list[Effect]:
-        """Take one event in, and return when its effects are carried out."""
+        """Process one event; return after its effects are executed."""
         try:
             async with self._turn:
                 effects = self.core.step(event, self._clock.monotonic_ms())
@@ -246,7 +246,7 @@ class Engine:
                 case InstallSnapshot():
                     self._own(self._install(effect))
                 case VoteAnswer() | EpochAnswer() | FetchAnswer():
-                    # For who has asked. feed() hands it back when everything before it is done.
+                    # An answer for the caller: feed() returns it.
                     pass
                 case _:
                     assert_never(effect)
@@ -256,7 +256,7 @@ class Engine:
             await self.work.persist(election, self._voters)
         except OSError as error:
             if is_full(error):
-                # A vote that a restart would forget does not count, so there is no going on without room.
+                # A vote that a restart would forget must not be given, so a full disk is fatal here.
                 raise NoRoom(self.work.log.log.directory) from error
             raise
 
@@ -272,16 +272,16 @@ class Engine:
         self._leading = effect.epoch
 
     def _append_fetched(self, records: object) -> None:
-        assert isinstance(records, bytes), f"a peer's records came as {type(records)}"
+        assert isinstance(records, bytes), f"fetched records have type {type(records)}"
         try:
             self.work.log.log.append_as_follower(records, self._clock.now_ms())
         except (Malformed, StorageError) as wrong:
-            # Batches before the bad one may be in the log. The next fetch goes on from there.
-            logger.error("fetched records refused error=%s", wrong)
+            # Batches before the bad one may be appended; the next fetch continues after them.
+            logger.error("fetched records rejected error=%s", wrong)
         self._appended.set()
 
     def _tell_leader(self, leader: LeaderAndEpoch) -> None:
-        # We are told that we lead when our first record has been delivered, and so everything before it.
+        # Report our own leadership only after our first record, and so everything before it, is delivered.
         after = self._epoch_start + 1 if leader.leader == self._node_id else 0
         self.delivery.tell_leader(leader, after=after)
         self._news.set()
@@ -300,14 +300,14 @@ class Engine:
             self.stop(error)
 
     async def _ask(self, request: Request) -> None:
-        assert self._peers is not None, f"{request} has nowhere to go"
+        assert self._peers is not None, f"no peers to send {request} to"
         await self.feed(await self._peers.send(request))
 
     async def _install(self, effect: InstallSnapshot) -> None:
-        assert self._peers is not None, f"{effect} has nowhere to come from"
+        assert self._peers is not None, f"no peers for {effect}"
         here = await fetch_snapshot(self.work, self._peers, effect, self.feed)
         async with self._turn:
-            # Meanwhile the log may have gone on without it, and what we have told the leader of it must stay.
+            # The log may have advanced without the snapshot; offsets reported to the leader must not be lost.
             if here and self.core.is_installing(effect.serial):
                 await self.work.restart_at(effect.snapshot.offset)
         self._news.set()

@@ -1,4 +1,4 @@
-"""A follower that is too far behind gets the leader's snapshot, piece by piece."""
+"""Fetch the leader's snapshot piece by piece, for a follower that lags too far."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -17,7 +17,7 @@ async def fetch_snapshot(
     wanted: InstallSnapshot,
     tell: Callable[[Event], Awaitable[object]],
 ) -> bool:
-    """Get the snapshot onto our disk. False if it cannot be had: the next fetch tells what to do then."""
+    """Copy the snapshot to our disk. False if that fails; the next fetch then decides."""
     log, run = work.log, work.executor.run
     if wanted.snapshot in log.snapshots:
         return True
@@ -33,7 +33,7 @@ async def fetch_snapshot(
         if file.size >= part.size:
             break
     await run(file.freeze)
-    # It must be whole before the log makes room for it.
+    # Check the snapshot before the log is replaced by it.
     await run(partial(read_snapshot, log.log.fs, path))
     log.snapshots = dict(sorted({**log.snapshots, wanted.snapshot: file.size}.items()))
     return True

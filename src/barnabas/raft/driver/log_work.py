@@ -1,8 +1,7 @@
-"""What takes longer with the metadata log: syncing, cutting, starting anew, writing down what must be kept.
+"""Blocking operations on the metadata log: sync, truncate, restart at a snapshot, persist the election.
 
-Each waits for the disk in the executor and changes state on the loop. What fails here is final: the kernel
-may have dropped what it could not write, so nothing can be promised any more, and the error goes to the
-quorum's owner.
+Each blocks on the disk in the executor and changes state on the loop. A failure is final, because the kernel
+may have dropped the pages that it could not write; the error goes to the quorum's owner.
 """
 
 from collections.abc import Iterable
@@ -21,23 +20,23 @@ from barnabas.storage.truncation import restart_at, truncate
 
 
 class LogWork:
-    """The jobs of one metadata log. `Log.turn` keeps those apart that touch the same files."""
+    """The operations on one metadata log. `Log.turn` serializes those on the same files."""
 
     def __init__(self, log: MetadataLog, executor: Executor, clock: Clock) -> None:
         self.log: Final = log
-        # A lack of descriptors passes; the disk is all right.
+        # Retries on a shortage of descriptors, which is temporary.
         self.executor: Final = PatientExecutor(executor)
         self.clock: Final = clock
 
     async def sync(self) -> None:
-        """Everything that is in the log now is on the disk then, unless the log was cut meanwhile."""
+        """Make the current content of the log durable, unless it is truncated first."""
         async with self.log.log.turn():
             job = self.log.begin_sync()
             await self.executor.run(job.run)
             self.log.finish_sync(job)
 
     async def checkpoint(self, high_watermark: int) -> None:
-        """Sync indexes and epochs as well, and write down that they are: a restart believes them."""
+        """Sync indexes and epochs, too, and write the recovery point, so that a restart trusts them."""
         await flush(self.log.log, self.executor)
         job = self.log.checkpoint_job(high_watermark)
         if job is not None:
@@ -47,7 +46,7 @@ class LogWork:
         log = self.log.log
         bases = tuple(log.bases)
         await self.executor.run(partial(write_quorum_state, log.fs, log.directory, election, voters))
-        # The file is in the log's directory, which was synced for it.
+        # Writing the file has synced the log's directory.
         self.log.names_are_synced(bases)
 
     async def truncate(self, offset: int) -> None:
@@ -56,15 +55,15 @@ class LogWork:
         await self._settle(gone)
 
     async def restart_at(self, offset: int) -> None:
-        """Throw the log away, and go on with an empty one behind a snapshot."""
+        """Replace the log by an empty one that starts at a snapshot."""
         log = self.log.log
-        # A restart in the middle of it finds no segments, and must not take that for a loss.
+        # Lower to 0: a crash in between leaves no segments, which recovery must not take for a loss.
         gone = await restart_at(log, self.executor, offset, lambda _: self._lower(0), self.clock.now_ms())
         await self._settle(gone)
 
     async def _settle(self, gone: list[str]) -> None:
         self.log.all_is_synced()
-        # Nobody else reads this log by the names of its files, so they need not stay for a while.
+        # No reader opens these files by name, so remove them without a delay.
         await self.executor.run(partial(remove_all, self.log.log.fs, gone))
 
     async def _lower(self, offset: int) -> None:
@@ -73,7 +72,7 @@ class LogWork:
         self.log.checkpoint_is(offset)
 
     async def close(self, high_watermark: int) -> None:
-        """Leave the log so that the next start has nothing to mend."""
+        """Close the log so that the next start needs no recovery."""
         await close(self.log.log, self.executor)
         self.log.all_is_synced()
         job = self.log.checkpoint_job(high_watermark)

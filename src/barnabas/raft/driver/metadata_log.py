@@ -1,9 +1,8 @@
-"""The metadata log on its disk: what the core sees of it, and what of it is safe.
+"""The metadata log on disk: the core's view of it, and how much of it is synced.
 
-A commit needs the bytes of the `.log` on the disk and nothing else: indexes and epochs are made anew from
-them. What has all of that synced lies below the recovery point, which is kept in a file in the log's own
-directory, because the log manager's checkpoints are about the logs that it manages. Nothing below it is ever
-cut off by a restart.
+A commit needs only the bytes of the `.log` file on the disk: indexes and epochs can be rebuilt from them.
+Below the recovery point all files are synced. It is stored in the log's own directory, because the log
+manager's checkpoints only cover the logs that it manages. A restart never truncates below it.
 """
 
 from bisect import bisect_right
@@ -19,7 +18,7 @@ from barnabas.storage.log import Log
 
 @value
 class SyncJob:
-    """What has to be synced so that everything before `upto` is safe, if the log is not cut meanwhile."""
+    """The files to sync so that everything below `upto` is durable, unless the log is truncated first."""
 
     fs: FileSystem
     directory: str
@@ -37,7 +36,7 @@ class SyncJob:
 
 
 class MetadataLog:
-    """The log, its snapshots with their sizes, and how much of it is flushed. It is what LogView promises."""
+    """The log, its snapshots with their sizes, and the flushed offset. Implements LogView."""
 
     def __init__(self, log: Log, snapshots: dict[OffsetAndEpoch, int]) -> None:
         self.log: Final = log
@@ -48,7 +47,7 @@ class MetadataLog:
         self._segments_at_checkpoint = len(log.segments)
         self._checkpoint = -1
 
-    # What the core sees
+    # LogView
 
     @property
     def start_offset(self) -> int:
@@ -72,7 +71,7 @@ class MetadataLog:
             return self.end
         earliest = self.earliest_snapshot
         if earliest is not None and earliest.offset == offset and found == epoch:
-            # The epoch is older than all that the log has: its end is the snapshot's.
+            # The epoch is older than the log's first entry, so it ends at the snapshot.
             return earliest
         return OffsetAndEpoch(offset, found)
 
@@ -85,18 +84,18 @@ class MetadataLog:
         return max(self.snapshots, default=None)
 
     def has(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether the log goes on from this snapshot. If not, it is of before a leader's snapshot came."""
+        """Whether the log continues this snapshot. If not, it is older than a leader's snapshot."""
         if not self.log.start_offset <= snapshot_id.offset <= self.log.end_offset:
             return False
-        # Epochs are not known before the last place where the log was said to start. That was at a snapshot
-        # of ours, so the log goes on from that one, and from those before it.
+        # The epochs below the last log start are unknown. That start was at one of our snapshots, so the log
+        # continues it and those before it.
         epoch = self.log.epochs.epoch_for(snapshot_id.offset - 1)
         return epoch is None or epoch == snapshot_id.epoch
 
-    # What is safe
+    # Syncing
 
     def begin_sync(self) -> SyncJob:
-        """Settle what has to be synced for everything that is in the log now."""
+        """Collect what must be synced to make the current content durable."""
         log = self.log
         dirty = log.segments[max(0, bisect_right(log.bases, self._flushed) - 1) :]
         return SyncJob(
@@ -109,7 +108,7 @@ class MetadataLog:
         )
 
     def finish_sync(self, job: SyncJob) -> bool:
-        """The job is done. False if it says nothing, because the log was cut meanwhile."""
+        """Advance the flushed offset after the job; False if the log was truncated during it."""
         self._named.update(job.new_names)
         if self.log.truncations != job.truncations:
             return False
@@ -117,7 +116,7 @@ class MetadataLog:
         return True
 
     def all_is_synced(self) -> None:
-        """Somebody else has synced all there is: the log was flushed, cut or started anew."""
+        """Note that a flush, truncation or restart has synced everything."""
         self._flushed = self.log.end_offset
         self._named = set(self.log.bases)
 
@@ -127,13 +126,14 @@ class MetadataLog:
     # The recovery point
 
     def checkpoint_is_due(self) -> bool:
-        """A segment was finished since the last time, so that a restart need not look at it."""
+        """Whether a segment was finished since the last checkpoint; with one, a restart need not read it."""
         return len(self.log.segments) != self._segments_at_checkpoint
 
     def checkpoint_job(self, high_watermark: int) -> Callable[[], None] | None:
-        """What writes the recovery point down; None if it has not moved. The log must have been flushed.
+        """The job that writes the recovery point; None if it has not moved. Flush the log first.
 
-        Only what is committed: the rest may be cut off by another leader, even while Kafka has the directory.
+        It never exceeds the high watermark: a new leader may truncate the rest, even while Kafka has the
+        directory.
         """
         self._segments_at_checkpoint = len(self.log.segments)
         point = min(self.log.recovery_point, high_watermark)
@@ -144,7 +144,7 @@ class MetadataLog:
         return lambda: write_recovery_point(fs, directory, point)
 
     def checkpoint_is(self, point: int) -> None:
-        """It was written down for another reason."""
+        """Note that another operation has written this recovery point."""
         self._checkpoint = point
 
 

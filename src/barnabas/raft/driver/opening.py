@@ -1,7 +1,7 @@
-"""From a directory to the metadata log, its newest snapshot and the last election. Waits for the disk.
+"""Open the metadata log, its newest snapshot and the last election. Blocks on the disk.
 
-A directory that is not there is made. One that Kafka left is taken over: it has no recovery point, so only
-what looks like the torn end of its last segment would be cut.
+A missing directory is created. A directory of Kafka is taken over: it has no recovery point, so recovery
+truncates only what looks like a torn end of the last segment.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from barnabas.storage.recovery import open_log
 
 
 class OpenedQuorum(NamedTuple):
-    """What was found. The findings are for an operator."""
+    """The opened log. The findings are for operators."""
 
     log: MetadataLog
     election: Election | None
@@ -65,35 +65,35 @@ def open_metadata_log(fs: FileSystem, parent: str, config: LogConfig, *, now_ms:
 
 
 def _prepare(fs: FileSystem, parent: str, directory: str, findings: list[str]) -> int | None:
-    """Make what is missing of the directory; return the recovery point, None if nobody knows it."""
+    """Create missing files of the directory; return the recovery point, None if unknown."""
     fs.make_directory(directory)
     topic_id = read_partition_metadata(fs, directory)
     if topic_id is None:
         write_partition_metadata(fs, directory, METADATA_TOPIC_ID)
     elif topic_id != METADATA_TOPIC_ID:
-        raise CorruptFile(f"{directory}/partition.metadata", "it is of another topic")
+        raise CorruptFile(f"{directory}/partition.metadata", "topic id is not that of __cluster_metadata")
     path = f"{directory}/{RECOVERY_POINTS}"
     try:
         offsets = read_offsets(fs, path)
     except CorruptFile as wrong:
-        findings.append(f"{wrong}: nobody knows what was flushed")
+        findings.append(f"{wrong}: recovery point unknown, reading the whole log")
         offsets = None
     if offsets is not None and METADATA in offsets:
         return offsets[METADATA]
     if any((split_name(entry.name) or (0, ""))[1] == LOG for entry in fs.entries(directory)):
         return None
-    # A new log. From here on nothing is believed that was not written down as flushed.
+    # A new log. From here on only data below a written recovery point is trusted.
     write_recovery_point(fs, directory, 0)
     fs.sync_directory(parent)
     return 0
 
 
 def _snapshots(fs: FileSystem, directory: str, log_start: int) -> dict[OffsetAndEpoch, int]:
-    """The snapshots that go with the log. What is older than its start is of no use."""
+    """The snapshots of the log. Those below its start are useless."""
     remove_unfinished(fs, directory)
     found = list_snapshots(fs, directory)
     stale = [snapshot_id for snapshot_id in found if snapshot_id.offset < log_start]
-    # Only if a newer one is there: otherwise somebody has to look at this, and needs what there is.
+    # Remove them only if there is a newer one: otherwise an operator needs what is left.
     if len(stale) < len(found):
         remove_snapshots(fs, directory, stale)
     return {snapshot_id: size for snapshot_id, size in found.items() if snapshot_id not in stale}
@@ -106,13 +106,13 @@ def _newest(
     log_start: int,
     findings: list[str],
 ) -> tuple[OffsetAndEpoch | None, Snapshot | None]:
-    """The newest snapshot that can be read. With an older one, more of the log has to be gone through."""
+    """The newest readable snapshot. With an older one, more of the log is replayed."""
     damaged: CorruptFile | None = None
     for snapshot_id in sorted(snapshots, reverse=True):
         try:
             return snapshot_id, read_snapshot(fs, f"{directory}/{snapshot_name(snapshot_id)}")
         except CorruptFile as wrong:
-            findings.append(f"{wrong}: not used")
+            findings.append(f"{wrong}: ignored")
             damaged = damaged or wrong
             del snapshots[snapshot_id]
     if damaged is not None and log_start > 0:

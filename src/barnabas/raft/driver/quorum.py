@@ -1,4 +1,4 @@
-"""The quorum as the rest of the broker sees it: open, run, append, snapshot, close."""
+"""The quorum's interface for the rest of the broker: open, run, append, snapshot, close."""
 
 import asyncio
 import logging
@@ -40,16 +40,15 @@ from barnabas.storage.warming import warmed
 
 logger = logging.getLogger(__name__)
 
-# How often snapshots are looked at that may go, and the recovery point is written down.
+# How often old snapshots are deleted and the recovery point is written.
 UPKEEP_MS: Final = 60_000
-# How long a follower's fetch is held at most, and how much of a snapshot is read at once, whatever is asked
-# for.
+# Limits for requests: how long a follower's fetch waits, and how much of a snapshot is read at once.
 FETCH_WAIT_MAX_MS: Final = 500
 SNAPSHOT_PART_MAX: Final = 1024 * 1024
 
 
 class Quorum:
-    """One node's part in the quorum. open(), then run() until it is cancelled, then close()."""
+    """One node of the quorum. Call open(), then run() until it is cancelled, then close()."""
 
     def __init__(
         self,
@@ -70,7 +69,7 @@ class Quorum:
         self.cluster_id: Final = cluster_id
         self.voters: Final = {voter.id: voter for voter in voters}
         self.settings: Final = settings
-        assert peers is not None or set(self.voters) == {node_id}, "there is no way to the other voters"
+        assert peers is not None or set(self.voters) == {node_id}, "several voters need peers"
         self._fs = fs
         self._clock = clock
         self._executor = executor
@@ -84,9 +83,9 @@ class Quorum:
         self._ages = SnapshotAges()
 
     async def open(self) -> None:
-        """Open the log and what belongs to it, and deliver the newest snapshot. Nothing is elected yet.
+        """Open the log, and deliver the newest snapshot. There is no election yet.
 
-        MetadataUnreadable says which file it is that cannot be used, and what to do.
+        Raises MetadataUnreadable with the unusable file and a remedy.
         """
         directory = f"{self._directory}/{directory_name(METADATA)}"
         try:
@@ -112,7 +111,7 @@ class Quorum:
         delivery = Delivery(log, self._executor, self._listener)
         if found.snapshot_id is not None and found.snapshot is not None:
             if not log.has(found.snapshot_id):
-                # A leader's snapshot was here, and the log had not been started anew behind it.
+                # A leader's snapshot was installed, but the log was not restarted at it.
                 await work.restart_at(found.snapshot_id.offset)
             log.log.set_high_watermark(found.snapshot_id.offset)
             delivery.load(found.snapshot_id, found.snapshot)
@@ -135,7 +134,7 @@ class Quorum:
         )
 
     async def run(self) -> None:
-        """Elect, sync and deliver, until cancelled. What a disk or the listener raises is raised."""
+        """Elect, sync and deliver until cancelled. Raises errors of the disk and of the listener."""
         await together(self._opened.run(), self._keep_up())
 
     async def _keep_up(self) -> None:
@@ -147,12 +146,12 @@ class Quorum:
                 async with self._snapshot_turn:
                     await clean(engine.work, self.settings, self._ages)
             except Exception as error:
-                # Said here, because the engine itself only sees that it is cancelled.
+                # Report it to the engine, which otherwise only sees that it is cancelled.
                 engine.stop(error)
                 raise
 
     async def close(self) -> None:
-        """Hand over, and leave nothing for the next start to mend. run() must have ended."""
+        """Resign and close the log, so that the next start needs no recovery. run() must have ended."""
         engine, self._engine = self._engine, None
         if engine is None:
             return
@@ -166,20 +165,20 @@ class Quorum:
             except OSError as error:
                 if not is_full(error):
                     raise
-                # Committed records are on the disk. The next start makes the rest anew.
+                # Committed records are on the disk. The next start rebuilds the rest.
                 logger.error("metadata log not closed cleanly error=%s", error.strerror)
-        # After a failure nobody knows what is on the disk. The next start will find out.
-        engine.stop(QuorumClosed("it was closed"))
+        # After a failure the state of the disk is unknown; the next start recovers it.
+        engine.stop(QuorumClosed("close() was called"))
         for task in engine.sending:
             task.cancel()
 
     @property
     def _opened(self) -> Engine:
         if self._engine is None:
-            raise QuorumClosed("it is not open")
+            raise QuorumClosed("open() was not called")
         return self._engine
 
-    # What can be asked
+    # State
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -187,8 +186,8 @@ class Quorum:
 
     @property
     def high_watermark(self) -> int:
-        """Everything before it is committed. After a start it is where the snapshot ends, or the log begins,
-        until a leader knows more."""
+        """Everything below it is committed. After a start it is the end of the snapshot, or the log start,
+        until a leader reports more."""
         return self._opened.high_watermark
 
     @property
@@ -201,7 +200,7 @@ class Quorum:
 
     @property
     def delivered(self) -> OffsetAndEpoch:
-        """Up to where the listener knows everything: what a snapshot of it is called."""
+        """The end of the delivered batches, which names a snapshot of the listener's state."""
         return self._opened.delivery.last
 
     @property
@@ -210,16 +209,16 @@ class Quorum:
 
     @property
     def bytes_since_snapshot(self) -> int:
-        """Bytes of the batches that were delivered since the last snapshot."""
+        """Bytes of batches delivered since the last snapshot."""
         return self._opened.delivery.bytes_since_snapshot
 
     @property
     def ms_since_snapshot(self) -> int:
-        """Since the last snapshot of this run, or since its start."""
+        """Time since the last snapshot of this run, or since its start."""
         return self._clock.monotonic_ms() - self._snapshot_at_ms
 
     def describe(self) -> QuorumDescription:
-        """For DescribeQuorum. Only the leader knows: NotLeader elsewhere."""
+        """Describe the quorum. NotLeader unless this node leads."""
         core = self._opened.core
         role = core.role
         if not isinstance(role, Leader):
@@ -233,32 +232,32 @@ class Quorum:
             observers=describe_observers(role.replicas, times),
         )
 
-    # What can be done
+    # Operations
 
     def append(self, epoch: int, records: Sequence[object]) -> asyncio.Future[int]:
-        """Append one atomic batch as the leader of `epoch`; NotLeader says who is, if we are not.
+        """Append one atomic batch as the leader of `epoch`. NotLeader if this node does not lead.
 
-        The future has the batch's last offset when it is committed and the listener knows it. The batch
-        starts at what end_offset was before.
+        The future resolves to the batch's last offset once it is committed and delivered. The batch starts at
+        the end_offset of before the call.
         """
         return self._opened.append(epoch, records)
 
     async def answer(self, event: Event) -> Answer:
-        """Take in what another node asks, and give back what it is to be told."""
+        """Process another node's request and return the answer."""
         for effect in await self._opened.feed(event):
             if isinstance(effect, (VoteAnswer, EpochAnswer, FetchAnswer)):
                 return effect
-        raise AssertionError(f"{event} is no request")
+        raise AssertionError(f"{event} is not a request")
 
     async def fetch(
         self, asked: FetchRequested, *, wait_ms: int, bytes_max: int
     ) -> tuple[FetchAnswer, bytes]:
-        """Answer another node's fetch: with records if there are some, otherwise when there is news."""
+        """Answer another node's fetch, at once if there are records, otherwise when there is news."""
         answer = await self.answer(asked)
         if isinstance(answer, FetchAnswer) and answer.read_from == self.end_offset and wait_ms > 0:
             await self._opened.change(min(wait_ms, FETCH_WAIT_MAX_MS))
             answer = await self.answer(asked)
-        assert isinstance(answer, FetchAnswer), f"{answer} is no answer to a fetch"
+        assert isinstance(answer, FetchAnswer), f"{answer} does not answer a fetch"
         if answer.read_from is None:
             return answer, b""
         log = self._opened.work.log.log
@@ -266,7 +265,7 @@ class Quorum:
         return answer, (await warmed(log, self._executor, read)).read()
 
     async def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, bytes_max: int) -> SnapshotPart:
-        """Some bytes of a snapshot, for a follower that loads it."""
+        """Read a part of a snapshot for a follower."""
         log = self._opened.work.log
         size = log.snapshots.get(snapshot_id)
         if size is None:
@@ -278,10 +277,10 @@ class Quorum:
         return SnapshotPart(ErrorCode.NONE, size, await self._executor.run(read))
 
     async def write_snapshot(self, snapshot_id: OffsetAndEpoch, records: Iterable[object]) -> None:
-        """Write a snapshot of everything before its offset, and let go what the settings do not keep.
+        """Write a snapshot of everything below its offset, and delete old snapshots and log segments.
 
-        BadSnapshotId if that is not all committed, NoRoom if the disk is full. What else the disk says goes
-        to the caller: without a snapshot the log is as good as before.
+        BadSnapshotId if some of it is not committed, NoRoom if the disk is full. Other OSErrors go to the
+        caller: a failed snapshot does not harm the log.
         """
         engine = self._opened
         async with self._snapshot_turn:

@@ -1,4 +1,4 @@
-"""Writing a snapshot of what the listener knows, and letting go of the log and the snapshots before it."""
+"""Write snapshots of the listener's state, and delete old snapshots and the log before them."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -22,20 +22,20 @@ from barnabas.storage.warming import warmed
 
 
 def check_snapshot_id(log: MetadataLog, snapshot_id: OffsetAndEpoch, high_watermark: int) -> None:
-    """BadSnapshotId unless everything up to there is committed, and the last of it is of that epoch."""
+    """BadSnapshotId unless everything below it is committed, and its last record has that epoch."""
     offset, epoch = snapshot_id
     if snapshot_id in log.snapshots:
         return
     if not log.start_offset <= offset <= high_watermark or offset <= 0:
-        why = f"the log starts at {log.start_offset}, and is committed up to {high_watermark}"
+        why = f"log starts at {log.start_offset} and is committed up to {high_watermark}"
         raise BadSnapshotId(snapshot_id, why)
     found = log.log.epochs.epoch_for(offset - 1)
     if found != epoch:
-        raise BadSnapshotId(snapshot_id, f"the record before it is of epoch {found}")
+        raise BadSnapshotId(snapshot_id, f"the record before it has epoch {found}")
 
 
 async def write_snapshot(work: LogWork, snapshot_id: OffsetAndEpoch, records: Iterable[object]) -> None:
-    """Write it, batch by batch, with turns of the loop in between. Then it is known, and is on the disk."""
+    """Write a snapshot durably, batch by batch, letting the loop run in between."""
     log, run = work.log, work.executor.run
     if snapshot_id in log.snapshots:
         return
@@ -51,7 +51,7 @@ async def write_snapshot(work: LogWork, snapshot_id: OffsetAndEpoch, records: It
         ):
             await run(partial(file.append, batch))
     except Exception:
-        # The records could not be had or encoded, or there is no room. What there is of it is of no use.
+        # The records could not be read or encoded, or the disk is full. Remove the partial file.
         await run(file.abandon)
         raise
     await run(file.freeze)
@@ -59,7 +59,7 @@ async def write_snapshot(work: LogWork, snapshot_id: OffsetAndEpoch, records: It
 
 
 async def _append_time(work: LogWork, offset: int) -> int:
-    """When the batch with this offset was appended; 0 if it is not in the log any more."""
+    """The append time of the batch with this offset; 0 if it is not in the log any more."""
     log = work.log.log
     if offset < log.start_offset:
         return 0
@@ -68,7 +68,7 @@ async def _append_time(work: LogWork, offset: int) -> int:
 
 
 async def clean(work: LogWork, settings: QuorumSettings, ages: "SnapshotAges") -> None:
-    """Delete old snapshots and the log before them, as far as the settings say."""
+    """Delete old snapshots and the log before them, by the retention settings."""
     log = work.log
     await ages.learn(work)
     start = new_log_start(
@@ -89,7 +89,7 @@ async def clean(work: LogWork, settings: QuorumSettings, ages: "SnapshotAges") -
 
 
 class SnapshotAges:
-    """When the last record was appended that a snapshot contains: it is in the snapshot's header."""
+    """The append times of the last records in snapshots, read from their headers and cached."""
 
     def __init__(self) -> None:
         self._known: dict[OffsetAndEpoch, int] = {}
@@ -98,7 +98,7 @@ class SnapshotAges:
         return self._known[snapshot_id]
 
     async def learn(self, work: LogWork) -> None:
-        """Read what is not known yet. The newest never goes, so it is not asked for."""
+        """Read the unknown ones, except that of the newest snapshot, which is never deleted."""
         log = work.log
         old = sorted(log.snapshots)[:-1]
         self._known = {one: at for one, at in self._known.items() if one in log.snapshots}

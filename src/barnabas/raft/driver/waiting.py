@@ -1,4 +1,4 @@
-"""Appends that wait for being committed, and those who wait for them."""
+"""Appends that wait for their commit, with the futures of their callers."""
 
 import asyncio
 from collections import deque
@@ -8,7 +8,7 @@ from barnabas.raft.errors import LeadershipLost, QuorumClosed, RaftError, TooMuc
 from barnabas.raft.facts import LeaderAndEpoch
 from barnabas.raft.settings import BATCH_BYTES_MAX
 
-# A controller that is ahead of its quorum by this much has to wait.
+# Maximum bytes that a controller may append ahead of the quorum's commits.
 UNCOMMITTED_BYTES_MAX: Final = 10 * BATCH_BYTES_MAX
 
 
@@ -19,7 +19,7 @@ class _Append(NamedTuple):
 
 
 class Uncommitted:
-    """In the order of their offsets."""
+    """Pending appends in offset order."""
 
     def __init__(self) -> None:
         self._appends: deque[_Append] = deque()
@@ -36,7 +36,7 @@ class Uncommitted:
         return done
 
     def delivered(self, upto: int) -> None:
-        """Everything before `upto` is committed, and the listener knows it."""
+        """Resolve the appends below `upto`, which are committed and delivered."""
         while self._appends and self._appends[0].last_offset < upto:
             one = self._appends.popleft()
             self._bytes -= one.size
@@ -44,7 +44,7 @@ class Uncommitted:
                 one.done.set_result(one.last_offset)
 
     def leadership_lost(self, epoch: int, leader: LeaderAndEpoch, *, committed: int) -> None:
-        """What is committed will be delivered. Of the rest nobody can tell."""
+        """Fail the appends that are not committed; the others will still be delivered."""
         while self._appends and self._appends[-1].last_offset >= committed:
             one = self._appends.pop()
             self._bytes -= one.size
@@ -52,7 +52,7 @@ class Uncommitted:
             _fail(one.done, error)
 
     def stopped(self, why: str) -> None:
-        """Nothing will be committed any more, at least not here."""
+        """Fail all appends: this node will not learn of any more commits."""
         appends, self._appends, self._bytes = self._appends, deque(), 0
         for one in appends:
             _fail(one.done, QuorumClosed(why))
@@ -61,5 +61,5 @@ class Uncommitted:
 def _fail(done: asyncio.Future[int], error: RaftError) -> None:
     if not done.done():
         done.set_exception(error)
-        # Who does not wait for it need not be told: what is behind it reaches the quorum's owner.
+        # Mark it as retrieved: a caller may have gone, and the quorum's owner gets the cause anyway.
         done.exception()

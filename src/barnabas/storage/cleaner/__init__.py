@@ -1,8 +1,8 @@
-"""Compaction: for each key of a log the last committed value stays, and nothing else moves.
+"""Log compaction: keep the last committed value of each key, without changing offsets or order.
 
-Two passes over files that no longer change. build.py reads the part that was never compacted and fills a
-map from keys to their last offsets (key_map.py, key_hash.py). rewrite.py reads every segment from the start
-and says what is left of each batch; transactions.py tells it which data was aborted and which markers nobody
-needs any more. job.py puts the passes together as work for an executor, swap.py lets the new files take the
-place of the old ones, and pick.py says which log is next. Offsets and order never change.
+The cleaner makes two passes over closed segments. build.py reads the dirty part and fills a map from keys to
+their last offsets (key_map.py, key_hash.py). rewrite.py reads every segment from the start and decides what
+is left of each batch; transactions.py tells it which data was aborted and which markers are obsolete. job.py
+combines the passes into work for an executor, swap.py replaces the old files by the new ones, and pick.py
+chooses the next log.
 """

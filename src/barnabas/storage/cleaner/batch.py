@@ -1,7 +1,7 @@
-"""One batch of a log as compaction sees it (compiled): what its header says, and its records one by one.
+"""One batch of a log as compaction sees it (compiled): its header fields, and its records one by one.
 
-Both passes go through millions of records, so no object is made for any of them: a Batch is filled again for
-every batch, and a Cursor is moved from record to record.
+Both passes visit millions of records, so no object is created per record: one Batch is refilled for every
+batch, and one Cursor moves from record to record.
 """
 
 from typing import Final
@@ -16,8 +16,8 @@ from barnabas.records.header import Codec
 from barnabas.records.lz4_blocks import Scratch, unpack_lz4
 from barnabas.records.varint import BAD, read_varint
 
-# Where the fields of a batch header are. They are repeated from records/header.py because a constant of a
-# compiled module costs nothing, and one of an interpreted module is a look-up.
+# Positions of the batch header's fields, repeated from records/header.py: reading a constant of this compiled
+# module is free, a constant of an interpreted module costs a look-up.
 ATTRIBUTES_AT: Final = 21
 LAST_OFFSET_DELTA_AT: Final = 23
 BASE_TIMESTAMP_AT: Final = 27
@@ -38,7 +38,7 @@ LZ4: Final = 3
 CODECS: Final = tuple(Codec)
 # Length, attributes, timestamp, offset, key length, value length, number of headers: a byte each.
 MIN_RECORD: Final = 7
-# What control_type() cannot say: the batch has no record left.
+# Returned by control_type() for a batch without records.
 NO_CONTROL: Final = -1
 
 
@@ -62,12 +62,12 @@ class Batch:
         self.start: i64 = 0
         self.stop: i64 = 0
         self._scratch: Scratch | None = None
-        # Where the next batch may start, and before which offset it must end.
+        # The next batch must lie in [_floor, _ceiling).
         self._floor: i64 = 0
         self._ceiling: i64 = 0
 
     def begin_segment(self, base_offset: i64, next_base_offset: i64) -> None:
-        """Batches from now on are those of a segment with these offsets."""
+        """Expect batches with offsets in [base_offset, next_base_offset) from now on."""
         self._floor = base_offset
         self._ceiling = next_base_offset
 
@@ -81,7 +81,7 @@ class Batch:
     def load(self, at: i64) -> bool:
         """Read and check the batch that starts at `at`; False if not all of it is there."""
         data = self.data
-        # Set before anything is refused: it says where the damage is.
+        # Set before the checks: if one fails, `at` is the position of the damage.
         self.at = at
         size: i64 = batch_size(data, at, len(data))
         if size == 0:
@@ -99,13 +99,13 @@ class Batch:
         self.count = i64(read_i32_be(data, at + COUNT_AT))
         if last_delta < 0 or self.base_offset < self._floor or self.last_offset >= self._ceiling:
             raise CorruptBatch(
-                f"offsets {self.base_offset} to {self.last_offset}, which are not in "
+                f"offsets {self.base_offset} to {self.last_offset} are outside "
                 f"[{self._floor}, {self._ceiling})",
                 where=batch_at(at),
             )
         self._floor = self.last_offset + 1
         if self.count < 0:
-            raise CorruptBatch(f"{self.count} records", where=batch_at(at))
+            raise CorruptBatch(f"record count {self.count} is negative", where=batch_at(at))
         if self.attributes & ~(UNKNOWN_BITS - 1) != 0:
             raise CorruptBatch(f"unknown attributes {self.attributes & 0xFFFF:#06x}", where=batch_at(at))
         return True
@@ -120,16 +120,16 @@ class Batch:
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether the base timestamp says when tombstones and markers may go. (KIP-534)"""
+        """Whether the base timestamp is the time from which tombstones and markers may go. (KIP-534)"""
         return self.attributes & DELETE_HORIZON_BIT != 0
 
     def unpack(self) -> None:
-        """Find the records: area[start:stop] holds as many as `count` says, or could."""
+        """Decompress the records into area[start:stop] and check that `count` records fit in it."""
         codec: i64 = self.attributes & CODEC_BITS
         self.area = self.data
         self.start = self.at + RECORDS_AT
         self.stop = self.end
-        # Compaction leaves batches without records, whose area is empty whatever their codec.
+        # Compaction leaves batches without records; their area is empty with any codec.
         if codec != 0 and self.start < self.stop:
             self.area = self._unpacked(codec)
             self.start = 0
@@ -152,14 +152,14 @@ class Batch:
         return decompress(CODECS[codec], self.view[self.start : self.stop])
 
     def control_type(self) -> i64:
-        """What the first record of an unpacked control batch announces, or NO_CONTROL."""
+        """The type of the first record of an unpacked control batch, or NO_CONTROL."""
         if self.count == 0:
             return NO_CONTROL
         return control_type(self.area[self.start : self.stop], self.at)
 
 
 class Cursor:
-    """The records of an unpacked batch, one after another; each lies in area[start:stop]."""
+    """The records of an unpacked batch, one after another; each is area[start:stop]."""
 
     def __init__(self) -> None:
         self._batch = Batch()
@@ -169,11 +169,11 @@ class Cursor:
         self.start: i64 = 0
         self.stop: i64 = 0
         self.time_delta: i64 = 0
-        # Where the offset delta starts: what follows the timestamp delta, which may have to be written anew.
+        # Position of the offset delta. It follows the timestamp delta, which may have to be rewritten.
         self.rest: i64 = 0
         self.offset: i64 = 0
         self.key_at: i64 = 0
-        # -1 for a record without a key, and for one without a value: that is a tombstone.
+        # -1 for null. A null value is a tombstone.
         self.key_size: i64 = 0
         self.value_size: i64 = 0
 
@@ -185,43 +185,43 @@ class Cursor:
         self.stop = batch.start
 
     def next(self) -> bool:
-        """Go to the next record, and check that it is one; False behind the last."""
+        """Move to the next record and check it; False after the last."""
         batch = self._batch
         area = self._area
         if self._left == 0:
             if self.stop != batch.stop:
                 raise CorruptBatch(
-                    f"{batch.stop - self.stop} bytes are left after its last record", where=batch_at(batch.at)
+                    f"{batch.stop - self.stop} bytes follow the last record", where=batch_at(batch.at)
                 )
             return False
         self._left -= 1
         self.start = self.stop
         size, at = read_varint(area, self.start, batch.stop)
         if at == BAD or size < MIN_RECORD - 1 or size > batch.stop - at:
-            raise self._bad(f"its length {size} does not fit")
+            raise self._bad(f"record length {size} is out of range, {batch.stop - self.start} bytes are left")
         stop: i64 = at + size
         self.stop = stop
         self.time_delta, self.rest = read_varint(area, at + 1, stop)
         if self.rest == BAD:
-            raise self._bad("its timestamp delta is cut off")
+            raise self._bad("timestamp delta is truncated")
         delta, at = read_varint(area, self.rest, stop)
-        # They ascend, or the records after compaction would be in another order than their offsets.
+        # Deltas must ascend: compaction keeps the order of records, so it must be that of their offsets.
         if at == BAD or delta <= self._last_delta or delta > batch.last_offset - batch.base_offset:
-            raise self._bad(f"its offset delta {delta} is out of order or out of range")
+            raise self._bad(f"offset delta {delta} is out of order or out of range")
         self._last_delta = delta
         self.offset = batch.base_offset + delta
         self.key_size, at = read_varint(area, at, stop)
         if at == BAD or self.key_size < -1 or self.key_size > stop - at:
-            raise self._bad(f"its key's length {self.key_size} is out of range")
+            raise self._bad(f"key length {self.key_size} is out of range")
         self.key_at = at
         if self.key_size > 0:
             at += self.key_size
         self.value_size, at = read_varint(area, at, stop)
         if at == BAD or self.value_size < -1 or self.value_size > stop - at:
-            raise self._bad(f"its value's length {self.value_size} is out of range")
+            raise self._bad(f"value length {self.value_size} is out of range")
         if self.value_size > 0:
             at += self.value_size
-        # Most records have no headers, which is a zero and the end.
+        # Fast path: no headers, so the record ends with a zero byte.
         if at + 1 != stop or area[at] != 0:
             self._check_headers(at, stop)
         return True
@@ -231,19 +231,19 @@ class Cursor:
         count, at = read_varint(area, at, stop)
         # A header takes two bytes at least: an empty name and a null value.
         if at == BAD or count < 0 or count > (stop - at) >> 1:
-            raise self._bad(f"its {count} headers do not fit")
+            raise self._bad(f"header count {count} is out of range")
         while count > 0:
             count -= 1
             size, at = read_varint(area, at, stop)
             if at == BAD or size < 0 or size > stop - at:
-                raise self._bad(f"a header name's length {size} is out of range")
+                raise self._bad(f"header name length {size} is out of range")
             size, at = read_varint(area, at + size, stop)
             if at == BAD or size < -1 or size > stop - at:
-                raise self._bad(f"a header value's length {size} is out of range")
+                raise self._bad(f"header value length {size} is out of range")
             if size > 0:
                 at += size
         if at != stop:
-            raise self._bad(f"it is {stop - at} bytes longer than its fields")
+            raise self._bad(f"{stop - at} bytes follow the last field")
 
     def _bad(self, what: str) -> CorruptBatch:
         batch = self._batch

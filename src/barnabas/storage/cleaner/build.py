@@ -1,9 +1,8 @@
-"""The last offset of every key in what was never compacted (compiled).
+"""Map every key of the dirty part of a log to its last offset (compiled).
 
-Keys of control batches and of aborted transactions do not count: their records hide nothing. If the map gets
-full, compaction goes as far as the last batch that was taken in whole. Keys of a batch that was taken in
-halfway are in the map already, with offsets behind that batch: they hide earlier records, and are not
-themselves hidden, which is right.
+Control batches and aborted transactions are skipped: their records supersede nothing. If the map fills up,
+compaction stops after the last batch whose keys all fit. Keys of a batch that fitted only in part stay in the
+map. That is safe: their records exist, lie beyond the compacted range, and supersede earlier ones.
 """
 
 from mypy_extensions import i64
@@ -19,8 +18,8 @@ class KeysDoNotFit(StorageError):
 
     def __init__(self, *, offset: int, keys: int) -> None:
         super().__init__(
-            f"the first batch from offset {offset} on has more keys than the {keys} that fit into the memory "
-            "of a cleaner thread: raise log.cleaner.dedupe.buffer.size, or lower log.cleaner.threads"
+            f"the first batch from offset {offset} on has more than the {keys} keys that fit into the memory "
+            "of a cleaner thread; raise log.cleaner.dedupe.buffer.size or lower log.cleaner.threads"
         )
         self.offset = offset
 
@@ -38,7 +37,7 @@ class MapBuilder:
         self.records_read: i64 = 0
 
     def feed(self, data: bytes) -> int:
-        """Take the whole batches at the start of `data`; return how many bytes they are."""
+        """Add the complete batches at the start of `data`; return the number of bytes consumed."""
         batch = self.batch
         batch.use(data)
         end: i64 = len(data)
@@ -49,17 +48,17 @@ class MapBuilder:
         return at
 
     def end_segment(self, next_base_offset: int) -> None:
-        """A segment has been read to its end: nothing is between its last batch and the next segment."""
+        """Note that a segment was read to its end, so offsets up to the next segment are covered."""
         assert not self.is_full, "the map was full before the end of the segment"
         self._map.latest_offset = next_base_offset - 1
 
     def check_progress(self) -> None:
-        """KeysDoNotFit if not a single batch could be taken in."""
+        """Raise KeysDoNotFit if not a single batch fitted."""
         if self.is_full and self._map.latest_offset < self._dirty_start:
             raise KeysDoNotFit(offset=self._dirty_start, keys=self._map.capacity)
 
     def _take(self, batch: Batch) -> bool:
-        """Take a batch in; False if it does not fit."""
+        """Add a batch; False if its keys do not fit."""
         if batch.is_control:
             batch.unpack()
             self._transactions.is_done_with(batch)

@@ -1,7 +1,7 @@
-"""Compact one log while it is in use: the loop settles, the executor works, and group by group is swapped in.
+"""Compact one log while it is in use: decide on the loop, rewrite in the executor, swap in group by group.
 
-Truncation, retention and deletion go on meanwhile. A group whose sources were touched by them is thrown away,
-and with it the rest of the run: the next one starts where this one was sure.
+Truncation, retention and deletion continue during a run. If they touch the sources of a group, that group and
+the rest of the run are discarded, and the next run starts from the same offset.
 """
 
 from errno import EIO
@@ -24,20 +24,20 @@ from barnabas.storage.warming import warmed
 
 
 class CleanResult:
-    """How far a run came."""
+    """The outcome of one run."""
 
     def __init__(self, next_dirty_offset: int, stats: CleaningStats, to_remove: list[str]) -> None:
         self.next_dirty_offset = next_dirty_offset
         self.stats = stats
-        # Files that were marked for deletion, for the caller to remove after a while.
+        # Files renamed to .deleted; the caller removes them after file.delete.delay.ms.
         self.to_remove = to_remove
 
 
 def dirty_log(log: Log, *, checkpoint: int | None, flushed: int) -> DirtyLog:
-    """What pick.py asks about a log. It may raise NotCached or IndexDamaged.
+    """Collect the input of pick.py. May raise NotCached or IndexDamaged.
 
-    Only what is known to be flushed after a power loss is compacted: recovery takes holes behind the
-    recovery point for segments that are missing.
+    Only data below the written recovery point is compacted: after a power loss, recovery would take offset
+    gaps above that point for missing segments.
     """
     lagging = log.config.max_compaction_lag_ms < _FOREVER
     segments = []
@@ -66,12 +66,12 @@ def dirty_log(log: Log, *, checkpoint: int | None, flushed: int) -> DirtyLog:
 async def clean(
     log: Log, executor: Executor, candidate: Candidate, *, map_bytes: int, secret: bytes, now_ms: int
 ) -> CleanResult:
-    """Compact what the candidate says of this log."""
+    """Compact the candidate's range of offsets in this log."""
     run = partial(_clean, log, executor, candidate, map_bytes=map_bytes, secret=secret, now_ms=now_ms)
     try:
         return await run(group_bytes=log.config.segment_bytes)
     except CleanedTooLarge:
-        # Batches may be compressed less well than before. Each segment by itself, then.
+        # Batches may have grown by recompression. Retry with each segment by itself.
         return await run(group_bytes=1)
 
 
@@ -113,14 +113,14 @@ async def _clean(
     for number, group in enumerate(cleaning.groups):
         cleaned = await executor.run(partial(cleaning.clean_group, number))
         async with log.turn():
-            # Closed, cut or compacted by somebody else: what was made is of no use.
+            # The log was closed or truncated during the run, or its segments were replaced.
             if is_outdated() or not _all_there(log, sources, group):
                 await executor.run(partial(discard_cleaned, log.fs, log.directory, cleaned.base_offset))
                 return CleanResult(candidate.dirty_start, cleaning.stats, to_remove)
             try:
                 to_remove += await _swap_in(log, executor, cleaned, sources)
             except OSError as error:
-                # Also for lack of room: names are half old and half new now, and only opening sorts them out.
+                # Even a full disk is fatal here: the swap is half done; only reopening the log repairs it.
                 raise OSError(EIO, f"swap failed: {error}") from error
     return CleanResult(cleaning.next_dirty_offset, cleaning.stats, to_remove)
 
@@ -135,12 +135,12 @@ def _source(segment: Segment) -> Source:
 
 
 def _open_before(fs: FileSystem, directory: str, base_offset: int) -> frozenset[int]:
-    """Who had a transaction open where the log begins, as recovery would read it. For the executor."""
+    """Producers with a transaction open at the log's first segment, by its snapshot. For the executor."""
     path = f"{directory}/{file_name(base_offset, SNAPSHOT)}"
     try:
         entries = read_snapshot(fs.read(path), path, base_offset).entries()
     except (FileNotFoundError, CorruptFile):
-        # Then recovery begins without knowing anybody.
+        # Recovery would start without producer state, too.
         return frozenset()
     return frozenset(entry.producer_id for entry in entries if entry.txn_first_offset >= 0)
 
@@ -150,7 +150,7 @@ def _aborted(log: Log) -> list[AbortedTxn]:
 
 
 def _all_there(log: Log, sources: list[Segment], group: tuple[Source, ...]) -> bool:
-    """Whether the log still has the very segments that the group was made from."""
+    """Whether the log still has the same segment objects that the group was made from."""
     wanted = {source.base_offset for source in group}
     there = set(map(id, log.segments))
     return all(id(segment) in there for segment in sources if segment.base_offset in wanted)
@@ -172,7 +172,7 @@ async def _swap_in(log: Log, executor: Executor, cleaned: CleanedGroup, sources:
     new.knows_latest(cleaned.max_timestamp, cleaned.max_timestamp_offset)
     new.modified_ms = max(s.modified_ms for s in sources if s.base_offset in cleaned.replaces)
     new.names_synced = True
-    # From here on readers get the new one. Those that have ranges of the old ones keep them.
+    # New reads use the new segment; ranges of the old ones stay readable while they are held.
     gone = log.replace(cleaned.replaces, new)
     paths = await executor.run(partial(retire, fs, directory, cleaned.base_offset, cleaned.replaces))
     for segment in gone:

@@ -1,4 +1,4 @@
-"""What a run of compaction is told, and what it tells: all settled on the loop, nothing changes meanwhile."""
+"""Input and output of a compaction run: plain values, so that the executor shares no state with the loop."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,26 +17,25 @@ CLEANED_BYTES_MAX: Final = 0x7FFFFFFF
 
 @value(kw_only=True)
 class CleaningFacts:
-    """All that a run has to know."""
+    """The input of a run, collected on the loop."""
 
     directory: str
-    # Every segment that starts below upper_bound, the clean ones too.
+    # Every segment that starts below upper_bound, including the clean ones.
     sources: Sequence[Source]
-    # Nothing from here on was compacted before, and nothing from upper_bound on may be. The latter is where
-    # a segment starts.
+    # [dirty_start, upper_bound) was never compacted; upper_bound is a segment's base offset.
     dirty_start: int
     upper_bound: int
-    # Every aborted transaction with records below upper_bound, also if its marker lies behind it.
+    # Every aborted transaction with records below upper_bound, even if its marker lies above.
     aborted: Sequence[AbortedTxn]
     producers: Mapping[int, LastRecord]
-    # Producers with a transaction that was open where the first source begins, by the snapshot there.
+    # Producers with an open transaction at the first source's base offset, by the snapshot there.
     open_before: frozenset[int] = frozenset()
-    # How large a group may be: segment.bytes and segment.index.bytes.
+    # Maximum size of a group: segment.bytes and segment.index.bytes.
     group_bytes: int
     index_bytes: int
     index_interval_bytes: int
     delete_retention_ms: int
-    # Of one cleaner thread: its part of log.cleaner.dedupe.buffer.size.
+    # One cleaner thread's share of log.cleaner.dedupe.buffer.size.
     map_bytes: int
     map_load_factor: float = LOAD_FACTOR
     # SECRET_SIZE random bytes, for key_hash.py.
@@ -46,24 +45,24 @@ class CleaningFacts:
 
 @value(kw_only=True)
 class CleanedGroup:
-    """Files under .cleaned names, synced, that may take the place of some segments."""
+    """Synced .cleaned files, ready to replace some segments."""
 
     base_offset: int
     size: int
     index_size: int
     time_index_size: int
-    # The latest timestamp in it, or -1, and the last offset of the batch that has it.
+    # The latest timestamp, or -1, and the last offset of the batch with it.
     max_timestamp: int
     max_timestamp_offset: int
-    # The base offsets of the segments that it replaces, its own among them.
+    # The base offsets of the segments that it replaces, including its own.
     replaces: tuple[int, ...]
-    # What its .txnindex holds.
+    # The entries of its .txnindex.
     aborted: tuple[AbortedTxn, ...]
 
 
 @dataclass(slots=True)
 class CleaningStats:
-    """What a run has done so far."""
+    """Counters of a run."""
 
     map_bytes_read: int = 0
     map_records_read: int = 0
@@ -77,18 +76,18 @@ class CleaningStats:
 
 
 class CleaningStopped(StorageError):
-    """The caller asked for an end of it."""
+    """should_stop() returned true."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"compaction was stopped at {path}")
+        super().__init__(f"compaction stopped at {path}")
 
 
 class CleanedTooLarge(StorageError):
-    """What is left of a group is larger than a segment may be: its batches are compressed less well now."""
+    """A compacted group is too large for one segment, because its batches grew by recompression."""
 
     def __init__(self, directory: str, *, base_offset: int) -> None:
         super().__init__(
-            f"{directory}: the segments from {base_offset} on are above {CLEANED_BYTES_MAX} bytes after "
-            "compaction; try again with smaller groups"
+            f"{directory}: segments from offset {base_offset} on exceed {CLEANED_BYTES_MAX} bytes after "
+            "compaction; retry with smaller groups"
         )
         self.base_offset = base_offset

@@ -1,4 +1,4 @@
-"""Which segments are compacted into one (pure), so that a log does not end up as many small files."""
+"""Group adjacent segments that are compacted into one (pure), to avoid many small files."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,7 +11,7 @@ OFFSETS_MAX: Final = 0x7FFFFFFF
 
 @value(kw_only=True)
 class Source:
-    """A segment that is to be compacted: no longer written to, and not to be removed meanwhile."""
+    """A closed segment that is to be compacted."""
 
     base_offset: int
     size: int
@@ -22,9 +22,9 @@ class Source:
 def group_sources(
     sources: Sequence[Source], *, segment_bytes: int, index_bytes: int, upper_bound: int
 ) -> list[tuple[Source, ...]]:
-    """Neighbours that fit together into one segment, before anything is taken out of them.
+    """Group adjacent sources whose sizes before compaction fit into one segment.
 
-    `upper_bound` is the offset at which the last source ends at the latest.
+    The last source ends at or before the offset `upper_bound`.
     """
     groups: list[list[Source]] = []
     for number, source in enumerate(sources):
@@ -41,6 +41,6 @@ def _fits(group: Sequence[Source], source: Source, last: int, segment_bytes: int
         sum(one.size for one in group) + source.size <= segment_bytes
         and sum(one.index_size for one in group) + source.index_size <= index_bytes
         and sum(one.time_index_size for one in group) + source.time_index_size <= index_bytes
-        # An empty segment has no offsets, and would be left over every 2**31 of them.
+        # An empty segment always fits: it has no offsets, and no later run would get rid of it.
         and (source.size == 0 or last - group[0].base_offset <= OFFSETS_MAX)
     )

@@ -1,11 +1,11 @@
-"""One run of compaction over one log: work for the executor, from files and numbers to files and numbers.
+"""One compaction run over one log. All of it is blocking work for the executor.
 
-The caller settles the facts on the loop, runs fill_map(), then clean_group() for one group after another, and
-swaps each in (swap.py) before the next, so that a log never takes twice its room. If anything is raised, what
-was swapped in stays, and it is as if the rest had not been compacted yet. Sources are only read.
+The caller collects the facts on the loop, runs fill_map(), then clean_group() for each group, and swaps each
+group in (swap.py) before the next, so that a log never takes twice its disk space. If a step raises, groups
+that were swapped in stay, and the rest remains uncompacted. Sources are only read.
 
-Everything is read in pieces and nothing is believed: a batch that is damaged raises CorruptLog, and the
-segments stay as they are. Then the log is not to be compacted until somebody has looked at it.
+Every batch is checked: a damaged one raises CorruptLog, and the segments stay as they are. The log must then
+not be compacted again before an operator has looked at it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ from barnabas.storage.segment.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.segment.segment import Segment, SegmentWriter
 from barnabas.storage.segment.txn_index import AbortedTxn, pack_entry
 
-# Nothing needs to be left of a source.
+# No batch of a source has to stay.
 LEAVE_NOTHING: Final = -1
 
 
@@ -41,7 +41,7 @@ def _never() -> bool:
 
 
 class Cleaning:
-    """A run over one log. `groups` and `next_dirty_offset` are there after fill_map()."""
+    """A run over one log. `groups` and `next_dirty_offset` are valid after fill_map()."""
 
     def __init__(
         self, fs: FileSystem, facts: CleaningFacts, should_stop: Callable[[], bool] = _never
@@ -51,7 +51,7 @@ class Cleaning:
         self._should_stop = should_stop
         self.stats = CleaningStats()
         self.groups: list[tuple[Source, ...]] = []
-        # Where the next run begins, if all groups of this one are swapped in.
+        # Where the next run starts once all groups of this one are swapped in.
         self.next_dirty_offset = facts.dirty_start
         self._map = KeyMap(facts.map_bytes, facts.secret, facts.map_load_factor)
         begin = facts.sources[0].base_offset if facts.sources else 0
@@ -67,7 +67,7 @@ class Cleaning:
         self._cleaned = 0
 
     def fill_map(self) -> None:
-        """Read what is dirty, as far as its keys fit, and settle the groups. KeysDoNotFit if none do."""
+        """Read the dirty part as far as its keys fit, and form the groups; KeysDoNotFit if none fit."""
         facts, stats = self._facts, self.stats
         dirty = [(source, end) for source, end in self._with_ends(facts.sources) if end > facts.dirty_start]
         read_from = dirty[0][0].base_offset if dirty else facts.dirty_start
@@ -103,11 +103,11 @@ class Cleaning:
         )
 
     def clean_group(self, number: int) -> CleanedGroup:
-        """Write what is left of a group, and sync it. The groups have to come in their order, all of them."""
+        """Write and sync one compacted group. Call it for every group, in order."""
         assert number == self._cleaned, f"group {number} instead of {self._cleaned}"
         group = self.groups[number]
         base_offset = group[0].base_offset
-        # Another run may have been stopped before this one.
+        # An earlier run that was stopped may have left files.
         discard_cleaned(self._fs, self._facts.directory, base_offset)
         try:
             cleaned = self._write_group(group)
@@ -179,7 +179,7 @@ class Cleaning:
             file.close()
 
     def _with_ends(self, sources: Sequence[Source]) -> Iterator[tuple[Source, int]]:
-        """Each source and the offset before which it ends: where the next one begins."""
+        """Each source with its end offset, which is the base offset of the next."""
         bases = [source.base_offset for source in self._facts.sources] + [self._facts.upper_bound]
         ends = dict(pairwise(bases))
         return ((source, ends[source.base_offset]) for source in sources)
@@ -189,10 +189,11 @@ class Cleaning:
 
 
 def _must_leave(group: Sequence[Source]) -> Source | None:
-    """The source of which something must be left, if there is one.
+    """The source of which at least one batch must stay, if there is one.
 
-    After a power loss, what a .swap file replaces is told by its offsets. If nothing were left of the last
-    segments of a group, they would be taken for segments that follow it, and come back. Empty ones may.
+    After a power loss, recovery derives from the offsets in a .swap file which segments it replaces. If no
+    batch of the group's last segments stayed, recovery would take them for later segments and keep them.
+    Empty segments do no harm.
     """
     filled = [source for source in group if source.size > 0]
     return filled[-1] if filled and filled[-1] is not group[0] else None
@@ -201,7 +202,7 @@ def _must_leave(group: Sequence[Source]) -> Source | None:
 def clean(
     fs: FileSystem, facts: CleaningFacts, should_stop: Callable[[], bool] = _never
 ) -> tuple[Cleaning, list[CleanedGroup]]:
-    """Do all of a run at once: the caller has room for the log a second time."""
+    """Do a whole run without swapping in between; the disk must have room for a second copy of the log."""
     cleaning = Cleaning(fs, facts, should_stop)
     cleaning.fill_map()
     return cleaning, [cleaning.clean_group(number) for number in range(len(cleaning.groups))]

@@ -1,13 +1,13 @@
-"""Keys to 126 bits that nobody can make collide (compiled).
+"""A keyed hash of 126 bits for record keys (compiled).
 
-Two keys that hash alike would be one key to compaction, and one of them would lose its value. Keys are
-chosen by clients, so the hash needs a secret: without it not even a client who wants to can find two such
-keys, and by chance it takes about 2**63 of them. This is SipHash-2-4 with 128 bits of output (Aumasson and
-Bernstein, 2012), of which the two sign bits are not used.
+Compaction takes two keys with equal hashes for one key, so one of them would lose its value. Clients choose
+the keys, so the hash needs a secret: without it a client cannot construct a collision, and by chance one
+takes about 2**63 keys. This is SipHash-2-4 with 128 bits of output (Aumasson and Bernstein, 2012), of which
+the two sign bits are not used.
 
-Measured on keys of 8, 36 and 100 bytes, in nanoseconds: this, with finding the slot, 51, 77 and 147;
-hashlib.md5 394, 394 and 463, with collisions that anybody can make; keyed blake2b 587, 586 and 581; hash()
-and crc32c together 172, 181 and 188, of which the crc32c protects nothing.
+Measured on keys of 8, 36 and 100 bytes, in nanoseconds: this hash and the slot look-up 51, 77 and 147;
+hashlib.md5 394, 394 and 463, with known collision attacks; keyed blake2b 587, 586 and 581; hash() and crc32c
+together 172, 181 and 188, where the crc32c adds no protection.
 """
 
 from typing import Final
@@ -29,16 +29,16 @@ class HashSecret:
         k0: i64 = read_i64_le(secret, 0)
         k1: i64 = read_i64_le(secret, 8)
         self.v0: i64 = k0 ^ read_i64_le(_START, 0)
-        # 0xEE here and below, and 0xDD, are what tells 128 bits of output from 64.
+        # 0xEE here and below, and 0xDD, make the variant with 128 bits of output.
         self.v1: i64 = k1 ^ read_i64_le(_START, 8) ^ 0xEE
         self.v2: i64 = k0 ^ read_i64_le(_START, 16)
         self.v3: i64 = k1 ^ read_i64_le(_START, 24)
 
 
 def hash_key(secret: HashSecret, data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
-    """Hash data[at:end] to two numbers that are not negative."""
-    # Compiled, words wrap around and these two are -1 and the largest number. Interpreted they have to be
-    # masked, and are then never negative. Either way the same bits are in them.
+    """Hash data[at:end] to two non-negative numbers."""
+    # Compiled i64 words wrap around, and these two are -1 and the largest number. Interpreted integers must
+    # be masked, and are then never negative. The bits are the same either way.
     half: i64 = 0x3FFFFFFFFFFFFFFF
     mask: i64 = (half << 2) | 3
     positive: i64 = (half << 1) | 1
@@ -61,7 +61,7 @@ def hash_key(secret: HashSecret, data: bytes, at: i64, end: i64) -> tuple[i64, i
 
 
 def last_word(data: bytes, at: i64, end: i64, size: i64) -> i64:
-    """The bytes that are left, fewer than eight, with the size of it all on top."""
+    """The last word: the remaining bytes (fewer than eight), with the total size in the highest byte."""
     word: i64 = size
     shift: i64 = 7 - (end - at)
     # The size is the highest byte; between it and the last byte of data there are zeros.
@@ -74,7 +74,7 @@ def last_word(data: bytes, at: i64, end: i64, size: i64) -> i64:
 
 
 def rounds(count: i64, v0: i64, v1: i64, v2: i64, v3: i64, mask: i64) -> tuple[i64, i64, i64, i64]:
-    """Stir the state. A rotation is two shifts, the second without the copies of the sign bit."""
+    """Apply `count` SipHash rounds. A rotation is two shifts; the second masks off the sign bit's copies."""
     while count > 0:
         count -= 1
         v0 = (v0 + v1) & mask

@@ -1,12 +1,12 @@
-"""The last offset of every key, in a bounded amount of memory (compiled).
+"""A hash table from keys to their last offsets, in bounded memory (compiled).
 
-A table of slots, each of three words: two of the key's hash and one of its offset, as many bytes as Kafka
-takes. Collisions of slots go on to the next one, which is in the cache already. Nothing is ever removed.
+Each slot has three words: two for the key's hash and one for its offset, as many bytes as Kafka takes.
+Collisions probe the next slot, which is in the CPU cache already. Entries are never removed.
 
-The table starts small and grows with the keys up to the limit, because many dirty records are often of few
-keys. While it grows the old table is there too: a quarter more than the limit, for a moment.
+The table starts small and grows up to the limit, because many dirty records often share few keys. While it
+grows, the old table exists too: memory is briefly a quarter above the limit.
 
-At the limit of 0.9 a look-up that finds nothing visits 50 slots; halfway it visits 2.5.
+At the load limit of 0.9 an unsuccessful look-up visits 50 slots; at half of that load it visits 2.5.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from barnabas.storage.cleaner.key_hash import HashSecret, hash_key
 
-# log.cleaner.io.buffer.load.factor, Kafka's name for how full the table may get.
+# Kafka's log.cleaner.io.buffer.load.factor: how full the table may get.
 LOAD_FACTOR: Final = 0.9
 NOT_FOUND: Final = -1
 
@@ -27,13 +27,13 @@ GROWTH: Final = 4
 
 
 class KeyMap:
-    """Keys to offsets. `latest_offset` is how far the log has been read, whether or not there were keys."""
+    """Maps keys to offsets. `latest_offset` is how far the log has been read, keys or not."""
 
     def __init__(self, memory: int, secret: bytes, load_factor: float = LOAD_FACTOR) -> None:
         self._secret = HashSecret(secret)
         self._load_factor = load_factor
         self._slots_max: i64 = memory // SLOT_SIZE
-        # How many keys fit at the most.
+        # The maximum number of keys.
         self.capacity: i64 = self._fitting(self._slots_max)
         assert self.capacity > 0, f"{memory} bytes hold no key at a load factor of {load_factor}"
         self._make_table(min(FIRST_SLOTS, self._slots_max))
@@ -42,25 +42,25 @@ class KeyMap:
 
     @property
     def utilization(self) -> float:
-        """How much of the memory that is allowed is in use, from 0 to 1."""
+        """The share of the allowed memory in use, from 0 to 1."""
         return float(self.count) / float(self._slots_max)
 
     def clear(self) -> None:
-        """Forget everything, also the memory that it took."""
+        """Remove all entries and release their memory."""
         self._make_table(min(FIRST_SLOTS, self._slots_max))
         self.count = 0
         self.latest_offset = NOT_FOUND
 
     def put(self, key: bytes, offset: i64) -> bool:
-        """Note the offset of a key, in the place of an earlier one; False if there is no room for the key."""
+        """Set the offset of a key; False if the table is full."""
         return self.put_slice(key, 0, len(key), offset)
 
     def get(self, key: bytes) -> int:
-        """The offset that was put last, or NOT_FOUND."""
+        """The key's last offset, or NOT_FOUND."""
         return self.get_slice(key, 0, len(key))
 
     def put_slice(self, data: bytes, at: i64, end: i64, offset: i64) -> bool:
-        """Do what put() does, for the key in data[at:end]."""
+        """put() for the key in data[at:end]."""
         first, second = hash_key(self._secret, data, at, end)
         table = self._table
         slot: i64 = self._find(table, first, second)
@@ -74,21 +74,21 @@ class KeyMap:
             self.count += 1
             table[slot] = first
             table[slot + 1] = second
-        # One more than the offset, so that 0 means that the slot is free.
+        # Stored as offset + 1, so that 0 marks a free slot.
         table[slot + 2] = offset + 1
         return True
 
     def get_slice(self, data: bytes, at: i64, end: i64) -> i64:
-        """Do what get() does, for the key in data[at:end]."""
+        """get() for the key in data[at:end]."""
         first, second = hash_key(self._secret, data, at, end)
         table = self._table
         return table[self._find(table, first, second) + 2] - 1
 
     def _find(self, table: vec[i64], first: i64, second: i64) -> i64:
-        """Where the three words of the key are, or the free ones where they would go."""
+        """The slot of the key, or the free slot where it would go."""
         size: i64 = len(table)
         at: i64 = first % self._slots * SLOT_WORDS
-        # There is a free slot always, because the table is never full.
+        # This ends because the table always has a free slot.
         while table[at + 2] != 0 and (table[at] != first or table[at + 1] != second):
             at += SLOT_WORDS
             if at == size:
@@ -96,7 +96,7 @@ class KeyMap:
         return at
 
     def _fitting(self, slots: i64) -> i64:
-        """How many keys a table may hold: one slot at least stays free, or a search would not end."""
+        """How many keys a table may hold. At least one slot stays free, or a search would not end."""
         most: i64 = int(float(slots) * self._load_factor)
         return min(most, slots - 1)
 

@@ -1,7 +1,7 @@
-"""Batches on their way into a new segment (compiled): what to write, and what the indexes need to know.
+"""A buffer of batches for a new segment (compiled), with the facts that the indexes need.
 
-Neighbours that are kept as they are become one part, so a segment of which nothing goes is copied in large
-pieces whatever the size of its batches.
+Adjacent unchanged batches are merged into one part, so an unchanged segment is copied in large pieces
+whatever the size of its batches.
 """
 
 from librt.vecs import append, vec
@@ -13,15 +13,15 @@ from barnabas.storage.segment.segment import Segment
 
 
 class Output:
-    """What is kept and not yet written. `size` counts everything, also what is written."""
+    """Batches that are not yet written. `size` counts the bytes already written as well."""
 
     def __init__(self) -> None:
         self._parts: list[Buffer] = []
-        # The part that is still growing, in the data of the batch that was added last.
+        # The part that is still growing, a slice of the last added batch's data.
         self._view = memoryview(b"")
         self._start: i64 = 0
         self._end: i64 = 0
-        # Of each batch: its size, last offset and maximum timestamp.
+        # Size, last offset and maximum timestamp of each batch.
         self._sizes = vec[i64]()
         self._last_offsets = vec[i64]()
         self._max_timestamps = vec[i64]()
@@ -30,7 +30,7 @@ class Output:
         self.last_offset: i64 = -1
 
     def add_same(self, batch: Batch) -> None:
-        """Keep a batch as it is."""
+        """Add an unchanged batch."""
         if batch.at != self._end or self._start == self._end:
             self._close_part()
             self._view = batch.view
@@ -39,7 +39,7 @@ class Output:
         self._note(batch.end - batch.at, batch.last_offset, batch.max_timestamp)
 
     def add_new(self, made: bytes, last_offset: i64, max_timestamp: i64) -> None:
-        """Keep what was made of a batch."""
+        """Add a rewritten batch."""
         self._close_part()
         self._parts.append(made)
         self._note(len(made), last_offset, max_timestamp)
@@ -59,13 +59,13 @@ class Output:
         self._end = 0
 
     def begin_segment(self) -> None:
-        """What is added from now on is for a new segment."""
+        """Start a new segment."""
         assert self.waiting == 0, f"{self.waiting} bytes are not written yet"
         self.size = 0
         self.last_offset = -1
 
     def write_to(self, segment: Segment, interval: i64) -> None:
-        """Write what is waiting behind the batches of a segment, and take it into its indexes."""
+        """Append the buffered batches to a segment and its indexes."""
         self._close_part()
         if self.waiting == 0:
             return
@@ -82,7 +82,7 @@ class Output:
         self.forget()
 
     def forget(self) -> None:
-        """Let go of what is waiting, and of the data it refers to."""
+        """Drop the buffered batches and the references to their data."""
         self._parts = []
         self._view = memoryview(b"")
         self._start = 0

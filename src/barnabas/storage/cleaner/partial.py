@@ -1,8 +1,7 @@
-"""A batch of which some records stay (compiled): their bytes as they were, under a header that counts them.
+"""Rewrite a batch of which only some records stay (compiled). Their bytes are copied, not re-encoded.
 
-The header keeps what it says but for the length, the CRC, the number of records and their latest timestamp.
-Base offset and last offset stay even when the first or the last record is gone: the last sequence of the
-producer follows from them.
+Only the length, the CRC, the record count and the max timestamp of the header change. Base offset and last
+offset stay even when the first or the last record is gone: the producer's last sequence follows from them.
 """
 
 from typing import Final
@@ -15,7 +14,7 @@ from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import compress
 from barnabas.storage.cleaner.batch import CODEC_BITS, CODECS, Batch, Cursor
 
-# Where the parts of a header that change are, and where they end.
+# Start and end of the header fields that change.
 LENGTH_AT: Final = 8
 LENGTH_END: Final = 12
 CRC_AT: Final = 17
@@ -23,15 +22,15 @@ CRC_END: Final = 21
 MAX_TIMESTAMP_AT: Final = 35
 MAX_TIMESTAMP_END: Final = 43
 COUNT_AT: Final = 57
-# The length of a batch without records: it does not count itself nor the base offset.
+# The length field of a batch without records; it excludes itself and the base offset.
 MIN_BATCH_LENGTH: Final = 49
 
-# An imported function is looked up at every call, a constant is not.
+# Calling an imported function costs a look-up each time, calling a Final does not.
 crc_of: Final = crc32c
 
 
 def keep_in_part(batch: Batch, cursor: Cursor, stays: vec[u8], count: i64, max_timestamp: i64) -> bytes:
-    """Make a batch of those records of `batch` that stay, which are `count`."""
+    """Build a batch of the `count` records of `batch` that stay."""
     area = b"".join(runs(batch, cursor, stays))
     codec: i64 = batch.attributes & CODEC_BITS
     if codec != 0:
@@ -57,7 +56,7 @@ def keep_in_part(batch: Batch, cursor: Cursor, stays: vec[u8], count: i64, max_t
 
 
 def runs(batch: Batch, cursor: Cursor, stays: vec[u8]) -> list[bytes]:
-    """The records that stay, neighbours together."""
+    """The bytes of the records that stay, adjacent ones joined."""
     found: list[bytes] = []
     area = batch.area
     start: i64 = batch.start

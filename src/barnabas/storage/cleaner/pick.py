@@ -1,10 +1,10 @@
-"""Which log is compacted next, and from where to where (pure).
+"""Choose the log to compact next, and the range of offsets (pure).
 
-A log is worth it when more than min.cleanable.dirty.ratio of its bytes were never compacted, or when some of
-them have waited for longer than max.compaction.lag.ms. Of those that are worth it, the dirtiest is next.
+A log is worth compacting when more than min.cleanable.dirty.ratio of its bytes were never compacted, or when
+some of them are older than max.compaction.lag.ms. Of those logs, the dirtiest is next.
 
-Logs with cleanup.policy=compact,delete are picked like the others. What retention removes from them moves the
-start of the log, so that a checkpoint which lies before it is nothing to wonder at.
+Logs with cleanup.policy=compact,delete are picked like the others. Retention moves their start offset, so a
+cleaner checkpoint below the log start is normal for them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,45 +15,45 @@ from barnabas.storage.config import LogConfig
 
 @value(kw_only=True)
 class DirtySegment:
-    """What is asked about a segment."""
+    """The facts about a segment that matter here."""
 
     base_offset: int
     size: int
-    # The latest timestamp in it; if it has none, when it was last written.
+    # The latest timestamp, or the time of the last write if no record has one.
     largest_timestamp: int
-    # The latest timestamp of its first batch; 0 or less if it has none. It is needed only for a log with a
-    # max.compaction.lag.ms, and only for dirty segments.
+    # The latest timestamp of the first batch; 0 or less if it has none. Needed only for dirty segments of a
+    # log with a max.compaction.lag.ms.
     first_timestamp: int = 0
 
 
 @value(kw_only=True)
 class DirtyLog:
-    """What is asked about a log that compacts, and is neither being compacted nor marked as damaged."""
+    """The facts about a compacted log that is neither being compacted now nor marked as uncleanable."""
 
     name: str
-    # All of them; the last one is the active one.
+    # All segments; the last one is the active one.
     segments: Sequence[DirtySegment]
     start_offset: int
     end_offset: int
     last_stable_offset: int
-    # How far it was compacted, by the cleaner's checkpoint; None if it is not in there.
+    # The log's entry in the cleaner's checkpoint; None without one.
     checkpoint: int | None
     config: LogConfig
 
 
 @value(kw_only=True)
 class Candidate:
-    """A log, and what there is to do in it."""
+    """A log, and the work to do in it."""
 
     log: DirtyLog
-    # Compaction is about [dirty_start, upper_bound): the latter is where a segment starts.
+    # Compaction covers [dirty_start, upper_bound); upper_bound is a segment's base offset.
     dirty_start: int
     upper_bound: int
     clean_bytes: int
     dirty_bytes: int
-    # For how long something has been waiting for longer than it may; 0 if nothing has.
+    # By how much the oldest dirty record exceeds max.compaction.lag.ms; 0 if none does.
     overdue_ms: int
-    # Why the checkpoint was not followed, or None. Then it is to be written again.
+    # Why the checkpoint was ignored and must be rewritten, or None.
     checkpoint_reset: str | None
 
     @property
@@ -69,13 +69,13 @@ class Candidate:
 
 
 def pick(logs: Iterable[DirtyLog], now_ms: int) -> Candidate | None:
-    """The dirtiest of the logs that are worth it."""
+    """The dirtiest of the logs that are worth compacting."""
     worth_it = [found for found in (weigh(log, now_ms) for log in logs) if found.is_worth_it]
     return max(worth_it, key=lambda found: found.dirty_ratio, default=None)
 
 
 def weigh(log: DirtyLog, now_ms: int) -> Candidate:
-    """What there is to do in a log, worth it or not."""
+    """The work to do in a log, whether or not it is worth it."""
     start, reset = _dirty_start(log)
     bound = max(start, _first_uncleanable(log, start, now_ms))
     # A segment is compacted as a whole or not at all.
@@ -97,15 +97,16 @@ def _dirty_start(log: DirtyLog) -> tuple[int, str | None]:
     if checkpoint is None:
         return start, None
     if checkpoint < start:
-        return start, f"{log.name}: compacted up to {checkpoint}, and the log starts at {start}"
+        return start, f"{log.name}: cleaner checkpoint {checkpoint} is below the log start offset {start}"
     if checkpoint > log.end_offset:
-        # The end of the log was lost. What is there now may not be what was compacted.
-        return start, f"{log.name}: compacted up to {checkpoint}, and the log ends at {log.end_offset}"
+        # The end of the log was lost. The records there now may not be the ones that were compacted.
+        end = log.end_offset
+        return start, f"{log.name}: cleaner checkpoint {checkpoint} is above the log end offset {end}"
     return checkpoint, None
 
 
 def _first_uncleanable(log: DirtyLog, start: int, now_ms: int) -> int:
-    """Not compacted are: the active segment, what is not decided yet, and what is too young."""
+    """The first offset that must not be compacted: active segment, open transactions, or too recent."""
     bounds = [log.segments[-1].base_offset, log.last_stable_offset]
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
@@ -122,7 +123,7 @@ def _overdue_ms(log: DirtyLog, start: int, now_ms: int) -> int:
 
 
 def _closed_from(log: DirtyLog, offset: int) -> list[DirtySegment]:
-    """The segments from the one with this offset on, without the active one."""
+    """The closed segments from the one that holds `offset` on."""
     closed, active = log.segments[:-1], log.segments[-1]
     if offset >= active.base_offset:
         return []

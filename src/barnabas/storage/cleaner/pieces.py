@@ -1,4 +1,4 @@
-"""A .log file in pieces of bounded size, for whoever takes whole batches from the start of a piece."""
+"""Read a .log file in pieces of bounded size, for consumers that take whole batches from each piece."""
 
 from collections.abc import Callable
 from struct import Struct
@@ -11,16 +11,16 @@ from barnabas.storage.cleaner.facts import CleaningStopped
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.files import File, FileSystem
 
-# Read at once; more only for a batch that is larger. The default of log.cleaner.io.buffer.size.
+# Bytes read at once; more only for a larger batch. The default of log.cleaner.io.buffer.size.
 PIECE_BYTES: Final = 512 * 1024
-# What a taker returns when it wants no more.
+# Returned by a taker to stop.
 ENOUGH: Final = -1
 
 _LENGTH: Final = Struct(">i")
 
 
 class Taker(Protocol):
-    """Takes the whole batches at the start of a piece; says how many bytes they are, or ENOUGH."""
+    """Consumes the whole batches at the start of a piece; returns their size in bytes, or ENOUGH."""
 
     def __call__(self, data: bytes, /, *, is_last: bool) -> int: ...
 
@@ -28,9 +28,9 @@ class Taker(Protocol):
 def read_pieces(
     fs: FileSystem, path: str, size: int, take: Taker, batch: Batch, should_stop: Callable[[], bool]
 ) -> int:
-    """Hand out the first `size` bytes of a file; return how many were taken.
+    """Pass the first `size` bytes of a file to `take`; return how many it consumed.
 
-    `batch` is what the taker reads with: it knows where the damage is when a batch is refused.
+    `batch` is the cursor that `take` uses: when `take` raises, its position is the position of the damage.
     """
     file = fs.open(path)
     position = 0
@@ -41,7 +41,7 @@ def read_pieces(
                 raise CleaningStopped(path)
             data = file.read(position, min(wanted, size - position))
             if len(data) < min(wanted, size - position):
-                raise CorruptLog(path, position=position + len(data), what=f"it ends before byte {size}")
+                raise CorruptLog(path, position=position + len(data), what=f"file ends before byte {size}")
             is_last = position + len(data) == size
             try:
                 taken = take(data, is_last=is_last)
@@ -59,12 +59,12 @@ def read_pieces(
 
 
 def _needed(file: File, position: int, data: bytes, size: int) -> int:
-    """How many bytes the batch at the start of `data` takes, of which not all are there."""
+    """The full size of the incomplete batch at the start of `data`."""
     left = size - position
     needed = left + 1
     if len(data) >= LENGTH_EXCLUDES:
         length: int = _LENGTH.unpack_from(data, BATCH_LENGTH_AT)[0]
         needed = LENGTH_EXCLUDES + length
     if needed > left or len(data) >= needed:
-        raise CorruptLog(file.path, position=position, what=f"a batch is cut off after {len(data)} bytes")
+        raise CorruptLog(file.path, position=position, what=f"batch is truncated after {len(data)} bytes")
     return needed

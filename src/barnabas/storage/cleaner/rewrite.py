@@ -1,12 +1,12 @@
-"""What compaction leaves of each batch (compiled).
+"""Rewrite batches during compaction (compiled).
 
-A batch is kept as it is, kept in part, kept without records, or dropped. Records that are kept are not
-written anew: their bytes are copied, because base offset and base timestamp stay, and so every delta does.
-Only a batch that gets a delete horizon is made anew by records/rebuild.py, once in its life.
+A batch is kept whole, kept in part, kept without records, or dropped. Kept records are copied byte by byte:
+base offset and base timestamp do not change, so neither does any delta. Only a batch that gets a delete
+horizon is re-encoded (records/rebuild.py), which happens once in its life.
 
-A record stays if no later one with its key is in the map, or if it lies behind what the map knows. A record
-without a key does not stay. A tombstone stays until the delete horizon of its batch, which is set the first
-time that a batch with a tombstone is kept. (KIP-534)
+A record stays if the map has no later one with its key, or if it lies beyond the mapped range. A record
+without a key is dropped. A tombstone stays until the delete horizon of its batch, which is set the first time
+that a batch with a tombstone is compacted. (KIP-534)
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from barnabas.storage.producers.table import LastRecord
 
 
 class Choice:
-    """Which records of a batch stay, and what is to be known of those."""
+    """Which records of a batch stay, and facts about them."""
 
     def __init__(self) -> None:
         # One byte for every record.
@@ -37,12 +37,12 @@ class Choice:
         self.count: i64 = 0
         self.max_timestamp: i64 = NO_TIMESTAMP
         self.tombstones = False
-        # A time before 1970, which cannot be counted from a delete horizon.
+        # A timestamp before 1970, which cannot be encoded relative to a delete horizon.
         self.odd_times = False
 
 
 class Rewriter:
-    """Segments in, what is left of their batches out. It is fed all segments, from the first one on."""
+    """Reads all segments from the first one on, and collects the remaining batches in `output`."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Rewriter:
         self.output = Output()
         self.records_read: i64 = 0
         self.records_kept: i64 = 0
-        # Records without a key, which have no place in a compacted log.
+        # Dropped, because a compacted log keeps only records with keys.
         self.records_without_key: i64 = 0
 
     def feed(self, data: bytes, leave_from: i64) -> int:
-        """Take the whole batches at the start of `data`; return how many bytes they are.
+        """Rewrite the whole batches at the start of `data`; return the number of bytes consumed.
 
-        Something of what lies at the offset `leave_from` or later must be left: if nothing is, the last
-        batch in `data` is kept without its records. What is kept is in `output`, which refers to `data`.
+        At least one batch at or above the offset `leave_from` must stay: otherwise the last batch in `data`
+        is kept without its records. `output` refers to `data`.
         """
         batch = self.batch
         batch.use(data)
@@ -89,7 +89,7 @@ class Rewriter:
         control = batch.is_control
         is_dropped = may_go
         if control:
-            # The marker of a transaction without data goes when its horizon has passed, as tombstones do.
+            # Like a tombstone, the marker of a transaction without data is removed after its delete horizon.
             is_dropped = may_go and batch.has_delete_horizon and batch.base_timestamp <= self._now_ms
         kept: i64 = 0
         if not is_dropped:
@@ -108,11 +108,11 @@ class Rewriter:
         return False
 
     def _holds_a_place(self, batch: Batch) -> bool:
-        """Whether something must stay of it, though none of its records do.
+        """Whether the batch must stay without records.
 
-        A producer's last batch has its last sequence, by which its next batch is known to follow; its last
-        marker has its epoch, by which an older one is fenced off. The last batch of all that is compacted
-        has the last offset.
+        A producer's last batch carries the last sequence, against which its next batch is checked; its last
+        marker carries the epoch, which fences older producers. The last compacted batch carries the last
+        offset.
         """
         if batch.last_offset + 1 == self._upper_bound:
             return True
@@ -126,7 +126,7 @@ class Rewriter:
         return batch.last_offset == last.last_data_offset
 
     def _keep_records(self, batch: Batch, all_of_them: bool, needs_horizon: bool) -> i64:
-        """Keep what stays of the records; return how many they are."""
+        """Write the records that stay; return their number."""
         choice = Choice()
         self._choose(batch, all_of_them, choice)
         if choice.count == 0:

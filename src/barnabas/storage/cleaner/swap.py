@@ -1,16 +1,16 @@
-"""New files in the place of old ones, so that a power loss leaves all old or all new records of a group.
+"""Replace segment files atomically: a power loss leaves all old or all new records of a group.
 
-    publish   the .cleaned files, synced by whoever wrote them, become .swap: from here on they count
-    retire    the files of the segments that they replace become .deleted
-    settle    the .swap files get their final names, the .log first
+    publish   rename the synced .cleaned files to .swap, which commits the swap
+    retire    rename the files of the replaced segments to .deleted
+    settle    give the .swap files their final names, the .log first
 
-The names and the order are Kafka's. The directory is synced between the steps: without that a power loss
-may leave a later step without an earlier one. finish_swaps() is for opening a log: it ends or undoes what it
-finds, and may itself be cut off anywhere and started again.
+Names and order are Kafka's. The directory is synced between the steps, or a power loss could leave a later
+step without an earlier one. finish_swaps() completes or undoes interrupted swaps when a log is opened; it may
+itself be interrupted anywhere and run again.
 
-Which segments a .swap file replaces is read from its offsets, as Kafka's loader does it: those that start
-between its base offset and its end. The cleaner sees to it that this is true (see Rewriter.feed). All of
-this waits for the disk, and is for the executor.
+As in Kafka's loader, the offsets of a .swap file tell which segments it replaces: those that start between
+its base offset and its end. The cleaner guarantees this (see Rewriter.feed). All functions here block on the
+disk, so call them in the executor.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,9 +37,9 @@ _INDEXES: Final = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 
 def swap_in(fs: FileSystem, directory: str, base_offset: int, replaces: Sequence[int]) -> list[str]:
-    """Put one cleaned group in place. Return the paths that are left to be removed after a while.
+    """Put one cleaned group in place; return the .deleted paths to remove later.
 
-    Groups are swapped in the order of their offsets: a .swap file behind a .cleaned one is taken to be
+    Groups must be swapped in the order of their offsets: a .swap file after a .cleaned one is taken to be
     unfinished.
     """
     publish(fs, directory, base_offset)
@@ -49,9 +49,9 @@ def swap_in(fs: FileSystem, directory: str, base_offset: int, replaces: Sequence
 
 
 def publish(fs: FileSystem, directory: str, base_offset: int) -> None:
-    """Let the cleaned files of a group count. Their bytes are safe already."""
-    # All names are safe before the first is changed. Then a group of which a .cleaned file is left is known
-    # not to be published, and one without any is.
+    """Commit the cleaned files of a group. Their bytes are synced already."""
+    # Sync all names before the first rename. Then a group is published exactly if no .cleaned file of it is
+    # left.
     fs.sync_directory(directory)
     for kind in SEGMENT_FILES:
         _rename(fs, directory, file_name(base_offset, kind) + CLEANED, file_name(base_offset, kind) + SWAP)
@@ -59,20 +59,20 @@ def publish(fs: FileSystem, directory: str, base_offset: int) -> None:
 
 
 def retire(fs: FileSystem, directory: str, base_offset: int, replaces: Iterable[int]) -> list[str]:
-    """Take the replaced segments out of the way; return the paths they have now."""
+    """Rename the files of the replaced segments; return their new paths."""
     names = [file_name(old, kind) for old in replaces for kind in SEGMENT_FILES]
-    # A snapshot belongs where a segment starts.
+    # A producer snapshot stays only at the start of a segment.
     names += [file_name(old, SNAPSHOT) for old in replaces if old != base_offset]
     moved = [name for name in names if _rename(fs, directory, name, name + DELETED)]
-    # The new .log must not get its name while an old segment behind it may still have its own.
+    # The new .log must not get its final name while a replaced segment may still have its own.
     fs.sync_directory(directory)
     return [f"{directory}/{name}{DELETED}" for name in moved]
 
 
 def settle(fs: FileSystem, directory: str, base_offset: int) -> None:
-    """Give the published files of a group their final names."""
+    """Rename the published files of a group to their final names."""
     _rename(fs, directory, file_name(base_offset, LOG) + SWAP, file_name(base_offset, LOG))
-    # As long as there is a .log.swap, indexes without .swap are known to be old.
+    # While .log.swap exists, indexes without .swap are known to be old.
     fs.sync_directory(directory)
     for kind in _INDEXES:
         _rename(fs, directory, file_name(base_offset, kind) + SWAP, file_name(base_offset, kind))
@@ -80,7 +80,7 @@ def settle(fs: FileSystem, directory: str, base_offset: int) -> None:
 
 
 def discard_cleaned(fs: FileSystem, directory: str, base_offset: int) -> None:
-    """Remove what was written of a group that is not to be published."""
+    """Remove the files of a group that will not be published."""
     for kind in SEGMENT_FILES:
         try:
             fs.remove(f"{directory}/{file_name(base_offset, kind)}{CLEANED}")
@@ -89,7 +89,7 @@ def discard_cleaned(fs: FileSystem, directory: str, base_offset: int) -> None:
 
 
 def _rename(fs: FileSystem, directory: str, old: str, new: str) -> bool:
-    """Rename if it is there: not every segment has a .txnindex, and a segment may have been deleted."""
+    """Rename a file that may be missing: a segment without .txnindex, or one that was deleted."""
     try:
         fs.rename(f"{directory}/{old}", f"{directory}/{new}")
     except FileNotFoundError:
@@ -98,40 +98,38 @@ def _rename(fs: FileSystem, directory: str, old: str, new: str) -> bool:
 
 
 def finish_swaps(fs: FileSystem, directory: str) -> list[str]:
-    """End or undo what was begun with the files of a log's directory; say what was done."""
-    # Nothing to tell of: their time had not come when the broker stopped.
-    _remove(fs, directory, _found(fs, directory, DELETED), "was on its way out")
-    said = _undo_unpublished(fs, directory)
-    swaps = _found(fs, directory, SWAP)
+    """Complete or undo the interrupted swaps in a log's directory; return a message for each change."""
+    # Not reported: these files were only waiting for file.delete.delay.ms.
+    _remove(fs, directory, _files_with(fs, directory, DELETED), "deletion was pending")
+    messages = _undo_unpublished(fs, directory)
+    swaps = _files_with(fs, directory, SWAP)
     logs = [offset for offset, kind in swaps if kind == LOG + SWAP]
     for base_offset in logs:
-        said += _remove_replaced(fs, directory, base_offset)
+        messages += _remove_replaced(fs, directory, base_offset)
     if logs:
         fs.sync_directory(directory)
     for base_offset in sorted({offset for offset, _ in swaps}):
         settle(fs, directory, base_offset)
-        said.append(
-            f"{directory}/{file_name(base_offset, LOG)}: took the place of what it was compacted from"
-        )
-    return said
+        messages.append(f"{directory}/{file_name(base_offset, LOG)}: interrupted compaction completed")
+    return messages
 
 
-def _found(fs: FileSystem, directory: str, suffix: str) -> list[tuple[int, str]]:
-    """Offsets and kinds of the files with this suffix, in the order of their names."""
+def _files_with(fs: FileSystem, directory: str, suffix: str) -> list[tuple[int, str]]:
+    """Offsets and kinds of the files with this suffix, ordered by name."""
     parts = (split_name(entry.name) for entry in fs.entries(directory) if not entry.is_directory)
     return [part for part in parts if part is not None and part[1].endswith(suffix)]
 
 
 def _undo_unpublished(fs: FileSystem, directory: str) -> list[str]:
-    """Remove .cleaned files, and .swap files that are of the same group or behind it."""
-    cleaned = _found(fs, directory, CLEANED)
+    """Remove .cleaned files, and .swap files of the same group or a later one."""
+    cleaned = _files_with(fs, directory, CLEANED)
     if not cleaned:
         return []
-    unfinished = [part for part in _found(fs, directory, SWAP) if part[0] >= cleaned[0][0]]
-    said = _remove(fs, directory, unfinished, "was not complete")
-    # Without the .cleaned file a .swap file beside it would be believed.
+    unfinished = [part for part in _files_with(fs, directory, SWAP) if part[0] >= cleaned[0][0]]
+    messages = _remove(fs, directory, unfinished, "compaction was interrupted")
+    # Remove .cleaned last: without it, a .swap file of the group would count as published.
     fs.sync_directory(directory)
-    return said + _remove(fs, directory, cleaned, "was not complete")
+    return messages + _remove(fs, directory, cleaned, "compaction was interrupted")
 
 
 def _remove_replaced(fs: FileSystem, directory: str, base_offset: int) -> list[str]:
@@ -144,7 +142,7 @@ def _remove_replaced(fs: FileSystem, directory: str, base_offset: int) -> list[s
         and (part[1] in SEGMENT_FILES or (part[1] == SNAPSHOT and part[0] != base_offset))
         and (part[0] == base_offset or base_offset < part[0] < end_offset)
     ]
-    return _remove(fs, directory, old, "was compacted")
+    return _remove(fs, directory, old, "replaced by compaction")
 
 
 def _end_offset(fs: FileSystem, path: str, base_offset: int) -> int:
@@ -162,8 +160,8 @@ def _end_offset(fs: FileSystem, path: str, base_offset: int) -> int:
     return end
 
 
-def _remove(fs: FileSystem, directory: str, parts: Iterable[tuple[int, str]], why: str) -> list[str]:
+def _remove(fs: FileSystem, directory: str, parts: Iterable[tuple[int, str]], reason: str) -> list[str]:
     paths = [f"{directory}/{file_name(offset, kind)}" for offset, kind in parts]
     for path in paths:
         fs.remove(path)
-    return [f"{path}: {why}, removed" for path in paths]
+    return [f"{path}: removed, {reason}" for path in paths]

@@ -1,9 +1,9 @@
-"""Which data was aborted, and which markers nobody needs any more (compiled).
+"""Track aborted data and obsolete markers during compaction (compiled).
 
-A log is fed batch by batch, in the order of offsets. A producer's batches are aborted from the first offset
-of its aborted transaction on, until its marker comes by. A marker may go when no batch of its transaction was
-met: compaction took the data away in an earlier run, and a reader who has to know how the transaction ended
-cannot be anywhere in it any more, once the delete horizon has passed too.
+Batches are fed in offset order. A producer's batches are aborted from the first offset of its aborted
+transaction up to the marker. A marker is obsolete when no batch of its transaction was seen, because an
+earlier run removed the data, and when the delete horizon has passed, because no reader can still be inside
+the transaction then.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,34 +16,34 @@ from barnabas.storage.segment.txn_index import AbortedTxn
 
 
 class Transactions:
-    """The transactions that are open at the batch that was fed last.
+    """The transactions that are open at the last fed batch.
 
-    No batch before the offset `read_from` will be fed: a transaction whose marker lies there is over. Those
-    of the producers `open_before` were open there: their data is gone, but not what is known of them.
+    Feeding starts at the offset `read_from`; a transaction whose marker lies before it is over. The producers
+    in `open_before` had a transaction open there, of which the data is gone but the state is not.
     """
 
     def __init__(
         self, aborted: Sequence[AbortedTxn], read_from: int, open_before: Iterable[int] = ()
     ) -> None:
-        # Those that begin later; the earliest is the last, so that it can be popped.
+        # Transactions that begin later; the earliest comes last, so that it can be popped.
         self._coming = sorted(
             (txn for txn in aborted if txn.last_offset >= read_from), key=first_offset, reverse=True
         )
         self._aborting: dict[int, AbortedTxn] = {}
-        # Producers with an open transaction of which a batch was met. Or would have been: without the marker
-        # the snapshot where the log begins would have them open for ever.
+        # Producers with a batch seen in their open transaction. Those of `open_before` count too: without the
+        # marker, the snapshot at the log start would leave their transactions open for ever.
         self._has_data: set[int] = set(open_before)
-        # Aborted transactions whose markers stay: readers must still be told of them.
+        # Aborted transactions whose markers stay, so that read_committed readers still learn of them.
         self._kept: list[AbortedTxn] = []
 
     def take_kept(self) -> list[AbortedTxn]:
-        """The aborted transactions of which a marker was fed, and has to stay, since this was called last."""
+        """Return and reset the aborted transactions whose markers were fed and have to stay."""
         kept = self._kept
         self._kept = []
         return kept
 
     def is_aborted(self, batch: Batch) -> bool:
-        """Feed a batch of data: whether its transaction was aborted."""
+        """Feed a data batch; return whether its transaction was aborted."""
         self._begin_up_to(batch.last_offset)
         if not batch.is_transactional:
             return False
@@ -52,7 +52,7 @@ class Transactions:
         return producer in self._aborting
 
     def is_done_with(self, batch: Batch) -> bool:
-        """Feed an unpacked control batch: whether nobody needs it, but for the delete horizon."""
+        """Feed an unpacked control batch; return whether it may go once the delete horizon has passed."""
         self._begin_up_to(batch.last_offset)
         if batch.count == 0:
             return True
@@ -71,7 +71,7 @@ class Transactions:
         coming = self._coming
         while len(coming) > 0 and coming[-1].first_offset <= offset:
             begun = coming.pop()
-            # If the last one has no marker, it goes on: both end with the next marker.
+            # If an earlier transaction has no marker, both end with the next marker.
             self._aborting.setdefault(begun.producer_id, begun)
 
 

@@ -1,1 +1,1 @@
-"""One log directory: its lock, its identity, its checkpoints and what is in it, in Kafka's small files."""
+"""One log directory: its lock, identity, checkpoints and contents, in Kafka's file formats."""

@@ -1,8 +1,8 @@
-"""Offset checkpoints: text files that keep one offset per partition, four of them in a log directory.
+"""Offset checkpoints: text files with one offset per partition, four of them in a log directory.
 
-The first line is the format's version, the second the number of entries, then comes one entry a line:
-`topic partition offset`. Kafka's files are read, and what is written here Kafka reads. Both functions wait
-for the disk: they are for the executor.
+The first line is the format version, the second the number of entries, then one entry a line:
+`topic partition offset`. The format is Kafka's. Both functions block on the disk, so call them in the
+executor.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from barnabas.base.ids import TopicPartition
 from barnabas.storage.errors import CorruptFile
 from barnabas.storage.files import FileSystem, write_atomically
 
-# Up to where each log is flushed: recovery starts there.
+# The offset up to which each log is flushed; recovery starts there.
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-# Where each log starts, if DeleteRecords moved the start into the middle of a segment.
+# The start of each log that DeleteRecords moved into the middle of a segment.
 START_OFFSETS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-# Up to where each log is compacted.
+# The offset up to which each log is compacted.
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 OFFSET_CHECKPOINTS: Final = (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 
@@ -25,18 +25,18 @@ _VERSION: Final = "0"
 _FIRST_ENTRY_LINE: Final = 3
 _PARTITION_MAX: Final = 2**31 - 1
 _OFFSET_MAX: Final = 2**63 - 1
-# No number that fits has more digits; longer ones are refused before they are converted.
+# Longer numbers are out of range and rejected before int() is called.
 _DIGITS_MAX: Final = 19
 _SHOWN_MAX: Final = 40
 
 
 def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
-    """The offsets in the order of the file, None if there is no file; CorruptFile if it is not whole."""
+    """The offsets in the order of the file; None without a file; CorruptFile if it is damaged."""
     try:
         content = fs.read(path)
     except FileNotFoundError:
         return None
-    # Kafka makes the file when it opens the directory, and fills it with the first checkpoint.
+    # Kafka creates an empty file when it opens the directory, and fills it with the first checkpoint.
     if not content:
         return {}
     try:
@@ -50,13 +50,13 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
     for number, line in enumerate(lines[_FIRST_ENTRY_LINE - 1 :], _FIRST_ENTRY_LINE):
         parts = line.split()
         if len(parts) != 3:
-            raise CorruptFile(path, f"line {number} is {_shown(line)}, not 'topic partition offset'")
+            raise CorruptFile(path, f"line {number} is {_shown(line)}, expected 'topic partition offset'")
         topic, partition, offset = parts
         if not _is_number(partition, _PARTITION_MAX) or not _is_number(offset, _OFFSET_MAX):
-            raise CorruptFile(path, f"line {number} is {_shown(line)}: a number is not in its range")
+            raise CorruptFile(path, f"line {number} is {_shown(line)}: partition or offset is out of range")
         offsets[TopicPartition(topic, int(partition))] = int(offset)
         if len(offsets) != number - _FIRST_ENTRY_LINE + 1:
-            raise CorruptFile(path, f"line {number} has {topic}-{partition} for the second time")
+            raise CorruptFile(path, f"line {number} repeats partition {topic}-{partition}")
     return offsets
 
 
@@ -71,12 +71,12 @@ def write_offsets(fs: FileSystem, path: str, offsets: Mapping[TopicPartition, in
 def _check_head(path: str, lines: list[str]) -> None:
     version = lines[0].strip()
     if version != _VERSION:
-        raise CorruptFile(path, f"line 1 is {_shown(version)}, not the version {_VERSION}")
+        raise CorruptFile(path, f"line 1 is {_shown(version)}, expected version {_VERSION}")
     if len(lines) < 2 or not _is_number(lines[1].strip(), _PARTITION_MAX):
         raise CorruptFile(path, "line 2 is not the number of entries")
     found = len(lines) - (_FIRST_ENTRY_LINE - 1)
     if int(lines[1]) != found:
-        raise CorruptFile(path, f"line 2 promises {int(lines[1])} entries, and {found} are there")
+        raise CorruptFile(path, f"line 2 says {int(lines[1])} entries, found {found}")
 
 
 def _is_number(text: str, largest: int) -> bool:
@@ -86,5 +86,5 @@ def _is_number(text: str, largest: int) -> bool:
 
 
 def _shown(line: str) -> str:
-    """A line as an error message shows it: on one line and not longer than a reader wants."""
+    """A line quoted and shortened for an error message."""
     return repr(line if len(line) <= _SHOWN_MAX else line[:_SHOWN_MAX] + "...")

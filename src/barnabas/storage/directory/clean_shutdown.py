@@ -1,7 +1,7 @@
-""".kafka_cleanshutdown: the file that a clean stop leaves behind, and a start takes away.
+""".kafka_cleanshutdown: the marker file that a clean shutdown writes and a start removes.
 
-While it is there, every log of the directory is known to be flushed to its end, and its indexes are
-believed without recovery. So it must be gone, durably, before the first byte is appended.
+While it exists, every log of the directory is flushed to its end and its indexes need no recovery. So it must
+be removed, durably, before the first append.
 """
 
 import json
@@ -19,14 +19,14 @@ _LONG: Final = range(-(2**63), 2**63)
 
 @value
 class CleanShutdown:
-    """The last stop was clean. The epoch is that of the broker's last registration, if the file says so."""
+    """The last shutdown was clean. The epoch is that of the broker's last registration, if known."""
 
     broker_epoch: int | None
 
 
 def read_clean_shutdown(fs: FileSystem, directory: str) -> CleanShutdown | None:
-    """None after a crash. What the file holds does not matter for its being there: it was empty in old
-    versions of Kafka, and it is written after everything else. Only the epoch needs its content."""
+    """None after a crash. The existence of the file suffices: old versions of Kafka left it empty, and it is
+    written after everything else. Only the epoch comes from its content."""
     try:
         content = fs.read(f"{directory}/{CLEAN_SHUTDOWN}")
     except FileNotFoundError:
@@ -35,16 +35,16 @@ def read_clean_shutdown(fs: FileSystem, directory: str) -> CleanShutdown | None:
 
 
 def write_clean_shutdown(fs: FileSystem, directory: str, broker_epoch: int) -> None:
-    """The very last thing that is written."""
+    """Write the marker. Call this after all other writes to the directory."""
     content = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
     write_atomically(fs, f"{directory}/{CLEAN_SHUTDOWN}", content.encode())
 
 
 def remove_clean_shutdown(fs: FileSystem, directory: str) -> None:
-    """Take the file away, durably. It need not be there."""
+    """Remove the file, if it exists, and make the removal durable."""
     with suppress(FileNotFoundError):
         fs.remove(f"{directory}/{CLEAN_SHUTDOWN}")
-    # Also if it was not there: a start before this one may have removed it and died before the removal
+    # Sync even if the file was missing: an earlier start may have removed it and crashed before the removal
     # reached the disk. After a power loss the file would be back.
     fs.sync_directory(directory)
 

@@ -1,11 +1,11 @@
-"""Log lines about a full disk: one when it is found full, at most one a minute, and one when it has room."""
+"""Log lines about a full disk: at most one a minute while it is full, and one when it has room again."""
 
 import logging
 from typing import Final
 
 logger = logging.getLogger(__name__)
 
-# How long after a line the next one may be written.
+# Minimum time between two log lines.
 QUIET_MS: Final = 60_000
 
 
@@ -14,7 +14,7 @@ class FullDisk:
 
     def __init__(self, path: str) -> None:
         self.path: Final = path
-        # Whether a write failed, and none was seen to succeed since.
+        # The last write failed for lack of space.
         self.is_full = False
         self._is_logged = False
         self._logged_ms = -QUIET_MS
@@ -27,7 +27,7 @@ class FullDisk:
         if now_ms - self._logged_ms < QUIET_MS:
             return
         logger.error(
-            "disk full, writes are refused until there is room path=%s failed_writes=%d",
+            "disk full, writes fail until space is freed path=%s failed_writes=%d",
             self.path,
             self._refused,
         )

@@ -1,8 +1,8 @@
-"""One log directory: its lock, its identity, its checkpoints, and whether it still works.
+"""One log directory: its lock, its identity, its checkpoints, and whether it is online.
 
-What reads or writes waits for the disk and is for the executor: open_directory(), contents(), the write_*
-and mark_* methods. Of these only one may be under way at a time. The rest belongs to the event loop. Of what
-is in the directory, nothing is touched that is not this node's; logs are opened by recovery.py.
+open_directory(), contents() and the write_* and mark_* methods block on the disk: call them in the executor,
+one at a time. The rest belongs to the event loop. Entries that are not this node's are never touched.
+recovery.py opens the logs.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,25 +53,25 @@ __all__ = [
 ]
 
 LOCK: Final = ".lock"
-# What the first records of the metadata log are made from; kafka-storage.sh writes it.
+# The initial records of the metadata log; kafka-storage.sh writes this file.
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 _OWN_FILES: Final = frozenset((LOCK, META_PROPERTIES, CLEAN_SHUTDOWN, BOOTSTRAP, *OFFSET_CHECKPOINTS))
 
 
 class DirectoryInUse(StorageError):
-    """Another broker, of this program or of Kafka, works in the directory."""
+    """Another broker, Barnabas or Kafka, has locked the directory."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(
-            f"log directory {directory} is in use: {LOCK} in it is locked by another broker; "
-            "stop that one, or use another directory"
+            f"log directory {directory} is in use: another broker has locked {LOCK}; "
+            "stop that broker or use another directory"
         )
         self.directory = directory
 
 
 @value
 class Contents:
-    """What is in a log directory. Strangers are reported and left alone."""
+    """The entries of a log directory. Unknown ones (`strangers`) are reported and left untouched."""
 
     partitions: tuple[PartitionDirectory, ...]
     strangers: tuple[str, ...]
@@ -79,13 +79,13 @@ class Contents:
 
 @value(kw_only=True)
 class Checkpoints:
-    """The offsets that were found when the directory was opened, and the files that could not be read.
+    """The offsets read when the directory was opened, and the files that could not be read.
 
-    Logs do without them: recovery then starts at their beginning, and so does everything else.
+    A log without an entry is recovered from its beginning.
     """
 
     recovery_points: dict[TopicPartition, int]
-    # Without them nobody can tell what was flushed: then nothing may be cut that could have been.
+    # If false, it is unknown what was flushed, and recovery must not truncate anything that may have been.
     recovery_points_known: bool
     start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
@@ -94,7 +94,7 @@ class Checkpoints:
 
 
 class LogDirectory:
-    """A directory that this node holds the lock of."""
+    """A directory locked by this node."""
 
     def __init__(
         self,
@@ -112,11 +112,11 @@ class LogDirectory:
         self.meta: Final = meta
         self.id: Final[Uuid] = meta.directory_id
         self.checkpoints: Final = checkpoints
-        # How the broker before this one stopped; None if it crashed, or if there was none.
+        # The previous broker's clean shutdown; None if it crashed, or if there was none.
         self.clean: Final = clean
         self.full: Final = FullDisk(path)
         self._lock = lock
-        # Which partitions each checkpoint file may have a row of.
+        # The partitions that may have a row in each checkpoint file.
         self._rows: dict[str, frozenset[TopicPartition]] = {
             RECOVERY_POINTS: frozenset(checkpoints.recovery_points),
             START_OFFSETS: frozenset(checkpoints.start_offsets),
@@ -126,7 +126,7 @@ class LogDirectory:
         self._offline: str | None = None
         self._on_failure: list[Callable[[LogDirectory], None]] = []
 
-    # Whether it works
+    # State
 
     @property
     def offline(self) -> str | None:
@@ -138,21 +138,21 @@ class LogDirectory:
             raise DirectoryOffline(self.path, self._offline)
 
     def on_failure(self, callback: Callable[["LogDirectory"], None]) -> None:
-        """Have it called once, when the directory fails; at once, if it has failed already."""
+        """Call back once when the directory fails, or at once if it has failed already."""
         if self._offline is not None:
             callback(self)
         else:
             self._on_failure.append(callback)
 
     def fail(self, why: OSError | str) -> None:
-        """Take the directory out of service. The first reason counts; there is no way back but a restart."""
+        """Take the directory offline until a restart. The first reason is kept."""
         if self._offline is not None:
             return
         self._offline = str(why)
         for callback in self._on_failure:
             callback(self)
 
-    # What is in it
+    # Contents
 
     def contents(self) -> Contents:
         partitions: list[PartitionDirectory] = []
@@ -178,37 +178,37 @@ class LogDirectory:
         self._write_offsets(CLEANER_OFFSETS, offsets)
 
     def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        # Both until it is done: if it fails, the file is the old one or the new one.
+        # Old and new rows until the write succeeds: after a failure the file may be either.
         self._rows[name] |= frozenset(offsets)
         write_offsets(self.fs, f"{self.path}/{name}", offsets)
         self._rows[name] = frozenset(offsets)
 
     def may_have_row(self, tp: TopicPartition) -> bool:
-        """Whether a checkpoint on the disk may tell something of this partition."""
+        """Whether a checkpoint on the disk may have a row for this partition."""
         return any(tp in rows for rows in self._rows.values())
 
-    # From start to stop
+    # Start and stop
 
     def mark_in_use(self) -> None:
-        """Before anything is appended or made: from here on a power loss is not a clean stop."""
+        """Remove the clean shutdown marker. Call this before anything is appended or created."""
         remove_clean_shutdown(self.fs, self.path)
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """When every log is flushed and closed and every checkpoint written."""
+        """Write the clean shutdown marker, after all logs are closed and all checkpoints written."""
         self.check()
         write_clean_shutdown(self.fs, self.path, broker_epoch)
 
     def close(self) -> None:
-        """Give up the lock. Its file stays: whoever removed it could remove the next owner's."""
+        """Release the lock. Its file stays: removing it could remove the file of the next owner."""
         self._lock.close()
 
 
 def open_directory(
     fs: FileSystem, path: str, *, cluster_id: str, node_id: int, new_id: Uuid, now_ms: int
 ) -> LogDirectory:
-    """Lock the directory and read what it says of itself. A new one is made and gets the id `new_id`.
+    """Lock a directory and read its identity and checkpoints. Create it with the id `new_id` if it is new.
 
-    DirectoryInUse, WrongDirectory or CorruptFile if it cannot be had, and OSError if the disk fails.
+    Raises DirectoryInUse, WrongDirectory or CorruptFile, and OSError if the disk fails.
     """
     assert path[:1] == "/" != path[-1:], f"{path!r} is not an absolute path"
     assert not is_reserved(new_id), f"{new_id.hex()} cannot be a directory's id"
@@ -237,22 +237,22 @@ def _format(
 ) -> MetaProperties:
     for entry in fs.entries(path):
         if entry.is_directory and classify(entry.name) is not None:
-            # Somebody's data whose owner cannot be told. It is not made ours by writing our name on it.
+            # The owner of this data is unknown. Writing our own meta.properties would hide that.
             raise WrongDirectory(path, f"holds {entry.name}, but no {META_PROPERTIES}")
     _sync_above(fs, path)
     meta = MetaProperties(cluster_id=cluster_id, node_id=node_id, directory_id=new_id)
-    # From the start, so that later its absence means that it was lost.
+    # Created at once, so that a missing file later means that it was lost.
     write_offsets(fs, f"{path}/{RECOVERY_POINTS}", {})
     write_meta_properties(fs, path, meta, now_ms=now_ms)
     return meta
 
 
 def _sync_above(fs: FileSystem, path: str) -> None:
-    """See to it that the directory can be found after a power loss, however many above it are new."""
+    """Sync all parent directories, which may be new, so that the directory survives a power loss."""
     above = path
     while above:
         above = above.rpartition("/")[0]
-        # A directory that may not be read was not made by us.
+        # A parent that we may not read was not created by us.
         with suppress(PermissionError):
             fs.sync_directory(above or "/")
 

@@ -1,6 +1,6 @@
-"""meta.properties: whose a log directory is. Cluster, node and the directory's own id, written once.
+"""meta.properties: the owner of a log directory. Cluster, node and the directory's own id, written once.
 
-A directory that was mounted in the wrong place is found out here, before anything in it is touched.
+It reveals a directory that is mounted in the wrong place before anything in it is touched.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from barnabas.storage.files import FileSystem, write_atomically
 META_PROPERTIES: Final = "meta.properties"
 
 _VERSION: Final = "1"
-# Kafka never gives these ids to a directory: they stand for "not known yet", "none" and "lost".
+# Kafka reserves these ids: they mean "unassigned", "migrating" and "lost".
 _RESERVED_IDS: Final = 100
 _NODE_ID_MAX: Final = 2**31 - 1
-# Has the place of node.id in a file of ZooKeeper's time, which may lack the version.
+# Replaces node.id in a file of a ZooKeeper cluster, which may lack the version.
 _ZOOKEEPER_KEY: Final = "broker.id"
-_REMEDY: Final = "restore the file from a backup, or write it anew with version=1, cluster.id and node.id"
+_REMEDY: Final = "restore the file from a backup, or recreate it with version=1, cluster.id and node.id"
 
 
 class WrongDirectory(StorageError):
-    """A log directory that is not this node's, or not readable by this version."""
+    """A log directory of another node, or in a format that this version cannot read."""
 
     def __init__(self, directory: str, what: str) -> None:
         super().__init__(f"log directory {directory} {what}")
@@ -34,7 +34,7 @@ class WrongDirectory(StorageError):
 
 @value(kw_only=True)
 class MetaProperties:
-    """What the file says. Directories that were made before Kafka 3.7 may lack an id."""
+    """The content of the file. Directories from before Kafka 3.7 may lack an id."""
 
     cluster_id: str
     node_id: int
@@ -56,7 +56,7 @@ def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | Non
 
 
 def write_meta_properties(fs: FileSystem, directory: str, meta: MetaProperties, *, now_ms: int) -> None:
-    """Replace the file, with the keys in the order in which Kafka happens to write them."""
+    """Replace the file, with the keys in Kafka's order."""
     entries = [("node.id", str(meta.node_id))]
     if meta.directory_id is not None:
         entries.append(("directory.id", format_uuid(meta.directory_id)))
@@ -77,7 +77,7 @@ def check_owner(directory: str, meta: MetaProperties, *, cluster_id: str, node_i
 
 
 def check_together(found: Mapping[str, MetaProperties]) -> None:
-    """WrongDirectory if these directories, by their paths, cannot be one node's."""
+    """WrongDirectory if these directories (path to content) cannot belong to one node."""
     first: tuple[str, MetaProperties] | None = None
     seen: dict[Uuid, str] = {}
     for directory, meta in found.items():
@@ -86,7 +86,7 @@ def check_together(found: Mapping[str, MetaProperties]) -> None:
         if (meta.cluster_id, meta.node_id) != (first[1].cluster_id, first[1].node_id):
             raise WrongDirectory(
                 directory,
-                f"is of {_owner(meta)}, but {first[0]} is of {_owner(first[1])}; "
+                f"belongs to {_owner(meta)}, but {first[0]} belongs to {_owner(first[1])}; "
                 "log.dirs must name directories of one node only",
             )
         if meta.directory_id is None:
@@ -119,12 +119,12 @@ def _parse(fields: dict[str, str], directory: str, path: str) -> MetaProperties:
     if not version:
         raise CorruptFile(path, f"version is missing; {_REMEDY}")
     if version != _VERSION:
-        raise CorruptFile(path, f"version is {version[:80]!r}, and only {_VERSION} is known; {_REMEDY}")
+        raise CorruptFile(path, f"version is {version[:80]!r}, expected {_VERSION}; {_REMEDY}")
     cluster_id, node_id = fields.pop("cluster.id", ""), fields.pop("node.id", "")
     if not cluster_id:
         raise CorruptFile(path, f"cluster.id is missing; {_REMEDY}")
     if not (node_id.isascii() and node_id.isdigit() and len(node_id) <= 10 and int(node_id) <= _NODE_ID_MAX):
-        raise CorruptFile(path, f"node.id is {node_id[:80]!r}, not a number of a node; {_REMEDY}")
+        raise CorruptFile(path, f"node.id is {node_id[:80]!r}, expected 0 to {_NODE_ID_MAX}; {_REMEDY}")
     text = fields.pop("directory.id", None)
     try:
         directory_id = None if text is None else parse_uuid(text)

@@ -1,6 +1,6 @@
-"""partition.metadata: which topic id a partition's directory belongs to.
+"""partition.metadata: the topic id of a partition's directory.
 
-A topic that was deleted and made again has the same name and another id. The file tells the two apart.
+A topic that was deleted and recreated has the same name and another id. This file tells the two apart.
 """
 
 import re
@@ -12,12 +12,12 @@ from barnabas.storage.errors import CorruptFile
 from barnabas.storage.files import FileSystem, write_atomically
 from barnabas.storage.names import PARTITION_METADATA
 
-# Kafka reads later versions too: they may add lines, and these two stay what they are.
+# Like Kafka, accept later versions: they may add lines, but keep these two.
 _FORMAT: Final = re.compile(rb"version:[ \t]+[0-9]{1,10}\r?\ntopic_id:[ \t]+(\S{1,64})\s*(?:\n|\Z)")
 
 
 def read_partition_metadata(fs: FileSystem, directory: str) -> Uuid | None:
-    """The topic id that the directory was made for; None if it does not say."""
+    """The topic id of the directory; None without the file."""
     path = f"{directory}/{PARTITION_METADATA}"
     try:
         content = fs.read(path)
@@ -25,17 +25,17 @@ def read_partition_metadata(fs: FileSystem, directory: str) -> Uuid | None:
         return None
     found = _FORMAT.match(content)
     if found is None:
-        raise CorruptFile(path, "it must hold the lines 'version: 0' and 'topic_id: ...'")
+        raise CorruptFile(path, "expected the lines 'version: 0' and 'topic_id: ...'")
     try:
         topic_id = parse_uuid(found.group(1).decode("latin-1"))
     except Malformed as error:
         raise CorruptFile(path, str(error)) from None
     if topic_id == ZERO_UUID:
-        raise CorruptFile(path, "the topic id is zero, which is no topic's id")
+        raise CorruptFile(path, "topic id must not be zero")
     return topic_id
 
 
 def write_partition_metadata(fs: FileSystem, directory: str, topic_id: Uuid) -> None:
-    assert topic_id != ZERO_UUID, f"{directory}: the zero id is no topic's id"
+    assert topic_id != ZERO_UUID, f"{directory}: topic id is zero"
     content = f"version: 0\ntopic_id: {format_uuid(topic_id)}"
     write_atomically(fs, f"{directory}/{PARTITION_METADATA}", content.encode())

@@ -1,7 +1,7 @@
-"""The directories of partitions: what their names say, and how those are called that are out of use.
+"""Names of partition directories, in use and out of use.
 
-A log that is deleted, moved or not ours is renamed first: `orders-0.<unique id>-delete`. The rename is one
-step on the disk, and the partition's own name is free again at once.
+A log that is deleted, moved or not ours is renamed first: `orders-0.<unique id>-delete`. The rename is atomic
+and frees the partition's own name at once.
 """
 
 from enum import Enum
@@ -18,25 +18,25 @@ from barnabas.storage.names import (
 )
 
 _PARTITION_MAX: Final = 2**31 - 1
-# What file systems allow. A topic's name may have 249 characters, so there is not always room for the rest.
+# File systems allow 255 bytes and a topic name may have 249, so the topic is shortened if necessary.
 _NAME_MAX: Final = 255
 
 
 class DirectoryKind(Enum):
-    """What a partition's directory is for, by the end of its name."""
+    """The purpose of a partition's directory, by its suffix."""
 
     LOG = ""
-    # On its way out: removed when nobody reads from it any more.
+    # Deleted; the files go after file.delete.delay.ms, when no reader uses them.
     DELETE = DELETE_DIRECTORY
-    # A copy that catches up and will take the place of the log in another log directory.
+    # A copy in another log directory that catches up and will replace the log.
     FUTURE = FUTURE_DIRECTORY
-    # Of a partition that is not this broker's. Kept for an operator to look at.
+    # A partition that is not assigned to this broker, kept for an operator to inspect.
     STRAY = STRAY_DIRECTORY
 
 
 @value
 class PartitionDirectory:
-    """The topic may be cut short, except for LOG."""
+    """A parsed name. Except for LOG, the topic may be shortened."""
 
     name: str
     tp: TopicPartition
@@ -44,7 +44,7 @@ class PartitionDirectory:
 
 
 def classify(name: str) -> PartitionDirectory | None:
-    """What a directory of this name holds; None if it is not a partition's."""
+    """Parse a directory's name; None if it is not a partition's."""
     for kind in (DirectoryKind.DELETE, DirectoryKind.FUTURE, DirectoryKind.STRAY):
         if name.endswith(kind.value):
             plain, _, unique = name.removesuffix(kind.value).rpartition(".")
@@ -53,15 +53,15 @@ def classify(name: str) -> PartitionDirectory | None:
 
 
 def aside_name(tp: TopicPartition, kind: DirectoryKind, unique: str) -> str:
-    """What to rename a partition's directory to. `unique` keeps apart what goes the same way twice."""
-    assert kind is not DirectoryKind.LOG, f"{tp} has its own name already"
+    """The new name for a partition's directory. `unique` tells renamed directories of one partition apart."""
+    assert kind is not DirectoryKind.LOG, f"{tp}: the live log keeps its own name"
     rest = f"-{tp.partition}.{unique}{kind.value}"
     return tp.topic[: _NAME_MAX - len(rest)] + rest
 
 
 def _read(name: str, plain: str, kind: DirectoryKind) -> PartitionDirectory | None:
     tp = parse_directory_name(plain)
-    # Of the names that could be read as one partition, such as t-7 and t-07, only one is its own.
+    # Several names parse as the same partition (t-7, t-07); accept only the canonical one.
     if tp is None or tp.partition > _PARTITION_MAX or directory_name(tp) != plain:
         return None
     return PartitionDirectory(name, tp, kind)

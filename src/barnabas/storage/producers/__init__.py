@@ -1,1 +1,1 @@
-"""Who wrote what to a log: sequences, epochs and transactions of its producers, and their snapshot file."""
+"""Producer state of a log: sequences, epochs, transactions, and the snapshot file."""

@@ -1,8 +1,8 @@
-"""The transactions of one log that readers of committed records must wait for (compiled, pure).
+"""The transactions of one log that bound its last stable offset (compiled, pure).
 
-A transaction is here from its first batch until its marker is below the high watermark. The first offset of
-the earliest one bounds the last stable offset. One producer has at most one open; how many wait for the high
-watermark depends on how far the followers lag.
+A transaction is here from its first batch until its marker is below the high watermark. The earliest first
+offset bounds the last stable offset. A producer has at most one open transaction; how many completed ones
+wait for the high watermark depends on the followers' lag.
 """
 
 from collections.abc import Iterable
@@ -32,12 +32,13 @@ class OpenTxns:
     __slots__ = ("_completed", "_first", "_open")
 
     def __init__(self) -> None:
-        # Producer ids by the first offset of what they have open. It is in the order of the offsets, because
-        # a transaction begins where the log ends.
+        # Producer ids by the first offset of their open transaction, in offset order, because a transaction
+        # begins at the end of the log.
         self._open: dict[int, int] = {}
-        # In the order of the markers.
+        # In marker order.
         self._completed: list[CompletedTxn] = []
-        # The least first offset of both: asked after every append. Ending a transaction does not change it.
+        # The lowest first offset of both, cached because every append needs it. Completing a transaction does
+        # not change it.
         self._first: i64 = _NONE
 
     def begin(self, producer_id: int, first_offset: i64) -> None:
@@ -46,7 +47,7 @@ class OpenTxns:
             self._first = first_offset
 
     def load(self, begun: Iterable[tuple[int, int]]) -> None:
-        """Begin what a snapshot tells of: first offsets and producer ids, in any order."""
+        """Begin the transactions of a snapshot: first offsets and producer ids, in any order."""
         for first_offset, producer_id in sorted(begun):
             self.begin(producer_id, first_offset)
 
@@ -55,7 +56,7 @@ class OpenTxns:
         self._completed.append(completed)
 
     def stable_below(self, offset: i64) -> None:
-        """Transactions whose markers are below `offset` are waited for no longer."""
+        """Remove the transactions whose markers are below `offset`, the new high watermark."""
         completed = self._completed
         done = 0
         first_is_done = False
@@ -82,7 +83,7 @@ class OpenTxns:
         return next(iter(self._open)) if self._open else completed.last_offset + 1
 
     def open_producers(self) -> list[int]:
-        """Who has a transaction open, the oldest first."""
+        """The producers with an open transaction, oldest first."""
         return list(self._open.values())
 
     def none_completed(self) -> bool:

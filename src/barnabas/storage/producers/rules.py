@@ -1,6 +1,6 @@
-"""When a producer's batch or a transaction marker is refused (compiled, pure).
+"""The checks of a producer's batch or a transaction marker (compiled, pure).
 
-The rules are Kafka's. Each function is given what is known of the producer, and returns or raises.
+The rules are Kafka's. Each function takes the producer's state, and returns or raises.
 """
 
 from typing import Final
@@ -17,12 +17,12 @@ from barnabas.storage.producers.state import SEQUENCE_MASK, ProducerState, Verif
 
 _UNKNOWN_EPOCH: Final[i64] = -1
 _LAST_EPOCH: Final[i64] = 32767
-# From here on a transaction ends with an epoch of its own, one above that of its records. (KIP-890)
+# From this transaction version on, a marker has an epoch one above that of its records. (KIP-890)
 _EPOCH_PER_TXN: Final[i64] = 2
 
 
 def check_epoch(producer_id: int, producer: ProducerState, epoch: i64) -> None:
-    """Batches of an epoch that is over come from a producer that was replaced."""
+    """Reject a batch from a fenced producer."""
     if epoch < producer.epoch:
         raise InvalidProducerEpoch(producer_id, epoch=epoch, current=producer.epoch)
 
@@ -30,10 +30,10 @@ def check_epoch(producer_id: int, producer: ProducerState, epoch: i64) -> None:
 def check_sequence(
     producer_id: int, producer: ProducerState, epoch: i64, sequence: i64, waiting: Verification | None
 ) -> None:
-    """A client's batch goes on exactly where its last one ended, and each epoch starts at 0."""
+    """A client's batch continues exactly where its last one ended, and each epoch starts at 0."""
     if waiting is not None:
         _check_first_of_transaction(producer_id, producer, sequence, waiting)
-    # Nothing is known: it is new, or its records were deleted and its state has expired.
+    # The producer is new, or its state has expired.
     if producer.epoch == _UNKNOWN_EPOCH:
         return
     if epoch != producer.epoch:
@@ -44,25 +44,25 @@ def check_sequence(
     expected = (producer.last_sequence() + 1) & SEQUENCE_MASK
     if sequence != expected:
         raise OutOfOrderSequence(
-            producer_id, sequence=sequence, expected=expected, why="records are missing in between"
+            producer_id, sequence=sequence, expected=expected, why="records in between are missing"
         )
 
 
 def _check_first_of_transaction(
     producer_id: int, producer: ProducerState, sequence: i64, waiting: Verification
 ) -> None:
-    # With an epoch per transaction a producer that lost its state here gets a new epoch and starts at 0.
+    # With an epoch per transaction, a producer whose state expired here gets a new epoch and starts at 0.
     if waiting.epoch_bump and sequence != 0 and producer.written == 0:
         raise OutOfOrderSequence(
-            producer_id, sequence=sequence, expected=0, why="nothing is known of this producer"
+            producer_id, sequence=sequence, expected=0, why="the state of this producer has expired"
         )
-    # Batches are verified side by side. If a later one went first, the earlier ones could never follow.
+    # Batches are verified concurrently. If a later one were appended first, earlier ones would be rejected.
     if sequence > waiting.lowest_sequence:
         raise OutOfOrderSequence(
             producer_id,
             sequence=sequence,
             expected=waiting.lowest_sequence,
-            why="an earlier batch is still to be verified",
+            why="an earlier batch awaits verification",
         )
 
 
@@ -73,19 +73,19 @@ def check_verified(
     waiting: Verification | None,
     shown: Verification | None,
 ) -> None:
-    """The first batch of a transaction shows what the log waits for; later ones are known by the first."""
+    """The first batch of a transaction must present the log's current verification; later ones need none."""
     if producer.txn_first_offset >= 0 and producer.epoch == epoch:
         return
     if waiting is None or waiting is not shown:
-        raise InvalidTxnState(producer_id, "the batch is not part of a transaction that was verified")
+        raise InvalidTxnState(producer_id, "batch belongs to no verified transaction")
 
 
 def check_transactional(producer_id: int, producer: ProducerState, transactional: bool) -> None:
-    """While a transaction is open, its producer writes nothing outside of it."""
+    """While a transaction is open, its producer must not write outside of it."""
     if producer.txn_first_offset >= 0 and not transactional:
         raise InvalidTxnState(
             producer_id,
-            f"a transaction is open since offset {producer.txn_first_offset}, and the batch is not of it",
+            f"batch is not transactional, but a transaction is open since offset {producer.txn_first_offset}",
         )
 
 
@@ -96,12 +96,12 @@ def check_marker(
     coordinator_epoch: i64,
     transaction_version: i64,
 ) -> None:
-    """A marker is of the producer's newest epoch, and from its newest coordinator."""
+    """A marker must have the producer's newest epoch and come from its newest coordinator."""
     stale = epoch < producer.epoch
-    # Where each transaction has its epoch, a marker is newer than the records that it ends. One of the same
-    # epoch is a late one of the transaction before; with nothing open it does no harm, and whoever sends
-    # it again because the answer was lost must get through. (KAFKA-19999) There is none above the last epoch:
-    # with that one a transaction can only have been fenced.
+    # With an epoch per transaction, a marker's epoch is above that of its records. A marker with the same
+    # epoch is a late one of the previous transaction; without an open transaction it is harmless, and a retry
+    # after a lost response must succeed. (KAFKA-19999) The last epoch has no successor: a marker with it can
+    # only come from fencing.
     if transaction_version >= _EPOCH_PER_TXN and epoch == producer.epoch:
         stale = producer.txn_first_offset >= 0 and epoch != _LAST_EPOCH
     if stale:

@@ -1,6 +1,6 @@
-"""What a log remembers of one producer (compiled): its epoch, its last five batches, its open transaction.
+"""The state of one producer in a log (compiled): epoch, last five batches, open transaction.
 
-producers.py keeps one for every producer id and says when it changes. Nothing here decides anything.
+table.py has one for every producer id and updates it; rules.py makes the checks.
 """
 
 from typing import Final, NamedTuple
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
 
-# A producer may have five requests in flight, so a batch that is sent again is one of the last five.
+# A producer may have five requests in flight, so a retried batch is one of the last five.
 BATCHES_KEPT: Final = 5
 
 NONE: Final = -1
@@ -26,7 +26,7 @@ SEQUENCE_MASK: Final[i64] = 0x7FFFFFFF
 
 
 class Duplicate(NamedTuple):
-    """Where a batch that was sent again lies since the first time."""
+    """The offsets of a batch that was appended before."""
 
     base_offset: int
     last_offset: int
@@ -34,14 +34,14 @@ class Duplicate(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """What compaction must leave of a producer. None: nothing but markers is known of it."""
+    """The batch of a producer that compaction must keep; None if only markers are known."""
 
     last_data_offset: int | None
     epoch: int
 
 
 class ProducerEntry(NamedTuple):
-    """One producer, as snapshots and DescribeProducers tell of it, in a snapshot's order. -1 is "none"."""
+    """One producer's state in a snapshot (and its field order) and in DescribeProducers. -1 is "none"."""
 
     producer_id: int
     epoch: int
@@ -57,9 +57,9 @@ class ProducerEntry(NamedTuple):
 
 
 class Verification:
-    """A transaction's first batch waits here until the coordinator has confirmed that there is one. (KIP-890)
+    """A pending verification: the coordinator must confirm a transaction before its first batch. (KIP-890)
 
-    The object is its own proof: the batch is let in only with the very one that the log still holds.
+    The object is its own proof: the batch is accepted only with the same object that the log still holds.
     """
 
     __slots__ = ("epoch", "epoch_bump", "lowest_sequence", "started_ms")
@@ -71,16 +71,16 @@ class Verification:
         self.epoch_bump = epoch_bump
 
     def again(self, sequence: i64, epoch: i64) -> None:
-        """Another batch asks for the same: the lowest sequence of the newest epoch must be written first."""
+        """Add another batch: the lowest sequence of the newest epoch must be appended first."""
         if epoch > self.epoch or (epoch == self.epoch and sequence < self.lowest_sequence):
             self.epoch = epoch
             self.lowest_sequence = sequence
 
 
-# It can not be part of a cycle, so the garbage collector need not visit it.
+# It cannot be part of a reference cycle, so the garbage collector need not visit it.
 @mypyc_attr(acyclic=True)
 class ProducerState:
-    """One producer. Without batches and with epoch -1 it stands for one that nothing is known of."""
+    """One producer. Without batches and with epoch -1 it represents an unknown producer."""
 
     __slots__ = ("coordinator_epoch", "epoch", "ring", "timestamp", "txn_first_offset", "written")
 
@@ -89,18 +89,18 @@ class ProducerState:
         self.coordinator_epoch: i64 = NONE
         self.timestamp: i64 = NONE
         self.txn_first_offset: i64 = NONE
-        # How many batches were written in this epoch; the last five are in the ring.
+        # Number of batches in this epoch; the last five are in the ring.
         self.written: i64 = 0
         self.ring = vec[i64]([0] * _RING_WORDS)
 
     def set_epoch(self, epoch: i64) -> None:
-        """In a new epoch sequences start again, so what was written in the old one can not be repeated."""
+        """Set the epoch. A new one forgets the batches, because sequences start again."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.written = 0
 
     def add(self, last_sequence: i64, last_offset: i64, delta: i64, timestamp: i64) -> None:
-        """Remember a batch of the current epoch, in the place of the oldest if there are five."""
+        """Remember a batch of the current epoch, replacing the oldest of five."""
         at = self.written % _KEPT * _WORDS
         ring = self.ring
         ring[at + _SEQUENCE] = last_sequence
@@ -147,7 +147,7 @@ class ProducerState:
 
 
 def restore(entry: ProducerEntry) -> ProducerState:
-    """A producer as a snapshot has it: of its batches only the last one is known."""
+    """Restore a producer from a snapshot, which has only its last batch."""
     state = ProducerState()
     state.epoch = entry.epoch
     if entry.last_offset >= 0:

@@ -1,11 +1,11 @@
-"""Who wrote what into one log, for idempotence and transactions (compiled, pure).
+"""The producer state of one log, for idempotence and transactions (compiled, pure).
 
-The log asks check() before it appends and tells appended() after; markers have a pair of their own. Asking
-changes nothing, and telling has no opinion, so a log is replayed by telling alone. rules.py says
-what is refused, state.py is one producer, open_txns.py knows what is not stable yet.
+The log calls check() before an append and appended() after it; markers have a pair of their own. check()
+changes nothing and appended() rejects nothing, so recovery replays a log with appended() alone. rules.py has
+the checks, state.py one producer, open_txns.py the transactions that are not stable yet.
 
-Five batches are remembered of a producer. How many producers there are is not limited, as with Kafka:
-expire() forgets those that have been silent for long, except while they have a transaction open.
+Five batches per producer are remembered. As in Kafka, the number of producers is not limited: expire()
+forgets those that have been inactive for long, unless they have an open transaction.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ __all__ = ["CompletedTxn", "Duplicate", "LastRecord", "Origin", "ProducerEntry",
 
 
 class Origin(IntEnum):
-    """Whose append it is, which says how much of it is checked."""
+    """The source of an append, which determines the checks."""
 
     CLIENT = 0
     COORDINATOR = 1
@@ -47,17 +47,17 @@ _TRANSACTIONAL: Final[i64] = TRANSACTIONAL_BIT
 _NO_SEQUENCE: Final[i64] = NO_SEQUENCE
 _NONE: Final[i64] = -1
 
-# Stands for every producer that is not in the table, and is never changed.
+# The state of every producer that is not in the table; never changed.
 _UNKNOWN: Final = ProducerState()
 
 
 class Producers:
-    """All producers of one log, and its transactions. Most logs have none, so the tables are made late."""
+    """All producers of one log, and its transactions. Tables are created lazily: most logs need none."""
 
     __slots__ = ("_table", "_txns", "_verifying", "end_offset")
 
     def __init__(self) -> None:
-        # The log up to here is what this state tells of.
+        # The state covers the log up to this offset.
         self.end_offset: i64 = 0
         self._table: dict[int, ProducerState] | None = None
         self._txns: OpenTxns | None = None
@@ -68,7 +68,7 @@ class Producers:
 
     @property
     def is_empty(self) -> bool:
-        """No producer is known, and no transaction waits for the high watermark."""
+        """No producer is known, and no completed transaction waits for the high watermark."""
         return self._table is None and (self._txns is None or self._txns.none_completed())
 
     def check(
@@ -78,10 +78,10 @@ class Producers:
         verification: Verification | None = None,
         must_verify: bool = False,
     ) -> Duplicate | None:
-        """May this batch be appended? None: it may. Duplicate: it has been, so answer with these offsets.
+        """Check a batch before the append. Return a Duplicate if it was appended before.
 
-        What may not is raised as a ProducerRefused. Control batches are for check_marker(). `must_verify` is
-        the setting that a leader's transactions begin only with what start_verification() gave.
+        Raises ProducerRefused. Control batches are for check_marker(). With `must_verify`, a transaction's
+        first batch needs the result of start_verification().
         """
         return self._check(
             header.producer_id,
@@ -101,7 +101,7 @@ class Producers:
         verification: Verification | None = None,
         must_verify: bool = False,
     ) -> Duplicate | None:
-        """check() for a batch that is looked at already."""
+        """check() for a parsed Batch."""
         return self._check(
             batch.producer_id,
             batch.attributes,
@@ -128,7 +128,7 @@ class Producers:
             return None
         producer = self._find(producer_id)
         transactional = attributes & _TRANSACTIONAL != 0
-        # What is replicated was checked by the leader.
+        # The leader has checked replicated batches.
         if origin is not _REPLICATION:
             if origin is _CLIENT and epoch == producer.epoch:
                 duplicate = producer.find(sequence, (sequence + delta) & SEQUENCE_MASK)
@@ -144,11 +144,11 @@ class Producers:
         return None
 
     def appended(self, header: BatchHeader, base_offset: i64, timestamp: i64) -> None:
-        """A batch is in the log at `base_offset`; `timestamp` is the largest in it.
+        """Update the state for a batch at `base_offset`; `timestamp` is its max timestamp.
 
-        The header may still have the producer's own base offset. Of a control batch only its end is noted:
-        the quorum's have no producer, markers that say something are for marker_appended(), and one that
-        compaction has emptied says nothing any more.
+        The header may still have the producer's own base offset. A control batch only moves the end offset:
+        those of the quorum have no producer, markers are for marker_appended(), and a marker that compaction
+        has emptied has no effect any more.
         """
         self._appended(
             header.producer_id,
@@ -161,7 +161,7 @@ class Producers:
         )
 
     def batch_appended(self, batch: Batch, base_offset: i64) -> None:
-        """appended() for a batch that is looked at already."""
+        """appended() for a parsed Batch."""
         self._appended(
             batch.producer_id,
             batch.attributes,
@@ -207,7 +207,7 @@ class Producers:
         origin: Origin,
         transaction_version: i64 = 0,
     ) -> None:
-        """May this transaction be ended? The version is that of WriteTxnMarkers."""
+        """Check a marker before the append. The version is that of WriteTxnMarkers."""
         if origin is not _REPLICATION:
             rules.check_marker(
                 producer_id, self._find(producer_id), producer_epoch, coordinator_epoch, transaction_version
@@ -223,7 +223,7 @@ class Producers:
         offset: i64,
         timestamp: i64,
     ) -> CompletedTxn | None:
-        """A marker is in the log at `offset`. None: nothing had been written in its transaction."""
+        """Update the state for a marker at `offset`. None if its transaction has no records here."""
         assert offset >= self.end_offset, f"marker at {offset}, state up to {self.end_offset}"
         self.end_offset = offset + 1
         producer = self._find_or_add(producer_id)
@@ -239,24 +239,24 @@ class Producers:
         return completed
 
     def last_stable_after(self, completed: CompletedTxn) -> int:
-        """The last stable offset with this transaction done, as the index of aborted ones keeps it.
+        """The last stable offset after this transaction, for its entry in the aborted index.
 
-        To be asked before anything else is appended.
+        Call it before the next append.
         """
         return self._transactions().last_stable_after(completed)
 
     def first_open_offset(self) -> int | None:
-        """The first unstable offset: where the earliest transaction begins that is open, or not yet below
-        the high watermark."""
+        """The first unstable offset: the start of the earliest transaction that is open, or whose marker is
+        not below the high watermark yet."""
         return None if self._txns is None else self._txns.first_offset()
 
     def high_watermark_moved(self, to: i64) -> None:
-        """Transactions whose markers are below `to` are stable now."""
+        """Mark transactions whose markers are below `to` as stable."""
         if self._txns is not None:
             self._txns.stable_below(to)
 
     def log_start_moved(self, to: i64) -> None:
-        """Records below `to` were deleted. Their producers stay known until they expire."""
+        """Records below `to` were deleted. Their producers stay until they expire."""
         self.high_watermark_moved(to)
         if self.end_offset < to:
             self.end_offset = to
@@ -268,9 +268,10 @@ class Producers:
     def start_verification(
         self, producer_id: int, *, sequence: i64, epoch: i64, now_ms: i64, epoch_bump: bool
     ) -> Verification | None:
-        """What check() wants to see with a transaction's first batch, once the coordinator has agreed.
+        """The verification that check() requires for a transaction's first batch.
 
-        None: the transaction is open already. `epoch_bump`: the producer gets an epoch per transaction.
+        The caller first asks the coordinator. None if the transaction is open already. `epoch_bump` means
+        that the producer gets an epoch per transaction.
         """
         rules.check_epoch(producer_id, self._find(producer_id), epoch)
         if self.has_open_transaction(producer_id, epoch):
@@ -285,8 +286,8 @@ class Producers:
         return waiting
 
     def expire(self, now_ms: i64, *, after_ms: i64) -> int:
-        """Forget producers that have written nothing for `after_ms`. Returns how many went."""
-        # Compared like this because a timestamp may be any number, and the difference could wrap.
+        """Forget producers that have written nothing for `after_ms`; return how many."""
+        # No difference of timestamps: they may be any number, and it could overflow.
         before = now_ms - after_ms
         if self._verifying is not None:
             waiting = self._verifying
@@ -303,15 +304,15 @@ class Producers:
         return len(gone)
 
     def entries(self) -> list[ProducerEntry]:
-        """Every producer, in the order in which they came."""
+        """Every producer, in order of arrival."""
         return [] if self._table is None else [one.entry(key) for key, one in self._table.items()]
 
     def last_written(self) -> dict[int, LastRecord]:
-        """Which batches compaction must keep, even emptied, so that sequences survive it."""
+        """The batches that compaction must keep, even without records, to preserve sequences."""
         return {entry.producer_id: entry.last_record() for entry in self.entries()}
 
     def late_transactions(self, now_ms: i64, *, longer_than_ms: i64) -> list[ProducerEntry]:
-        """Open transactions, oldest first, whose producers have written nothing for longer than that."""
+        """Open transactions, oldest first, whose producers have been inactive for `longer_than_ms`."""
         before = now_ms - longer_than_ms
         late = []
         for producer_id in [] if self._txns is None else self._txns.open_producers():
@@ -321,7 +322,7 @@ class Producers:
         return late
 
     def load(self, entries: Sequence[ProducerEntry], end_offset: i64) -> None:
-        """Take over what a snapshot at `end_offset` tells. An id or an open offset is in it once only."""
+        """Load a snapshot at `end_offset`. Producer ids and open offsets in it must be unique."""
         self.start_at(end_offset)
         if entries:
             self._table = {entry.producer_id: restore(entry) for entry in entries}
@@ -330,13 +331,13 @@ class Producers:
             )
 
     def drop_all(self) -> None:
-        """Know nothing about anyone; the end offset stays."""
+        """Forget all producers; the end offset stays."""
         self._table = None
         self._txns = None
         self._verifying = None
 
     def start_at(self, offset: i64) -> None:
-        """The log was emptied and goes on at `offset`."""
+        """Forget all producers and continue at `offset`, where an emptied log restarts."""
         self.drop_all()
         self.end_offset = offset
 

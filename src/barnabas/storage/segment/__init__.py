@@ -1,1 +1,1 @@
-"""One segment of a log: the .log file, its indexes, its aborted transactions, and its batches one by one."""
+"""One segment of a log: the .log file, its indexes, its aborted transactions, and its batches."""

@@ -1,7 +1,7 @@
 """The aborted transactions of one log, over all of its segments.
 
-An entry belongs to the segment that has the marker. New ones stay in memory until the segment's other indexes
-are written, so that appending a marker never fails half way. A segment without any has no file.
+An entry belongs to the segment with the marker. New entries stay in memory until the segment's other indexes
+are written, so that appending a marker cannot fail half-way. A segment without entries has no file.
 """
 
 from collections.abc import Sequence
@@ -20,21 +20,21 @@ from barnabas.storage.segment.txn_index import (
     truncate_entries,
 )
 
-# The entries of so many segments are kept in memory once they were read.
+# Maximum number of segments whose entries are cached after a read.
 _CACHED_SEGMENTS: Final = 4
 
 
 class AbortedIndex:
-    """What read_committed has to leave out, by segment."""
+    """The aborted transactions by segment, which read_committed consumers skip."""
 
     __slots__ = ("_cached", "_fs", "_pending", "_without")
 
     def __init__(self, fs: FileSystem) -> None:
         self._fs = fs
-        # Not yet in the file, by the segment's base offset.
+        # Entries that are not yet in the file, by the segment's base offset.
         self._pending: dict[int, list[AbortedTxn]] | None = None
         self._cached: dict[int, list[AbortedTxn]] | None = None
-        # Segments that have no file: most have none, and a reader far behind asks for all of them each time.
+        # Segments without a file, cached because most have none and a lagging reader asks for all each time.
         self._without: set[int] | None = None
 
     def add(self, segment: Segment, txn: AbortedTxn) -> None:
@@ -43,7 +43,7 @@ class AbortedIndex:
         self._pending.setdefault(segment.base_offset, []).append(txn)
 
     def spill(self, segment: Segment) -> None:
-        """Write what is only in memory of a segment's entries."""
+        """Write a segment's pending entries."""
         pending = self._pending.get(segment.base_offset) if self._pending else None
         if not pending:
             return
@@ -59,7 +59,7 @@ class AbortedIndex:
                 append_entry(file, pending[0])
                 self._cached_entries(segment).append(pending.pop(0))
         except OSError:
-            # What was written of an entry must not be taken for one.
+            # Cut off a partial entry.
             with suppress(OSError):
                 file.truncate(file.size() // ENTRY_SIZE * ENTRY_SIZE)
             raise
@@ -67,18 +67,18 @@ class AbortedIndex:
             file.close()
 
     def _cached_entries(self, segment: Segment) -> list[AbortedTxn]:
-        # A list that nobody keeps, if the segment is not cached.
+        # A throw-away list if the segment is not cached.
         return self._cached.get(segment.base_offset, []) if self._cached else []
 
     def files_to_sync(self, segment: Segment) -> list[File]:
-        """The segment's file, if it has one: opened, for the executor to sync."""
+        """The segment's file, if it exists, opened for the executor to sync."""
         try:
             return [self._fs.open(segment.path(TXN_INDEX))]
         except FileNotFoundError:
             return []
 
     def collect(self, segments: Sequence[Segment], offset: int, upto: int) -> list[AbortedTxn]:
-        """Those with records in [offset, upto), from the segments that hold or follow `offset`."""
+        """The transactions with records in [offset, upto); `segments` begin with the one of `offset`."""
         found: list[AbortedTxn] = []
         for segment in segments:
             part = aborted_in(self.entries(segment), offset, upto)
@@ -88,7 +88,7 @@ class AbortedIndex:
         return found
 
     def entries(self, segment: Segment) -> list[AbortedTxn]:
-        """All entries of one segment. It may raise NotCached."""
+        """All entries of one segment. May raise NotCached."""
         pending = self._pending.get(segment.base_offset, []) if self._pending else []
         if self._without is not None and segment.base_offset in self._without:
             return pending
@@ -107,7 +107,7 @@ class AbortedIndex:
                 self._without = set()
             self._without.add(segment.base_offset)
             return []
-        # Not closed if this is NotCached: it is read through the same file then.
+        # If this raises NotCached, the file stays open: the warm-up reads through it.
         file.read_cached(0, file.size())
         known = read_entries(file, segment.base_offset)
         file.close()
@@ -117,7 +117,7 @@ class AbortedIndex:
         return known
 
     def cut(self, segment: Segment, offset: int) -> None:
-        """The segment ends at `offset` now: forget the markers from there on. It may raise NotCached."""
+        """Forget the markers from `offset`, the segment's new end, on. May raise NotCached."""
         self.forget(segment, keep_pending=True)
         if self._pending and segment.base_offset in self._pending:
             pending = self._pending[segment.base_offset]
@@ -126,7 +126,7 @@ class AbortedIndex:
             file = self._fs.open(segment.path(TXN_INDEX))
         except FileNotFoundError:
             return
-        # Not closed if this is NotCached: it is read through the same file then.
+        # If this raises NotCached, the file stays open: the warm-up reads through it.
         file.read_cached(0, file.size())
         try:
             truncate_entries(file, segment.base_offset, offset)
@@ -134,7 +134,7 @@ class AbortedIndex:
             file.close()
 
     def forget(self, segment: Segment, *, keep_pending: bool = False) -> None:
-        """The segment is gone, or its file is another one now."""
+        """Drop what is cached of a segment that was removed or replaced."""
         if self._cached is not None:
             self._cached.pop(segment.base_offset, None)
         if self._without is not None:
@@ -144,7 +144,7 @@ class AbortedIndex:
 
 
 def write_aborted(fs: FileSystem, segment: Segment, txns: Sequence[AbortedTxn]) -> None:
-    """Write a segment's entries anew, and wait until they are on the disk. For the executor."""
+    """Rewrite and sync a segment's entries. For the executor."""
     path = segment.path(TXN_INDEX)
     try:
         fs.open(path).truncate(0)

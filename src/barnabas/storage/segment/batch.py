@@ -1,7 +1,7 @@
-"""The header of one batch as a native object (compiled): what appending and replaying ask for.
+"""The header of one batch as a native object (compiled), for appends and replay.
 
-records.header.BatchHeader has the same fields as a tuple. This one is for the paths that look at every batch:
-its fields are machine words, so reading one is not a call.
+records.header.BatchHeader has the same fields as a tuple. This class is for code that visits every batch: its
+fields are machine words, so reading one is not a call.
 """
 
 from typing import Final
@@ -31,10 +31,10 @@ from barnabas.storage.files import Buffer
 
 @mypyc_attr(acyclic=True)
 class Batch:
-    """The facts of one checked batch that appending it needs."""
+    """The header fields of one checked batch that an append needs."""
 
     def __init__(self, data: Buffer, at: i64) -> None:
-        # Number by number out of bytes: unpacked together, each would be an object first.
+        # Read field by field: Struct.unpack would create an object for each.
         head, start = (data, at) if isinstance(data, bytes) else (bytes(data[at : at + HEADER_SIZE]), i64(0))
         self.at: Final = at
         self.base_offset: Final[i64] = read_i64_be(head, start)

@@ -1,11 +1,11 @@
 """The offset index and the time index of one segment (compiled).
 
-An index is sparse: one entry for about every `index.interval.bytes` of log. Entries of a fixed size lie in
-the file in ascending order. New ones are gathered in memory and written a page at a time, because a lost
-entry costs nothing: recovery makes indexes anew. So the memory of an index is a page, however long it gets.
+An index is sparse: about one entry for every `index.interval.bytes` of log. The file has entries of a fixed
+size in ascending order. New entries are buffered and written a page at a time. Losing them is harmless,
+because recovery rebuilds indexes. So an index takes one page of memory, whatever its length.
 
-Nothing here is believed blindly. A lookup answers with a hint where to start; the reader checks that a batch
-is there which lies before what it seeks, and calls for a new index if not.
+Indexes are not trusted. A lookup returns a position to start from; the reader checks that a batch below the
+target starts there, and has the index rebuilt if not.
 """
 
 from struct import Struct
@@ -19,14 +19,14 @@ from barnabas.storage.files import File, FileSystem, NotCached
 OFFSET_ENTRY: Final = Struct(">ii")
 TIME_ENTRY: Final = Struct(">qi")
 
-# Entries are gathered in memory up to this many bytes.
+# Entries are buffered up to this many bytes.
 SPILL_BYTES: Final[i64] = 4092
-# A search reads single entries until no more than this many are left, and then all of them at once.
+# A binary search reads single entries until this many are left, and then all of them at once.
 _READ_AT_ONCE: Final[i64] = 512
 
 
 class IndexDamaged(Exception):
-    """A segment's indexes do not fit its log. They have to be made anew, and then it can be asked again."""
+    """A segment's indexes do not match its log. Rebuild them, then retry."""
 
     def __init__(self, base_offset: int, what: str) -> None:
         super().__init__(what)
@@ -34,18 +34,18 @@ class IndexDamaged(Exception):
 
 
 class EntryFile:
-    """Entries on file, the newest still in memory, in ascending order of the key in front of each."""
+    """Entries in a file, the newest ones in memory, in ascending order of their leading key."""
 
     def __init__(self, fs: FileSystem, path: str, base_offset: i64, entry_size: i64, size: i64) -> None:
         self.fs: Final = fs
         self.path = path
         self.base_offset: Final = base_offset
         self.entry_size: Final = entry_size
-        # How many entries are in the file, and in all.
+        # Number of entries in the file, and in total.
         self.written: i64 = size // entry_size
         self.count: i64 = self.written
         self.tail = b""
-        # What a search has read last of the file. Entries there do not change.
+        # The last block that a search read from the file. Entries there do not change.
         self.block = b""
         self.block_first: i64 = 0
         self.file: File | None = None
@@ -57,7 +57,7 @@ class EntryFile:
         return file
 
     def add(self, entry: bytes) -> None:
-        """Take an entry in. This never fails: make_room() was called before the batch was written."""
+        """Add an entry. This cannot fail: make_room() was called before the batch was written."""
         self.tail += entry
         self.count += 1
 
@@ -66,7 +66,7 @@ class EntryFile:
             self.spill()
 
     def spill(self) -> None:
-        """Write what is only in memory. The file is in the page cache then, not yet on the disk."""
+        """Write the buffered entries to the page cache, without a sync."""
         if not self.tail:
             return
         self.open().write(self.written * self.entry_size, [self.tail])
@@ -74,7 +74,7 @@ class EntryFile:
         self.tail = b""
 
     def keep(self, count: i64) -> None:
-        """Forget all entries but the first `count`."""
+        """Drop all entries except the first `count`."""
         if count >= self.count:
             return
         if count < self.written:
@@ -85,7 +85,7 @@ class EntryFile:
         self.count = count
 
     def entry(self, slot: i64) -> bytes:
-        """One entry. NotCached if it would have to be waited for."""
+        """One entry. Raises NotCached if it is not in memory."""
         return self.entries(slot, slot + 1)
 
     def entries(self, first: i64, end: i64) -> bytes:
@@ -96,14 +96,16 @@ class EntryFile:
         at = (first - self.block_first) * size
         if at >= 0 and at + (end - first) * size <= len(self.block):
             return self.block[at : at + (end - first) * size]
-        assert end <= self.written, "entries from the file and from memory are asked for apart"
+        assert end <= self.written, "a range must not span the file and the buffer"
         try:
             found = self.open().read_cached(first * size, (end - first) * size)
         except NotCached as cold:
-            # The whole of it, at most segment.index.bytes: a search would miss at every other step.
+            # Warm up the whole file (at most segment.index.bytes), or a search would miss repeatedly.
             raise NotCached(cold.file, at=0, size=self.written * size) from None
         if len(found) != (end - first) * size:
-            raise IndexDamaged(self.base_offset, f"{self.path} is shorter than its {self.written} entries")
+            raise IndexDamaged(
+                self.base_offset, f"{self.path}: file is shorter than its {self.written} entries"
+            )
         return found
 
     def key(self, data: bytes, at: i64) -> i64:
@@ -112,7 +114,8 @@ class EntryFile:
     def search(self, key: i64) -> i64:
         """The slot of the last entry whose key is at most `key`; -1 if there is none.
 
-        The entries around it stay in `block`, from `block_first` on: whoever reads on asks for those next.
+        The entries around it stay in `block`, from `block_first` on, for the next lookups of a sequential
+        reader.
         """
         low: i64 = 0
         high = self.written
@@ -147,7 +150,7 @@ class EntryFile:
         return low - 1
 
     def sync(self) -> None:
-        """Wait until what was spilled is on the disk. For the executor."""
+        """Sync the spilled entries. For the executor."""
         if self.file is not None:
             self.file.sync()
 
@@ -157,28 +160,28 @@ class EntryFile:
             self.file = None
 
     def release(self) -> None:
-        """Close the descriptor for good: it is not opened again, as it is after close()."""
+        """Close the descriptor for good; unlike after close(), it is not reopened."""
         if self.file is not None:
             self.file.close()
 
 
 class OffsetIndex(EntryFile):
-    """From an offset to the position of a batch that lies at or before it."""
+    """Maps an offset to the position of a batch at or before it."""
 
     def __init__(self, fs: FileSystem, path: str, base_offset: i64, size: i64) -> None:
         super().__init__(fs, path, base_offset, OFFSET_ENTRY.size, size)
-        # Where the last lookup ended.
+        # The slot of the last lookup.
         self.slot: i64 = -1
 
     def key(self, data: bytes, at: i64) -> i64:
         return i64(read_i32_be(data, at))
 
     def append(self, offset: i64, position: i64) -> None:
-        """The batch at `position` ends with `offset`."""
+        """Add an entry for the batch at `position`, whose last offset is `offset`."""
         self.add(OFFSET_ENTRY.pack(offset - self.base_offset, position))
 
     def lookup(self, offset: i64) -> i64:
-        """A position from which to look for `offset`."""
+        """The position to start searching for `offset`."""
         slot = self.search(offset - self.base_offset)
         self.slot = slot
         if slot < 0:
@@ -186,7 +189,7 @@ class OffsetIndex(EntryFile):
         return i64(read_i32_be(self.entry(slot), 4))
 
     def next_position(self, slot: i64) -> i64:
-        """The position in the entry behind a slot, if that is at hand; -1 if it is not."""
+        """The position in the entry after `slot`, if it is in memory; otherwise -1."""
         slot += 1
         if slot >= self.written:
             return i64(read_i32_be(self.entry(slot), 4)) if slot < self.count else -1
@@ -196,10 +199,10 @@ class OffsetIndex(EntryFile):
         return i64(read_i32_be(self.block, at + 4))
 
     def offset_from(self, position: i64) -> i64:
-        """The offset in the first entry at `position` or behind it; -1 if there is none."""
+        """The offset of the first entry at or after `position`; -1 without one."""
         low: i64 = 0
         high = self.count
-        # It is not far behind the last lookup, most of the time.
+        # Usually it is close after the last lookup.
         if 0 < self.slot < high and i64(read_i32_be(self.entry(self.slot), 4)) < position:
             low = self.slot + 1
         while low < high:
@@ -213,19 +216,19 @@ class OffsetIndex(EntryFile):
         return self.base_offset + i64(read_i32_be(self.entry(low), 0))
 
     def last(self) -> tuple[int, int]:
-        """Offset and position of the newest entry; the start of the segment if there is none."""
+        """Offset and position of the newest entry; the start of the segment without one."""
         if self.count == 0:
             return self.base_offset, 0
         relative, position = OFFSET_ENTRY.unpack(self.entry(self.count - 1))
         return self.base_offset + relative, position
 
     def keep_below(self, offset: i64) -> None:
-        """Forget the entries of `offset` and later."""
+        """Drop the entries at `offset` and above."""
         self.keep(self.search(offset - 1 - self.base_offset) + 1)
 
 
 class TimeIndex(EntryFile):
-    """Up to which offset all records are no later than a timestamp."""
+    """Maps a timestamp to the offset up to which all records are no later."""
 
     def __init__(self, fs: FileSystem, path: str, base_offset: i64, size: i64) -> None:
         super().__init__(fs, path, base_offset, TIME_ENTRY.size, size)
@@ -234,11 +237,11 @@ class TimeIndex(EntryFile):
         return read_i64_be(data, at)
 
     def append(self, timestamp: i64, offset: i64) -> None:
-        """The batch that ends with `offset` holds the latest timestamp so far."""
+        """Add an entry for the batch that ends at `offset` and has the latest timestamp so far."""
         self.add(TIME_ENTRY.pack(timestamp, offset - self.base_offset))
 
     def lookup(self, timestamp: i64) -> tuple[i64, i64]:
-        """The last entry before `timestamp`; -1 and the base offset if there is none."""
+        """The last entry before `timestamp`; -1 and the base offset without one."""
         slot = self.search(timestamp - 1)
         if slot < 0:
             return -1, self.base_offset
@@ -246,14 +249,14 @@ class TimeIndex(EntryFile):
         return read_i64_be(entry, 0), self.base_offset + i64(read_i32_be(entry, 8))
 
     def last(self) -> tuple[int, int]:
-        """The latest timestamp and the offset it is at; -1 and the base offset if there is none."""
+        """The latest timestamp and its offset; -1 and the base offset without entries."""
         if self.count == 0:
             return -1, self.base_offset
         timestamp, relative = TIME_ENTRY.unpack(self.entry(self.count - 1))
         return timestamp, self.base_offset + relative
 
     def keep_below(self, offset: i64) -> None:
-        """Forget the entries that are about `offset` and later."""
+        """Drop the entries for `offset` and above."""
         # Offsets ascend as timestamps do, so the entries are in order by either.
         low: i64 = 0
         high = self.count

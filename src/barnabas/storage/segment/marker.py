@@ -1,6 +1,6 @@
-"""What a transaction marker says, and what follows from it: the one record that a log itself understands.
+"""Read transaction markers and apply them to the producer state.
 
-Compiled: there is a marker in every partition of every transaction.
+Compiled, because every transaction writes a marker to each of its partitions.
 """
 
 from struct import Struct
@@ -17,10 +17,10 @@ from barnabas.storage.producers.table import Producers
 from barnabas.storage.segment.batch import Batch
 from barnabas.storage.segment.txn_index import AbortedTxn
 
-# The version and the coordinator's epoch. A later version may write more behind them.
+# Version and coordinator epoch. A later version may append fields.
 _VALUE: Final = Struct(">hi")
-# A batch as brokers write it, from the count of its records on: the record up to the length of its key; the
-# key, which is version and type; the length of the value, the value, and the count of headers.
+# A marker batch as brokers write it, from the record count on: the record up to its key length; the key
+# (version and type); the value length, the value, and the header count.
 _USUAL: Final = Struct(">i5shhBhiB")
 _START: Final = b"\x20\0\0\0\x08"
 _VALUE_LENGTH: Final[i64] = 0x0C
@@ -41,27 +41,27 @@ class Marker:
 def read_marker(batch: Buffer) -> Marker | None:
     """Read the marker in a checked control batch of a producer.
 
-    None if compaction has taken the marker and left the batch: the whole transaction is gone by then.
+    None if compaction has removed the marker but kept its batch: the transaction's data is gone then.
     """
     return _usual(batch) or decode_marker(batch)
 
 
 def decode_marker(batch: Buffer) -> Marker | None:
-    """The same for a batch of any shape."""
+    """read_marker() without the fast path for the usual layout."""
     records = decode_batch(bytes(batch))
     if not records:
         return None
     kind = read_control_type(records[0].key)
     if kind not in (ControlType.ABORT, ControlType.COMMIT):
-        raise CorruptBatch(f"control type {kind} in the name of a producer", where="transaction marker")
+        raise CorruptBatch(f"control type {kind} is not allowed for a producer", where="transaction marker")
     value = records[0].value
     if value is None or len(value) < _VALUE.size:
-        raise CorruptBatch("too short for the coordinator's epoch", where="transaction marker")
+        raise CorruptBatch(f"value is shorter than {_VALUE.size} bytes", where="transaction marker")
     return Marker(kind == ControlType.ABORT, _VALUE.unpack_from(value)[1])
 
 
 def _usual(batch: Buffer) -> Marker | None:
-    """The marker of a batch that is just as brokers write it; None if anything about it is different."""
+    """The marker of a batch with exactly the usual layout; None for any other batch."""
     if len(batch) != _USUAL_SIZE:
         return None
     fields = _USUAL.unpack_from(batch, COUNT_AT)
@@ -89,7 +89,7 @@ def _usual(batch: Buffer) -> Marker | None:
 def complete_transaction(
     producers: Producers, batch: Batch, marker: Marker, offset: int
 ) -> AbortedTxn | None:
-    """End the transaction that the marker at `offset` is for; what the aborted index is to say of it."""
+    """Complete the transaction of the marker at `offset`; return its aborted index entry, if any."""
     completed = producers.marker_appended(
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,

@@ -1,7 +1,7 @@
-"""Batch after batch through a .log file, waiting for the disk (compiled): for recovery, off the loop.
+"""Read a .log file batch by batch for recovery (compiled). Blocks on the disk: for the executor.
 
-BatchReader reads; Replay makes of the batches what is kept beside them: producers, epochs, aborted
-transactions. The same rules as in Log, because it is the same log that is being written again.
+BatchReader reads; Replay rebuilds producers, epochs and aborted transactions from the batches, by the same
+rules as Log.
 """
 
 from typing import Final
@@ -28,13 +28,13 @@ from barnabas.storage.segment.batch import Batch
 from barnabas.storage.segment.marker import complete_transaction, read_marker
 from barnabas.storage.segment.txn_index import AbortedTxn
 
-# Read at once: whole batches, or headers that may be far apart.
+# Bytes read at once: for whole batches, and for headers, which may be far apart.
 _WHOLE_BYTES: Final[i64] = 1 << 20
 _HEADERS_BYTES: Final[i64] = 1 << 16
 
 
 class BadBatch(Exception):
-    """What is at this position is no batch, or not one that belongs there."""
+    """There is no valid batch at this position, or one that does not belong there."""
 
     def __init__(self, position: int, what: str) -> None:
         super().__init__(f"byte {position}: {what}")
@@ -43,7 +43,7 @@ class BadBatch(Exception):
 
 
 class BatchReader:
-    """Goes from batch to batch in [start, end) of a file; `data[at:]` is where the current one begins."""
+    """Iterates over the batches in [start, end) of a file; the current one begins at `data[at]`."""
 
     def __init__(self, file: File, start: i64, end: i64) -> None:
         self.file: Final = file
@@ -55,18 +55,18 @@ class BatchReader:
         self.at: i64 = 0
 
     def next(self, whole: bool) -> Batch | None:
-        """The next batch, with all its bytes in `data` if it is to be whole; None at the end."""
+        """The next batch, with all its bytes in `data` if `whole`; None at the end."""
         position = self.next_position
         if position >= self.end:
             return None
         if position + HEADER_SIZE > self.end:
-            raise BadBatch(position, f"{self.end - position} bytes are too few for a header")
+            raise BadBatch(position, f"{self.end - position} bytes are left, too few for a batch header")
         self._have(position, HEADER_SIZE, _WHOLE_BYTES if whole else _HEADERS_BYTES)
         batch = Batch(self.data, self.at)
         if batch.magic != MAGIC or batch.size < LENGTH_EXCLUDES + MIN_BATCH_LENGTH or batch.last_delta < 0:
             raise BadBatch(position, "no record batch starts here")
         if batch.size > self.end - position:
-            raise BadBatch(position, f"a batch of {batch.size} bytes, and {self.end - position} are there")
+            raise BadBatch(position, f"batch size {batch.size} exceeds the {self.end - position} bytes left")
         if whole:
             self._have(position, batch.size, _WHOLE_BYTES)
         self.position = position
@@ -80,17 +80,17 @@ class BatchReader:
             self.data_at = position
             at = 0
             if len(self.data) < size:
-                raise BadBatch(position, f"{len(self.data)} bytes are there, of {size}")
+                raise BadBatch(position, f"read {len(self.data)} of {size} bytes")
         self.at = at
 
     def bytes_of(self, batch: Batch) -> memoryview:
-        """The batch itself, which must have been read whole."""
+        """The bytes of the current batch, which must have been read whole."""
         return memoryview(self.data)[self.at : self.at + batch.size]
 
     def verify(self, batch: Batch) -> None:
         """Check the CRC and the header of the current batch, which must have been read whole."""
         view = self.bytes_of(batch)
-        # The short form of check_batch(), which is asked about everything that is not quite ordinary.
+        # The fast form of check_batch(), which decides about all other batches.
         if (
             batch.crc == crc32c(view[ATTRIBUTES_AT:])
             and 0 < batch.count <= batch.last_delta + 1
@@ -106,18 +106,18 @@ class BatchReader:
 
 
 class Replay:
-    """Producers, epochs and aborted transactions, as they become batch by batch."""
+    """Producers, epochs and aborted transactions, updated batch by batch."""
 
     def __init__(self, producers: Producers, epochs: LeaderEpochs, *, epochs_from: i64 = 0) -> None:
         self.producers: Final = producers
         self.epochs: Final = epochs
-        # Only batches from this offset on have a say in the epochs.
+        # Only batches from this offset on update the epochs.
         self.epochs_from: Final = epochs_from
         self.epochs_changed = False
         self.aborted: list[AbortedTxn] = []
 
     def take(self, reader: BatchReader, batch: Batch) -> None:
-        """Take the reader's current batch into account, unless the producers' snapshot did already."""
+        """Apply the reader's current batch, unless the producer snapshot covers it."""
         if batch.base_offset >= self.epochs_from:
             self._take_epoch(batch)
         end = batch.base_offset + batch.last_delta + 1
@@ -131,7 +131,7 @@ class Replay:
         self.producers.end_offset = end
 
     def _take_epoch(self, batch: Batch) -> None:
-        # What is known stays: an epoch starts where its first batch is, or was.
+        # Keep known epochs: their first batch may have been deleted since.
         latest = self.epochs.latest
         known: i64 = -1 if latest is None else latest
         if batch.leader_epoch > known and self.epochs.assign(batch.leader_epoch, batch.base_offset):

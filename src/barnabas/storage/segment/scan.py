@@ -1,4 +1,4 @@
-"""From batch to batch through a piece of a log (compiled): the headers only, and nothing is made of them."""
+"""Find a batch in a piece of a log by its header fields (compiled), without creating objects."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from barnabas.records.header import (
     MIN_BATCH_LENGTH,
 )
 
-# How a walk ended: at the batch that was asked for; where the piece ends; at bytes that are no batch.
+# How a scan ended: at the requested batch; at the end of the piece; at bytes that are no batch.
 FOUND: Final = 0
 MORE: Final = 1
 BAD: Final = 2
@@ -32,8 +32,8 @@ _MAGIC: Final[i64] = MAGIC
 def seek(data: bytes, target: i64) -> tuple[i64, i64]:
     """Find the first batch that ends at or after the offset `target`, from a batch's start at data[0].
 
-    Return how it ended and where: the position of the batch found, or of the first header that is not
-    wholly in `data` (it may lie beyond its end), or of what is no header.
+    Return how the scan ended and the position: of the batch found, of the first header that is incomplete in
+    `data` (it may lie beyond the end), or of the invalid header.
     """
     at: i64 = 0
     end: i64 = len(data)

@@ -1,7 +1,7 @@
-"""One segment of a log (compiled): a .log file, and the two indexes that say where to look in it.
+"""One segment of a log (compiled): a .log file with its offset and time indexes.
 
-The log appends to its last segment and reads from all of them. Nothing here decides when to roll, what may be
-read or what is kept. Transactions that were aborted are in txn_index.py.
+The log appends to its last segment and reads from all of them. Log and retention.py decide when to roll, what
+may be read and what is kept. Aborted transactions are in txn_index.py.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ from barnabas.storage.names import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX,
 from barnabas.storage.segment.index import IndexDamaged, OffsetIndex, TimeIndex
 from barnabas.storage.segment.scan import FOUND, MORE, seek, seek_time
 
-# How much is read at once to find a batch. Indexes have an entry for about every 4 kB.
+# Bytes read at once to find a batch. Indexes have about one entry per 4 kB.
 LOOK_BYTES: Final[i64] = 8192
-# What was written this lately is taken to be in memory without asking.
+# The last bytes written are assumed to be in the page cache without a probe.
 HOT_BYTES: Final[i64] = 32 * 1024 * 1024
 
 _UNKNOWN: Final[i64] = -2
@@ -43,7 +43,7 @@ class Found:
 
 
 class Segment:
-    """Batches from `base_offset` on. `size` is how much of the file counts."""
+    """Batches from `base_offset` on. `size` is the valid part of the file."""
 
     def __init__(
         self,
@@ -60,34 +60,34 @@ class Segment:
         self.fs: Final = fs
         self.directory = directory
         self.base_offset: Final = base_offset
-        # Behind the names of its files: the log gets its final name before the indexes do.
+        # Name suffixes. There are two because the .log gets its final name before the indexes.
         self.suffix = suffix
         self.index_suffix = suffix
         self.size = size
-        # When it was made, or last written if it was made before the log was opened.
+        # Time of creation; for a segment that existed when the log was opened, time of the last write.
         self.created_ms = created_ms
-        # When a record without a timestamp was last written: retention goes by that, for lack of better.
+        # Time of the last write of a batch without timestamps, which retention uses instead.
         self.modified_ms = created_ms
         self.index_size = index_size
         self.time_index_size = time_index_size
         self.file: File | None = None
         self.offsets: OffsetIndex | None = None
         self.times: TimeIndex | None = None
-        # The latest timestamp in it and the last offset of the batch that has it, once known.
+        # The latest timestamp and the last offset of its batch, once known.
         self.max_timestamp = _UNKNOWN
         self.max_timestamp_offset = base_offset
-        # The newest timestamp that the time index has.
+        # The latest timestamp in the time index.
         self.indexed_timestamp: i64 = -1
-        # The first batch's latest timestamp: how old the segment is, for rolling by age.
+        # The max timestamp of the first batch, for rolling by age.
         self.first_timestamp = _UNKNOWN
         self.bytes_since_entry: i64 = 0
-        # From here on the file was written since it was opened, so it is in memory.
+        # Bytes from here on were written since the log was opened.
         self.written_from = size
-        # Its names are known to be on the disk: a flush of a new segment has to sync the directory once.
+        # Whether its names are on the disk: the first flush of a new segment must sync the directory.
         self.names_synced = False
-        # The file is larger than what counts of it.
+        # The file may be larger than `size`.
         self.has_room = False
-        # Counts what was written to its files, and how much of that a flush has synced.
+        # Number of writes to its files, and how many of them a flush has synced.
         self.changes: i64 = 0
         self.changes_synced: i64 = 0
 
@@ -116,7 +116,7 @@ class Segment:
         return found
 
     def make_files(self, room: i64 = 0) -> None:
-        """Make the files of a new, empty segment. With `room` the log file gets that size beforehand."""
+        """Create the files of a new, empty segment, with a .log file of `room` bytes (preallocate)."""
         self.max_timestamp = -1
         self.names_synced = False
         self.file = self.fs.open(self.path(LOG), create=True)
@@ -131,18 +131,17 @@ class Segment:
     def append(
         self, parts: Sequence[Buffer], size: i64, last_offset: i64, max_timestamp: i64, interval: i64
     ) -> None:
-        """Write one batch, which is `parts` put together, behind the others.
+        """Append one batch, the concatenated `parts`.
 
-        After an OSError nothing has changed: what was written of it lies behind the end, and is overwritten.
+        An OSError changes nothing: a partly written batch lies beyond `size` and is overwritten.
         """
         self.write(parts, max_timestamp)
         self.count(size, last_offset, max_timestamp, interval)
 
     def write(self, parts: Sequence[Buffer], max_timestamp: i64) -> None:
-        """Write a batch behind the others that does not count yet: count() says that it does."""
+        """Write a batch beyond `size`, where it is not visible before count()."""
         self.make_room(max_timestamp)
-        # A part of it may be all that is written, or it may turn out to be bad. Then it must not stay there
-        # when the segment is finished.
+        # The write may fail half-way, or the batch may turn out to be corrupt. Then finish() must cut it off.
         had_room = self.has_room
         self.has_room = True
         try:
@@ -154,35 +153,35 @@ class Segment:
         self.has_room = had_room
 
     def _cut_torn(self) -> None:
-        """Cut off what was written of a batch when the disk became full."""
+        """Truncate a partly written batch after a failed write."""
         try:
             self.open().truncate(self.size)
         except OSError:
-            # The next batch goes over it, and finish() tries again.
+            # The next batch overwrites it, and finish() tries again.
             return
         self.has_room = False
 
     def count(self, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
-        """Take in the batch that write() has written."""
+        """Commit the batch that write() has written."""
         at = self.size
         self.changes += 1
         self.size = at + size
         self.note(at, size, last_offset, max_timestamp, interval)
 
     def leave(self) -> None:
-        """What write() has written is not to be taken in: the next batch goes over it."""
+        """Discard the batch that write() has written: the next one overwrites it."""
         self.has_room = True
 
     def make_room(self, max_timestamp: i64) -> None:
-        """Do beforehand whatever note() would need a file for."""
+        """Do all file access that note() may need, so that note() cannot fail."""
         if self.max_timestamp == _UNKNOWN and max_timestamp >= 0:
             self.latest()
         self.spill_some()
 
     def note(self, at: i64, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
-        """Take a batch that is written at `at` into the indexes, if it is time for an entry."""
+        """Update the state for a batch at position `at`, and the indexes if an entry is due."""
         if at == 0:
-            # A time before 1970 is no time to roll by.
+            # Rolling by age ignores times before 1970.
             self.first_timestamp = max_timestamp if max_timestamp >= 0 else -1
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
@@ -194,14 +193,14 @@ class Segment:
         self.bytes_since_entry += size
 
     def note_time(self) -> None:
-        """Take the latest timestamp into the time index, unless it is there."""
+        """Add the latest timestamp to the time index, unless it is in it."""
         times = self.time_index()
         if self.max_timestamp > self.indexed_timestamp:
             times.append(self.max_timestamp, self.max_timestamp_offset)
             self.indexed_timestamp = self.max_timestamp
 
     def finish(self) -> None:
-        """Nothing more will be appended, for now: leave complete indexes behind."""
+        """Complete the indexes and truncate unused space, before a roll or close."""
         if self.max_timestamp != _UNKNOWN:
             self.note_time()
         if self.has_room:
@@ -211,27 +210,27 @@ class Segment:
         self.spill()
 
     def spill(self) -> None:
-        """Write what the indexes still have in memory."""
+        """Write the buffered index entries."""
         if self.offsets is not None:
             self.offsets.spill()
         if self.times is not None:
             self.times.spill()
 
     def spill_some(self) -> None:
-        """Write what the indexes have in memory if it is worth it, while they are made anew."""
+        """Write the buffered index entries if a page is full."""
         if self.offsets is not None:
             self.offsets.make_room()
         if self.times is not None:
             self.times.make_room()
 
     def is_full(self, index_bytes_max: i64) -> bool:
-        """An index has no more room. One entry of the time index is kept for finish()."""
+        """Whether an index is full. One entry of the time index is reserved for finish()."""
         offsets, times = self.offsets, self.times
         if offsets is not None and (offsets.count + 1) * 8 > index_bytes_max:
             return True
         return times is not None and (times.count + 2) * 12 > index_bytes_max
 
-    # Reading: each of these may raise NotCached, or IndexDamaged, and may then be called again.
+    # Reading: these methods may raise NotCached or IndexDamaged, and may then be called again.
 
     def find(self, offset: i64) -> Found | None:
         """The first batch that ends at or after `offset`; None if they all end before it."""
@@ -249,14 +248,16 @@ class Segment:
                 return found
             position = self._next(state, position, at)
         if position > self.size:
-            raise self._damaged(f"{self.path(LOG)}: the batches from byte {start} do not end where it does")
+            raise self._damaged(
+                f"{self.path(LOG)}: batches from byte {start} extend past the end at {self.size}"
+            )
         return None
 
     def _find_large(self, start: i64, offset: i64) -> Found | None:
-        """Try the batch of the next index entry, if it is too far away to be seen from `start`.
+        """Try the batch of the next index entry, if it lies too far from `start` for one read.
 
-        Entries name the last offset of a batch. So an offset within a large batch leads to the batch before
-        it, and the one that is sought is the next that has an entry.
+        Entries have the last offset of a batch, so an offset inside a large batch leads to the batch before
+        it, and the target is the batch of the next entry.
         """
         index = self.offset_index()
         position = index.next_position(index.slot)
@@ -272,7 +273,7 @@ class Segment:
         return found
 
     def find_time(self, timestamp: i64, floor: i64) -> Found | None:
-        """The first batch from offset `floor` on that has a record of `timestamp` or later."""
+        """The first batch from offset `floor` on with a record at or after `timestamp`."""
         earlier, at = self.time_index().lookup(timestamp)
         self._check_time(earlier, at)
         offset = max(at, floor)
@@ -284,26 +285,30 @@ class Segment:
                 return Found(position + at, data, at)
             position = self._next(state, position, at)
         if position > self.size:
-            raise self._damaged(f"{self.path(LOG)}: its batches do not end where it does")
+            raise self._damaged(f"{self.path(LOG)}: batches extend past the end at {self.size}")
         return None
 
     def _start(self, offset: i64) -> i64:
-        """Where to start looking for an offset, by the index."""
+        """The position to start searching for an offset, from the index."""
         position = self.offset_index().lookup(offset)
         if position < 0 or (position > 0 and position >= self.size):
-            raise self._damaged(f"{self.path(OFFSET_INDEX)}: offset {offset} is not at byte {position}")
+            raise self._damaged(
+                f"{self.path(OFFSET_INDEX)}: offset {offset} maps to byte {position}, outside the segment"
+            )
         return position
 
     def _damaged(self, what: str) -> IndexDamaged:
         return IndexDamaged(self.base_offset, what)
 
     def _check_time(self, timestamp: i64, offset: i64) -> None:
-        # A wrong time would have retention delete what is young, so the batch itself is asked.
+        # A wrong timestamp would make retention delete young records, so compare it with the batch.
         if timestamp == -1 and offset == self.base_offset:
             return
         found = self.find(offset)
         if found is None or found.max_timestamp != timestamp:
-            raise self._damaged(f"{self.path(TIME_INDEX)}: offset {offset} is not of time {timestamp}")
+            raise self._damaged(
+                f"{self.path(TIME_INDEX)}: the batch at offset {offset} has no timestamp {timestamp}"
+            )
 
     def _look(self, position: i64) -> bytes:
         return self.open().read_cached(position, min(LOOK_BYTES, self.size - position))
@@ -314,21 +319,21 @@ class Segment:
         return position + at
 
     def _check(self, found: Found, start: i64, offset: i64) -> None:
-        # An index entry that is wrong could start the walk after the batch that is sought, or in the middle
-        # of one. The walk must have started at a batch that lies before `offset`.
+        # A wrong index entry could start the search after the target, or inside a batch. The search must have
+        # started at a batch below `offset`.
         if found.position == start and start > 0 and found.base_offset > offset:
             raise self._damaged(f"{self.path(OFFSET_INDEX)}: offset {offset} lies before byte {start}")
         if found.base_offset < self.base_offset or found.position + found.size > self.size:
             raise self._damaged(f"{self.path(LOG)}: no batch of this segment at byte {found.position}")
 
     def need_cached(self, at: i64, size: i64) -> None:
-        """NotCached if sending these bytes could wait for the disk."""
+        """Raise NotCached if sending these bytes could block on the disk."""
         if at >= self.written_from and at >= self.size - HOT_BYTES:
             return
         self.open().need_cached(at, size)
 
     def latest(self) -> tuple[int, int]:
-        """The latest timestamp in it, and the last offset of the batch that has it."""
+        """The latest timestamp, and the last offset of its batch."""
         if self.max_timestamp == _UNKNOWN:
             timestamp, offset = self.time_index().last()
             self._check_time(timestamp, offset)
@@ -337,21 +342,21 @@ class Segment:
         return self.max_timestamp, self.max_timestamp_offset
 
     def earliest(self) -> int:
-        """The latest timestamp of the first batch; -1 without one."""
+        """The max timestamp of the first batch; -1 without one."""
         if self.first_timestamp == _UNKNOWN:
             if self.size < HEADER_SIZE:
                 return -1
             data = self.open().read_cached(0, HEADER_SIZE)
             if len(data) < HEADER_SIZE:
-                raise self._damaged(f"{self.path(LOG)} is shorter than its {self.size} bytes")
+                raise self._damaged(f"{self.path(LOG)}: file is shorter than {self.size} bytes")
             first = read_i64_be(data, MAX_TIMESTAMP_AT)
             self.first_timestamp = first if first >= 0 else -1
         return self.first_timestamp
 
-    # The rest
+    # Truncation, renaming and closing
 
     def cut(self, position: i64, offset: i64) -> None:
-        """Cut the file at `position`, where the batches of `offset` and later begin."""
+        """Truncate the file at `position`, where the first batch at or above `offset` begins."""
         self.offset_index().keep_below(offset)
         self.time_index().keep_below(offset)
         latest = self._latest_below(position)
@@ -366,9 +371,9 @@ class Segment:
         self.indexed_timestamp = self.time_index().last()[0]
 
     def _latest_below(self, end: i64) -> tuple[i64, i64]:
-        """What latest() will be when the file ends at `end` and the indexes were cut already."""
+        """The result of latest() once the file ends at `end`; the indexes are truncated already."""
         latest, offset = self.time_index().last()
-        # The index is sparse: a later timestamp may be in the batches behind its last entry.
+        # The index is sparse: batches after its last entry may have a later timestamp.
         start = position = self._start(offset)
         while position < end:
             data = self._look(position)
@@ -383,12 +388,12 @@ class Segment:
         return latest, offset
 
     def knows_latest(self, timestamp: i64, offset: i64) -> None:
-        """All batches were looked at, and this is what latest() would have to find."""
+        """Set the result of latest(), for a caller that has read all batches."""
         self.max_timestamp, self.max_timestamp_offset = timestamp, offset
         self.indexed_timestamp = timestamp if self.time_index_size > 0 else -1
 
     def forget_indexes(self) -> None:
-        """Start with empty indexes, to be made anew."""
+        """Start with empty indexes for a rebuild."""
         for kind in (OFFSET_INDEX, TIME_INDEX):
             file = self.fs.open(self.path(kind), create=True)
             file.truncate(0)
@@ -400,13 +405,13 @@ class Segment:
         self.bytes_since_entry = 0
 
     def settle_log(self) -> None:
-        """Give the .log its final name, while it is in use."""
+        """Rename the .log, which is in use, to its final name."""
         file = self.open()
         self.suffix = ""
         file.rename(self.path(LOG))
 
     def settle_indexes(self) -> None:
-        """Give the indexes their final names, while they are in use."""
+        """Rename the indexes, which are in use, to their final names."""
         offsets, times = self.offset_index(), self.time_index()
         files = offsets.open(), times.open()
         aborted = self.path(TXN_INDEX)
@@ -417,11 +422,11 @@ class Segment:
         try:
             self.fs.rename(aborted, self.path(TXN_INDEX))
         except FileNotFoundError:
-            # Nothing was aborted in it.
+            # The segment has no aborted transactions.
             return
 
     def files_to_sync(self) -> list[File]:
-        """What a flush has to sync: settle it on the loop, sync in the executor. The .log comes first."""
+        """The files that a flush must sync in the executor, the .log first. Call this on the loop."""
         self.spill()
         files = [self.open()]
         if self.offsets is not None and self.offsets.file is not None:
@@ -441,7 +446,7 @@ class Segment:
         self.times = None
 
     def remove_files(self) -> None:
-        """Remove all its files at once, the log first: without it the others mean nothing."""
+        """Remove all its files, the .log first, because the others are useless without it."""
         self.close()
         for kind in SEGMENT_FILES:
             try:
@@ -458,7 +463,7 @@ class Segment:
     def release(self) -> None:
         """Close the descriptors for good, because the log was deleted.
 
-        After close() the files would be opened again by their names, which another log may have by then.
+        After close() the files would be reopened by name, which may belong to another log by then.
         """
         if self.offsets is not None:
             self.offsets.release()
@@ -469,7 +474,7 @@ class Segment:
 
 
 class SegmentWriter:
-    """Writes a whole new segment, batch by batch, under a suffix. For the cleaner, in the executor."""
+    """Writes a new segment under a suffix, batch by batch. For the cleaner, in the executor."""
 
     def __init__(self, fs: FileSystem, directory: str, base_offset: i64, interval: i64, suffix: str) -> None:
         self.segment: Final = Segment(fs, directory, base_offset, suffix=suffix)
@@ -477,11 +482,11 @@ class SegmentWriter:
         self.segment.make_files()
 
     def append(self, batch: Buffer, last_offset: i64, max_timestamp: i64) -> None:
-        """Write one whole batch behind the others."""
+        """Append one batch."""
         self.segment.append([batch], len(batch), last_offset, max_timestamp, self.interval)
 
     def finish(self) -> Segment:
-        """Complete the indexes and wait until everything is on the disk, but for the names."""
+        """Complete the indexes and sync the files, but not their names."""
         self.segment.finish()
         for file in self.segment.files_to_sync():
             file.sync()

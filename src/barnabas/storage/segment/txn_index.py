@@ -2,9 +2,8 @@
 
     version int16 | producer id | first offset | last offset | last stable offset, int64 each: 34 bytes
 
-An entry's last offset is its marker's, and the last stable offset is what it was right after. Entries are in
-the order of the markers. Everything here is a plain function of a file; those that read it may wait for the
-disk.
+An entry's last offset is that of its marker, and the last stable offset is the one right after the marker.
+Entries are in marker order. Functions that read the file may block on the disk.
 """
 
 from bisect import bisect_left
@@ -19,12 +18,12 @@ VERSION: Final = 0
 
 _ENTRY: Final = Struct(">hqqqq")
 ENTRY_SIZE: Final = _ENTRY.size
-# So many entries are read at once.
+# Entries read at once.
 _PIECE: Final = 1024
 
 
 class AbortedTxn(NamedTuple):
-    """An aborted transaction: its records are for readers of uncommitted data only."""
+    """An aborted transaction: read_committed consumers skip its records."""
 
     producer_id: int
     first_offset: int
@@ -33,7 +32,7 @@ class AbortedTxn(NamedTuple):
 
 
 class AbortedSearch(NamedTuple):
-    """What a search found. Not complete: later segments may tell of more in the same range."""
+    """The result of a search. If it is not complete, later segments may have more for the same range."""
 
     found: list[AbortedTxn]
     complete: bool
@@ -44,20 +43,20 @@ def pack_entry(txn: AbortedTxn) -> bytes:
 
 
 def append_entry(file: File, txn: AbortedTxn) -> None:
-    """Put an entry behind the last whole one: what a power loss has torn is written over."""
+    """Append an entry after the last whole one, over an entry that a power loss has torn."""
     file.write(file.size() // ENTRY_SIZE * ENTRY_SIZE, [pack_entry(txn)])
 
 
 def read_entries(file: File, base_offset: int) -> list[AbortedTxn]:
-    """All entries of the segment that starts at `base_offset`; CorruptFile if they can not be its own."""
+    """All entries of the segment that starts at `base_offset`; CorruptFile if they are implausible."""
     torn = file.size() % ENTRY_SIZE
     if torn:
-        raise CorruptFile(file.path, f"{torn} bytes after the last entry")
+        raise CorruptFile(file.path, f"{torn} bytes follow the last entry")
     return list(_entries(file, base_offset))
 
 
 def truncate_entries(file: File, base_offset: int, offset: int) -> None:
-    """Remove the transactions whose markers are at `offset` or later, and a torn entry at the end."""
+    """Remove the transactions whose markers are at or above `offset`, and a torn entry at the end."""
     keep = bisect_left(list(_entries(file, base_offset)), offset, key=_last_offset)
     file.truncate(keep * ENTRY_SIZE)
 
@@ -65,7 +64,8 @@ def truncate_entries(file: File, base_offset: int, offset: int) -> None:
 def aborted_in(entries: Sequence[AbortedTxn], from_offset: int, upto_offset: int) -> AbortedSearch:
     """The transactions with records in [from_offset, upto_offset), of the entries of one segment.
 
-    Where the last stable offset had reached the end of the range, all that began in it were over.
+    An entry whose last stable offset reaches the end of the range completes the search: all transactions that
+    began in the range were over by then.
     """
     found = []
     for number in range(bisect_left(entries, from_offset, key=_last_offset), len(entries)):
@@ -89,7 +89,7 @@ def _entries(file: File, base_offset: int) -> Iterator[AbortedTxn]:
     while at < end:
         piece = file.read(at, min(_PIECE * ENTRY_SIZE, end - at))
         if not piece or len(piece) % ENTRY_SIZE:
-            raise CorruptFile(file.path, f"it became shorter than {end} bytes while it was read")
+            raise CorruptFile(file.path, f"file shrank below {end} bytes during the read")
         for version, *fields in _ENTRY.iter_unpack(piece):
             txn = AbortedTxn._make(fields)
             wrong = _impossible(version, txn, before)
@@ -102,11 +102,11 @@ def _entries(file: File, base_offset: int) -> Iterator[AbortedTxn]:
 
 def _impossible(version: int, txn: AbortedTxn, before: int) -> str | None:
     if version != VERSION:
-        return f"version {version} is not {VERSION}"
+        return f"version is {version}, expected {VERSION}"
     if txn.producer_id < 0 or txn.last_stable_offset < 0:
-        return "a number is negative"
+        return "producer id or last stable offset is negative"
     if txn.last_offset <= before:
-        return f"the last offset must be above {before}"
+        return f"last offset must be above {before}"
     if not 0 <= txn.first_offset < txn.last_offset:
-        return "the first offset must be below the last"
+        return "first offset must be below the last offset"
     return None

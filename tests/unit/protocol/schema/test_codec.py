@@ -156,7 +156,7 @@ def test_records_are_views_of_the_frame_and_are_not_copied() -> None:
 
 def test_records_are_handed_on_as_they_are() -> None:
     class FileRange:
-        """What a broker sends from a segment: a length and no bytes in memory."""
+        """Like a range of a segment: a length without bytes in memory."""
 
         def __len__(self) -> int:
             return 300
@@ -176,17 +176,17 @@ def test_a_text_may_have_32767_bytes_in_both_styles_and_not_one_more() -> None:
         data = encode(longest, version)
 
         assert decode(Sized, version, data)[0] == longest
-        with pytest.raises(NotEncodable, match="text: has 32768 bytes, the most is 32767"):
+        with pytest.raises(NotEncodable, match="text: has 32768 bytes, the maximum is 32767"):
             encode(Sized(text="x" * 32768), version)
-    # Otherwise a good message: nothing but the length can be the reason.
-    with pytest.raises(Malformed, match="text, byte 3: string of 32768 bytes, the most is 32767"):
+    # The message is valid except for the length.
+    with pytest.raises(Malformed, match="text, byte 3: string of 32768 bytes exceeds the maximum of 32767"):
         decode(Sized, 1, bytes.fromhex("818002") + b"x" * 32768 + bytes.fromhex("00 00 00 00 01 00"))
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(UnsupportedVersion, match="Numbers has versions 0-1, not 2"):
+    with pytest.raises(UnsupportedVersion, match="Numbers has no version 2, only 0-1"):
         encode(NUMBERS, 2)
-    with pytest.raises(UnsupportedVersion, match="Numbers has versions 0-1, not -1"):
+    with pytest.raises(UnsupportedVersion, match="Numbers has no version -1, only 0-1"):
         decode(Numbers, -1, b"")
 
 

@@ -1,4 +1,4 @@
-"""What a refusal says: what is wrong, in which field, at which byte."""
+"""Error messages of codecs: the error, the field and the byte."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class Order:
     grade: int = int8("1+", default=5, tag=1)
 
 
-# For values that the type checker would refuse first.
+# For values that the type checker would reject.
 AnyOrder: Any = Order
 AnyItem: Any = Item
 
@@ -51,13 +51,18 @@ MANY = "2147483647 items take at least 4294967294 bytes, but the frame has 0 lef
         (0, ID + "00000002 0000 ffff", "null is not allowed", "items[1].name, byte 24"),
         (0, ID + "00000001 0001 ff", "invalid UTF-8: invalid start byte", "items[0].name, byte 22"),
         (1, ID + "80", "the frame ends inside a varint", "items, byte 16"),
-        (1, ID + "ffffffffff", "varint of more than five bytes", "items, byte 16"),
+        (1, ID + "ffffffffff", "varint has more than five bytes", "items, byte 16"),
         (1, ID + "00", "null is not allowed", "items, byte 17"),
-        (1, REST + "01 00 05 0000000000", "tagged field of 5 bytes ends at byte 31, not 32", "rank, byte 31"),
+        (
+            1,
+            REST + "01 00 05 0000000000",
+            "tagged field of 5 bytes ends at byte 31, expected 32",
+            "rank, byte 31",
+        ),
         (1, REST + "01 09 05", "5 bytes, but the frame has 0 left", "tag 9, byte 27"),
         (1, REST + "02 09 00", "the frame ends inside a varint", "tag, byte 27"),
         (1, ID + "01 00 01 0000 0000", "the frame ends inside a varint", "first.tagged fields, byte 23"),
-        (1, REST + "e907", "1001 fields, the most is 1000", "tagged fields, byte 26"),
+        (1, REST + "e907", "1001 fields exceed the maximum of 1000", "tagged fields, byte 26"),
     ],
 )
 def test_malformed_bytes_are_explained(version: int, hexadecimal: str, what: str, where: str) -> None:
@@ -82,7 +87,7 @@ def test_the_byte_is_counted_from_the_start_of_the_frame() -> None:
         (AnyOrder(items=[AnyItem(), AnyItem(name=None)]), 0, "null is not allowed", "items[1].name"),
         (AnyOrder(items=[AnyItem(), AnyOrder()]), 0, "is Order, not Item", "items[1]"),
         (AnyOrder(first=AnyItem(name=5)), 0, "is int, not str", "first.name"),
-        (AnyOrder(note="\ud800"), 0, "has no UTF-8 form: surrogates not allowed", "note"),
+        (AnyOrder(note="\ud800"), 0, "cannot be encoded as UTF-8: surrogates not allowed", "note"),
         (AnyOrder(first=AnyItem(size=3)), 0, "is set, but version 0 does not have it", "first.size"),
         (AnyOrder(rank=3), 0, "is set, but version 0 does not have it", "rank"),
     ],

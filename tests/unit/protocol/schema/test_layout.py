@@ -1,4 +1,4 @@
-"""A declaration at one version: what is on the wire, and how small it can be."""
+"""A declaration at one version: its fields on the wire, and its minimum size."""
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.fields import array, int8, int32, int64, nested, string, uuid
@@ -56,7 +56,7 @@ def test_the_smallest_size_of_a_message_counts_lengths_and_no_items() -> None:
     assert smallest_size(message_layout(Whole, 0)) == 2 + 4 + 4
     # Both lengths are one byte, and so is the count of tagged fields.
     assert smallest_size(message_layout(Whole, 2)) == 1 + 1 + 1
-    # A uuid, and one byte that says that the struct is null.
+    # A uuid, and one byte for the null struct.
     assert smallest_size(message_layout(Whole, 3)) == 1 + 16 + 1 + 1 + 1
 
 

@@ -1,4 +1,4 @@
-"""What a declaration becomes: a class with slots, a constructor, equality and a short repr."""
+"""Declarations become classes with slots, a constructor, equality and a short repr."""
 
 import pytest
 

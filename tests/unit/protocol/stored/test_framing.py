@@ -1,4 +1,4 @@
-"""Type and version in front of stored messages: known bytes, and what is answered to unknown ones."""
+"""Type and version of stored messages: known bytes, and errors for unknown ones."""
 
 import pytest
 
@@ -42,9 +42,9 @@ def test_metadata_types_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"\x02\x02\x00", "frame version 2, not 1"),
-        (b"\x01\x7f\x00", "type 127: no such type"),
-        (b"\x01\x02\x05", "type 2: version 5, known are 0"),
+        (b"\x02\x02\x00", "frame version is 2, expected 1"),
+        (b"\x01\x7f\x00", "type 127: unknown type"),
+        (b"\x01\x02\x05", "type 2: version 5 is unknown, expected 0"),
     ],
 )
 def test_a_metadata_record_of_a_later_release_can_be_told(data: bytes, says: str) -> None:
@@ -76,11 +76,11 @@ def test_the_same_type_number_means_another_message_in_another_topic() -> None:
 
 
 def test_unknown_coordinator_types_and_versions_can_be_told() -> None:
-    with pytest.raises(UnknownRecord, match="key type 99 in __consumer_offsets: no such type"):
+    with pytest.raises(UnknownRecord, match="key type 99 in __consumer_offsets: unknown type"):
         CONSUMER_OFFSETS.decode_key(b"\x00\x63")
-    with pytest.raises(UnknownRecord, match="version 99, known are"):
+    with pytest.raises(UnknownRecord, match="version 99 is unknown, expected"):
         CONSUMER_OFFSETS.decode_value(OffsetCommitKey(), b"\x00\x63")
-    with pytest.raises(Malformed, match="1 bytes, too few"):
+    with pytest.raises(Malformed, match="1 bytes are too few"):
         CONSUMER_OFFSETS.decode_key(b"\x00")
 
 

@@ -42,13 +42,13 @@ def test_only_whole_batches_are_taken() -> None:
     assert key_map.get(b"a") == 0
 
 
-def test_records_without_keys_are_passed_over() -> None:
+def test_records_without_keys_are_skipped() -> None:
     made, key_map = builder()
     made.feed(simple_batch(0, (None, b"1"), (b"", b"2")))
     assert (key_map.count, key_map.get(b"")) == (1, 1)
 
 
-def test_records_before_the_dirty_start_are_passed_over() -> None:
+def test_records_before_the_dirty_start_are_skipped() -> None:
     made, key_map = builder(dirty_start=3)
     made.feed(simple_batch(0, (b"a", b"1")))
     assert key_map.latest_offset == NOT_FOUND
@@ -79,16 +79,16 @@ def test_a_full_map_ends_with_the_last_batch_that_fits() -> None:
 
     assert made.is_full
     assert key_map.latest_offset == 1
-    # It hides earlier ones already, and is itself behind what will be compacted.
+    # The key supersedes earlier ones already, and lies beyond the compacted range itself.
     assert key_map.get(b"c") == 2
     made.check_progress()
 
 
-def test_a_batch_whose_keys_never_fit_is_told_of() -> None:
+def test_a_batch_whose_keys_never_fit_is_reported() -> None:
     made, _ = builder(keys=1, dirty_start=10)
     made.feed(simple_batch(10, (b"a", b"1"), (b"b", b"1")))
 
-    with pytest.raises(KeysDoNotFit, match=r"offset 10 on has more keys than the 1 .*dedupe.buffer.size"):
+    with pytest.raises(KeysDoNotFit, match=r"offset 10 on has more than the 1 keys .*dedupe.buffer.size"):
         made.check_progress()
 
 
@@ -101,7 +101,7 @@ def test_a_gap_at_the_end_of_a_segment_counts_as_read() -> None:
     assert key_map.latest_offset == 49
 
 
-def test_damage_is_told_with_its_place() -> None:
+def test_damage_is_reported_with_its_position() -> None:
     made, _ = builder()
     good, bad = simple_batch(0, (b"a", b"1")), bytearray(simple_batch(1, (b"a", b"1")))
     bad[-1] ^= 1
@@ -114,12 +114,12 @@ def test_damage_is_told_with_its_place() -> None:
 
 def test_batches_that_go_back_in_offsets_are_refused() -> None:
     made, _ = builder()
-    with pytest.raises(CorruptBatch, match=r"offsets 4 to 4, which are not in \[6, "):
+    with pytest.raises(CorruptBatch, match=r"offsets 4 to 4 are outside \[6, "):
         made.feed(simple_batch(5, (b"a", b"1")) + simple_batch(4, (b"a", b"1")))
 
 
 def test_batches_of_the_next_segment_are_refused() -> None:
     made, _ = builder()
     made.batch.begin_segment(0, 2)
-    with pytest.raises(CorruptBatch, match=r"offsets 1 to 2, which are not in \[0, 2\)"):
+    with pytest.raises(CorruptBatch, match=r"offsets 1 to 2 are outside \[0, 2\)"):
         made.feed(simple_batch(1, (b"a", b"1"), (b"a", b"1")))

@@ -30,7 +30,7 @@ def aborted(producer_id: int, first_offset: int, last_offset: int) -> AbortedTxn
 
 
 def feed(transactions: Transactions, raw: bytes) -> bool:
-    """Whether the data was aborted, or the marker may go."""
+    """Whether the data was aborted, or the marker is obsolete."""
     batch = Batch()
     batch.begin_segment(0, 1 << 40)
     batch.use(raw)
@@ -68,7 +68,7 @@ def test_markers_stay_while_data_of_their_transaction_is_there() -> None:
     assert not feed(transactions, marker(COMMIT, base_offset=15, producer_id=8))
 
 
-def test_markers_without_data_may_go() -> None:
+def test_markers_without_data_are_obsolete() -> None:
     transactions = Transactions([aborted(7, 10, 14)], 0)
 
     assert feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
@@ -101,7 +101,7 @@ def test_an_empty_batch_is_still_data_of_its_transaction() -> None:
     assert not feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
 
 
-def test_an_empty_control_batch_may_go() -> None:
+def test_an_empty_control_batch_is_obsolete() -> None:
     emptied = empty_batch(read_header(marker(COMMIT, base_offset=3, producer_id=7)))
     assert feed(Transactions([], 0), emptied)
 
@@ -140,7 +140,7 @@ def test_a_producer_may_abort_again_and_again() -> None:
 
 
 def test_the_marker_of_a_transaction_that_was_open_where_the_log_begins_stays() -> None:
-    # Its data went with the segments before. A snapshot there has it open, and only the marker ends it.
+    # Its data was deleted with earlier segments. The snapshot has it open, and only the marker ends it.
     transactions = Transactions([], 0, open_before={7})
 
     assert not feed(transactions, marker(COMMIT, base_offset=20, producer_id=7))

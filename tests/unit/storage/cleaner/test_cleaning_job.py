@@ -60,7 +60,7 @@ def test_the_last_value_of_every_key_is_left_in_one_segment() -> None:
     assert not stats.map_was_full
 
 
-def test_a_group_says_what_it_is() -> None:
+def test_the_result_of_a_group_has_its_sizes_and_offsets() -> None:
     disk = three_segments()
 
     _, groups = clean(disk, Setup(upper_bound=6).facts(disk))
@@ -95,7 +95,7 @@ def test_groups_are_bounded_by_the_size_of_a_segment() -> None:
     assert pairs(disk) == [(2, b"a", b"2"), (3, b"c", b"3"), (4, b"b", b"4"), (5, b"d", b"5")]
 
 
-def test_a_segment_of_which_nothing_is_left_becomes_empty() -> None:
+def test_a_segment_without_remaining_records_becomes_empty() -> None:
     disk = three_segments()
     write_segment(disk, 6, [simple_batch(6, (b"a", b"6"), (b"b", b"7"))])
 
@@ -119,7 +119,7 @@ def test_something_is_left_of_the_last_segment_of_a_group() -> None:
     cleaning.fill_map()
     group = cleaning.clean_group(0)
 
-    # Or segments 1 and 2 would be taken for its neighbours if power were lost now.
+    # Otherwise recovery after a power loss would keep segments 1 and 2.
     assert group.replaces == (0, 1, 2, 4)
     left = disk.read(path(0) + CLEANED)
     assert left == disk.read(path(0)) + left[-61:]
@@ -173,7 +173,7 @@ def test_nothing_dirty_is_nothing_to_do() -> None:
     assert (cleaning.groups, cleaning.next_dirty_offset) == ([], 4)
 
 
-def test_aborted_data_goes_and_the_new_index_tells_of_what_is_left() -> None:
+def test_aborted_data_is_removed_and_the_new_index_has_the_rest() -> None:
     disk = new_disk()
     txn = AbortedTxn(7, 0, 2, 3)
     write_segment(disk, 0, [transactional(0, (b"a", b"0"), (b"b", b"1"))])
@@ -256,14 +256,14 @@ def test_many_batches_make_no_difference() -> None:
 
 @pytest.mark.parametrize("damaged", [0, 2, 4])
 @pytest.mark.parametrize("dirty_start", [0, 6])
-def test_damage_is_told_and_nothing_is_changed(damaged: int, dirty_start: int) -> None:
+def test_damage_is_reported_and_nothing_is_changed(damaged: int, dirty_start: int) -> None:
     disk = three_segments()
     write_segment(disk, 6, [simple_batch(6, (b"a", b"6"))])
     size = len(disk.read(path(damaged)))
     disk.rot(path(damaged), size - 1, 4)
     before = {name: disk.read(name) for name in disk.tree()}
 
-    with pytest.raises(CorruptLog, match=rf"{file_name(damaged, LOG)} is damaged at byte \d+: the CRC is"):
+    with pytest.raises(CorruptLog, match=rf"{file_name(damaged, LOG)} is damaged at byte \d+: CRC is"):
         clean_and_swap(disk, Setup(upper_bound=7, dirty_start=dirty_start))
 
     assert {name: disk.read(name) for name in disk.tree()} == before
@@ -276,7 +276,7 @@ def test_a_source_that_ends_in_the_middle_of_a_batch_is_damaged(cut: int) -> Non
     file.truncate(file.size() - cut)
     file.close()
 
-    with pytest.raises(CorruptLog, match="a batch is cut off after"):
+    with pytest.raises(CorruptLog, match="batch is truncated after"):
         clean_and_swap(disk, Setup(upper_bound=6))
 
 
@@ -287,17 +287,17 @@ def test_a_source_that_is_shorter_than_it_should_be_is_damaged() -> None:
     file.truncate(0)
     file.close()
 
-    with pytest.raises(CorruptLog, match=r"damaged at byte 0: it ends before byte \d+"):
+    with pytest.raises(CorruptLog, match=r"damaged at byte 0: file ends before byte \d+"):
         clean(disk, facts)
 
 
-def test_a_length_that_lies_allocates_nothing() -> None:
+def test_a_wrong_batch_length_allocates_nothing() -> None:
     disk = three_segments()
     file = disk.open(path(2))
     file.write(8, [b"\x7f\xff\xff\xff"])
     file.close()
 
-    with pytest.raises(CorruptLog, match="a batch is cut off"):
+    with pytest.raises(CorruptLog, match="batch is truncated"):
         clean_and_swap(disk, Setup(upper_bound=6))
 
 
@@ -318,7 +318,7 @@ def test_a_run_can_be_stopped_and_leaves_nothing_behind() -> None:
         assert disk.tree() == before
 
 
-def test_what_another_run_left_behind_is_no_part_of_this_one() -> None:
+def test_files_of_an_interrupted_run_are_not_used() -> None:
     disk = three_segments()
     clean(disk, Setup(upper_bound=6).facts(disk))
     assert cleaned_files(disk)
@@ -338,11 +338,11 @@ def test_groups_are_cleaned_in_their_order() -> None:
         cleaning.clean_group(1)
 
 
-def test_a_group_that_grows_too_large_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_grows_too_large_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = three_segments()
     monkeypatch.setattr("barnabas.storage.cleaner.job.CLEANED_BYTES_MAX", 100)
 
-    with pytest.raises(CleanedTooLarge, match="try again with smaller groups"):
+    with pytest.raises(CleanedTooLarge, match="retry with smaller groups"):
         clean_and_swap(disk, Setup(upper_bound=6))
 
     assert cleaned_files(disk) == []

@@ -14,7 +14,7 @@ def grouped(
     return [[one.base_offset for one in group] for group in groups]
 
 
-def test_neighbours_are_put_together_up_to_the_size_of_a_segment() -> None:
+def test_adjacent_segments_are_grouped_up_to_the_size_of_a_segment() -> None:
     assert grouped(source(0), source(5), source(9), segment_bytes=20) == [[0, 5], [9]]
 
 

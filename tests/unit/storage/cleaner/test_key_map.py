@@ -23,7 +23,7 @@ REFERENCE = {
 
 
 def small_map(keys: int) -> KeyMap:
-    """Room for exactly so many keys."""
+    """A map with room for exactly this number of keys."""
     return KeyMap((keys + 1) * SLOT_SIZE, SECRET, load_factor=1.0)
 
 
@@ -107,6 +107,6 @@ def test_offsets_of_any_size_fit() -> None:
     assert found.get(b"k") == largest
 
 
-def test_memory_for_no_key_at_all_is_our_mistake() -> None:
+def test_memory_for_no_key_fails_an_assertion() -> None:
     with pytest.raises(AssertionError, match="24 bytes hold no key"):
         KeyMap(SLOT_SIZE, SECRET)

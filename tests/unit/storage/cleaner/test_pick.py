@@ -59,7 +59,7 @@ def test_undecided_transactions_bound_what_is_compacted() -> None:
     assert bounds(weigh(log(*FOUR, last_stable_offset=25), NOW_MS)) == (0, 20)
 
 
-def test_what_is_too_young_is_left_alone_and_so_is_what_follows() -> None:
+def test_segments_within_the_min_lag_and_later_ones_are_not_compacted() -> None:
     young = segment(10, largest=NOW_MS - 100)
     lagging = log(segment(0), young, segment(20), segment(30), min_compaction_lag_ms="200")
 
@@ -118,18 +118,18 @@ def test_what_is_overdue_but_bounded_is_not_worth_it() -> None:
     assert not found.is_worth_it
 
 
-def test_a_checkpoint_before_the_start_of_the_log_is_not_followed() -> None:
+def test_a_checkpoint_below_the_log_start_is_ignored() -> None:
     found = weigh(log(*FOUR[1:], checkpoint=5, start_offset=12), NOW_MS)
 
     assert bounds(found) == (12, 30)
-    assert found.checkpoint_reset == "topic-0: compacted up to 5, and the log starts at 12"
+    assert found.checkpoint_reset == "topic-0: cleaner checkpoint 5 is below the log start offset 12"
 
 
-def test_a_checkpoint_behind_the_end_of_the_log_is_not_followed() -> None:
+def test_a_checkpoint_above_the_log_end_is_ignored() -> None:
     found = weigh(log(*FOUR, checkpoint=35, end_offset=34), NOW_MS)
 
     assert bounds(found) == (0, 30)
-    assert found.checkpoint_reset == "topic-0: compacted up to 35, and the log ends at 34"
+    assert found.checkpoint_reset == "topic-0: cleaner checkpoint 35 is above the log end offset 34"
 
 
 def test_a_checkpoint_in_the_middle_of_a_segment_makes_all_of_it_dirty() -> None:

@@ -59,7 +59,7 @@ class Rewriting:
         self.segment.make_files()
 
     def feed(self, data: bytes, leave_from: int = -1) -> bytes:
-        """Everything that was kept so far."""
+        """All batches kept so far."""
         assert self.rewriter.feed(data, leave_from) == len(data)
         self.rewriter.output.write_to(self.segment, 4096)
         return self.disk.read("/log/00000000000000000000.log")
@@ -78,12 +78,12 @@ def only_header(data: bytes) -> BatchHeader:
 # Values
 
 
-def test_a_batch_of_which_nothing_goes_is_kept_to_the_byte() -> None:
+def test_a_batch_that_keeps_all_records_is_unchanged() -> None:
     data = simple_batch(0, (b"a", b"1"), (b"b", b"1")) + simple_batch(2, (b"c", b"1"))
     assert left_of(data, {b"a": 0, b"b": 1, b"c": 2}) == data
 
 
-def test_a_batch_of_which_everything_goes_is_dropped() -> None:
+def test_a_batch_without_remaining_records_is_dropped() -> None:
     data = simple_batch(0, (b"a", b"1"), (b"b", b"1"))
     assert left_of(data, {b"a": 7, b"b": 8}) == b""
 
@@ -120,7 +120,7 @@ def test_the_largest_timestamp_is_that_of_what_is_left() -> None:
 
     header = only_header(left_of(data, {b"90": 7}))
 
-    # Times still count from the first record's, which is a matter of the encoding alone.
+    # Timestamps are still relative to the first record's, which only affects the encoding.
     assert (header.base_timestamp, header.max_timestamp) == (50, 70)
 
 
@@ -140,7 +140,7 @@ def test_keys_that_are_not_in_the_map_stay() -> None:
     assert left_of(data, {}) == data
 
 
-def test_what_lies_behind_the_map_stays_even_without_a_key() -> None:
+def test_records_beyond_the_map_stay_even_without_a_key() -> None:
     data = simple_batch(0, (None, b"1"), (b"a", b"1"), (None, b"2"), (b"a", b"2"))
 
     left = left_of(data, {b"a": 9}, latest_offset=1)
@@ -191,7 +191,7 @@ def test_tombstones_go_when_their_horizon_has_come() -> None:
     assert only_header(left).delete_horizon_ms == HORIZON_MS
 
 
-def test_a_tombstone_that_was_overwritten_goes_at_once() -> None:
+def test_an_overwritten_tombstone_is_removed_at_once() -> None:
     data = simple_batch(0, (b"a", None), (b"b", b"1"))
 
     left = left_of(data, {b"a": 7})
@@ -223,14 +223,14 @@ def transactional(base_offset: int, *pairs: tuple[bytes, bytes]) -> bytes:
     )
 
 
-def test_aborted_data_goes_and_its_marker_stays() -> None:
+def test_aborted_data_is_removed_and_its_marker_stays() -> None:
     data = transactional(0, (b"a", b"1"))
     end = marker(ABORT, base_offset=1, producer_id=7)
 
     assert left_of(data + end, {}, aborted=[AbortedTxn(7, 0, 1, 2)]) == end
 
 
-def test_a_marker_without_data_gets_a_horizon_and_goes_when_it_has_come() -> None:
+def test_a_marker_without_data_is_removed_after_its_delete_horizon() -> None:
     end = marker(COMMIT, base_offset=1, producer_id=7)
 
     once = left_of(end, {})
@@ -335,7 +335,7 @@ def test_the_indexes_lead_to_the_batches() -> None:
 
 
 def sealed(area: bytes, count: int, **changes: int) -> bytes:
-    """A batch with a right CRC around an area that is not what it should be."""
+    """A batch with a valid CRC and an invalid record area."""
     header = read_header(simple_batch(0, (b"a", b"1")))
     return seal(header._replace(count=count, last_offset_delta=5, **changes), area, Codec.NONE)
 
@@ -343,21 +343,21 @@ def sealed(area: bytes, count: int, **changes: int) -> bytes:
 # Length 8, attributes, time 0, offset 0, the key "a", the value "1", no headers.
 RECORD = bytes.fromhex("100000000261023100")
 GARBAGE = {
-    "length 9 does not fit": (b"\x12" + RECORD[1:], 1),
-    "length 3 does not fit": (b"\x06" + RECORD[1:], 1),
+    "record length 9 is out of range": (b"\x12" + RECORD[1:], 1),
+    "record length 3 is out of range": (b"\x06" + RECORD[1:], 1),
     "2 records do not fit": (RECORD, 2),
-    "9 bytes are left after": (RECORD + RECORD, 1),
-    "timestamp delta is cut off": (RECORD[:2] + b"\xff" * 7, 1),
+    "9 bytes follow the last record": (RECORD + RECORD, 1),
+    "timestamp delta is truncated": (RECORD[:2] + b"\xff" * 7, 1),
     "offset delta 6 is out of order": (RECORD[:3] + b"\x0c" + RECORD[4:], 1),
     "offset delta 0 is out of order": (RECORD + RECORD, 2),
     "offset delta -1 is out of order": (RECORD[:3] + b"\x01" + RECORD[4:], 1),
-    "key's length 30 is out of range": (RECORD[:4] + b"\x3c" + RECORD[5:], 1),
-    "key's length -2 is out of range": (RECORD[:4] + b"\x03" + RECORD[5:], 1),
-    "value's length 30 is out of range": (RECORD[:6] + b"\x3c" + RECORD[7:], 1),
-    "its 1 headers do not fit": (RECORD[:8] + b"\x02", 1),
-    "a header name's length 2 is out of range": (b"\x14" + RECORD[1:8] + b"\x02\x04\x01", 1),
-    "a header value's length -2 is out of range": (b"\x14" + RECORD[1:8] + b"\x02\x00\x03", 1),
-    "it is 1 bytes longer than its fields": (b"\x12" + RECORD[1:] + b"\x00", 1),
+    "key length 30 is out of range": (RECORD[:4] + b"\x3c" + RECORD[5:], 1),
+    "key length -2 is out of range": (RECORD[:4] + b"\x03" + RECORD[5:], 1),
+    "value length 30 is out of range": (RECORD[:6] + b"\x3c" + RECORD[7:], 1),
+    "header count 1 is out of range": (RECORD[:8] + b"\x02", 1),
+    "header name length 2 is out of range": (b"\x14" + RECORD[1:8] + b"\x02\x04\x01", 1),
+    "header value length -2 is out of range": (b"\x14" + RECORD[1:8] + b"\x02\x00\x03", 1),
+    "1 bytes follow the last field": (b"\x12" + RECORD[1:] + b"\x00", 1),
 }
 
 
@@ -368,17 +368,17 @@ def test_records_that_do_not_parse_are_refused(what: str) -> None:
         left_of(sealed(area, count), {})
 
 
-def test_a_number_of_records_below_zero_is_refused() -> None:
-    with pytest.raises(CorruptBatch, match="-1 records"):
+def test_a_negative_record_count_is_refused() -> None:
+    with pytest.raises(CorruptBatch, match="record count -1 is negative"):
         left_of(sealed(RECORD, -1), {})
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_a_batch_without_records_is_sound_whatever_its_codec(codec: Codec) -> None:
+def test_a_batch_without_records_is_valid_with_any_codec(codec: Codec) -> None:
     assert left_of(sealed(b"", 0, attributes=int(codec)), {}) == b""
 
 
-def test_a_sound_record_is_not_refused() -> None:
+def test_a_valid_record_is_accepted() -> None:
     assert left_of(sealed(RECORD, 1), {}) == sealed(RECORD, 1)
 
 
@@ -389,7 +389,7 @@ def test_a_time_that_no_number_holds_is_refused() -> None:
         left_of(sealed(area, 1, base_timestamp=late), {})
 
 
-def test_attributes_that_nobody_knows_are_refused() -> None:
+def test_unknown_attributes_are_refused() -> None:
     with pytest.raises(CorruptBatch, match="unknown attributes 0x0100"):
         left_of(sealed(RECORD, 1, attributes=0x100), {})
 

@@ -25,7 +25,7 @@ def path(base_offset: int, kind: str = LOG) -> str:
 
 
 def make_log(seed: int = 0) -> SimDisk:
-    """Two groups of two segments, of the second of which nothing is left, and one more segment."""
+    """Two groups of two segments, the second one without remaining records, and one more segment."""
     disk = new_disk(seed)
     abort = marker(ControlType.ABORT, base_offset=3, producer_id=7)
     write_segment(disk, 0, [simple_batch(0, (b"a", b"0"), (b"b", b"1"))])
@@ -60,7 +60,7 @@ def contents(disk: SimDisk) -> dict[str, bytes]:
 
 @cache
 def states() -> list[dict[str, bytes]]:
-    """What may be there: before the run, and after each group."""
+    """The possible states: before the run, and after each group."""
     disk = make_log()
     found = [contents(disk)]
     cleaning = cleaning_of(disk)
@@ -81,7 +81,7 @@ def test_old_segments_are_replaced_by_the_new_one() -> None:
     assert all(name.endswith(DELETED) for name in left)
     assert sorted(left) == [name for name in disk.tree() if name.endswith(DELETED)]
     assert path(2) + DELETED in left
-    # The marker of the aborted transaction has no data any more, so nobody has to be told of it.
+    # The aborted transaction has no data any more, so readers need not know of it.
     assert not [name for name in disk.tree() if "txnindex" in name and not name.endswith(DELETED)]
 
 
@@ -103,7 +103,7 @@ def test_what_is_not_published_is_undone() -> None:
     said = finish_swaps(disk, DIRECTORY)
 
     assert contents(disk) == states()[0]
-    assert said[0] == f"{path(0, '.index')}{CLEANED}: was not complete, removed"
+    assert said[0] == f"{path(0, '.index')}{CLEANED}: removed, compaction was interrupted"
 
 
 def test_what_is_published_is_finished() -> None:
@@ -114,8 +114,8 @@ def test_what_is_published_is_finished() -> None:
     said = finish_swaps(disk, DIRECTORY)
 
     assert contents(disk) == states()[1]
-    assert f"{path(2)}: was compacted, removed" in said
-    assert said[-1] == f"{path(0)}: took the place of what it was compacted from"
+    assert f"{path(2)}: removed, replaced by compaction" in said
+    assert said[-1] == f"{path(0)}: interrupted compaction completed"
 
 
 def test_indexes_that_are_left_over_get_their_names() -> None:
@@ -142,7 +142,7 @@ def test_a_published_group_before_one_that_is_not_is_finished() -> None:
     assert contents(disk) == states()[1]
 
 
-def test_a_published_log_that_is_damaged_is_told_of() -> None:
+def test_a_damaged_published_log_is_reported() -> None:
     disk = make_log()
     cleaning_of(disk).clean_group(0)
     publish(disk, DIRECTORY, 0)
@@ -154,7 +154,7 @@ def test_a_published_log_that_is_damaged_is_told_of() -> None:
     assert bases(disk) == [0, 2, 4, 6, 8]
 
 
-def test_files_that_are_not_ours_are_left_alone() -> None:
+def test_unknown_files_are_left_untouched() -> None:
     disk = make_log()
     strangers = ["notes.swap", "00000000000000000000-0000000001.checkpoint.deleted", "partition.metadata"]
     for name in strangers:
@@ -165,7 +165,7 @@ def test_files_that_are_not_ours_are_left_alone() -> None:
     assert set(strangers) <= {entry.name for entry in disk.entries(DIRECTORY)}
 
 
-def test_a_snapshot_goes_with_its_segment() -> None:
+def test_a_snapshot_is_removed_with_its_segment() -> None:
     for step in ("live", "opening"):
         disk = make_log()
         for base in (0, 2, 4):
@@ -197,7 +197,7 @@ def is_sound(disk: SimDisk) -> None:
 
 
 def cut_off(cut: int) -> SimDisk:
-    """The disk of a run that has lost power at its so-manieth operation, before it is known what was lost."""
+    """The disk of a run that lost power at the nth operation, before the crash() that decides the loss."""
     disk = make_log(cut)
     disk.crash_after(cut)
     with pytest.raises(PowerLoss):
@@ -223,7 +223,7 @@ def test_power_lost_at_any_operation_leaves_all_old_or_all_new(cut: int) -> None
         finish_swaps(opened, DIRECTORY)
 
         is_sound(opened)
-        # What was finished stays finished.
+        # Finished groups stay finished.
         after = contents(opened)
         opened.crash()
         finish_swaps(opened, DIRECTORY)
@@ -255,7 +255,7 @@ def finishing_operations(disk: SimDisk) -> int:
 
 
 def test_what_is_compared_really_differs() -> None:
-    """The states are one more than the groups, and all hold the same last values."""
+    """There is one more state than groups, and all have the same last values."""
     assert len({repr(sorted(state.items())) for state in states()}) == len(states()) == 3
     for state in states():
         last: dict[bytes | None, bytes | None] = {}
