@@ -30,6 +30,7 @@ from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import SinkOptions
 from barnabas.spark.sink.claims import NotOneWriter, claim_task
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
+from barnabas.spark.sink.reaching import reach, reach_topic
 from barnabas.spark.sink.rows import by_topic
 from barnabas.spark.sink.sending import Sending
 from barnabas.spark.sink.slots import BATCH_ID, QUERY_ID
@@ -62,6 +63,7 @@ class PartWritten(WriterCommitMessage):
 
 def open_batch(options: SinkOptions, name: str) -> OpenBatch:
     """On the driver, for the tasks of one micro-batch; whatever was left under the name is aborted."""
+    reach(options.producer, options.connect_ms)
     with Producer({**options.producer, "transactional.id": name}) as producer:
         return OpenBatch(producer.open_transaction_for_others(), time.time())
 
@@ -75,6 +77,7 @@ def write_part(
     task: int,
 ) -> PartWritten:
     name = opened.transaction.transactional_id
+    reach(options.producer, options.connect_ms)
     with Admin(admin_settings(options.producer)) as admin:
         is_written = _last_mark_of(admin, options, name, query).batch >= batch
     filled = (one for one in batches if one.num_rows > 0)
@@ -84,13 +87,14 @@ def write_part(
             pass
         return PartWritten(query, opened, task, frozenset())
     topic, _ = next(by_topic(first, options.topic))
+    reach_topic(options.producer, topic, options.connect_ms)
     claim_task(options, opened.transaction, task, topic)
     with (
         told_if_too_long(options, opened.since_s),
         Producer({**options.producer, "transactional.id": name}) as producer,
     ):
         producer.join_transaction(opened.transaction)
-        sending = Sending(producer, options.topic)
+        sending = Sending(producer, options)
         try:
             sending.send([first])
             sending.send(filled)
