@@ -13,7 +13,7 @@ from barnabas.spark.options.contact import CONNECT_TIMEOUT
 
 
 class NotReached(BarnabasError):
-    """No broker answered within connectTimeout."""
+    """No broker answered within connectTimeout, or as often as a query was to ask."""
 
     def __init__(self, servers: str, timeout_ms: int, error: ClientError) -> None:
         advertised = [each for each in _addresses(error) if each not in servers]
@@ -22,8 +22,8 @@ class NotReached(BarnabasError):
             at = f"{', '.join(advertised)}, which is what {servers} names as the cluster's brokers"
         why = error.why if isinstance(error, BrokerUnavailable) else str(error)
         super().__init__(
-            f"no broker answered within {timeout_ms / 1000:g} s at {at}: {why} (the limit is the option "
-            f"{CONNECT_TIMEOUT})"
+            f"no broker answered at {at}: {why} (they were asked for {timeout_ms / 1000:g} s at most, the "
+            f"option {CONNECT_TIMEOUT})"
         )
 
 

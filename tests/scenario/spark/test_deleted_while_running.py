@@ -74,6 +74,7 @@ class Reading:
         return sorted(value for name, value in self.found if name == topic)
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("gap_s", GAPS_S)
 def test_a_query_goes_on_while_a_topic_is_gone_and_reads_it_when_it_is_there_again(
     spark: SparkSession, address: str, tmp_path: Path, gap_s: float

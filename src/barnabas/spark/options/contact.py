@@ -6,7 +6,8 @@ from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.values import Values
 
 CONNECT_TIMEOUT: Final = "connectTimeout"
-_DEFAULT_MS: Final = 30_000
+# With what Spark needs beside it, a query fails within 30 s.
+_DEFAULT_MS: Final = 25_000
 
 
 def connect_ms(given: Values) -> int:

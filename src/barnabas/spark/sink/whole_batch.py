@@ -25,6 +25,7 @@ from barnabas.client.blocking.producer import Producer
 from barnabas.client.errors import ClientError
 from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.transaction_errors import MustAbort, SequenceLost
+from barnabas.spark.failing import message_first
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import SinkOptions
@@ -164,6 +165,7 @@ class _Opening:
     _name: str
     _opened: OpenBatch | None
 
+    @message_first()
     def __getstate__(self) -> dict[str, Any]:
         if self._opened is None:
             self._opened = open_batch(self._options, self._name)

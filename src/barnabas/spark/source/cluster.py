@@ -78,9 +78,10 @@ class Cluster:
             try:
                 return ask(self._limit_ms(until_s))
             except ClientError as error:
-                if until_s is not None and is_no_answer(error) and self._is_over(until_s):
+                is_last = left == 0 or not is_retriable(error)
+                if until_s is not None and is_no_answer(error) and (is_last or self._is_over(until_s)):
                     raise NotReached(self._servers, self._connect_ms, error) from error
-                if left == 0 or not is_retriable(error):
+                if is_last:
                     raise
                 logger.warning("asked again in ms=%d because=%s", self._retry_after_ms, error)
                 time.sleep(self._retry_after_ms / 1000)

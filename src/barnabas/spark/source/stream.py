@@ -9,7 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -21,7 +21,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.spark.failing import message_first
 from barnabas.spark.offsets import Offsets, from_json, to_json
 from barnabas.spark.options.positions import moves
 from barnabas.spark.options.source import SourceOptions
@@ -70,6 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Where it is
 
+    @message_first()
     def initialOffset(self) -> Told:
         if self._initial is None:
             cluster = self._cluster()
@@ -77,6 +80,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._topics.note(cluster.topic_ids)
         return _told(self._initial)
 
+    @message_first()
     def prepareForTriggerAvailableNow(self) -> None:
         self._until = self._cluster().ends()
 
@@ -87,6 +91,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self._options.offsets_min)
         return ReadAllAvailable()
 
+    @message_first()
     def latestOffset(self, start: Told, limit: ReadLimit) -> Told:
         at = _offsets(start)
         look = self._cluster().look(at)
@@ -151,6 +156,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # What tasks do
 
+    @message_first()
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
         at, to = _offsets(start), _offsets(end)
         begin = self._planned_begin(at, to)
@@ -201,6 +207,36 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._cluster_or_none is not None:
             self._cluster_or_none.close()
             self._cluster_or_none = None
+
+
+class WrongStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Of a stream whose options are wrong: whatever it is asked for first fails with what is wrong with them.
+
+    Were that raised where a reader is made, Spark 4.3 would fail with an error of its own instead, which says
+    nothing (it calls stop() of the reader that was not made).
+    """
+
+    def __init__(self, wrong: BarnabasError) -> None:
+        self._wrong = wrong
+
+    @message_first()
+    def _fail(self) -> NoReturn:
+        raise self._wrong
+
+    def initialOffset(self) -> Told:
+        self._fail()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._fail()
+
+    def latestOffset(self, start: Told, limit: ReadLimit) -> Told:
+        self._fail()
+
+    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
+        self._fail()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        self._fail()
 
 
 def _told(offsets: Offsets) -> Told:
