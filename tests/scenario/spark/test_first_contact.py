@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from barnabas.client.blocking import Admin, Producer
@@ -145,6 +146,25 @@ def test_all_retries_together_take_no_longer() -> None:
         BatchReader(options, ("value",)).partitions()
 
     assert time.monotonic() - began < TIMEOUT_S + SLACK_S
+
+
+@pytest.fixture
+def second_try() -> Iterator[None]:
+    """As in a task that Spark tries again."""
+    context = TaskContext._getOrCreate()
+    context._attemptNumber = 1
+    yield
+    TaskContext._setTaskContext(None)
+
+
+@pytest.mark.usefixtures("second_try")
+def test_another_try_of_a_task_asks_only_once_more() -> None:
+    began = time.monotonic()
+
+    with pytest.raises(NotReached, match="asked for 60 s at most"):
+        write_rows(f"127.0.0.1:{free_port()}", 60)
+
+    assert time.monotonic() - began < 2 + SLACK_S
 
 
 def test_a_broker_is_found_behind_addresses_that_do_not_answer() -> None:
