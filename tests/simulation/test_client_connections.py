@@ -143,11 +143,12 @@ async def test_a_listener_that_hangs_up(world: World) -> None:
             await connect()
 
 
+@pytest.mark.parametrize("limit", ["request_timeout_ms", "socket_connection_setup_timeout_ms"])
 @in_world
-async def test_a_listener_that_says_nothing(world: World) -> None:
+async def test_a_listener_that_says_nothing(world: World, limit: str) -> None:
     async with listening(stay_silent):
         with pytest.raises(RequestTimedOut, match=r"API_VERSIONS: no answer .* within 2000 ms"):
-            await connect(request_timeout_ms=2000)
+            await connect(**{limit: 2000})
 
 
 @in_world

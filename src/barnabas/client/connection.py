@@ -312,7 +312,10 @@ async def open_connection(host: str, port: int, settings: ClientSettings) -> Con
         # No host has such a name, or no socket such a port: metadata may say anything.
         raise BrokerUnavailable([address], f"not an address: {error}") from None
     try:
-        connection.introduced(await say_hello(connection, settings.request_timeout_ms))
+        # Who accepts connections and never answers keeps a client no longer than who does not accept them:
+        # another address may be that of a broker.
+        hello_ms = min(settings.request_timeout_ms, timeout_ms)
+        connection.introduced(await say_hello(connection, hello_ms))
     except BaseException:
         await connection.close()
         raise

@@ -16,7 +16,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from barnabas.base.errors import BarnabasError
 from barnabas.spark import columns
+from barnabas.spark.failing import message_first
 from barnabas.spark.options.sink import SinkOptions, sink_options
 from barnabas.spark.options.source import batch_options, stream_options
 from barnabas.spark.options.values import Values
@@ -34,9 +36,11 @@ class BarnabasDataSource(DataSource):
     def _values(self) -> Values:
         return Values(dict(self.options.items()))
 
+    @message_first()
     def schema(self) -> StructType:
         return columns.schema(headers=self._values().flag("includeHeaders", False))
 
+    @message_first()
     def reader(self, schema: StructType) -> DataSourceReader:
         from barnabas.spark.source.batch import BatchReader
         from barnabas.spark.source.filters import FilteredReader, are_pushed
@@ -48,16 +52,21 @@ class BarnabasDataSource(DataSource):
         return made(options, columns.asked_columns(schema, headers=options.includes_headers))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from barnabas.spark.source.stream import StreamReader
+        from barnabas.spark.source.stream import StreamReader, WrongStreamReader
 
-        options = stream_options(self._values())
-        return StreamReader(options, columns.asked_columns(schema, headers=options.includes_headers))
+        try:
+            options = stream_options(self._values())
+            return StreamReader(options, columns.asked_columns(schema, headers=options.includes_headers))
+        except BarnabasError as wrong:
+            return WrongStreamReader(wrong)
 
+    @message_first()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from barnabas.spark.sink.promises import batch_writer
 
         return batch_writer(self._sink_options(schema, overwrite))
 
+    @message_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         from barnabas.spark.sink.promises import stream_writer
 

@@ -13,6 +13,7 @@ from support.kafka_broker import KafkaBroker
 from support.kafka_tools import kafka_tools
 from support.spark_beside import OURS, THEIRS, batch_rows, options_of
 from support.spark_copy import Copy, check_a_batch_that_comes_again, each_promise
+from support.spark_planning import Topics, stream
 
 SETTINGS = {
     "transaction.state.log.num.partitions": 2,
@@ -99,3 +100,18 @@ def test_what_has_aged_out_is_told(spark: SparkSession, kafka: str, tmp_path: Pa
 
     # Partition 1 has the odd numbers: those at offsets 10 to 14 are lost.
     assert clicks.written() == sorted({*range(40)} - {21, 23, 25, 27, 29})
+
+
+@pytest.mark.parametrize("kind", ["subscribe", "assign", "subscribePattern"])
+def test_a_stream_goes_on_without_a_topic_and_reads_it_when_it_is_there_again(kafka: str, kind: str) -> None:
+    topics = Topics(kafka)
+    topics.make("a", "b", records=5)
+    with stream(kafka, **topics.choice(kind, "a", "b")) as query:
+        assert len(query.trigger()) == 2
+        topics.delete("a")
+        topics.send("b", 3)
+        assert query.trigger() == [(topics.name("b"), 0, 5, 8)]
+        assert query.trigger() == []
+        topics.make("a", records=9)
+
+        assert query.trigger() == [(topics.name("a"), 0, 0, 9)]

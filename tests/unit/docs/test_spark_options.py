@@ -87,6 +87,7 @@ def test_defaults_that_are_written_in_words() -> None:
     assert SOURCE["startingOffsets"] == f"stream `{stream.start.value}`, batch `{batch.start.value}`"
     assert SOURCE["endingOffsets"] == f"`{batch.end.value}`"
     assert SOURCE["maxTriggerDelay"] == f"`{stream.wait_max_ms // 60_000}m`"
+    assert SOURCE["connectTimeout"] == f"`{stream.connect_ms // 1000}s`"
     assert stream.fetches is None
     assert stream.client.get("isolation.level") is None
     assert SOURCE["kafka.isolation.level"] == "`read_uncommitted`"
@@ -99,3 +100,4 @@ def test_defaults_of_the_sink() -> None:
     assert SINK["deliveryGuarantee"] == shown(options.guarantee.value)
     assert SINK["transactionScope"] == shown(options.scope.value)
     assert SINK["transactionalIdPrefix"] == shown(options.id_prefix)
+    assert SINK["connectTimeout"] == f"`{options.connect_ms // 1000}s`"

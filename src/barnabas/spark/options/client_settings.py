@@ -13,6 +13,7 @@ from barnabas.spark.options.values import Values
 
 PREFIX: Final = "kafka."
 _CALL_TIMEOUT: Final = "default.api.timeout.ms"
+_SETUP_TIMEOUT: Final = "socket.connection.setup.timeout.ms"
 _BYTES: Final = "keys and values are bytes: cast or decode the columns in the query"
 # As with Spark's own source.
 _OF_THE_SOURCE: Final = {
@@ -42,10 +43,25 @@ def admin_settings(client: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in client.items() if name in known}
 
 
+def call_timeout_ms(client: Mapping[str, str]) -> int:
+    """How long a call may take, with all its retries."""
+    return _number(client, _CALL_TIMEOUT)
+
+
 def in_time(client: Mapping[str, str], timeout_ms: int) -> dict[str, str]:
     """The same, and no call takes longer than that, with all its retries."""
-    default = str(settings_of(AdminSettings)[_CALL_TIMEOUT].default)
-    return {**client, _CALL_TIMEOUT: str(min(timeout_ms, int(client.get(_CALL_TIMEOUT, default))))}
+    return {**client, _CALL_TIMEOUT: str(min(timeout_ms, call_timeout_ms(client)))}
+
+
+def connecting_in_time(client: Mapping[str, str], timeout_ms: int) -> dict[str, str]:
+    """The same, with time left for every address: one that does not answer must not use up all of it."""
+    share_ms = timeout_ms // (client["bootstrap.servers"].count(",") + 2)
+    setup_ms = max(1, min(share_ms, _number(client, _SETUP_TIMEOUT)))
+    return {**in_time(client, timeout_ms), _SETUP_TIMEOUT: str(setup_ms)}
+
+
+def _number(client: Mapping[str, str], name: str) -> int:
+    return int(client.get(name, str(settings_of(AdminSettings)[name].default)))
 
 
 def producer_options(given: Values, *, transactional: bool) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from barnabas.spark.options.checkpoint import name_of_checkpoint
 from barnabas.spark.options.client_settings import producer_options
+from barnabas.spark.options.contact import connect_ms
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.values import Values
 
@@ -38,6 +39,8 @@ class SinkOptions(NamedTuple):
     # What names a stream before Spark tells its id; None if its checkpoint is not in the options.
     checkpoint: str | None
     producer: dict[str, str]
+    # How long brokers and topics are looked for that a worker has not written to before.
+    connect_ms: int
 
     @property
     def timeout_ms(self) -> int:
@@ -69,6 +72,7 @@ def sink_options(given: Values, *, overwrite: bool, directory: str) -> SinkOptio
         id_prefix=given.text("transactionalIdPrefix") or _ID_PREFIX,
         checkpoint=None if checkpoint is None else name_of_checkpoint(checkpoint, directory),
         producer=producer,
+        connect_ms=connect_ms(given),
     )
     given.refuse_others()
     return options

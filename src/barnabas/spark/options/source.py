@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, TypeAlias
 from barnabas.base.ids import TopicPartition
 from barnabas.spark.offsets import BadOffsets, partitions_from_json
 from barnabas.spark.options.client_settings import consumer_settings
+from barnabas.spark.options.contact import connect_ms
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import Place, Position, check_batch, ending, starting
 from barnabas.spark.options.values import Values
@@ -61,6 +62,8 @@ class SourceOptions(NamedTuple):
     pushes_filters: bool
     retries: int
     retry_after_ms: int
+    # How long the driver tries to reach brokers before they have answered once.
+    connect_ms: int
     # How long a task waits for records that should be there.
     poll_timeout_ms: int
     # How many fetches a task has under way; None if that is decided by how far away the brokers are.
@@ -107,6 +110,7 @@ def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
         pushes_filters=given.flag("filterPushdown", False),
         retries=_RETRIES if retries is None else retries,
         retry_after_ms=_RETRY_AFTER_MS if retry_after_ms is None else retry_after_ms,
+        connect_ms=connect_ms(given),
         poll_timeout_ms=_POLL_TIMEOUT_MS if poll_timeout_ms is None else poll_timeout_ms,
         fetches=given.number("fetchesInFlight", least=1, most=_FETCHES_MAX),
         client=client,

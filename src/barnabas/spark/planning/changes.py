@@ -48,6 +48,41 @@ def resume(before: Offsets, earliest: Offsets, latest: Offsets, *, remade: Colle
     return Resumed(start, losses)
 
 
+class Absences:
+    """Partitions of topics that a query names and no broker knows: since when, and where it was in them.
+
+    While they are gone the query stands at 0 in them. So whatever comes back is read from its beginning, even
+    by a query that was started anew meanwhile. But if it is the same topic, which some broker had not heard
+    of yet, the query goes on where it was.
+    """
+
+    def __init__(self) -> None:
+        self._left: dict[TopicPartition, tuple[int, Uuid | None]] = {}
+
+    def note(
+        self, at: Offsets, absent: Collection[TopicPartition], ids: Mapping[str, Uuid]
+    ) -> set[TopicPartition]:
+        """Those that were there when this was asked before. `ids` are of that time."""
+        news = set(absent) - self._left.keys()
+        self._left |= {tp: (at.get(tp, 0), ids.get(tp.topic)) for tp in news}
+        return news
+
+    def returned(
+        self, at: Offsets, absent: Collection[TopicPartition], ids: Mapping[str, Uuid]
+    ) -> dict[TopicPartition, int]:
+        """`at`, and where the query was in topics that are there again and the same."""
+        found = dict(at)
+        for tp, (offset, topic_id) in list(self._left.items()):
+            if tp in absent:
+                continue
+            if at.get(tp) == 0 and topic_id is not None and ids.get(tp.topic) == topic_id:
+                # Not forgotten before a batch has begun there.
+                found[tp] = offset
+            else:
+                del self._left[tp]
+        return found
+
+
 def apart(at: Offsets, begin: Offsets, end: Offsets) -> Offsets:
     """The end, or one that is not `at`, if there is something to read.
 
@@ -72,6 +107,11 @@ class TopicIds:
     def note(self, ids: Mapping[str, Uuid]) -> None:
         """Offsets were asked for, in these topics."""
         self._seen = ids
+
+    @property
+    def seen(self) -> Mapping[str, Uuid]:
+        """As they were noted last."""
+        return self._seen
 
     def remade(self, at: Offsets, ids: Mapping[str, Uuid]) -> set[str]:
         """The topics that are other ones now than those in which the query came to `at`."""

@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from barnabas.client.blocking.producer import Producer
 from barnabas.spark.options.sink import SinkOptions
+from barnabas.spark.sink.reaching import reach
 from barnabas.spark.sink.sending import Sending
 from barnabas.spark.sink.telling import told_on_failure
 
@@ -15,9 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-    with told_on_failure(), Producer(options.producer) as producer:
-        sending = Sending(producer, options.topic)
-        sending.send(batches)
+    with told_on_failure():
+        reach(options.producer, options.connect_ms)
+        with Producer(options.producer) as producer:
+            Sending(producer, options).send(batches)
     return WriterCommitMessage()
 
 

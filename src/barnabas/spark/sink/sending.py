@@ -9,6 +9,8 @@ import pyarrow as pa
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.delivery import Delivery
 from barnabas.client.blocking.producer import Producer
+from barnabas.spark.options.sink import SinkOptions
+from barnabas.spark.sink.reaching import reach_topic
 from barnabas.spark.sink.rows import by_topic
 from barnabas.spark.workers import settle_in
 
@@ -19,9 +21,9 @@ _UNSEEN_MAX: Final = 256
 
 
 class Sending:
-    def __init__(self, producer: Producer, topic: str | None) -> None:
+    def __init__(self, producer: Producer, options: SinkOptions) -> None:
         self._producer = producer
-        self._topic = topic
+        self._options = options
         self._unseen: list[Delivery] = []
         self.rows = 0
         self.written: set[TopicPartition] = set()
@@ -32,7 +34,8 @@ class Sending:
         for batch in batches:
             if batch.num_rows == 0:
                 continue
-            for topic, records in by_topic(batch, self._topic):
+            for topic, records in by_topic(batch, self._options.topic):
+                reach_topic(self._options.producer, topic, self._options.connect_ms)
                 self._unseen += self._producer.send_table(topic, records)
             self.rows += batch.num_rows
             if len(self._unseen) > _UNSEEN_MAX:

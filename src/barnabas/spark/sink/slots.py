@@ -26,6 +26,7 @@ from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.sink import SinkOptions
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction, set_mark
+from barnabas.spark.sink.reaching import reach
 from barnabas.spark.sink.sending import Sending
 from barnabas.spark.sink.telling import logger, told_on_failure
 from barnabas.spark.sink.timing import told_if_too_long
@@ -56,6 +57,7 @@ def write_slot(
     if first is None:
         return SlotWritten(query, None, None, 0.0)
     name = f"{options.id_prefix}-{query}-{slot}"
+    reach(options.producer, options.connect_ms)
     with Producer({**options.producer, "transactional.id": name}) as producer:
         producer.init_transactions()
         with Admin(admin_settings(options.producer)) as admin:
@@ -68,7 +70,7 @@ def write_slot(
         since_s = time.time()
         with told_if_too_long(options, since_s):
             producer.begin_transaction()
-            sending = Sending(producer, options.topic)
+            sending = Sending(producer, options)
             sending.send([first])
             sending.send(filled)
             topic = min(sending.written).topic

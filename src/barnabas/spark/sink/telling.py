@@ -1,10 +1,11 @@
-"""Why a write failed, in the log of whoever ran it: what Spark says to the user is that it failed."""
+"""Why a write failed, in the log of whoever ran it, and first in what Spark says to the user."""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from barnabas.base.errors import BarnabasError
+from barnabas.spark.failing import message_first
 
 logger = logging.getLogger(__name__)
 
@@ -12,7 +13,8 @@ logger = logging.getLogger(__name__)
 @contextmanager
 def told_on_failure() -> Iterator[None]:
     try:
-        yield
+        with message_first():
+            yield
     except BarnabasError as error:
         logger.error("not written because=%s", error)
         raise

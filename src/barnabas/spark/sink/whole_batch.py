@@ -25,11 +25,13 @@ from barnabas.client.blocking.producer import Producer
 from barnabas.client.errors import ClientError
 from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.transaction_errors import MustAbort, SequenceLost
+from barnabas.spark.failing import message_first
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import SinkOptions
 from barnabas.spark.sink.claims import NotOneWriter, claim_task
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
+from barnabas.spark.sink.reaching import reach, reach_topic
 from barnabas.spark.sink.rows import by_topic
 from barnabas.spark.sink.sending import Sending
 from barnabas.spark.sink.slots import BATCH_ID, QUERY_ID
@@ -62,6 +64,7 @@ class PartWritten(WriterCommitMessage):
 
 def open_batch(options: SinkOptions, name: str) -> OpenBatch:
     """On the driver, for the tasks of one micro-batch; whatever was left under the name is aborted."""
+    reach(options.producer, options.connect_ms)
     with Producer({**options.producer, "transactional.id": name}) as producer:
         return OpenBatch(producer.open_transaction_for_others(), time.time())
 
@@ -75,6 +78,7 @@ def write_part(
     task: int,
 ) -> PartWritten:
     name = opened.transaction.transactional_id
+    reach(options.producer, options.connect_ms)
     with Admin(admin_settings(options.producer)) as admin:
         is_written = _last_mark_of(admin, options, name, query).batch >= batch
     filled = (one for one in batches if one.num_rows > 0)
@@ -84,13 +88,14 @@ def write_part(
             pass
         return PartWritten(query, opened, task, frozenset())
     topic, _ = next(by_topic(first, options.topic))
+    reach_topic(options.producer, topic, options.connect_ms)
     claim_task(options, opened.transaction, task, topic)
     with (
         told_if_too_long(options, opened.since_s),
         Producer({**options.producer, "transactional.id": name}) as producer,
     ):
         producer.join_transaction(opened.transaction)
-        sending = Sending(producer, options.topic)
+        sending = Sending(producer, options)
         try:
             sending.send([first])
             sending.send(filled)
@@ -160,6 +165,7 @@ class _Opening:
     _name: str
     _opened: OpenBatch | None
 
+    @message_first()
     def __getstate__(self) -> dict[str, Any]:
         if self._opened is None:
             self._opened = open_batch(self._options, self._name)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from barnabas.spark.failing import message_first
 from barnabas.spark.offsets import Offsets
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import Place, option_of
@@ -29,6 +30,7 @@ class BatchReader(DataSourceReader):
         # Less where filters were pushed down.
         self.wanted = Wanted()
 
+    @message_first()
     def partitions(self) -> Sequence[RangePartition]:
         options = self._options
         with Cluster(options) as cluster:

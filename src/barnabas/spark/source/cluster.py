@@ -5,17 +5,20 @@ import re
 import time
 from collections.abc import Callable, Collection
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.client.admin.call import PartlyRefused
+from barnabas.client.admin.describing import TopicDescription
 from barnabas.client.admin.offsets import IsolationLevel, ListedOffset, OffsetSpec
 from barnabas.client.blocking.admin import Admin
-from barnabas.client.errors import ClientError, is_retriable
+from barnabas.client.errors import ClientError, UnknownTopic, is_retriable
+from barnabas.spark.first_contact import NotReached, is_no_answer
 from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
-from barnabas.spark.options.client_settings import admin_settings
+from barnabas.spark.options.client_settings import admin_settings, call_timeout_ms, connecting_in_time
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, Position, option_of
-from barnabas.spark.options.source import Assigned, Choice, SourceOptions, Topics
+from barnabas.spark.options.source import Assigned, Choice, Pattern, SourceOptions, Topics
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -23,8 +26,21 @@ T = TypeVar("T")
 _NOTHING_YET: Final = 0
 
 
+class Look(NamedTuple):
+    """Where all partitions that a query reads begin and end now, and which of those it was in are gone."""
+
+    earliest: dict[TopicPartition, int]
+    latest: dict[TopicPartition, int]
+    topic_ids: dict[str, Uuid]
+    absent: frozenset[TopicPartition]
+
+
 class Cluster:
-    """Used as a block, or closed by close()."""
+    """Used as a block, or closed by close().
+
+    Brokers that do not answer are asked for no longer than connectTimeout, until is_running is set: then for
+    as long as the client's own timeouts allow, since brokers of a query that runs may be restarted.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self._choice: Choice = options.choice
@@ -34,9 +50,14 @@ class Cluster:
             "read_committed" if level == "read_committed" else "read_uncommitted"
         )
         self._retries, self._retry_after_ms = options.retries, options.retry_after_ms
-        # Of the topics whose partitions were asked for last.
+        self._servers = options.client["bootstrap.servers"]
+        self._call_ms, self._connect_ms = call_timeout_ms(options.client), options.connect_ms
+        self.is_running = False
+        # Of the topics whose partitions were asked for last, and those of them that no broker knew.
         self.topic_ids: dict[str, Uuid] = {}
-        self.admin = self._tried(lambda: Admin(admin_settings(options.client)))
+        self._missing: frozenset[str] = frozenset()
+        settings = admin_settings(options.client)
+        self.admin = self._tried(lambda limit_ms: Admin(connecting_in_time(settings, limit_ms)))
 
     def __enter__(self) -> "Cluster":
         return self
@@ -49,31 +70,117 @@ class Cluster:
     def close(self) -> None:
         self.admin.close()
 
-    def _tried(self, ask: Callable[[], T]) -> T:
-        """What may go well later is asked again, as fetchOffset.numRetries says."""
+    def _tried(self, ask: Callable[[int], T]) -> T:
+        """What may go well later is asked again, as fetchOffset.numRetries says. `ask` is told how long it
+        may take."""
+        until_s = None if self.is_running else time.monotonic() + self._connect_ms / 1000
         for left in reversed(range(self._retries)):
             try:
-                return ask()
+                return ask(self._limit_ms(until_s))
             except ClientError as error:
-                if left == 0 or not is_retriable(error):
+                is_last = left == 0 or not is_retriable(error)
+                if until_s is not None and is_no_answer(error) and (is_last or self._is_over(until_s)):
+                    raise NotReached(self._servers, self._connect_ms, error) from error
+                if is_last:
                     raise
                 logger.warning("asked again in ms=%d because=%s", self._retry_after_ms, error)
                 time.sleep(self._retry_after_ms / 1000)
         raise AssertionError("at least one try")
 
+    def _limit_ms(self, until_s: float | None) -> int:
+        if until_s is None:
+            return self._call_ms
+        return max(1, min(self._call_ms, round((until_s - time.monotonic()) * 1000)))
+
+    def _is_over(self, until_s: float) -> bool:
+        """Whether there is no time for another try, which would begin after a wait."""
+        return time.monotonic() + self._retry_after_ms / 1000 >= until_s
+
+    # Topics and partitions
+
     def partitions(self) -> list[TopicPartition]:
-        """All that the query reads, now. A topic that is named and not there is an error of the client."""
-        described = self._tried(lambda: self.admin.describe_topics(self._names()))
+        """All that the query reads, now. UnknownTopic if something is named and not there."""
+        there = self._there()
+        self._gone(there, {})
+        return there
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Of what is there, whatever is named."""
+        return self._settled(lambda: self.latest(self._there()))
+
+    def look(self, before: Offsets) -> Look:
+        """What is there now. What is named and not there is absent if the query was in it before, or else an
+        error: UnknownTopic."""
+
+        def look() -> Look:
+            there = self._there()
+            absent = self._gone(there, before)
+            return Look(self.earliest(there), self.latest(there), self.topic_ids, absent)
+
+        return self._settled(look)
+
+    def _settled(self, look: Callable[[], T]) -> T:
+        """Topics may be deleted just between two questions: then both are asked again."""
+        for left in reversed(range(self._retries)):
+            try:
+                return look()
+            except PartlyRefused as error:
+                if left == 0 or not _is_unknown(error):
+                    raise
+                logger.info("looked again because=%s", error)
+        raise AssertionError("at least one try")
+
+    def _there(self) -> list[TopicPartition]:
+        described = self._described(self._names())
         self.topic_ids = {
-            str(name): topic.topic_id for name, topic in described.items() if topic.topic_id is not None
+            name: topic.topic_id for name, topic in described.items() if topic.topic_id is not None
         }
-        if isinstance(self._choice, Assigned):
-            return sorted(self._choice.partitions)
-        return sorted(
-            TopicPartition(str(name), one.partition)
+        there = {
+            TopicPartition(name, one.partition)
             for name, topic in described.items()
             for one in topic.partitions
-        )
+        }
+        return sorted(there & set(self._choice.partitions) if isinstance(self._choice, Assigned) else there)
+
+    def _described(self, names: list[str]) -> dict[str, TopicDescription]:
+        """Those that brokers know. One that is named and was known, or not asked for yet, is asked for again:
+        a broker may be the last to hear of it."""
+
+        def describe(limit_ms: int) -> dict[str, TopicDescription]:
+            try:
+                found = self.admin.describe_topics(names, timeout_ms=limit_ms)
+            except PartlyRefused as error:
+                if not _is_unknown(error):
+                    raise
+                found = error.done
+            return {str(name): topic for name, topic in found.items()}
+
+        for left in reversed(range(self._retries)):
+            described = self._tried(describe)
+            missing = frozenset(names) - described.keys()
+            if left == 0 or isinstance(self._choice, Pattern) or missing <= self._missing:
+                break
+            logger.warning("asked again in ms=%d unknown=%s", self._retry_after_ms, ",".join(sorted(missing)))
+            time.sleep(self._retry_after_ms / 1000)
+        self._missing = missing
+        return described
+
+    def _gone(self, there: list[TopicPartition], before: Offsets) -> frozenset[TopicPartition]:
+        """What is named, not there, and was there before. UnknownTopic for what was not."""
+        if isinstance(self._choice, Assigned):
+            gone = set(self._choice.partitions) - set(there)
+            if new := gone - before.keys():
+                raise self._unknown(f"partition {min(new)}")
+            return frozenset(gone)
+        if isinstance(self._choice, Pattern):
+            return frozenset()
+        gone_topics = set(self._choice.names) - {tp.topic for tp in there}
+        if new_topics := gone_topics - {tp.topic for tp in before}:
+            raise self._unknown(f"topic {min(new_topics)}")
+        return frozenset(tp for tp in before if tp.topic in gone_topics)
+
+    def _unknown(self, about: str) -> UnknownTopic:
+        return UnknownTopic(about=about, message=f"no broker at {self._servers} knows it")
 
     def _names(self) -> list[str]:
         choice = self._choice
@@ -83,24 +190,35 @@ class Cluster:
             return list(choice.names)
         pattern = re.compile(choice.text)
         # The cluster's own topics are read only by those who name them.
-        return [name for name in self.admin.list_topics(internal=False) if pattern.search(name)]
+        listed = self._tried(lambda limit_ms: self.admin.list_topics(internal=False, timeout_ms=limit_ms))
+        return [name for name in listed if pattern.search(name)]
+
+    # Offsets
 
     def earliest(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return self._ends(tps, OffsetSpec.EARLIEST)
+
+    def earliest_there(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Of those that are there."""
+        return _there(lambda: self._listed(dict.fromkeys(tps, int(OffsetSpec.EARLIEST)), self._isolation))
 
     def latest(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The ends; for read_committed, the last stable offsets."""
         return self._ends(tps, OffsetSpec.LATEST)
 
     def written(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The ends, with what is in open transactions."""
-        return _known(self._listed(dict.fromkeys(tps, int(OffsetSpec.LATEST)), "read_uncommitted"))
+        """The ends of those that are there, with what is in open transactions."""
+        return _there(lambda: self._listed(dict.fromkeys(tps, int(OffsetSpec.LATEST)), "read_uncommitted"))
 
     def _ends(self, tps: Collection[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
         return _known(self._listed(dict.fromkeys(tps, int(spec)), self._isolation))
 
     def _listed(self, wanted: Offsets, isolation: IsolationLevel) -> dict[TopicPartition, ListedOffset]:
-        return self._tried(lambda: self.admin.list_offsets(wanted, isolation=isolation)) if wanted else {}
+        if not wanted:
+            return {}
+        return self._tried(
+            lambda limit_ms: self.admin.list_offsets(wanted, isolation=isolation, timeout_ms=limit_ms)
+        )
 
     def resolve(
         self, position: Position, tps: Collection[TopicPartition], which: str
@@ -149,7 +267,9 @@ class Cluster:
     def _of_group(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         assert self._group_id is not None, "checked with the options"
         group = self._group_id
-        committed = self._tried(lambda: self.admin.list_group_offsets(group, require_stable=True))
+        committed = self._tried(
+            lambda limit_ms: self.admin.list_group_offsets(group, require_stable=True, timeout_ms=limit_ms)
+        )
         offsets = {tp: one.offset for tp in tps if (one := committed.get(tp)) is not None}
         without = [tp for tp in tps if tp not in offsets]
         return {**offsets, **(self.earliest(without) if without else {})}
@@ -157,3 +277,18 @@ class Cluster:
 
 def _known(found: dict[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
     return {tp: _NOTHING_YET if one.offset is None else one.offset for tp, one in found.items()}
+
+
+def _there(listed: Callable[[], dict[TopicPartition, ListedOffset]]) -> dict[TopicPartition, int]:
+    """Of the partitions that brokers know."""
+    try:
+        return _known(listed())
+    except PartlyRefused as error:
+        if not _is_unknown(error):
+            raise
+        return _known(error.done)
+
+
+def _is_unknown(error: PartlyRefused) -> bool:
+    """Whether nothing else is wrong than that brokers do not know some of the topics or partitions."""
+    return all(isinstance(each, UnknownTopic) for each in error.refused.values())

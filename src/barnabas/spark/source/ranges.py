@@ -16,6 +16,7 @@ from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.consumer.errors import NoOffset, TopicRecreated
 from barnabas.client.errors import ClientError, UnknownTopic, is_retriable
 from barnabas.spark.columns import arrow_schema, rows_of
+from barnabas.spark.options.client_settings import in_time
 from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.kept import consumer_with, forget
 from barnabas.spark.source.lanes import tables_of
@@ -122,10 +123,12 @@ def _is_there(
     tp: TopicPartition, topic_id: Uuid | None, settings: Mapping[str, str], timeout_ms: float
 ) -> bool:
     """Asked for as long as a call may take: a broker that has just begun may have yet to hear of a topic."""
-    until_s = time.monotonic() + min(timeout_ms, _BEHIND_MS_MAX) / 1000
+    limit_ms = min(timeout_ms, _BEHIND_MS_MAX)
+    until_s = time.monotonic() + limit_ms / 1000
+    asking = in_time({**settings, **_DECIDED_HERE}, round(limit_ms))
     while True:
         try:
-            with consumer_with({**settings, **_DECIDED_HERE}) as consumer:
+            with consumer_with(asking) as consumer:
                 consumer.assign([tp], topic_ids={} if topic_id is None else {tp.topic: topic_id})
             return True
         except UnknownTopic:

@@ -9,7 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -21,11 +21,13 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.spark.failing import message_first
 from barnabas.spark.offsets import Offsets, from_json, to_json
 from barnabas.spark.options.positions import moves
 from barnabas.spark.options.source import SourceOptions
-from barnabas.spark.planning.changes import TopicIds, apart, resume
+from barnabas.spark.planning.changes import Absences, TopicIds, apart, resume
 from barnabas.spark.planning.limits import Waiting, limited
 from barnabas.spark.planning.splits import ranges_between, split
 from barnabas.spark.source.cluster import Cluster
@@ -66,9 +68,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: dict[TopicPartition, int] | None = None
         self._planned: _Planned | None = None
         self._topics = TopicIds()
+        self._absences = Absences()
 
     # Where it is
 
+    @message_first()
     def initialOffset(self) -> Told:
         if self._initial is None:
             cluster = self._cluster()
@@ -76,8 +80,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._topics.note(cluster.topic_ids)
         return _told(self._initial)
 
+    @message_first()
     def prepareForTriggerAvailableNow(self) -> None:
-        self._until = self._ends()
+        self._until = self._cluster().ends()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._options.offsets_max is not None:
@@ -86,37 +91,43 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self._options.offsets_min)
         return ReadAllAvailable()
 
+    @message_first()
     def latestOffset(self, start: Told, limit: ReadLimit) -> Told:
         at = _offsets(start)
-        ends = self._ends()
-        self._latest = ends
-        self._progress.reached(self._cluster().admin, at)
+        look = self._cluster().look(at)
+        self._cluster().is_running = True
+        self._latest = ends = look.latest
+        self._progress.reached(self._cluster().admin, {tp: at[tp] for tp in at if tp in ends})
         if not self._anchored and at == self._initial and moves(self._options.start):
             # Not replayed alike if this batch fails: so the first one is empty, and only says where to begin.
             self._anchored = True
             return start
         if self._until is not None:
             ends = {tp: min(ends[tp], offset) for tp, offset in self._until.items() if tp in ends}
-        remade = self._topics.remade(at, self._cluster().topic_ids)
-        begin = self._begin(at, self._cluster().earliest(ends), self._reachable(at, ends), remade)
+        now = self._absences.returned(at, look.absent, look.topic_ids)
+        just_gone = self._absences.note(at, look.absent, self._topics.seen)
+        remade = self._topics.remade(at, look.topic_ids)
+        # What has been gone for longer was told then.
+        known = {tp: offset for tp, offset in now.items() if tp not in look.absent or tp in just_gone}
+        begin = self._begin(known, look.earliest, self._reachable(now, ends), remade)
         end = self._limited(begin, ends, limit)
         if end is None:
-            return start
-        self._planned = _Planned(at, apart(at, begin, end), begin, self._cluster().topic_ids)
+            if not just_gone:
+                return start
+            end = begin
+        gone = dict.fromkeys(look.absent, 0)
+        begin, end = {**begin, **gone}, {**end, **gone}
+        self._planned = _Planned(at, apart(at, begin, end), begin, look.topic_ids)
         return _told(self._planned.end)
 
     def reportLatestOffset(self) -> Told | None:
         return None if self._latest is None else _told(self._latest)
 
-    def _ends(self) -> dict[TopicPartition, int]:
-        cluster = self._cluster()
-        return cluster.latest(cluster.partitions())
-
     def _reachable(self, at: Offsets, ends: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The ends; where a query is beyond the last stable offset, which may be, then where it is."""
         beyond = [tp for tp in ends if at.get(tp, 0) > ends[tp]]
         written = self._cluster().written(beyond) if beyond else {}
-        return {**ends, **{tp: min(at[tp], written[tp]) for tp in beyond}}
+        return {**ends, **{tp: min(at[tp], offset) for tp, offset in written.items()}}
 
     def _begin(
         self, at: Offsets, earliest: Offsets, ends: Offsets, remade: Collection[str] = ()
@@ -145,6 +156,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # What tasks do
 
+    @message_first()
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
         at, to = _offsets(start), _offsets(end)
         begin = self._planned_begin(at, to)
@@ -171,9 +183,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # Its first batch: what has come to be or moved since then is behind us.
             moved = moves(self._options.start)
             at = {tp: min(offset, to[tp]) if moved else offset for tp, offset in at.items() if tp in to}
+        # Those that were gone by then.
+        at = {tp: 0 if to.get(tp) == 0 else offset for tp, offset in at.items()}
         unsure = [tp for tp in to if at.get(tp, to[tp] + 1) > to[tp]]
-        earliest = {**at, **(self._cluster().earliest(unsure) if unsure else {})}
-        return self._begin(at, earliest, to)
+        there = self._cluster().earliest_there(unsure) if unsure else {}
+        return self._begin(at, {**at, **dict.fromkeys(unsure, 0), **there}, to)
 
     def _plan_of(self, at: Offsets, to: Offsets) -> _Planned | None:
         found = self._planned
@@ -193,6 +207,36 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._cluster_or_none is not None:
             self._cluster_or_none.close()
             self._cluster_or_none = None
+
+
+class WrongStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Of a stream whose options are wrong: whatever it is asked for first fails with what is wrong with them.
+
+    Were that raised where a reader is made, Spark 4.3 would fail with an error of its own instead, which says
+    nothing (it calls stop() of the reader that was not made).
+    """
+
+    def __init__(self, wrong: BarnabasError) -> None:
+        self._wrong = wrong
+
+    @message_first()
+    def _fail(self) -> NoReturn:
+        raise self._wrong
+
+    def initialOffset(self) -> Told:
+        self._fail()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._fail()
+
+    def latestOffset(self, start: Told, limit: ReadLimit) -> Told:
+        self._fail()
+
+    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
+        self._fail()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        self._fail()
 
 
 def _told(offsets: Offsets) -> Told:

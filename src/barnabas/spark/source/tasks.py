@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from barnabas.base.ids import Uuid
+from barnabas.spark.failing import message_first
 from barnabas.spark.options.client_settings import in_time
 from barnabas.spark.options.source import SourceOptions
 from barnabas.spark.planning.splits import OffsetRange
@@ -36,16 +37,17 @@ def read_task(
         # Where there is nothing to read Spark makes up a task of its own.
         assert partition.value is None, f"not a task of this source: {partition!r}"
         return
-    settle_in()
-    client = in_time(options.client, options.poll_timeout_ms)
-    if partition.announcement is not None:
-        announce(partition.announcement, client)
-    yield from read_range(
-        partition.wanted,
-        client,
-        columns,
-        fails_on_loss=options.fails_on_loss,
-        timeout_ms=options.poll_timeout_ms,
-        topic_id=partition.topic_id,
-        fetches=options.fetches,
-    )
+    with message_first():
+        settle_in()
+        client = in_time(options.client, options.poll_timeout_ms)
+        if partition.announcement is not None:
+            announce(partition.announcement, client)
+        yield from read_range(
+            partition.wanted,
+            client,
+            columns,
+            fails_on_loss=options.fails_on_loss,
+            timeout_ms=options.poll_timeout_ms,
+            topic_id=partition.topic_id,
+            fetches=options.fetches,
+        )

@@ -22,6 +22,7 @@ def test_without_more_it_is_at_least_once_and_rows_say_their_topic() -> None:
         id_prefix="barnabas-spark-sink",
         checkpoint=None,
         producer={"bootstrap.servers": "localhost:9092"},
+        connect_ms=25_000,
     )
 
 

@@ -1,7 +1,7 @@
 """What has changed since a query was where it is."""
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.spark.planning.changes import TopicIds, apart, resume
+from barnabas.spark.planning.changes import Absences, TopicIds, apart, resume
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OTHER = TopicPartition("bills", 0)
@@ -83,3 +83,40 @@ def test_a_batch_that_begins_again_does_not_end_where_the_last_one_did() -> None
     assert apart({A: 5, B: 7}, {A: 5, B: 0}, {A: 5, B: 7}) == {A: 5, B: 6}
     assert apart({A: 5, B: 7}, {A: 5, B: 0}, {A: 6, B: 7}) == {A: 6, B: 7}
     assert apart({A: 5, B: 7}, {A: 5, B: 7}, {A: 5, B: 7}) == {A: 5, B: 7}
+
+
+def test_partitions_that_go_are_told_once() -> None:
+    absences = Absences()
+    at = {A: 5, OTHER: 3}
+
+    assert absences.note(at, {A}, {"orders": FIRST}) == {A}
+    assert absences.note({A: 0, OTHER: 3}, {A}, {}) == set()
+    assert absences.note({A: 0, OTHER: 3}, {A, OTHER}, {"bills": SECOND}) == {OTHER}
+
+
+def test_a_topic_that_a_broker_had_not_heard_of_is_read_on_where_the_query_was() -> None:
+    absences = Absences()
+    absences.note({A: 5, OTHER: 3}, {A}, {"orders": FIRST})
+    at = {A: 0, OTHER: 3}
+
+    assert absences.returned(at, {A}, {}) == at
+    assert absences.returned(at, (), {"orders": FIRST}) == {A: 5, OTHER: 3}
+    # No batch was run from there yet.
+    assert absences.returned(at, (), {"orders": FIRST}) == {A: 5, OTHER: 3}
+    assert absences.returned({A: 7, OTHER: 3}, (), {"orders": FIRST}) == {A: 7, OTHER: 3}
+    assert absences.note({A: 7, OTHER: 3}, {A}, {"orders": FIRST}) == {A}
+
+
+def test_another_topic_of_the_name_is_not_read_on_where_the_query_was() -> None:
+    absences = Absences()
+    absences.note({A: 5}, {A}, {"orders": FIRST})
+
+    assert absences.returned({A: 0}, (), {"orders": SECOND}) == {A: 0}
+    assert absences.returned({A: 0}, (), {"orders": FIRST}) == {A: 0}
+
+
+def test_without_ids_it_is_not_known_which_topic_comes_back() -> None:
+    absences = Absences()
+    absences.note({A: 5}, {A}, {})
+
+    assert absences.returned({A: 0}, (), {"orders": FIRST}) == {A: 0}
