@@ -117,7 +117,7 @@ def usage() -> str:
 
 
 def unknown(name: str) -> str:
-    """Return the message for an unknown command, with the most similar one if there is any."""
+    """Return the message for a name that is no command, with the nearest one if there is any."""
     from difflib import get_close_matches
 
     what = "option" if name.startswith("-") else "command"

@@ -134,7 +134,7 @@ class SparkJob:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of children: that of the demo, with the same Python and the same Barnabas."""
+    """That of the demo, with the same Python and the same Barnabas for children, wherever they run."""
     here = str(Path(barnabas.__file__).parents[1])
     given = [os.path.abspath(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
     return {
