@@ -51,6 +51,16 @@ def test_later_commits_of_a_run_send_nothing_for_it(query: Query, proxy: Recordi
     assert keys_of(proxy) == {ApiKey.OFFSET_FETCH: 1, ApiKey.OFFSET_COMMIT: 1, ApiKey.END_TXN: 3}
 
 
+def test_later_commits_without_rows_look_at_the_record_only(query: Query, proxy: RecordingProxy) -> None:
+    run = query.run(2)
+    run.commit(run.write())
+    slots = run.write(1, without=[0, 1])
+    keys_of(proxy)
+    run.commit(slots, 1)
+
+    assert keys_of(proxy) == {ApiKey.OFFSET_FETCH: 1}
+
+
 def test_later_commits_of_whole_batches_send_nothing_for_it(query: Query, proxy: RecordingProxy) -> None:
     run = query.run(3, scope=Scope.BATCH)
     run.commit_whole(run.write_whole())

@@ -119,6 +119,8 @@ def begin_commit(admin: Admin, options: SinkOptions, slots: Sequence[SlotWritten
             # Their runs had the same plan.
             runs = (*record.runs, run)
             batch = max(batch, record.batch)
+    elif not any(one.topic for one in slots):
+        return False
     topic = record.topic or options.topic or next((one.topic for one in slots if one.topic is not None), None)
     if topic is not None:
         write_record(admin, prefix, query, Record(batch, len(slots), runs, topic))
