@@ -16,6 +16,8 @@ _NONE: Final = -1
 
 
 class Mark(NamedTuple):
+    """`note` says who wrote it: a run, a query and its run, or a claim."""
+
     batch: int
     note: str
     topic: str
