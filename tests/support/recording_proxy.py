@@ -64,6 +64,12 @@ class RecordingProxy:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
+        server.close()
+        serving = asyncio.all_tasks(self._loop)
+        for task in serving:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*serving, return_exceptions=True))
+        self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
