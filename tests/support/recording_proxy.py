@@ -4,12 +4,13 @@
         broker = OurBroker(root, settings={"advertised.listeners": f"PLAINTEXT://{proxy.address}"})
         proxy.broker_port = broker.port
 
-`lower` makes clients speak older versions: ApiVersions advertises each API with so many versions fewer.
+`lower` makes clients speak older versions: ApiVersions advertises each API with so many versions fewer. And
+it does not advertise the APIs in `hidden`.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from struct import Struct
 from types import TracebackType
 from typing import Self
@@ -35,6 +36,7 @@ class RecordingProxy:
         # The client that is recorded now.
         self.client = ""
         self.lower = 0
+        self.hidden: Collection[ApiKey] = ()
         self.broker_port = 0
         self.port = 0
         self._loop = asyncio.new_event_loop()
@@ -62,6 +64,12 @@ class RecordingProxy:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
+        server.close()
+        serving = asyncio.all_tasks(self._loop)
+        for task in serving:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*serving, return_exceptions=True))
+        self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -82,7 +90,7 @@ class RecordingProxy:
             return data
 
         def from_broker(data: bytes) -> bytes:
-            if not self.lower:
+            if not self.lower and not self.hidden:
                 return data
             return b"".join(self._lowered(frame, asked) for frame in answers.feed(data))
 
@@ -93,6 +101,7 @@ class RecordingProxy:
         if version is None:
             return _SIZE.pack(len(frame)) + frame
         number, body = decode_response(frame, version, key=ApiKey.API_VERSIONS)
+        body.api_keys = [row for row in body.api_keys if row.api_key not in self.hidden]
         for row in body.api_keys:
             row.max_version = max(_FIRST[row.api_key], row.max_version - self.lower)
         return b"".join(response_parts(body, version, key=ApiKey.API_VERSIONS, correlation_id=number))

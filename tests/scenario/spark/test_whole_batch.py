@@ -128,7 +128,7 @@ def test_of_two_tries_one_has_the_task_whenever_the_other_comes(query: Query) ->
         together.wait(WAIT_MAX_S)
         time.sleep(later_s)
         try:
-            claim_task(query.options, query.opened.transaction, task, query.topic)
+            claim_task(query.options, query.opened.transaction, task, query.topic, query.id)
         except NotOneWriter:
             return False
         return True

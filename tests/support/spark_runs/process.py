@@ -16,13 +16,15 @@ PROGRESS_TIMEOUT_S: Final = 90
 
 
 class JobProcess:
-    def __init__(self, orders: dict[str, Any], output: Path) -> None:
+    def __init__(
+        self, orders: dict[str, Any], output: Path, *, module: str = "support.spark_runs.job"
+    ) -> None:
         self._output = output
         self._batches_before = self.batches
         places = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         with output.open("ab") as written:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "support.spark_runs.job", json.dumps(orders)],
+                [sys.executable, "-m", module, json.dumps(orders)],
                 stdout=written,
                 stderr=written,
                 start_new_session=True,

@@ -19,6 +19,7 @@ from barnabas.client.producer.transaction_verdicts import FENCED
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.sink import SinkOptions
+from barnabas.spark.sink.ids import claim_id
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
 from barnabas.spark.sink.timing import told_if_too_long
 
@@ -31,11 +32,15 @@ class NotOneWriter(BarnabasError):
     """A partition that two tasks, or two tries of one, would write to in one transaction."""
 
 
-def claim_task(options: SinkOptions, opened: OpenTransaction, task: int, topic: str) -> None:
+def claim_of(producer_id: int, epoch: int, query: str) -> str:
+    """What a claim says: which transaction it is for, and whose. Every micro-batch has other numbers."""
+    return f"{producer_id}/{epoch}/{query}"
+
+
+def claim_task(options: SinkOptions, opened: OpenTransaction, task: int, topic: str, query: str) -> None:
     """NotOneWriter if another try of the task has it. `topic` is any that the task writes to."""
-    name = f"{opened.transactional_id}-{task}"
-    # Every micro-batch is opened under other numbers.
-    claim = f"{opened.producer_id}/{opened.epoch}"
+    name = claim_id(opened.transactional_id, task)
+    claim = claim_of(opened.producer_id, opened.epoch, query)
     with Producer({**options.producer, "transactional.id": name}) as producer:
         producer.init_transactions()
         with Admin(admin_settings(options.producer)) as admin:

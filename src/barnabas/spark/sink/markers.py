@@ -4,6 +4,7 @@ So the mark and the rows are there together, or neither. The topic of the mark i
 an offset needs a topic that exists.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from barnabas.base.ids import TopicPartition
@@ -15,6 +16,8 @@ _NONE: Final = -1
 
 
 class Mark(NamedTuple):
+    """`note` says who wrote it: a run, a query and its run, or a claim."""
+
     batch: int
     note: str
     topic: str
@@ -25,7 +28,22 @@ NO_MARK: Final = Mark(_NONE, "", "")
 
 def last_mark(admin: Admin, group: str, note: str | None = None) -> Mark:
     """Of transactions that have ended: those about to are waited for. With this note only, if given."""
-    committed = admin.list_group_offsets(group, require_stable=True)
+    return _last(admin.list_group_offsets(group, require_stable=True), note)
+
+
+def last_marks(admin: Admin, groups: Iterable[str], *, is_stable: bool = True) -> dict[str, Mark]:
+    """The same for several groups; with is_stable=False no open transaction is waited for."""
+    committed = admin.list_group_offsets_of(groups, require_stable=is_stable)
+    return {group: _last(offsets, None) for group, offsets in committed.items()}
+
+
+def notes_of(admin: Admin, groups: Iterable[str]) -> set[str]:
+    """The notes of all marks of these groups. No open transaction is waited for."""
+    committed = admin.list_group_offsets_of(groups)
+    return {one.metadata for offsets in committed.values() for one in offsets.values() if one is not None}
+
+
+def _last(committed: Mapping[TopicPartition, CommittedOffset | None], note: str | None) -> Mark:
     marks = [Mark(one.offset, one.metadata, tp.topic) for tp, one in committed.items() if one is not None]
     return max((one for one in marks if note is None or one.note == note), default=NO_MARK)
 

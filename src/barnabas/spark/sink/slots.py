@@ -5,38 +5,35 @@ if the slot's mark says that this micro-batch is written it only reads its rows;
 mark, and leaves the transaction open. The driver ends all of them when every task is done. If it dies on the
 way, Spark plans the same micro-batch again: what was committed is passed over, and the rest is written.
 
-So a row must come to the same slot again. A number of slots that has changed is refused.
+So a row must come to the same slot again, once a slot is committed. Then another number of slots is refused.
+Slots that the new run does not have are fenced before its first commit: earlier_runs.py.
 """
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from barnabas.base.errors import BarnabasError
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
 from barnabas.client.errors import ClientError
 from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.sink import SinkOptions
-from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction, set_mark
+from barnabas.spark.sink.earlier_runs import check_still_open, fence_earlier_runs
+from barnabas.spark.sink.ids import slot_id
+from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
 from barnabas.spark.sink.reaching import reach
+from barnabas.spark.sink.replays import check_same_plan
+from barnabas.spark.sink.runs import UNKNOWN_RUN, Record, read_record, write_record
 from barnabas.spark.sink.sending import Sending
+from barnabas.spark.sink.task_context import stream_task, task_number
 from barnabas.spark.sink.telling import logger, told_on_failure
 from barnabas.spark.sink.timing import told_if_too_long
-
-QUERY_ID: Final = "sql.streaming.queryId"
-BATCH_ID: Final = "streaming.sql.batchId"
-
-
-class SlotsChanged(BarnabasError):
-    """A micro-batch that was written in part is planned otherwise now."""
 
 
 @dataclass(frozen=True)
@@ -44,19 +41,28 @@ class SlotWritten(WriterCommitMessage):
     """What a task tells the driver. Nothing is open if it had no rows, or they were written before."""
 
     query: str
+    run: str
+    slot: int
     topic: str | None
     opened: OpenTransaction | None
     open_since_s: float
+    # The slot's mark, if it says that the rows were written before.
+    before: Mark = NO_MARK
 
 
 def write_slot(
-    options: SinkOptions, batches: Iterator[pa.RecordBatch], query: str, batch: int, slot: int
+    options: SinkOptions,
+    batches: Iterator[pa.RecordBatch],
+    query: str,
+    batch: int,
+    slot: int,
+    run: str = UNKNOWN_RUN,
 ) -> SlotWritten:
     filled = (one for one in batches if one.num_rows > 0)
     first = next(filled, None)
     if first is None:
-        return SlotWritten(query, None, None, 0.0)
-    name = f"{options.id_prefix}-{query}-{slot}"
+        return SlotWritten(query, run, slot, None, None, 0.0)
+    name = slot_id(options.id_prefix, query, slot)
     reach(options.producer, options.connect_ms)
     with Producer({**options.producer, "transactional.id": name}) as producer:
         producer.init_transactions()
@@ -66,7 +72,7 @@ def write_slot(
             logger.info("written before slot=%s batch=%d", name, batch)
             for _ in filled:
                 pass
-            return SlotWritten(query, mark.topic, None, 0.0)
+            return SlotWritten(query, run, slot, mark.topic, None, 0.0, before=mark)
         since_s = time.time()
         with told_if_too_long(options, since_s):
             producer.begin_transaction()
@@ -74,41 +80,67 @@ def write_slot(
             sending.send([first])
             sending.send(filled)
             topic = min(sending.written).topic
-            producer.send_offsets_to_transaction(mark_in_transaction(Mark(batch, "", topic)), name)
-            return SlotWritten(query, topic, producer.hand_over_transaction(), since_s)
+            producer.send_offsets_to_transaction(mark_in_transaction(Mark(batch, run, topic)), name)
+            return SlotWritten(query, run, slot, topic, producer.hand_over_transaction(), since_s)
 
 
 def commit_slots(options: SinkOptions, slots: Sequence[SlotWritten], batch: int) -> None:
     """All tasks are done. After this they are seen, or this fails and the batch is planned again."""
-    topics = [one.topic for one in slots if one.topic is not None]
-    if not topics:
+    if not slots:
         return
-    opened = [one.opened for one in slots if one.opened is not None]
-    with Admin(admin_settings(options.producer)) as admin:
-        _check_count(admin, options, slots[0].query, Mark(batch, str(len(slots)), topics[0]))
-        since_s = min((one.open_since_s for one in slots if one.opened is not None), default=time.time())
-        with told_if_too_long(options, since_s):
-            admin.end_transactions(opened, commit=True)
+    with Admin(admin_settings(options.producer)) as admin, _told_if_too_long(options, slots):
+        is_written = begin_commit(admin, options, slots, batch)
+        admin.end_transactions(_opened(slots), commit=not is_written)
 
 
-def _check_count(admin: Admin, options: SinkOptions, query: str, now: Mark) -> None:
-    """Noted before anything is committed: whoever comes again must come with as many slots."""
-    group = f"{options.id_prefix}-{query}"
-    before = last_mark(admin, group)
-    if before.batch == now.batch and before.note != now.note:
-        raise SlotsChanged(
-            f"batch {now.batch} was begun with {before.note} tasks and is planned with {now.note} now: rows "
-            "that are written would be written again; run it with as many as before (shuffle partitions, and "
-            "spark.sql.adaptive.streaming.stateless.enabled=false)"
-        )
-    if before == NO_MARK or before.batch < now.batch:
-        set_mark(admin, group, now)
+def end_slots(options: SinkOptions, slots: Sequence[SlotWritten]) -> None:
+    """Commit those of a batch query, which has no earlier run and is never replayed."""
+    with Admin(admin_settings(options.producer)) as admin, _told_if_too_long(options, slots):
+        admin.end_transactions(_opened(slots), commit=True)
+
+
+def begin_commit(admin: Admin, options: SinkOptions, slots: Sequence[SlotWritten], batch: int) -> bool:
+    """Record that the batch is being committed. True if it was, by transactionScope=batch.
+
+    SlotsChanged if some of it was committed by another plan.
+    """
+    prefix, query, run = options.id_prefix, slots[0].query, slots[0].run
+    record = read_record(admin, prefix, query)
+    runs: tuple[str, ...] = (run,)
+    if record.last_run != run or record.batch >= batch:
+        check_still_open(admin, _opened(slots))
+        own = {slot_id(prefix, query, one.slot) for one in slots if one.topic is not None}
+        earlier = fence_earlier_runs(admin, options, query, record, own)
+        if earlier.has_whole(batch):
+            logger.info("written before by transactionScope=batch query=%s batch=%d", query, batch)
+            return True
+        taken = {slot_id(prefix, query, one.slot): one.before for one in slots if one.before != NO_MARK}
+        written = {**earlier.slots_since(batch), **taken}
+        check_same_plan(batch, len(slots), record, written, earlier.prefixes, prefix)
+        if written:
+            # Their runs had the same plan.
+            runs = (*record.runs, run)
+            batch = max(batch, record.batch)
+    elif not any(one.topic for one in slots):
+        return False
+    topic = record.topic or options.topic or next((one.topic for one in slots if one.topic is not None), None)
+    if topic is not None:
+        write_record(admin, prefix, query, Record(batch, len(slots), runs, topic))
+    return False
+
+
+def _opened(slots: Sequence[WriterCommitMessage | None]) -> list[OpenTransaction]:
+    return [one.opened for one in slots if isinstance(one, SlotWritten) and one.opened is not None]
+
+
+def _told_if_too_long(options: SinkOptions, slots: Sequence[SlotWritten]) -> AbstractContextManager[None]:
+    since_s = min((one.open_since_s for one in slots if one.opened is not None), default=time.time())
+    return told_if_too_long(options, since_s)
 
 
 def abort_slots(options: SinkOptions, slots: Sequence[WriterCommitMessage | None]) -> None:
     """Some tasks failed: what the others left open goes now rather than when its time is over."""
-    opened = [one.opened for one in slots if isinstance(one, SlotWritten) and one.opened is not None]
-    if not opened:
+    if not (opened := _opened(slots)):
         return
     try:
         with Admin(admin_settings(options.producer)) as admin:
@@ -128,13 +160,9 @@ class SlotStreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        context = TaskContext.get()
-        assert context is not None, "write() runs in a task"
-        query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
-        assert query is not None, "Spark tells tasks which query they belong to"
-        assert batch is not None, "Spark tells tasks which batch they belong to"
+        task = stream_task()
         with told_on_failure():
-            return write_slot(self._options, iterator, query, int(batch), context.partitionId())
+            return write_slot(self._options, iterator, task.query, task.batch, task.number, task.run)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         with told_on_failure():
@@ -145,21 +173,19 @@ class SlotStreamWriter(DataSourceStreamArrowWriter):
 
 
 class SlotBatchWriter(DataSourceArrowWriter):
-    """A batch query is a stream of one batch, with a name of its own."""
+    """A batch query is a stream of one batch, with a name of its own: no earlier run, and no replay."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self._query = str(uuid4())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        context = TaskContext.get()
-        assert context is not None, "write() runs in a task"
         with told_on_failure():
-            return write_slot(self._options, iterator, self._query, 0, context.partitionId())
+            return write_slot(self._options, iterator, self._query, 0, task_number())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         with told_on_failure():
-            commit_slots(self._options, _of_tasks(messages), 0)
+            end_slots(self._options, _of_tasks(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         abort_slots(self._options, messages)

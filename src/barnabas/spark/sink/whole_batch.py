@@ -10,13 +10,12 @@ others fail (claims.py); and the driver refuses a batch in which two tasks have 
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from barnabas.base.ids import TopicPartition
@@ -30,11 +29,15 @@ from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import SinkOptions
 from barnabas.spark.sink.claims import NotOneWriter, claim_task
+from barnabas.spark.sink.earlier_runs import check_still_open, fence_earlier_runs
+from barnabas.spark.sink.ids import batch_id, batch_marks_group, claim_id
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
 from barnabas.spark.sink.reaching import reach, reach_topic
+from barnabas.spark.sink.replays import check_not_in_parts
 from barnabas.spark.sink.rows import by_topic
+from barnabas.spark.sink.runs import UNKNOWN_RUN, Record, read_record, write_record
 from barnabas.spark.sink.sending import Sending
-from barnabas.spark.sink.slots import BATCH_ID, QUERY_ID
+from barnabas.spark.sink.task_context import stream_task, task_number
 from barnabas.spark.sink.telling import logger, told_on_failure
 from barnabas.spark.sink.timing import told_if_too_long
 
@@ -60,6 +63,9 @@ class PartWritten(WriterCommitMessage):
     opened: OpenBatch
     task: int
     written: frozenset[TopicPartition]
+    run: str = UNKNOWN_RUN
+    # Of the run that wrote the mark before.
+    last_run: str = UNKNOWN_RUN
 
 
 def open_batch(options: SinkOptions, name: str) -> OpenBatch:
@@ -76,20 +82,22 @@ def write_part(
     query: str,
     batch: int,
     task: int,
+    run: str = UNKNOWN_RUN,
 ) -> PartWritten:
     name = opened.transaction.transactional_id
     reach(options.producer, options.connect_ms)
     with Admin(admin_settings(options.producer)) as admin:
-        is_written = _last_mark_of(admin, options, name, query).batch >= batch
+        mark = _last_mark_of(admin, options, name, query)
+    last_run = _run_of(mark)
     filled = (one for one in batches if one.num_rows > 0)
-    first = None if is_written else next(filled, None)
+    first = None if mark.batch >= batch else next(filled, None)
     if first is None:
         for _ in filled:
             pass
-        return PartWritten(query, opened, task, frozenset())
+        return PartWritten(query, opened, task, frozenset(), run, last_run)
     topic, _ = next(by_topic(first, options.topic))
     reach_topic(options.producer, topic, options.connect_ms)
-    claim_task(options, opened.transaction, task, topic)
+    claim_task(options, opened.transaction, task, topic, query)
     with (
         told_if_too_long(options, opened.since_s),
         Producer({**options.producer, "transactional.id": name}) as producer,
@@ -104,19 +112,23 @@ def write_part(
             if isinstance(error.because, SequenceLost):
                 raise NotOneWriter(f"another task writes to the same partitions: {_ONE_TASK}") from error
             raise
-    return PartWritten(query, opened, task, frozenset(sending.written))
-
-
-def _marks_group(options: SinkOptions, query: str) -> str:
-    """By the id of the query, which is in its checkpoint, and not by where that is: it may be moved."""
-    return f"{options.id_prefix}-{query}-batch"
+    return PartWritten(query, opened, task, frozenset(sending.written), run, last_run)
 
 
 def _last_mark_of(admin: Admin, options: SinkOptions, name: str, query: str) -> Mark:
-    # Of this query: one that begins anew in the same place counts its batches from 0 again.
-    mark = last_mark(admin, _marks_group(options, query), note=query)
-    # Marks were in a group named as the transactions are, before they had one of their own.
+    mark = last_mark(admin, batch_marks_group(options.id_prefix, query))
+    # Earlier releases kept marks in a group named as the transactions are. There only those of this query
+    # count: one that begins anew in the same place counts its batches from 0 again.
     return last_mark(admin, name, note=query) if mark == NO_MARK else mark
+
+
+def _note(query: str, run: str) -> str:
+    return f"{query} {run}"
+
+
+def _run_of(mark: Mark) -> str:
+    """Of a mark with the query alone, which earlier releases wrote, it is not known."""
+    return mark.note.partition(" ")[2] or UNKNOWN_RUN
 
 
 def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> None:
@@ -126,22 +138,53 @@ def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> 
             if tp in writers:
                 raise NotOneWriter(f"{tp} was written by tasks {writers[tp]} and {part.task}: {_ONE_TASK}")
             writers[tp] = part.task
-    if not writers:
+    if not parts:
         return
-    opened = parts[0].opened
+    query, run, opened = parts[0].query, parts[0].run, parts[0].opened
     name = opened.transaction.transactional_id
-    with (
-        told_if_too_long(options, opened.since_s),
-        Producer({**options.producer, "transactional.id": name}) as producer,
-    ):
-        producer.join_transaction(opened.transaction)
-        mark = Mark(batch, parts[0].query, min(writers).topic)
-        group = _marks_group(options, parts[0].query)
-        producer.send_offsets_to_transaction(mark_in_transaction(mark), group)
-        producer.commit_transaction()
+    with told_if_too_long(options, opened.since_s):
+        # The tasks have read the mark of the batch before, so this costs later batches of a run no request.
+        if any(part.last_run != run for part in parts) and _begin_run(options, parts, batch):
+            abort_parts(options, parts)
+            return
+        if not writers:
+            return
+        with Producer({**options.producer, "transactional.id": name}) as producer:
+            producer.join_transaction(opened.transaction)
+            mark = Mark(batch, _note(query, run), min(writers).topic)
+            group = batch_marks_group(options.id_prefix, query)
+            producer.send_offsets_to_transaction(mark_in_transaction(mark), group)
+            producer.commit_transaction()
 
 
-def abort_parts(options: SinkOptions, messages: list[WriterCommitMessage | None]) -> None:
+def _begin_run(options: SinkOptions, parts: Sequence[PartWritten], batch: int) -> bool:
+    """Fence earlier runs before the first commit of this one. True if one of them has committed the batch.
+
+    SlotsChanged if some of it was committed by transactionScope=task.
+    """
+    query, run, opened = parts[0].query, parts[0].run, parts[0].opened.transaction
+    name = opened.transactional_id
+    with Admin(admin_settings(options.producer)) as admin:
+        record = read_record(admin, options.id_prefix, query)
+        if record.last_run == run:
+            return False
+        written = [part for part in parts if part.written]
+        if written:
+            check_still_open(admin, [opened])
+        own = {name, *(claim_id(name, part.task) for part in written)}
+        earlier = fence_earlier_runs(admin, options, query, record, own)
+        check_not_in_parts(batch, earlier.slots_since(batch))
+        if earlier.has_whole(batch):
+            return True
+        of_rows = min((min(part.written).topic for part in written), default=None)
+        topic = record.topic or options.topic or of_rows
+        if topic is not None:
+            # For batches without rows, which leave no mark.
+            write_record(admin, options.id_prefix, query, Record(batch, len(parts), (run,), topic))
+        return False
+
+
+def abort_parts(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
     parts = [one for one in messages if isinstance(one, PartWritten) and one.written]
     if not parts:
         return
@@ -179,18 +222,16 @@ class WholeStreamWriter(_Opening, DataSourceStreamArrowWriter):
                 "transactionScope", "batch needs checkpointLocation among the options of the sink"
             )
         self._options = options
-        self._name = f"{options.id_prefix}-{options.checkpoint}"
+        self._name = batch_id(options.id_prefix, options.checkpoint)
         self._opened = None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        context = TaskContext.get()
-        assert context is not None, "write() runs in a task"
-        query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
-        assert query is not None, "Spark tells tasks which query they belong to"
-        assert batch is not None, "Spark tells tasks which batch they belong to"
+        task = stream_task()
         assert self._opened is not None, "it came from the driver"
         with told_on_failure():
-            return write_part(self._options, iterator, self._opened, query, int(batch), context.partitionId())
+            return write_part(
+                self._options, iterator, self._opened, task.query, task.batch, task.number, task.run
+            )
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         with told_on_failure():
@@ -208,11 +249,9 @@ class WholeBatchWriter(_Opening, DataSourceArrowWriter):
         self._opened = None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        context = TaskContext.get()
-        assert context is not None, "write() runs in a task"
         assert self._opened is not None, "it came from the driver"
         with told_on_failure():
-            return write_part(self._options, iterator, self._opened, self._query, 0, context.partitionId())
+            return write_part(self._options, iterator, self._opened, self._query, 0, task_number())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         with told_on_failure():

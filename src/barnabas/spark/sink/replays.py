@@ -1,0 +1,65 @@
+"""Whether a micro-batch that is replayed may be committed: not if what is committed was planned otherwise.
+
+Rows that one slot has committed would come to another slot, and be written again. Pure.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from barnabas.base.errors import BarnabasError
+from barnabas.spark.sink.markers import Mark
+from barnabas.spark.sink.runs import Record
+
+# An error names so many ids.
+_IDS_TOLD_MAX: Final = 5
+
+
+class SlotsChanged(BarnabasError):
+    """A micro-batch that was written in part is planned otherwise now."""
+
+
+def check_same_plan(
+    batch: int,
+    tasks: int,
+    record: Record,
+    written: Mapping[str, Mark],
+    prefixes: Mapping[str, str],
+    prefix: str,
+) -> None:
+    """`written` are the slots that have committed the micro-batch, `prefixes` those of their ids."""
+    if others := {name: prefixes[name] for name in written if prefixes.get(name, prefix) != prefix}:
+        before = min(others.values())
+        raise SlotsChanged(
+            f"batch {batch} was committed, at least in part, under another transactionalIdPrefix "
+            f"({_named(others)}): start the query once with transactionalIdPrefix={before}, and with "
+            "transactionScope=task and as many tasks as before, then change it"
+        )
+    if all(record.explains(mark, batch, tasks) for mark in written.values()):
+        return
+    if record.batch < batch or record.tasks == tasks:
+        raise SlotsChanged(
+            f"batch {batch} was committed in part ({_named(written)}) by a run whose number of tasks is not "
+            "recorded: rows that are written would be written again"
+        )
+    raise SlotsChanged(
+        f"batch {batch} was begun with {record.tasks} tasks and is planned with {tasks} now, and rows of it "
+        f"are committed ({_named(written)}), which would be written again: start the query once with "
+        f"{record.tasks} tasks (repartition(), spark.sql.shuffle.partitions, and "
+        "spark.sql.adaptive.streaming.stateless.enabled=false), then change the number"
+    )
+
+
+def check_not_in_parts(batch: int, written: Mapping[str, Mark]) -> None:
+    """For a micro-batch that is one transaction now."""
+    if written:
+        raise SlotsChanged(
+            f"batch {batch} was committed, at least in part, by transactionScope=task ({_named(written)}): "
+            "start the query once with that scope and its transactionalIdPrefix, and with as many tasks as "
+            "before, then change the scope"
+        )
+
+
+def _named(ids: Mapping[str, object]) -> str:
+    some = sorted(ids)[:_IDS_TOLD_MAX]
+    more = len(ids) - len(some)
+    return ", ".join(some) + (f" and {more} more" if more else "")
