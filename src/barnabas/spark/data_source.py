@@ -31,8 +31,8 @@ class BarnabasDataSource(DataSource):
     def name(cls) -> str:
         return "barnabas"
 
-    def _values(self) -> Values:
-        return Values(dict(self.options.items()))
+    def _values(self, kind: str = "source") -> Values:
+        return Values(dict(self.options.items()), kind)
 
     def schema(self) -> StructType:
         return columns.schema(headers=self._values().flag("includeHeaders", False))
@@ -67,6 +67,6 @@ class BarnabasDataSource(DataSource):
     def _sink_options(self, schema: StructType, overwrite: bool) -> SinkOptions:
         from barnabas.spark.sink.rows import check_schema
 
-        options = sink_options(self._values(), overwrite=overwrite, directory=os.getcwd())
+        options = sink_options(self._values("sink"), overwrite=overwrite, directory=os.getcwd())
         check_schema(schema, options.topic)
         return options
