@@ -13,8 +13,9 @@ import pytest
 from barnabas.spark.source.kept import close_all
 from differential.spark.answers import Answer, Recording, load
 from differential.spark.cases import CASES, Case
-from differential.spark.differences import DIFFERENCES, difference_of
+from differential.spark.differences import DIFFERENCES, SINK, difference_of
 from differential.spark.ours import answer_to
+from differential.spark.sink_cases import SINK_CASES
 from differential.spark.topics import BROKER_SETTINGS, topics
 from support.our_broker import OurBroker
 
@@ -59,7 +60,7 @@ def test_every_case_is_recorded_once(recording: Recording) -> None:
 
 
 def test_every_difference_names_a_case_or_another_test() -> None:
-    names = {case.name for case in CASES}
+    names = {case.name for case in CASES} | {SINK + case.name for case in SINK_CASES}
     for one in DIFFERENCES:
         assert one.cases or one.shown_by, one
         assert set(one.cases) <= names, one

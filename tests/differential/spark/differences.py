@@ -6,11 +6,13 @@ Tests hold each entry to what it says, and fail for one that does not occur any 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+# How names in sink_cases.py begin in the list.
+SINK: Final = "sink: "
 _HEAD: Final = "| what | spark-sql-kafka | Barnabas | why |\n| --- | --- | --- | --- |\n"
 
 
 class Difference(NamedTuple):
-    """`cases` are names in cases.py. `shown_by` is another test, as path::function."""
+    """`cases` are names in cases.py and sink_cases.py. `shown_by` is another test, as path::function."""
 
     what: str
     theirs: str
@@ -29,7 +31,15 @@ DIFFERENCES: Final = (
         "ignored",
         "refused, with the nearest known name",
         "a misspelled option would change nothing, and nobody would notice",
-        ("misspelled option", "misspelled setting", "setting of a producer"),
+        (
+            "misspelled option",
+            "misspelled setting",
+            "setting of a producer",
+            "sink: misspelled option",
+            "sink: option of the source",
+            "sink: misspelled setting",
+            "sink: setting of a consumer",
+        ),
     ),
     Difference(
         "a malformed value of an option without effect, such as `maxOffsetsPerTrigger` in a batch query",
@@ -107,11 +117,23 @@ DIFFERENCES: Final = (
         ("pattern of Java alone",),
     ),
     Difference(
-        "`kafka.metric.reporters`, `kafka.ssl.*`, `kafka.sasl.*`",
+        "`kafka.metric.reporters`, `kafka.partitioner.class`, `kafka.ssl.*`, `kafka.sasl.*`",
         "settings of Java's client",
         "refused",
-        "our client has no reporters, no TLS and no SASL",
-        ("metric.reporters", "settings of TLS without TLS"),
+        "our client has no Java classes, no TLS and no SASL",
+        (
+            "metric.reporters",
+            "settings of TLS without TLS",
+            "sink: partitioner.class",
+            "sink: metric.reporters",
+        ),
+    ),
+    Difference(
+        "`kafka.max.in.flight.requests.per.connection` above 5 in the sink",
+        "written without idempotence",
+        "refused, unless `kafka.enable.idempotence` is `false`",
+        "Kafka's clients refuse it since 4.0; spark-sql-kafka 4.2.0 has 3.9",
+        ("sink: too many in flight",),
     ),
     Difference(
         "lost offsets in a partition that `minPartitions` splits, with `failOnDataLoss=false`",
@@ -161,6 +183,7 @@ DIFFERENCES: Final = (
         "written",
         "refused",
         "the error names the type that is expected",
+        ("sink: headers in capitals",),
         shown_by="interop/spark/test_sink_beside.py"
         "::test_only_theirs_takes_headers_whose_fields_are_written_otherwise",
     ),
@@ -169,6 +192,7 @@ DIFFERENCES: Final = (
         "ignored in batch queries",
         "refused",
         "it is a mistake, although the option has no effect",
+        ("sink: includeHeaders=perhaps",),
         shown_by="interop/spark/test_sink_beside.py::test_ours_differs_where_it_means_to",
     ),
 )

@@ -18,7 +18,7 @@ def answer_through(spark: SparkSession, kind: str, case: Case, address: str, con
     try:
         rows, tasks = _read(spark, kind, case.given(address), counts_tasks=case.tasks)
     except (PySparkException, Py4JError) as error:
-        return _refusal(error)
+        return refusal(error)
     return answer_of(rows, contents, tasks)
 
 
@@ -52,7 +52,7 @@ def _bytes(value: bytearray | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _refusal(error: Exception) -> Answer:
+def refusal(error: Exception) -> Answer:
     """By its first cause: Spark wraps what a task or a plan throws."""
     thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if thrown is None:

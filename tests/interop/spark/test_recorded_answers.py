@@ -4,15 +4,18 @@ BARNABAS_WRITE_ANSWERS=1 writes the recording anew (`make answers`).
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
+from barnabas.client.blocking import Admin
 from differential.spark.answers import Recording, contents_of, load, save
 from differential.spark.cases import CASES
-from differential.spark.through_spark import answer_through, rows_through
+from differential.spark.sink_cases import SINK_CASES, TOPIC, SinkCase, load_sink, save_sink
+from differential.spark.through_spark import answer_through, refusal, rows_through
 from differential.spark.topics import BILLS, BROKER_SETTINGS, TOPICS, topics
 from support.kafka_broker import KafkaBroker
 from support.kafka_tools import kafka_tools
@@ -75,3 +78,28 @@ def test_only_ours_takes_a_schema_of_the_user(spark: SparkSession, kafka: str) -
     assert count(OURS) == BILLS
     with pytest.raises(AnalysisException, match="user-specified schema"):
         count(THEIRS)
+
+
+def test_sparks_own_sink_answers_as_recorded(spark: SparkSession, kafka: str) -> None:
+    with Admin(bootstrap_servers=kafka) as admin:
+        admin.create_topic(TOPIC, partitions=1)
+    answers = {one.name: _refusal_of_sink(spark, one, kafka) for one in SINK_CASES}
+
+    if os.environ.get("BARNABAS_WRITE_ANSWERS"):
+        save_sink(answers)
+
+    assert _classes(load_sink()) == _classes(answers)
+
+
+def _refusal_of_sink(spark: SparkSession, case: SinkCase, address: str) -> str | None:
+    writer = spark.range(1).selectExpr(*case.sql()).write.format(THEIRS).mode("append")
+    try:
+        writer.options(**case.given(address)).save()
+    except (PySparkException, Py4JError) as error:
+        return str(refusal(error))
+    return None
+
+
+def _classes(answers: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Messages may name ports and offsets."""
+    return {name: why and why.partition(":")[0] for name, why in answers.items()}
