@@ -40,7 +40,7 @@ bench: build ; for name in $(BENCHES); do $(BIN)/python bench/$$name.py || exit 
 fuzz: build ; BARNABAS_FUZZ=1000000 $(INSTALLED) tests/property/test_malformed_messages.py && BARNABAS_FUZZ=100000 $(INSTALLED) $(WORKERS) tests/property && BARNABAS_FUZZ_REQUESTS=10000000 $(INSTALLED) -s tests/hostile/test_fuzz_live.py
 vectors: ; mvn -q -B -f tests/differential/kafka_vectors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
 assignors: ; mvn -q -B -f tests/differential/kafka_assignors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
-answers: build ; BARNABAS_WRITE_ANSWERS=1 $(INSTALLED) tests/interop/test_answers_of_kafka.py
+answers: build ; BARNABAS_WRITE_ANSWERS=1 $(INSTALLED) tests/interop/test_answers_of_kafka.py tests/interop/spark/test_recorded_answers.py
 requests: build ; PYTHONPATH=tests $(BIN)/python -m support.record_requests
 clients: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) $(WORKERS) tests/scenario/clients/test_checklist.py
 wheel: .venv ; rm -rf build/lib* && $(PIP) wheel -q --no-deps -w dist . && du -h dist/*.whl

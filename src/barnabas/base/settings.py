@@ -15,6 +15,7 @@ from typing import Any, Final
 from barnabas.base.errors import Malformed
 from barnabas.base.setting_rules import Rule, Value
 from barnabas.base.setting_support import WORKS, Status, Support
+from barnabas.base.spelling import nearest
 from barnabas.base.values import value
 
 # Longer than any number that fits; what is longer is refused before it is converted.
@@ -56,6 +57,14 @@ class InvalidSetting(Malformed):
         super().__init__(what, where=f"{name}={shown}")
         self.name = name
         self.value = value
+
+
+class UnknownSetting(InvalidSetting):
+    """A name that no setting has; `nearest` is the most similar one that exists."""
+
+    def __init__(self, name: str, value: str, nearest: str | None) -> None:
+        super().__init__(name, value, "no such setting" + (f"; is {nearest} meant?" if nearest else ""))
+        self.nearest = nearest
 
 
 @value(kw_only=True)
@@ -167,7 +176,7 @@ def parse_settings(
     """
     for name, text in given.items():
         if name not in declared:
-            raise _unknown(declared, name, text)
+            raise UnknownSetting(name, text, nearest(name, declared))
     values: dict[str, Any] = {}
     for name, one in declared.items():
         own = given.get(name)
@@ -175,14 +184,6 @@ def parse_settings(
         if value is not None:
             values[one.attribute] = value
     return values
-
-
-def _unknown(declared: Mapping[str, Setting], name: str, text: str) -> InvalidSetting:
-    # Imported for this sentence alone: a start does not pay for it.
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, declared, n=1)
-    return InvalidSetting(name, text, "no such setting" + (f"; is {near[0]} meant?" if near else ""))
 
 
 def parse_value(name: str, kind: SettingType, text: str) -> Value:

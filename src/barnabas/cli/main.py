@@ -118,14 +118,14 @@ def usage() -> str:
 
 def unknown(name: str) -> str:
     """Return the message for a name that is no command, with the nearest one if there is any."""
-    from difflib import get_close_matches
+    from barnabas.base.spelling import nearest
 
     what = "option" if name.startswith("-") else "command"
     known = ["--help", "--version"] if what == "option" else list(COMMANDS)
     # Kafka's scripts are called kafka-NAME.sh.
     wanted = name.removeprefix("kafka-").removesuffix(".sh")
-    near = get_close_matches(wanted, known, n=1) or [one for one in known if one.startswith(wanted)]
-    hint = f"did you mean {near[0]!r}?" if near else "`barnabas --help` lists all commands"
+    near = nearest(wanted, known) or next((one for one in known if one.startswith(wanted)), None)
+    hint = f"did you mean {near!r}?" if near else "`barnabas --help` lists all commands"
     return f"unknown {what} {name!r}; {hint}"
 
 

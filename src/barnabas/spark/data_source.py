@@ -33,8 +33,8 @@ class BarnabasDataSource(DataSource):
     def name(cls) -> str:
         return "barnabas"
 
-    def _values(self) -> Values:
-        return Values(dict(self.options.items()))
+    def _values(self, kind: str = "source") -> Values:
+        return Values(dict(self.options.items()), kind)
 
     @message_first()
     def schema(self) -> StructType:
@@ -76,6 +76,6 @@ class BarnabasDataSource(DataSource):
     def _sink_options(self, schema: StructType, overwrite: bool) -> SinkOptions:
         from barnabas.spark.sink.rows import check_schema
 
-        options = sink_options(self._values(), overwrite=overwrite, directory=os.getcwd())
+        options = sink_options(self._values("sink"), overwrite=overwrite, directory=os.getcwd())
         check_schema(schema, options.topic)
         return options

@@ -88,6 +88,15 @@ CASES = [
              else cast(array(struct('n', cast(null as binary))) as {HEADER_TYPE}) end as headers""",
         ],
     ),
+    *(
+        Case(
+            f"headers with includeHeaders={text}",
+            ["'v' as value", f"cast(array(struct('a', cast('x' as binary))) as {HEADER_TYPE}) as headers"],
+            partitions=1,
+            options={"includeHeaders": text},
+        )
+        for text in ("true", "false")
+    ),
     Case(
         "partition",
         ["'k' as key", "cast(id as string) as value", f"cast(id % {PARTITIONS} as int) as partition"],
@@ -231,6 +240,7 @@ class Different(NamedTuple):
 ON_PURPOSE = [
     Different("a misspelt option", {"topics": "totals"}, THEIRS, "it would be passed over in silence"),
     Different("a setting nobody knows", {"kafka.lingerms": "5"}, THEIRS, "passed over in silence"),
+    Different("headers perhaps", {"includeHeaders": "perhaps"}, THEIRS, "it is a mistake, used or not"),
     Different("the guarantee", {"deliveryGuarantee": "exactly-once"}, OURS + THEIRS, "theirs passes over it"),
     Different(
         "no mode", {"mode": "errorifexists"}, THEIRS, "Spark lets Python sources append or overwrite only"

@@ -189,6 +189,9 @@ BOTH_PARTITIONS = '{"TOPIC":{"0":%s,"1":%s}}'
         Start({"startingOffsets": BOTH_PARTITIONS % (20, -2)}, 13),
         Start({"startingOffsets": BOTH_PARTITIONS % (20, -1)}, 10),
         Start({"startingTimestamp": str(FIRST_MS + 2000)}, 28 + 1),
+        Start({"startingTimestamp": "-1"}, 0),
+        Start({"startingTimestamp": "-2"}, 33),
+        Start({"startingOffsetsByTimestamp": BOTH_PARTITIONS % (-1, -2)}, 3),
         Start({"startingOffsetsByTimestamp": BOTH_PARTITIONS % (FIRST_MS + 25_000, FIRST_MS)}, 5 + 3),
         Start(
             {"startingTimestamp": str(FIRST_MS + 25_000), "startingOffsetsByTimestampStrategy": "latest"}, 5

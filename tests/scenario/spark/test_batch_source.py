@@ -180,7 +180,10 @@ def test_a_broker_that_is_down_is_not_waited_for_without_end(spark: SparkSession
     ("options", "why"),
     [
         # Spark hands names over in small letters.
-        ({"startingOffset": "earliest"}, "startingoffset: there is no such option"),
+        (
+            {"startingOffset": "earliest"},
+            "startingoffset: no such source option; did you mean startingOffsets?",
+        ),
         ({"startingOffsets": "latest"}, "cannot start at latest"),
         ({"kafka__sasl__mechanism": "PLAIN"}, "TLS and SASL are not supported yet"),
         ({"minPartitions": "none"}, "'none' is no whole number"),

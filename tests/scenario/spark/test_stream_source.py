@@ -306,11 +306,15 @@ def _until(holds: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
-def test_a_start_that_moves_is_held_by_an_empty_first_batch(address: str) -> None:
+@pytest.mark.parametrize(
+    "given", [{}, {"startingTimestamp": "-1"}, {"startingOffsetsByTimestamp": '{"TOPIC":{"0":-1}}'}], ids=str
+)
+def test_a_start_that_moves_is_held_by_an_empty_first_batch(address: str, given: dict[str, str]) -> None:
     """What Spark would ask, if a batch failed while records came: the reader alone shows it in time."""
     topic = Topic(address, 1)
     topic.send(10)
-    options = {"kafka.bootstrap.servers": address, "subscribe": topic.name}
+    start_at = {name: text.replace("TOPIC", topic.name) for name, text in given.items()}
+    options = {"kafka.bootstrap.servers": address, "subscribe": topic.name, **start_at}
     reader = StreamReader(stream_options(Values(options)), ("value",))
     again = StreamReader(stream_options(Values(options)), ("value",))
     try:

@@ -16,10 +16,14 @@ GUIDE = DOCS / "guides" / "spark.md"
 def tables() -> list[dict[str, str]]:
     """Of each table of options: the first name of a row or all of them, and what stands under default."""
     found: list[dict[str, str]] = []
+    is_inside = False
     for _, line in prose(GUIDE):
         if line.startswith("| option | default |"):
             found.append({})
-        elif found and line.startswith("| `"):
+            is_inside = True
+        elif not line.startswith("|"):
+            is_inside = False
+        elif is_inside and line.startswith("| `"):
             names, default = line.split("|")[1:3]
             listed = re.findall(r"`([^`]+)`", names)
             defaults = [part.strip() for part in default.split(", ")]

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from barnabas.base.setting_rules import Value
-from barnabas.base.settings import InvalidSetting
+from barnabas.base.settings import InvalidSetting, UnknownSetting
+from barnabas.base.spelling import nearest
 from barnabas.server.settings import (
     cleaner,
     groups,
@@ -75,11 +76,7 @@ def find(name: str, declared: Mapping[str, ServerSetting] = BROKER) -> ServerSet
         if of_listener is not None:
             return of_listener
         raise InvalidSetting(name, "(hidden)", "a listener cannot have settings of its own yet")
-    # Imported for this sentence alone: a start does not pay for it.
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, declared, n=1)
-    raise InvalidSetting(name, "(hidden)", "no such setting" + (f"; is {near[0]} meant?" if near else ""))
+    raise UnknownSetting(name, "(hidden)", nearest(name, declared))
 
 
 def _of_listener(name: str, declared: Mapping[str, ServerSetting]) -> ServerSetting | None:

@@ -1,17 +1,19 @@
 """`kafka.*` options: settings of our client, less those that a source decides by itself."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from barnabas.base.errors import BarnabasError
-from barnabas.base.settings import settings_of
+from barnabas.base.settings import InvalidSetting, UnknownSetting, settings_of
+from barnabas.base.spelling import nearest
 from barnabas.client.admin.settings import AdminSettings
-from barnabas.client.consumer.settings import parse_consumer_settings
-from barnabas.client.producer.settings import producer_settings
+from barnabas.client.consumer.settings import ConsumerSettings, parse_consumer_settings
+from barnabas.client.producer.settings import ProducerSettings, producer_settings
+from barnabas.client.settings import ClientSettings, NoSettings
 from barnabas.spark.options.errors import BadOption
-from barnabas.spark.options.values import Values
+from barnabas.spark.options.values import Values, hint
 
 PREFIX: Final = "kafka."
+SERVERS: Final = "kafka.bootstrap.servers"
 _CALL_TIMEOUT: Final = "default.api.timeout.ms"
 _SETUP_TIMEOUT: Final = "socket.connection.setup.timeout.ms"
 _BYTES: Final = "keys and values are bytes: cast or decode the columns in the query"
@@ -66,29 +68,66 @@ def _number(client: Mapping[str, str], name: str) -> int:
 
 def producer_options(given: Values, *, transactional: bool) -> dict[str, str]:
     """By Kafka's names. All of them are ones that our producer takes, with values that it can have."""
-    settings = _client_settings(given, {**_OF_THE_SINK, **(_OF_EXACTLY_ONCE if transactional else {})})
-    try:
-        producer_settings(settings, {"transactional_id": "any"} if transactional else {})
-    except BarnabasError as wrong:
-        raise BadOption(PREFIX + "*", str(wrong)) from wrong
-    return settings
+    refused = {**_OF_THE_SINK, **(_OF_EXACTLY_ONCE if transactional else {})}
+    named = {"transactional_id": "any"} if transactional else {}
+    return _client_settings(
+        given, "producer", ProducerSettings, refused, lambda settings: producer_settings(settings, named)
+    )
 
 
 def consumer_settings(given: Values) -> dict[str, str]:
     """By Kafka's names. All of them are ones that our consumer takes, with values that it can have."""
-    settings = _client_settings(given, _OF_THE_SOURCE)
-    try:
-        parse_consumer_settings(settings, {})
-    except BarnabasError as wrong:
-        raise BadOption(PREFIX + "*", str(wrong)) from wrong
-    return settings
+    return _client_settings(
+        given,
+        "consumer",
+        ConsumerSettings,
+        _OF_THE_SOURCE,
+        lambda settings: parse_consumer_settings(settings, {}),
+    )
 
 
-def _client_settings(given: Values, refused: Mapping[str, str]) -> dict[str, str]:
-    settings = {name.lower(): text for name, text in given.starting_with(PREFIX).items()}
-    if "bootstrap.servers" not in settings:
-        raise BadOption("kafka.bootstrap.servers", "it must be given")
+def option_names(declaring: type[ClientSettings]) -> list[str]:
+    """How settings of a client are called as options."""
+    return [PREFIX + name for name in settings_of(declaring)]
+
+
+def _client_settings(
+    given: Values,
+    kind: str,
+    declaring: type[ClientSettings],
+    refused: Mapping[str, str],
+    check: Callable[[dict[str, str]], object],
+) -> dict[str, str]:
+    found = given.starting_with(PREFIX)
+    settings = {name.lower(): text for name, text in found.items()}
+    if SERVERS.removeprefix(PREFIX) not in settings:
+        _refuse_misspelled_servers(given, kind, declaring, found)
+        raise BadOption(SERVERS, "it must be given")
     for name, why in refused.items():
         if name in settings:
             raise BadOption(PREFIX + name, why)
+    try:
+        check(settings)
+    except UnknownSetting as wrong:
+        raise _no_such(wrong.name, kind, wrong.nearest) from None
+    except InvalidSetting as wrong:
+        # The value of a setting that is not ours may be a secret, such as a password for TLS.
+        shown = f"{wrong.value!r} " if wrong.name in settings_of(declaring) else ""
+        raise BadOption(PREFIX + wrong.name, shown + wrong.what) from wrong
+    except NoSettings as wrong:
+        raise BadOption(SERVERS, "it names no broker") from wrong
     return settings
+
+
+def _refuse_misspelled_servers(
+    given: Values, kind: str, declaring: type[ClientSettings], found: Mapping[str, str]
+) -> None:
+    declared = settings_of(declaring)
+    wanted = SERVERS.removeprefix(PREFIX)
+    if (meant := nearest(wanted, [name for name in found if name.lower() not in declared])) is not None:
+        raise _no_such(meant, kind, wanted)
+    given.refuse_misspelled(SERVERS)
+
+
+def _no_such(name: str, kind: str, meant: str | None) -> BadOption:
+    return BadOption(PREFIX + name, f"no such {kind} setting" + hint(meant and PREFIX + meant))

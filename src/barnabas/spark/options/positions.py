@@ -31,7 +31,10 @@ class AtOffsets(NamedTuple):
 
 
 class AtTimes(NamedTuple):
-    """The first record that is not older. `else_latest`: the end where there is none; else an error."""
+    """The first record that is not older. `else_latest`: the end where there is none; else an error.
+
+    EARLIEST and LATEST may stand for a time, here and in AtTime: brokers answer them with the log's ends.
+    """
 
     times_ms: Mapping[TopicPartition, int]
     else_latest: bool
@@ -91,8 +94,10 @@ def moves(start: Position) -> bool:
     """Whether the same words say another place later on, although nothing has gone away."""
     if isinstance(start, AtOffsets):
         return LATEST in start.offsets.values()
-    if isinstance(start, AtTime | AtTimes):
-        return start.else_latest
+    if isinstance(start, AtTimes):
+        return start.else_latest or LATEST in start.times_ms.values()
+    if isinstance(start, AtTime):
+        return start.else_latest or start.time_ms == LATEST
     return start is not Place.EARLIEST
 
 
@@ -105,7 +110,7 @@ def option_of(position: Position, which: str) -> str:
 
 def _position(values: Values, which: str, default: Place, words: set[str], *, else_latest: bool) -> Position:
     # All three are looked at, so that none of them passes for one that nobody knows.
-    time_ms = values.number(f"{which}Timestamp")
+    time_ms = values.number(f"{which}Timestamp", least=EARLIEST)
     times_name = f"{which}OffsetsByTimestamp"
     times = values.text(times_name)
     offsets_name = f"{which}Offsets"
@@ -113,11 +118,7 @@ def _position(values: Values, which: str, default: Place, words: set[str], *, el
     if time_ms is not None:
         return AtTime(time_ms, else_latest)
     if times is not None:
-        found = _partitions(times_name, times)
-        for tp, at in found.items():
-            if at < 0:
-                raise BadOption(times_name, f"{tp} has {at}, which is no time")
-        return AtTimes(found, else_latest)
+        return AtTimes(_partitions(times_name, times), else_latest)
     if offsets is None:
         return default
     if not offsets.startswith("{"):

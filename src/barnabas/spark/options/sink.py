@@ -3,8 +3,9 @@
 from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
+from barnabas.client.producer.settings import ProducerSettings
 from barnabas.spark.options.checkpoint import name_of_checkpoint
-from barnabas.spark.options.client_settings import producer_options
+from barnabas.spark.options.client_settings import option_names, producer_options
 from barnabas.spark.options.contact import connect_ms
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.values import Values
@@ -57,6 +58,8 @@ def sink_options(given: Values, *, overwrite: bool, directory: str) -> SinkOptio
     checkpoint = given.text("checkpointLocation")
     for name in _OF_SPARK:
         given.text(name)
+    # Spark's own sink documents it, and writes the headers with either value.
+    given.flag("includeHeaders", False)
     guarantee = _one_of(given, "deliveryGuarantee", Guarantee, Guarantee.AT_LEAST_ONCE)
     scope = _one_of(given, "transactionScope", Scope, Scope.TASK)
     is_exact = guarantee is Guarantee.EXACTLY_ONCE
@@ -74,7 +77,7 @@ def sink_options(given: Values, *, overwrite: bool, directory: str) -> SinkOptio
         producer=producer,
         connect_ms=connect_ms(given),
     )
-    given.refuse_others()
+    given.refuse_others(option_names(ProducerSettings))
     return options
 
 

@@ -4,8 +4,9 @@ import re
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.spark.offsets import BadOffsets, partitions_from_json
-from barnabas.spark.options.client_settings import consumer_settings
+from barnabas.spark.options.client_settings import consumer_settings, option_names
 from barnabas.spark.options.contact import connect_ms
 from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import Place, Position, check_batch, ending, starting
@@ -18,6 +19,7 @@ _RETRY_AFTER_MS: Final = 1000
 _POLL_TIMEOUT_MS: Final = 120_000
 # Each has a connection and what one answer brings.
 _FETCHES_MAX: Final = 16
+_INT32_MAX: Final = (1 << 31) - 1
 _GROUP_PREFIX: Final = "barnabas-spark-source"
 _CHOICES: Final = ("assign", "subscribe", "subscribePattern")
 # Of streams; a batch query passes over them, as Spark's does.
@@ -90,7 +92,7 @@ def stream_options(given: Values) -> SourceOptions:
 def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
     client = consumer_settings(given)
     wait_max_ms = given.duration_ms("maxTriggerDelay")
-    retries = given.number("fetchOffset.numRetries", least=1)
+    retries = given.number("fetchOffset.numRetries", least=1, most=_INT32_MAX)
     retry_after_ms = given.number("fetchOffset.retryIntervalMs")
     poll_timeout_ms = given.number("kafkaConsumer.pollTimeoutMs", least=1)
     options = SourceOptions(
@@ -102,7 +104,7 @@ def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
         offsets_max=given.number("maxOffsetsPerTrigger", least=1),
         offsets_min=given.number("minOffsetsPerTrigger", least=1),
         wait_max_ms=_WAIT_MAX_MS if wait_max_ms is None else wait_max_ms,
-        min_partitions=given.number("minPartitions", least=1),
+        min_partitions=given.number("minPartitions", least=1, most=_INT32_MAX),
         records_max=given.number("maxRecordsPerPartition", least=1),
         group_id=client.pop("group.id", None),
         group_id_prefix=given.text("groupIdPrefix") or _GROUP_PREFIX,
@@ -116,7 +118,7 @@ def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
         client=client,
         ignored=(),
     )
-    given.refuse_others()
+    given.refuse_others(option_names(ConsumerSettings))
     _check_together(options)
     return options
 
@@ -131,6 +133,8 @@ def _check_together(options: SourceOptions) -> None:
 
 def _choice(given: Values) -> Choice:
     names = [name for name in _CHOICES if given.text(name) is not None]
+    if not names:
+        given.refuse_misspelled(*_CHOICES)
     if len(names) != 1:
         which = "none of them is" if not names else f"{' and '.join(names)} are"
         raise BadOption(" | ".join(_CHOICES), f"exactly one of them is needed, and {which} given")

@@ -1,12 +1,19 @@
-"""Options as Spark hands them over: text by names in any case. What was not asked for is not known."""
+"""Options as Spark hands them over: text by names in any case. What was not asked for is not known.
+
+Spark writes every name in lower case before it hands it to Python. Error messages spell known names as they
+are documented, and unknown ones as they arrived.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from barnabas.base.spelling import nearest
 from barnabas.spark.options.errors import BadOption
 
 _INT64_MAX: Final = (1 << 63) - 1
+# What Java reads as a number: Python would take 1_000 as well.
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,64}")
 _DURATION: Final = re.compile(r"(\d+)\s*([a-z]*)", re.ASCII)
 # As Spark writes times; a number alone is milliseconds.
 _UNIT_MS: Final = {
@@ -22,17 +29,23 @@ _UNIT_MS: Final = {
 
 
 class Values:
-    """Takes options one by one. refuse_others() tells of those that nobody has asked for."""
+    """Takes the options of a source or a sink one by one; refuse_others() names those that nobody asked for.
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    `kind` is source or sink, for errors.
+    """
+
+    def __init__(self, given: Mapping[str, str], kind: str = "source") -> None:
         self._given = {name.lower(): (name, text) for name, text in given.items()}
-        self._known: set[str] = set()
+        self._kind = kind
+        # As they are documented, by their names in lower case.
+        self._known: dict[str, str] = {}
+        self._of_client: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._given
 
     def text(self, name: str) -> str | None:
-        self._known.add(name.lower())
+        self._known[name.lower()] = name
         found = self._given.get(name.lower())
         return None if found is None else found[1].strip()
 
@@ -48,10 +61,9 @@ class Values:
         text = self.text(name)
         if text is None:
             return None
-        try:
-            number = int(text)
-        except ValueError:
-            raise BadOption(name, f"{text!r} is no whole number") from None
+        if _WHOLE.fullmatch(text) is None:
+            raise BadOption(name, f"{text!r} is no whole number")
+        number = int(text)
         if not least <= number <= most:
             raise BadOption(name, f"{number} is not between {least} and {most}")
         return number
@@ -71,11 +83,33 @@ class Values:
         found = {}
         for lower, (name, text) in self._given.items():
             if lower.startswith(prefix.lower()):
-                self._known.add(lower)
+                self._of_client.add(lower)
                 found[name[len(prefix) :]] = text.strip()
         return found
 
-    def refuse_others(self) -> None:
-        for lower, (name, _) in self._given.items():
-            if lower not in self._known:
-                raise BadOption(name, "there is no such option")
+    def refuse_misspelled(self, *wanted: str) -> None:
+        """None of `wanted` was given: if another name is similar to one of them, that name is the mistake."""
+        unknown = self._unknown()
+        for one in wanted:
+            if (meant := nearest(one, unknown)) is not None:
+                raise self._no_such(meant, wanted)
+
+    def refuse_others(self, client: Iterable[str] = ()) -> None:
+        """`client` are names that are known beside those that were asked for."""
+        for name in self._unknown():
+            raise self._no_such(name, [*self._known.values(), *client])
+
+    def _unknown(self) -> list[str]:
+        return [
+            name
+            for lower, (name, _) in self._given.items()
+            if lower not in self._known and lower not in self._of_client
+        ]
+
+    def _no_such(self, name: str, known: Iterable[str]) -> BadOption:
+        return BadOption(name, f"no such {self._kind} option" + hint(nearest(name, known)))
+
+
+def hint(meant: str | None) -> str:
+    """The end of a message about an unknown name."""
+    return "" if meant is None else f"; did you mean {meant}?"

@@ -11,7 +11,7 @@ EXACT = {"deliveryGuarantee": "exactly-once"}
 
 
 def options(*, overwrite: bool = False, **given: str) -> SinkOptions:
-    return sink_options(Values({**BROKERS, **given}), overwrite=overwrite, directory="/home/me")
+    return sink_options(Values({**BROKERS, **given}, "sink"), overwrite=overwrite, directory="/home/me")
 
 
 def test_without_more_it_is_at_least_once_and_rows_say_their_topic() -> None:
@@ -58,6 +58,7 @@ def test_a_checkpoint_without_a_slash_begins_in_the_working_directory(path: str)
         ({"transactionScope": "batch"}, "transactionScope"),
         ({**EXACT, "transactionScope": "query"}, "transactionScope"),
         ({"topic": " "}, "topic: it is empty"),
+        ({"includeHeaders": "perhaps"}, "includeHeaders"),
         ({"subscribe": "orders"}, "subscribe"),
         ({"kafka.transactional.id": "mine"}, "kafka.transactional.id"),
         ({"kafka.key.serializer": "x"}, "kafka.key.serializer"),
@@ -70,6 +71,27 @@ def test_a_checkpoint_without_a_slash_begins_in_the_working_directory(path: str)
 def test_what_cannot_be_is_refused_by_name(given: dict[str, str], name: str) -> None:
     with pytest.raises(BadOption, match=name.replace(".", r"\.")):
         options(**given)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("topics", "option topics: no such sink option; did you mean topic?"),
+        ("deliveryguarante", "option deliveryguarante: .*; did you mean deliveryGuarantee?"),
+        ("kafka.lingerms", "option kafka.lingerms: no such producer setting; did you mean kafka.linger.ms?"),
+        ("compression.type", "option compression.type: .*; did you mean kafka.compression.type?"),
+        ("subscribe", "option subscribe: no such sink option"),
+    ],
+)
+def test_the_nearest_option_is_named(name: str, why: str) -> None:
+    with pytest.raises(BadOption, match="^" + why.replace("?", r"\?") + "$"):
+        options(**{name: "1"})
+
+
+@pytest.mark.parametrize("text", ["true", "FALSE"])
+def test_headers_may_be_asked_for_as_sparks_own_sink_documents(text: str) -> None:
+    """They are written with either value, as there."""
+    assert options(includeHeaders=text) == options()
 
 
 def test_nothing_is_overwritten() -> None:

@@ -129,6 +129,9 @@ def test_a_choice_that_is_none_is_refused(read: Read, given: dict[str, str], nam
             {"startingTimestamp": "1000", "startingOffsetsByTimestampStrategy": "LATEST"},
             AtTime(1000, else_latest=True),
         ),
+        # The ends of the log may stand for times.
+        ({"startingTimestamp": "-1"}, AtTime(-1, else_latest=False)),
+        ({"startingOffsetsByTimestamp": '{"orders":{"0":-2}}'}, AtTimes({A: -2}, else_latest=False)),
         # The first of them counts.
         (
             {"startingTimestamp": "7", "startingOffsetsByTimestamp": "{}", "startingOffsets": "latest"},
@@ -158,6 +161,8 @@ def test_a_stream_can_start_where_its_group_is() -> None:
         ({"endingOffsets": '{"orders":{"0":5,"1":-1}}'}, AtOffsets({A: 5, B: -1})),
         ({"endingOffsetsByTimestamp": '{"orders":{"0":1000}}'}, AtTimes({A: 1000}, else_latest=True)),
         ({"endingTimestamp": "1000"}, AtTime(1000, else_latest=True)),
+        ({"endingTimestamp": "-2"}, AtTime(-2, else_latest=True)),
+        ({"endingOffsetsByTimestamp": '{"orders":{"0":-1}}'}, AtTimes({A: -1}, else_latest=True)),
     ],
 )
 def test_an_end_can_be_said_in_every_form(given: dict[str, str], end: object) -> None:
@@ -172,9 +177,11 @@ def test_an_end_can_be_said_in_every_form(given: dict[str, str], end: object) ->
         {"startingOffsets": "{}"},
         {"startingOffsets": "newest"},
         {"startingOffsets": "group"},
-        {"startingTimestamp": "-1"},
+        {"startingTimestamp": "-3"},
         {"startingTimestamp": "yesterday"},
-        {"startingOffsetsByTimestamp": '{"orders":{"0":-2}}'},
+        {"startingTimestamp": "1_000"},
+        {"startingOffsetsByTimestamp": '{"orders":{"0":-3}}'},
+        {"endingTimestamp": "-3"},
         {"startingOffsetsByTimestampStrategy": "earliest"},
         {"endingOffsets": "earliest"},
         {"endingOffsets": "group"},
@@ -254,6 +261,7 @@ def test_a_time_is_written_as_spark_writes_it(text: str, ms: int) -> None:
         {"maxTriggerDelay": "-1s"},
         {"maxTriggerDelay": "s"},
         {"failOnDataLoss": "maybe"},
+        {"minPartitions": "2147483648"},
         {"fetchOffset.numRetries": "0"},
         {"fetchesInFlight": "0"},
         {"fetchesInFlight": "17"},
@@ -310,6 +318,61 @@ def test_a_protocol_that_is_not_spoken_is_refused_by_name(read: Read) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        # As the name arrives: Spark writes it in lower case before Python sees it.
+        ("startingoffset", "option startingoffset: no such source option; did you mean startingOffsets?"),
+        ("maxOffsetPerTrigger", "option maxOffsetPerTrigger: .*; did you mean maxOffsetsPerTrigger?"),
+        ("isolation.level", "option isolation.level: .*; did you mean kafka.isolation.level?"),
+        ("kafka.fetch.maxbytes", "option kafka.fetch.maxbytes: .*; did you mean kafka.fetch.max.bytes?"),
+        ("somethingElse", "option somethingElse: no such source option"),
+    ],
+)
+def test_the_nearest_option_is_named(read: Read, name: str, why: str) -> None:
+    with pytest.raises(BadOption, match="^" + why.replace("?", r"\?") + "$"):
+        read(more({name: "1"}))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"subscribe": "orders"}, "kafka.bootstrap.servers: it must be given"),
+        ({"subscribe": "orders", "bootstrap.servers": "a:1"}, "did you mean kafka.bootstrap.servers?"),
+        ({"subscribe": "orders", "kafka.bootstrap.server": "a:1"}, "did you mean kafka.bootstrap.servers?"),
+        ({"subscrib": "orders", "kafka.bootstrap.servers": "a:1"}, "did you mean subscribe?"),
+        ({"topicPattern": "orders", "kafka.bootstrap.servers": "a:1"}, "none of them is given"),
+        (
+            {"subscribe": "orders", "kafka.bootstrap.servers": " "},
+            "kafka.bootstrap.servers: it names no broker",
+        ),
+        (
+            {"subscribe": "orders", "kafka.bootstrap.servers": "a"},
+            "kafka.bootstrap.servers: 'a' must be HOST:PORT",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_missing_is_looked_for_among_misspelled_names(
+    read: Read, given: dict[str, str], why: str
+) -> None:
+    with pytest.raises(BadOption) as refused:
+        read(Values(given))
+
+    assert why in str(refused.value)
+
+
+def test_a_value_that_may_be_secret_is_not_shown() -> None:
+    for name in ("kafka.ssl.keystore.password", "kafka.sasl.jaas.confg"):
+        with pytest.raises(BadOption) as refused:
+            batch_options(more({name: "hunter2"}))
+
+        assert refused.value.name == name
+        assert "hunter2" not in str(refused.value)
+
+
+@BOTH
 def test_brokers_must_be_named(read: Read) -> None:
     with pytest.raises(BadOption, match=r"kafka\.bootstrap\.servers"):
         read(more({}, without="kafka.bootstrap.servers"))
@@ -325,6 +388,9 @@ def test_brokers_must_be_named(read: Read) -> None:
         ({"startingOffsets": '{"orders":{"0":5,"1":-1}}'}, True, "startingOffsets"),
         ({"startingTimestamp": "5"}, False, "startingTimestamp"),
         ({"startingOffsetsByTimestamp": '{"orders":{"0":5}}'}, False, "startingOffsetsByTimestamp"),
+        ({"startingTimestamp": "-2"}, False, "startingTimestamp"),
+        ({"startingTimestamp": "-1"}, True, "startingTimestamp"),
+        ({"startingOffsetsByTimestamp": '{"orders":{"0":5,"1":-1}}'}, True, "startingOffsetsByTimestamp"),
         (
             {"startingTimestamp": "5", "startingOffsetsByTimestampStrategy": "latest"},
             True,
