@@ -36,7 +36,8 @@ def path_without_barnabas(directory: Path) -> str:
 
 
 def environment(path: str) -> dict[str, str]:
-    """That of this process with another PATH, and as if nobody had told Spark which Python to use."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("PYSPARK_")}
+    """That of this process with another PATH, and as if nobody had chosen a Python or a home for Spark."""
+    told = ("PYSPARK_", "SPARK_HOME")
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(told)}
     places = [os.path.abspath(place) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
     return {**kept, "PATH": path, "PYTHONPATH": os.pathsep.join(places)}

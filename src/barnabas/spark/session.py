@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Final
 
 from barnabas.base.errors import BarnabasError
@@ -64,8 +64,7 @@ def register(spark: "SparkSession") -> None:
     # What Python functions, and so registered sources, run with. It was read when the context was made.
     context.pythonExec = python
     assert context._jvm is not None
-    default = context._jvm.org.apache.spark.api.python.PythonUtils.defaultPythonExec()
-    if _program(default) != _program(python):
+    if _program(_discovers_with(context._jvm.java.lang.System.getenv)) != _program(python):
         spark.dataSource.register(BarnabasDataSource)
         logger.info("data source registered python=%s", python)
     elif not _knows_source(spark):
@@ -77,6 +76,12 @@ def use_this_python(environment: MutableMapping[str, str] = os.environ) -> str:
     python = environment.get(PYTHON) or sys.executable
     environment[PYTHON] = python
     return python
+
+
+def _discovers_with(environment: Callable[[str], str | None]) -> str:
+    """What Java looks for data sources with, by its environment, as Spark's PythonUtils has it."""
+    values = (environment(name) for name in ("PYSPARK_DRIVER_PYTHON", PYTHON))
+    return next((value for value in values if value is not None), "python3")
 
 
 def _program(python: str) -> str:

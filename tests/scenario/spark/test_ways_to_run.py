@@ -93,8 +93,7 @@ class Shell:
         self._env = {
             **environment(path_without_barnabas(directory / "programs")),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            # A short life: what Java compiles with care takes longer than it saves.
-            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+            "SPARK_WORKER_DIR": str(directory / "work"),
         }
 
     def __enter__(self) -> "Shell":
@@ -152,7 +151,7 @@ LATE = """
 import os
 import sys
 
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
@@ -163,8 +162,8 @@ clicks = spark.read.format("barnabas").option("kafka.bootstrap.servers", sys.arg
 clicks = clicks.option("subscribe", sys.argv[2])
 try:
     clicks.load()
-except PySparkException as error:
-    print(str(error).splitlines()[0])
+except Py4JJavaError as error:
+    print(error.java_exception.getMessage())
 os.environ["PYSPARK_PYTHON"] = "python3"
 try:
     register(spark)
@@ -187,7 +186,7 @@ def test_a_session_that_exists_can_be_helped(address: str, tmp_path: Path) -> No
     ended = subprocess.run(
         [sys.executable, "-c", LATE, address, topic],
         cwd=tmp_path,
-        env={**env, "SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
+        env={**env, "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
         timeout=RUN_S_MAX,
