@@ -37,20 +37,21 @@ class LastBatch:
     at_s: float
 
 
-Read: TypeAlias = Callable[[LastBatch], Iterable[Sample]]
+Read: TypeAlias = Callable[[Sequence[LastBatch]], Iterable[Sample]]
 
 
 def _per_partition(value: Callable[[QueryLag], Mapping[tuple[str, int], float | None]]) -> Read:
-    def read(one: LastBatch) -> Iterator[Sample]:
-        for (topic, partition), found in value(one.lag).items():
-            if found is not None:
-                yield Sample(labelled(**_labels(one), topic=topic, partition=partition), found)
+    def read(batches: Sequence[LastBatch]) -> Iterator[Sample]:
+        for one in batches:
+            for (topic, partition), found in value(one.lag).items():
+                if found is not None:
+                    yield Sample(labelled(**_labels(one), topic=topic, partition=partition), found)
 
     return read
 
 
 def _per_query(value: Callable[[LastBatch], float]) -> Read:
-    return lambda one: [Sample(labelled(**_labels(one)), value(one))]
+    return lambda batches: (Sample(labelled(**_labels(one)), value(one)) for one in batches)
 
 
 def _labels(one: LastBatch) -> dict[str, object]:
@@ -67,6 +68,10 @@ def _seconds(lag: QueryLag) -> dict[tuple[str, int], float | None]:
 
 # docs/guides/spark.md has the same names.
 TABLE: Final[Sequence[tuple[Metric, Read]]] = [
+    (
+        Metric("barnabas_spark_queries", Kind.GAUGE, "Running queries that have finished a micro-batch."),
+        lambda batches: [Sample("", len(batches))],
+    ),
     (
         Metric(
             "barnabas_spark_lag_records",
@@ -103,7 +108,7 @@ TABLE: Final[Sequence[tuple[Metric, Read]]] = [
 
 def exposition(batches: Sequence[LastBatch], dialect: Dialect) -> Iterator[bytes]:
     for metric, read in TABLE:
-        yield from render(metric, (sample for one in batches for sample in read(one)), dialect)
+        yield from render(metric, read(batches), dialect)
     yield end(dialect)
 
 

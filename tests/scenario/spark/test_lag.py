@@ -77,7 +77,7 @@ def test_prometheus_sees_a_query_from_its_first_batch_to_its_end(
         .start()
     )
     try:
-        found = scrape_until(listener, bool)
+        found = scrape_until(listener, lambda seen: "barnabas_spark_batch_id" in seen)
         lag = lag_of(query.lastProgress)
     finally:
         query.stop()
@@ -99,4 +99,4 @@ def test_prometheus_sees_a_query_from_its_first_batch_to_its_end(
         "avgOffsetsBehindLatest": "10.0",
     }
     assert lag.metrics == expected
-    scrape_until(listener, lambda left: not left)
+    scrape_until(listener, lambda left: left.keys() == {"barnabas_spark_queries"})
