@@ -27,9 +27,10 @@ pytestmark = [
 GUIDE = DOCS / "guides" / "spark.md"
 WAYS = [
     "By an interpreter",
-    "By spark-submit",
+    # Each of these takes another Java or two.
+    pytest.param("By spark-submit", marks=pytest.mark.soak),
     pytest.param("On a standalone cluster", marks=pytest.mark.soak),
-    "Through Spark Connect",
+    pytest.param("Through Spark Connect", marks=pytest.mark.soak),
 ]
 # Programs that a reader leaves running in another terminal, and what they log when they are ready.
 SERVERS = {
@@ -123,6 +124,8 @@ class Shell:
             check=False,
         )
         assert ended.returncode == 0, f"{command}\n{ended.stdout[-2000:]}{ended.stderr[-5000:]}"
+        # Spark warns of a source that it had found by itself.
+        assert "replaced a statically registered data source" not in ended.stderr
 
     @contextmanager
     def _running(self, command: str, ready: str) -> Iterator[None]:
