@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.server.http_request import BadRequest, HttpRequest, parse_request
+from barnabas.base.http_request import BadRequest, HttpRequest, parse_request
 
 WORDS = b"GET|HEAD|/metrics|?x=1|http://h|HTTP/1.1|HTTP/1.0|HTTP/9.9|Host: h|Accept:"
 MARKS = b" |\r\n|\n|\r|\0|\xff|:|\t|a"

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from barnabas.base.exposition import Dialect
 from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.server.broker import Broker
-from barnabas.server.exposition import Dialect
 from barnabas.server.metrics import exposition
 from barnabas.server.metrics_sources import Scrape
 from barnabas.server.observing import sources_of

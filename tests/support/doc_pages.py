@@ -72,6 +72,16 @@ def _blocks(page: Path) -> Iterator[Block]:
         )
 
 
+def sections(page: Path) -> dict[str, list[Block]]:
+    """The blocks below each heading, up to the next one of any level."""
+    found: dict[str, list[Block]] = {}
+    headings = [(number, match[1]) for number, line in prose(page) if (match := HEADING.fullmatch(line))]
+    for block in blocks(page):
+        before = [title for number, title in headings if number < block.line]
+        found.setdefault(before[-1] if before else "", []).append(block)
+    return found
+
+
 def prose(page: Path) -> list[tuple[int, str]]:
     """The numbered lines of a page that are in no fenced block."""
     found = []

@@ -24,8 +24,11 @@ SOURCE = Path(barnabas.__file__).parents[1]
 # Addresses that a reader's broker has.
 ADDRESS = re.compile(r"(127\.0\.0\.1|localhost):9092")
 SERVES = re.compile(r"barnabas (up|broker) ")
-# A page's command that needs what a machine may not have, and the test that runs it where it is there.
-RUN_ELSEWHERE = {"postgresql:": "test_postgresql_has_each_order_once"}
+# Words of commands that need what a machine may not have, and the tests that run them where it is there.
+RUN_ELSEWHERE = {
+    "postgresql:": "tests/scenario/delivery/test_delivery_guide.py::test_postgresql_has_each_order_once",
+    ".venv/bin/": "tests/scenario/spark/test_ways_to_run.py::test_the_job_of_the_guide_runs",
+}
 # What the pages call a node's data directory and its settings file.
 FILES = ("data", "server.properties")
 # A new group waits three seconds for more members, and here there are none.

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from barnabas.base.exposition import Dialect
 from barnabas.server.descriptors import divide
-from barnabas.server.exposition import Dialect
 from barnabas.server.metrics import exposition
 from barnabas.server.metrics_sources import ProcessFigures, Scrape, Sources, Space
 from barnabas.server.network.admission import ConnectionLimits

@@ -19,9 +19,11 @@ def lay_out(home: Path) -> None:
     for one in installed.iterdir():
         if one.is_dir() and one.name != "python":
             (home / one.name).symlink_to(one)
-    packed = home / "python" / "lib"
-    packed.mkdir(parents=True)
     for one in (installed / "python" / "lib").glob("*.zip"):
-        # A place to import from may be a directory, whatever it is called.
-        (packed / one.name).symlink_to(installed.parent)
+        # A place to import from may be a directory, whatever it is called. It has one package, as the zip
+        # has: all others, and ours among them, are found where users have them.
+        packed = home / "python" / "lib" / one.name
+        packed.mkdir(parents=True)
+        package = one.name.removesuffix(".zip").partition("-")[0]
+        (packed / package).symlink_to(installed.parent / package)
     os.environ["SPARK_HOME"] = str(home)

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from barnabas.base.metrics_server import MetricsServer
 from barnabas.cli.addresses import CannotListen, why
 from barnabas.cli.process_figures import ProcessReader
 from barnabas.server.broker import Broker
-from barnabas.server.metrics_http import MetricsServer
 from barnabas.server.observing import metrics_server
 
 

@@ -1,20 +1,20 @@
 """What a broker can be asked about itself: every metric, with where its numbers come from (pure).
 
 Nothing here counts. The numbers are kept where they come up, and read when somebody looks; one table says
-which is which, and docs/reference/metrics.md is written from it. How lines look is in exposition.py, and who
-serves them in metrics_http.py.
+which is which, and docs/reference/metrics.md is written from it. How lines look is in base/exposition.py, and
+who serves them in metrics_http.py.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from barnabas.base.exposition import Dialect, Kind, Metric, Sample, end, histogram, labelled, render
 from barnabas.base.faults import REPORTS
 from barnabas.coordinators.runtime.group_coordinator import GroupHost
 from barnabas.coordinators.runtime.host import State
 from barnabas.coordinators.txn.state import TxnState
 from barnabas.replication.partition import Partition
-from barnabas.server.exposition import Dialect, Kind, Metric, Sample, end, histogram, labelled, render
 from barnabas.server.metrics_sources import Scrape, Space
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.request_stats import BOUNDS_NS

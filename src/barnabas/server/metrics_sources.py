@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from barnabas.base.exposition import escaped
 from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
 from barnabas.metadata.image import MetadataImage
 from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
 from barnabas.server.descriptors import DescriptorBudget
-from barnabas.server.exposition import escaped
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.groups import Groups
 from barnabas.server.network.pool import ConnectionPool

@@ -7,9 +7,10 @@ long: until then the broker is healthy, and not ready.
 from collections.abc import Callable, Mapping
 
 from barnabas import __version__
+from barnabas.base.metrics_server import MetricsServer
 from barnabas.server.broker import Broker
 from barnabas.server.disk_space import DiskSpace
-from barnabas.server.metrics_http import MetricsServer, pages
+from barnabas.server.metrics_http import pages
 from barnabas.server.metrics_sources import ProcessFigures, Sources
 from barnabas.server.network.pool import ConnectionPool
 

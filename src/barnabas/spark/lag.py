@@ -3,14 +3,15 @@
     spark.streams.addListener(LagListener(bootstrap_servers="localhost:9092"))
 
 It runs where the user's program does. Offsets come from what Spark tells after every micro-batch; seconds are
-how old the first record is that was not read, which the cluster is asked for.
+how old the first record is that was not read, which the cluster is asked for. prometheus.py serves the same
+over HTTP.
 """
 
 import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -19,6 +20,7 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
     SourceProgress,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 
 from barnabas.base.ids import TopicPartition
@@ -44,6 +46,7 @@ class QueryLag:
     name: str | None
     batch: int
     partitions: Mapping[TopicPartition, PartitionLag] = field(default_factory=dict)
+    run_id: str = ""
 
     @property
     def records(self) -> int:
@@ -54,12 +57,28 @@ class QueryLag:
         """Of the partition that is furthest behind."""
         return max((one.seconds or 0.0 for one in self.partitions.values()), default=0.0)
 
+    @property
+    def metrics(self) -> dict[str, str]:
+        """What spark-sql-kafka has in lastProgress.sources[].metrics, with the same names and as text."""
+        return {
+            "minOffsetsBehindLatest": str(min(self._counts)),
+            "maxOffsetsBehindLatest": str(max(self._counts)),
+            "avgOffsetsBehindLatest": str(self._average),
+        }
+
+    @property
+    def _counts(self) -> list[int]:
+        return [one.records for one in self.partitions.values()] or [0]
+
+    @property
+    def _average(self) -> float:
+        return sum(self._counts) / len(self._counts)
+
     def __str__(self) -> str:
-        counts = [one.records for one in self.partitions.values()] or [0]
-        average = sum(counts) / len(counts)
+        counts = self._counts
         return (
             f"lag query={self.name or self.query_id} batch={self.batch} records={self.records} "
-            f"seconds={self.seconds:.1f} min={min(counts)} max={max(counts)} avg={average:.1f}"
+            f"seconds={self.seconds:.1f} min={min(counts)} max={max(counts)} avg={self._average:.1f}"
         )
 
 
@@ -92,23 +111,17 @@ class LagListener(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        progress = event.progress
-        at: dict[TopicPartition, int] = {}
-        behind: dict[TopicPartition, int] = {}
-        for source in progress.sources:
-            found = offsets_of(source)
-            if found is not None:
-                at.update(found[0])
-                behind.update(lag_between(*found))
-        if not behind:
+        lag = lag_of(event.progress)
+        if lag is None:
             return
-        times = self._times({tp: at[tp] for tp, records in behind.items() if records > 0})
+        at = _positions(event.progress)
+        times = self._times({tp: at[tp] for tp, one in lag.partitions.items() if one.records > 0})
         now_ms = time.time() * 1000
         partitions = {
-            tp: PartitionLag(records, None if tp not in times else max(0.0, now_ms - times[tp]) / 1000)
-            for tp, records in behind.items()
+            tp: replace(one, seconds=max(0.0, now_ms - times[tp]) / 1000) if tp in times else one
+            for tp, one in lag.partitions.items()
         }
-        self._report(QueryLag(str(progress.id), progress.name, progress.batchId, partitions))
+        self._report(replace(lag, partitions=partitions))
 
     def _times(self, wanted: Offsets) -> dict[TopicPartition, int]:
         """When the first record was written that is not read yet."""
@@ -127,6 +140,26 @@ class LagListener(StreamingQueryListener):
         if self._admin is not None:
             self._admin.close()
             self._admin = None
+
+
+def lag_of(progress: StreamingQueryProgress | None) -> QueryLag | None:
+    """The lag after a micro-batch, in records only: lag_of(query.lastProgress). None if no topic was read."""
+    if progress is None:
+        return None
+    partitions: dict[TopicPartition, PartitionLag] = {}
+    for source in progress.sources:
+        found = offsets_of(source)
+        if found is not None:
+            partitions.update({tp: PartitionLag(records) for tp, records in lag_between(*found).items()})
+    if not partitions:
+        return None
+    return QueryLag(str(progress.id), progress.name, progress.batchId, partitions, run_id=str(progress.runId))
+
+
+def _positions(progress: StreamingQueryProgress) -> dict[TopicPartition, int]:
+    """Where a query is in all of its topics."""
+    found = filter(None, map(offsets_of, progress.sources))
+    return {tp: offset for at, _ in found for tp, offset in at.items()}
 
 
 def offsets_of(source: SourceProgress) -> tuple[Offsets, Offsets] | None:

@@ -20,6 +20,6 @@ def test_the_commands_of_a_page_work(page: Path, tmp_path: Path) -> None:
 
 
 def test_commands_that_are_not_run_here_have_a_test() -> None:
-    tests = (ROOT / "tests" / "scenario" / "delivery" / "test_delivery_guide.py").read_text()
-
-    assert [name for name in RUN_ELSEWHERE.values() if f"def {name}(" not in tests] == []
+    for place in RUN_ELSEWHERE.values():
+        file, _, name = place.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(), place

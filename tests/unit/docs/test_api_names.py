@@ -10,6 +10,9 @@ from types import ModuleType
 import pytest
 
 import barnabas.client
+import barnabas.spark.lag
+import barnabas.spark.prometheus
+import barnabas.spark.session
 from barnabas import client, testing
 from barnabas.client import blocking
 from barnabas.client.errors import ClientError
@@ -23,6 +26,9 @@ OWNERS: list[object] = [
     testing.Broker,
     *(getattr(module, name) for module in (client, blocking) for name in ("Admin", "Consumer", "Producer")),
     Transaction,
+    barnabas.spark.lag,
+    barnabas.spark.prometheus,
+    barnabas.spark.session,
 ]
 # Calls of Python, of Spark and of the reader, and a fixture.
 OTHERS = {
@@ -30,12 +36,16 @@ OTHERS = {
     "condition",
     "format",
     "getLogger",
+    "getOrCreate",
     "mode",
+    "newSession",
+    "queryName",
     "remote",
     "removeListener",
     "schema",
     "setLevel",
     "sleep",
+    "time",
 }
 CALL = re.compile(r"(?:^|[ .])(\w+)\(([^()]*)")
 

@@ -425,10 +425,10 @@ FIXED = {
         ),
     ],
     "Metrics over HTTP": [
-        Limit("server.metrics_http", "REQUEST_BYTES_MAX", "bytes", "Size of a request."),
-        Limit("server.metrics_http", "CONNECTIONS_MAX", "", "Connections served at once. More get 503."),
-        Limit("server.metrics_http", "REQUEST_TIMEOUT_S", "s", "Time for a request to arrive."),
-        Limit("server.metrics_http", "EXCHANGE_TIMEOUT_S", "s", "Time for a request and its response."),
+        Limit("base.metrics_server", "REQUEST_BYTES_MAX", "bytes", "Size of a request."),
+        Limit("base.metrics_server", "CONNECTIONS_MAX", "", "Connections served at once. More get 503."),
+        Limit("base.metrics_server", "REQUEST_TIMEOUT_S", "s", "Time for a request to arrive."),
+        Limit("base.metrics_server", "EXCHANGE_TIMEOUT_S", "s", "Time for a request and its response."),
     ],
     "Clients": [
         Limit(

@@ -52,6 +52,9 @@ ATTRIBUTES = {"caller.version", "membership.todo", "ground.markers", "df.write"}
 OTHER_OPTIONS = {
     "--shm-size",
     "--master",
+    "--class",
+    "--conf",
+    "--packages",
     "--enable-optimizations",
     "--with-lto",
     "--enable-shared",

@@ -7,10 +7,10 @@ from time import thread_time
 
 import pytest
 
+from barnabas.base.exposition import PIECE_LINES, Dialect, Kind, Metric, Sample, labelled, render
 from barnabas.base.ids import TopicPartition
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from barnabas.server.exposition import PIECE_LINES, Dialect, Kind, Metric, Sample, labelled, render
 from barnabas.server.metrics import TABLE, exposition
 from barnabas.server.metrics_sources import Scrape, Sources, Space
 from barnabas.storage.errors import CorruptLog

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.server.disk_space import DiskSpace
-from barnabas.server.http_request import HttpRequest
-from barnabas.server.metrics_http import (
+from barnabas.base.http_request import HttpRequest
+from barnabas.base.metrics_server import (
     CONNECTIONS_MAX,
     EXCHANGE_TIMEOUT_S,
     PARTING_TIMEOUT_S,
@@ -20,8 +19,9 @@ from barnabas.server.metrics_http import (
     MetricsServer,
     Page,
     Response,
-    pages,
 )
+from barnabas.server.disk_space import DiskSpace
+from barnabas.server.metrics_http import pages
 from barnabas.sim.world import expecting_faults, run_sim
 from support.hosted import one_topic
 from support.managers import on_a_loop

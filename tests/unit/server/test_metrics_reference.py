@@ -6,8 +6,8 @@ python tests/unit/server/test_metrics_reference.py        # writes docs/referenc
 from collections.abc import Iterator
 from pathlib import Path
 
+from barnabas.base.metrics_server import CONNECTIONS_MAX, REQUEST_BYTES_MAX, REQUEST_TIMEOUT_S
 from barnabas.server.metrics import TABLE
-from barnabas.server.metrics_http import CONNECTIONS_MAX, REQUEST_BYTES_MAX, REQUEST_TIMEOUT_S
 from barnabas.server.request_stats import BOUNDS_NS
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"

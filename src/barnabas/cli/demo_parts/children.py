@@ -134,15 +134,10 @@ class SparkJob:
 
 
 def environment() -> dict[str, str]:
-    """That of the demo, with the same Python and the same Barnabas for children, wherever they run."""
+    """That of the demo, with the same Barnabas for children, wherever they run."""
     here = str(Path(barnabas.__file__).parents[1])
     given = [os.path.abspath(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
-    return {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([here, *given]),
-    }
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([here, *given])}
 
 
 def processes_of_session(session: int) -> list[int]:

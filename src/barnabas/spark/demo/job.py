@@ -19,6 +19,7 @@ from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.blocking.admin import Admin
 from barnabas.spark.demo.pipeline import Orders, start_cleaning, start_counting, start_landing
 from barnabas.spark.offsets import Offsets, from_json
+from barnabas.spark.session import start_session
 
 _POLL_S: Final = 0.2
 _CATCH_UP_S_MAX: Final = 120
@@ -54,7 +55,7 @@ def main(orders: Orders) -> None:
 
 
 def new_session(orders: Orders) -> SparkSession:
-    return (
+    return start_session(
         SparkSession.builder.appName("barnabas-demo")
         .master(orders.master)
         # A short life: what a JVM compiles with care takes longer than it saves.
@@ -69,7 +70,6 @@ def new_session(orders: Orders) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         # As many tasks as there are cores: each is a slot with a transaction of its own.
         .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
     )
 
 
