@@ -12,9 +12,11 @@ from pyspark.sql import SparkSession
 from support.holding_proxy import HoldingProxy
 from support.our_broker import OurBroker
 from support.spark_runs import attacks
+from support.spark_runs.attacked import BATCH, TASK
 from support.spark_runs.attacks import Scene
 from support.spark_runs.process import DriverProcess
 
+each_scope = pytest.mark.parametrize("options", [TASK, BATCH], ids=["task", "batch"])
 KILLS = [DriverProcess.kill_driver, DriverProcess.kill_python, DriverProcess.end]
 
 
@@ -66,3 +68,27 @@ def test_the_driver_is_killed_between_two_commits(on: Scene, kill: attacks.Kill)
 @pytest.mark.parametrize("kill", KILLS, ids=["jvm", "python", "all"])
 def test_commits_of_a_dead_driver_arrive_while_its_successor_writes(on: Scene, kill: attacks.Kill) -> None:
     attacks.killed_and_heard_of_later(on, kill)
+
+
+@pytest.mark.soak
+@each_scope
+def test_a_query_is_killed_while_another_one_has_its_prefix(on: Scene, options: dict[str, str]) -> None:
+    attacks.two_queries_with_one_prefix(on, options)
+
+
+@pytest.mark.soak
+def test_commits_arrive_when_the_coordinator_has_aborted(on: Scene) -> None:
+    attacks.commits_after_the_timeout(on)
+
+
+@pytest.mark.soak
+def test_spark_changes_the_number_of_tasks_of_a_batch_that_was_committed_in_part(on: Scene) -> None:
+    refused = attacks.tasks_changed(on, TASK)
+
+    assert refused is not None, "rows of other tasks would be written again"
+    assert "begun with 2 tasks and is planned with 1 now" in refused
+
+
+@pytest.mark.soak
+def test_spark_changes_the_number_of_tasks_of_a_whole_batch(on: Scene) -> None:
+    assert attacks.tasks_changed(on, BATCH) is None

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.base.ids import TopicPartition
@@ -30,7 +31,11 @@ PARTITIONS: Final = 2
 ROWS: Final = 120
 ROWS_PER_BATCH: Final = 40
 # Requests that are held back must not be sent again meanwhile: a second one would pass.
-PATIENCE: Final = {"kafka.request.timeout.ms": "100000", "kafka.delivery.timeout.ms": "110000"}
+PATIENCE: Final = {
+    "kafka.request.timeout.ms": "170000",
+    "kafka.delivery.timeout.ms": "180000",
+    "kafka.default.api.timeout.ms": "180000",
+}
 _numbers = count()
 
 
@@ -93,13 +98,14 @@ class AttackedQuery:
         # By micro-batch: each task claims its rows in a small transaction, and the driver ends the large one.
         claims = PARTITIONS if self.is_by_batch else 0
         skip += (claims + self.commits) * batches + claims
-        return self._hold(proxy, ApiKey.END_TXN, skip=skip, count=count or self.commits)
+        return self.hold(proxy, ApiKey.END_TXN, skip=skip, count=count or self.commits)
 
     def hold_rows(self, proxy: HoldingProxy) -> Hold:
         """Hold the response to the first request that writes rows of the second micro-batch."""
-        return self._hold(proxy, ApiKey.PRODUCE, skip=PARTITIONS, response=True)
+        return self.hold(proxy, ApiKey.PRODUCE, skip=PARTITIONS, response=True)
 
-    def _hold(self, proxy: HoldingProxy, key: ApiKey, **how: Any) -> Hold:
+    def hold(self, proxy: HoldingProxy, key: ApiKey, **how: Any) -> Hold:
+        """Hold requests of its transactions."""
         return proxy.hold(key, naming=self.prefix.encode(), **how)
 
     @property
@@ -177,9 +183,9 @@ def start_query(spark: SparkSession, orders: dict[str, Any]) -> StreamingQuery:
         .load()
         .selectExpr("value", "partition")
     )
-    if "shuffled" in orders:
+    if "shuffle_by" in orders:
         # Without a number of tasks, which Spark may then choose.
-        rows = rows.repartition(orders["shuffled"])
+        rows = rows.repartition(expr(orders["shuffle_by"]))
     writer = (
         rows.writeStream.format("barnabas")
         .option("kafka.bootstrap.servers", orders["address"])

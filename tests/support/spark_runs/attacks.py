@@ -11,17 +11,23 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from support.holding_proxy import Hold, HoldingProxy
-from support.spark_runs.attacked import BATCH, PARTITIONS, TASK, AttackedQuery
-from support.spark_runs.process import TASK_WORKER, DriverProcess
+from support.holding_proxy import WAIT_S_MAX, Hold, HoldingProxy
+from support.spark_runs.attacked import BATCH, PARTITIONS, SCOPES, TASK, AttackedQuery, failure
+from support.spark_runs.process import COMMITTER, TASK_WORKER, DriverProcess, kill_workers_below
 
 SETTINGS: Final = {
     "transaction.state.log.num.partitions": 2,
     "offsets.topic.num.partitions": 2,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,
 }
+# A micro-batch that takes longer fails: the limit is long enough for a busy machine.
+TIMEOUT_MS: Final = 15_000
+# Two values of the column that two shuffle partitions share out.
+ONE_EACH: Final = "partition + 1"
+ADAPTIVE: Final = "spark.sql.adaptive.streaming.stateless.enabled"
 Kill: TypeAlias = Callable[[DriverProcess], object]
 _numbers = count()
 
@@ -67,11 +73,9 @@ class Scene:
 
 @contextmanager
 def scene(spark: SparkSession, broker: AnyBroker, proxy: HoldingProxy, directory: Path) -> Iterator[Scene]:
-    """The broker is killed in the end, and started before."""
+    """The broker runs meanwhile, and is killed in the end."""
     proxy.broker_port = broker.port
     made = Scene(spark, broker, proxy, directory)
-    # It starts while the Spark of the test does.
-    assert made.driver
     broker.start()
     try:
         yield made
@@ -95,22 +99,31 @@ def held_open(driver: DriverProcess, proxy: HoldingProxy, queries: Sequence[Atta
     return holds
 
 
+@contextmanager
+def successors_held_open(on: Scene, queries: Sequence[AttackedQuery]) -> Iterator[None]:
+    """The Spark of the test has written the second micro-batch again, and commits it after the block."""
+    # The first to be committed from now on is the one that comes again.
+    holds = [query.hold_commits(on.proxy, batches=0) for query in queries]
+    running = [query.start(on.spark) for query in queries]
+    for query, hold in zip(queries, holds, strict=True):
+        hold.wait(query.commits)
+    yield
+    for query, hold, run in zip(queries, holds, running, strict=True):
+        hold.release()
+        assert run.awaitTermination(int(WAIT_S_MAX)), run.status
+        query.check()
+
+
 def two_live_drivers(on: Scene) -> None:
     """The second one takes over, and the first goes on when the second has written and not committed."""
     queries = on.both_scopes()
     zombies = held_open(on.driver, on.proxy, queries)
-    for query, zombie in zip(queries, zombies, strict=True):
-        # Only the micro-batch that comes again: nothing else was committed meanwhile.
-        again = query.hold_commits(on.proxy, batches=0)
-        successor = query.start(on.spark)
-        again.wait(query.commits)
-        zombie.release()
-        told = on.driver.wait_for(f"failed {query.orders['name']}")
-        assert "fenced" in told.lower(), told
-        query.wait_for_open_rows()
-        again.release()
-        assert successor.awaitTermination(90), successor.status
-        query.check()
+    with successors_held_open(on, queries):
+        for query, zombie in zip(queries, zombies, strict=True):
+            zombie.release()
+            told = on.driver.wait_for(f"failed {query.orders['name']}")
+            assert "fenced" in told.lower(), told
+            query.wait_for_open_rows()
 
 
 def killed_between_two_commits(on: Scene, kill: Kill) -> None:
@@ -137,14 +150,10 @@ def killed_and_heard_of_later(on: Scene, kill: Kill) -> None:
     driver = on.driver
     dead = held_open(driver, on.proxy, queries)
     kill(driver)
-    for query, late in zip(queries, dead, strict=True):
-        again = query.hold_commits(on.proxy, batches=0)
-        successor = query.start(on.spark)
-        again.wait(query.commits)
-        late.release()
-        again.release()
-        assert successor.awaitTermination(90), successor.status
-        query.check()
+    with successors_held_open(on, queries):
+        for query, late in zip(queries, dead, strict=True):
+            late.release()
+            query.wait_for_open_rows()
 
 
 def workers_killed(on: Scene) -> None:
@@ -198,3 +207,64 @@ def all_killed(on: Scene) -> None:
         query.wait_for_open_rows()
         query.finish(on.spark)
         query.check()
+
+
+def two_queries_with_one_prefix(on: Scene, options: dict[str, str]) -> None:
+    """One would commit while the other runs to its end; then the process that commits it is killed."""
+    first = on.query(options)
+    second = on.query(options, prefix=first.prefix)
+    hold = first.hold_commits(on.proxy)
+    query = first.start(on.spark)
+    hold.wait(first.commits)
+    first.wait_for_open_rows()
+    second.finish(on.spark)
+    second.check(aborted=False)
+    first.wait_for_open_rows()
+    assert kill_workers_below(COMMITTER) > 0
+    failure(query)
+    on.forget()
+    first.finish(on.spark)
+    first.check()
+
+
+def commits_after_the_timeout(on: Scene) -> None:
+    """The coordinator aborts while the commits are on their way."""
+    queries = [
+        on.query({**options, "kafka.transaction.timeout.ms": str(TIMEOUT_MS)}) for options in SCOPES.values()
+    ]
+    holds = [query.hold_commits(on.proxy) for query in queries]
+    running = [query.start(on.spark) for query in queries]
+    for query, hold, run in zip(queries, holds, running, strict=True):
+        hold.wait(query.commits)
+        query.wait_for_stable_end()
+        hold.release()
+        assert "longer than kafka.transaction.timeout.ms" in failure(run)
+        query.finish(on.spark)
+        query.check()
+
+
+def tasks_changed(on: Scene, options: dict[str, str]) -> str | None:
+    """Spark plans a micro-batch with fewer tasks than before it died: why it fails then, if it does."""
+    query = on.query(options, shuffle_by=ONE_EACH)
+    on.spark.conf.set(ADAPTIVE, "false")
+    try:
+        hold = query.hold_commits(on.proxy, 1, skip=query.commits - 1)
+        run = query.start(on.spark)
+        hold.wait()
+        query.wait_for_open_rows(1)
+        assert kill_workers_below(COMMITTER) > 0
+        failure(run)
+        on.forget()
+        on.spark.conf.set(ADAPTIVE, "true")
+        again = query.start(on.spark)
+        try:
+            assert again.awaitTermination(int(WAIT_S_MAX)), again.status
+            refused = None
+        except StreamingQueryException as error:
+            refused = str(error)
+            on.spark.conf.set(ADAPTIVE, "false")
+            query.finish(on.spark)
+        query.check()
+        return refused
+    finally:
+        on.spark.conf.unset(ADAPTIVE)
