@@ -23,7 +23,7 @@ from barnabas.protocol.frame import FrameDecoder
 
 HOST: Final = "127.0.0.1"
 # However slow the machine is: what is held back is Spark's, which takes seconds to get there.
-WAIT_S_MAX: Final = 90.0
+WAIT_S_MAX: Final = 150.0
 _READ_BYTES: Final = 64 << 10
 _JOIN_S: Final = 10.0
 _SIZE: Final = Struct(">i")

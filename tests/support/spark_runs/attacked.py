@@ -35,6 +35,7 @@ PATIENCE: Final = {
     "kafka.request.timeout.ms": "170000",
     "kafka.delivery.timeout.ms": "180000",
     "kafka.default.api.timeout.ms": "180000",
+    "kafka.max.block.ms": "180000",
 }
 _numbers = count()
 

@@ -16,7 +16,7 @@ from barnabas.testing.waiting import wait_until
 
 TESTS: Final = Path(__file__).parents[2]
 PROGRESS_TIMEOUT_S: Final = 90
-START_TIMEOUT_S: Final = 120
+START_TIMEOUT_S: Final = 150
 # Of the daemon's children: what Spark starts them for.
 COMMITTER: Final = "pyspark.sql.worker.python_streaming_sink_runner"
 TASK_WORKER: Final = "pyspark.worker"
