@@ -109,7 +109,7 @@ def kill_when_open(address: str, queries: list[CopyQuery], output: Path) -> list
     Return the transactional ids of these.
     """
     orders = {"address": address, "queries": [asdict(each) for each in queries]}
-    job = JobProcess(orders, output, module="support.spark_runs.held_job")
+    job = JobProcess(orders, output, module="held_job")
     wanted = sum(each.plan.transactions for each in queries)
     try:
         end = time.monotonic() + OPEN_TIMEOUT_S * len(queries)
