@@ -1,4 +1,4 @@
-"""Any records, any codec: what goes in comes out, and every check agrees."""
+"""Any records with any codec survive a round trip, and all decoders and checks agree."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ from barnabas.records.validate import check_batch, check_produced, check_records
 pytestmark = pytest.mark.kernel
 
 NULLABLE = st.none() | st.binary(max_size=300)
-# Text as UTF-8 can carry it: a lone surrogate has no encoding.
+# Text that UTF-8 can encode: no lone surrogates.
 NAMES = st.text(st.characters(codec="utf-8"), max_size=20)
 HEADERS = st.lists(st.tuples(NAMES, NULLABLE), max_size=4)
 TIMESTAMPS = st.integers(-1, 2**63 - 3) | st.integers(1_700_000_000_000, 1_700_000_100_000)
@@ -24,7 +24,7 @@ CODECS = st.sampled_from(Codec)
 
 
 @given(records=NEW_RECORDS, codec=CODECS, base_offset=st.integers(0, 2**62))
-def test_records_come_back_as_they_went_in(
+def test_records_survive_a_round_trip(
     records: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
     codec: Codec,
     base_offset: int,
@@ -40,7 +40,7 @@ def test_records_come_back_as_they_went_in(
 
 
 @given(records=NEW_RECORDS, codec=CODECS)
-def test_the_walk_sees_what_the_decoder_sees(
+def test_the_walk_and_the_decoder_agree(
     records: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]], codec: Codec
 ) -> None:
     data = build_batch(records, codec=codec)
@@ -56,7 +56,7 @@ def test_the_walk_sees_what_the_decoder_sees(
 
 
 @given(records=NEW_RECORDS, max_bytes=st.integers(HEADER_SIZE, 3000))
-def test_a_builder_never_passes_its_limit_after_the_first_record(
+def test_a_builder_stays_within_its_limit_after_the_first_record(
     records: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]], max_bytes: int
 ) -> None:
     builder = BatchBuilder(max_bytes=max_bytes)
@@ -70,7 +70,7 @@ def test_a_builder_never_passes_its_limit_after_the_first_record(
 
 
 @given(records=NEW_RECORDS, codec=CODECS, data=st.data())
-def test_compaction_keeps_what_is_kept(
+def test_compaction_keeps_exactly_the_selected_records(
     records: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
     codec: Codec,
     data: st.DataObject,
@@ -85,7 +85,7 @@ def test_compaction_keeps_what_is_kept(
 
 
 @given(st.lists(st.integers(1, 5), max_size=5), st.integers(0, 200))
-def test_a_cut_buffer_holds_exactly_its_whole_batches(counts: list[int], cut: int) -> None:
+def test_a_truncated_buffer_yields_exactly_its_complete_batches(counts: list[int], cut: int) -> None:
     batches = [build_batch([(0, None, b"v", ())] * count) for count in counts]
     data = b"".join(batches)
     data = data[: max(0, len(data) - cut)]
@@ -104,7 +104,9 @@ def test_a_cut_buffer_holds_exactly_its_whole_batches(counts: list[int], cut: in
     time=st.none() | st.integers(0, 2**63 - 1),
     before=st.binary(max_size=20),
 )
-def test_a_stamp_changes_nothing_else(offset: int, epoch: int, time: int | None, before: bytes) -> None:
+def test_stamping_changes_only_the_stamped_fields(
+    offset: int, epoch: int, time: int | None, before: bytes
+) -> None:
     batch = build_batch(
         [(5, b"k", b"v", ()), (6, None, None, ())], producer_id=1, producer_epoch=1, base_sequence=1
     )

@@ -1,4 +1,4 @@
-"""Damaged batches as columns: rows or a Malformed, as from the record decoder, and compiled or not."""
+"""Damaged batches read as columns give rows or Malformed, as the record decoder does, compiled or not."""
 
 import hashlib
 import json
@@ -54,7 +54,7 @@ def samples(codec: Codec) -> list[bytes]:
 
 
 def sign(data: bytes) -> bytes:
-    """Make length and CRC right, so that the damage is met behind them."""
+    """Correct length and CRC, so that the decoder gets to the damage after them."""
     if len(data) < HEADER_SIZE:
         return data
     whole = bytearray(data)
@@ -87,7 +87,7 @@ def test_damaged_buffers_of_many_batches_become_rows_or_are_refused(codec: Codec
 
 
 def objects_of(data: bytes) -> list[tuple[Any, ...]] | None:
-    """What the record decoder says, or None if it refuses. It wants a batch; columns also take none."""
+    """The record decoder's result, None if it refuses. Unlike columns, it needs at least one batch."""
     if not data:
         return []
     try:
@@ -101,7 +101,7 @@ def objects_of(data: bytes) -> list[tuple[Any, ...]] | None:
 
 
 def columns_of(data: bytes) -> list[tuple[Any, ...]] | None:
-    """What the columns say, or None if they refuse."""
+    """The rows as columns; None if they are refused."""
     try:
         rows = decode_columns(data, skip_control=False, limit=LIMIT)
     except Malformed:
@@ -115,7 +115,7 @@ def columns_of(data: bytes) -> list[tuple[Any, ...]] | None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_columns_and_record_objects_agree_about_damaged_batches(codec: Codec) -> None:
+def test_columns_and_record_decoder_agree_on_damaged_batches(codec: Codec) -> None:
     whole = samples(codec)
     accepted = 0
     for attempt in range(attempts(COMPARED)):
@@ -130,7 +130,7 @@ def test_columns_and_record_objects_agree_about_damaged_batches(codec: Codec) ->
 
 
 def digests(count: int) -> list[str]:
-    """A line for each damaged sample: a digest of its rows, or the words of the refusal."""
+    """A line for each damaged sample: a digest of its rows, or the error text."""
     lines = []
     for codec in Codec:
         whole = samples(codec)

@@ -1,4 +1,4 @@
-"""Tables survive batches, and columns agree with the other decoders about every batch."""
+"""Tables survive a round trip through batches, and columns agree with the other decoders on every batch."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from barnabas.records.record import Record
 
 pytestmark = pytest.mark.kernel
 
-# Around 12 bytes a view changes its shape, around 64 and 8192 a length takes one byte more.
+# Above 12 bytes Arrow's view layout changes; above 64 and 8192 a length takes one byte more.
 DATA = st.none() | st.binary(max_size=16) | st.sampled_from([63, 64, 300, 8191, 8192]).map(bytes)
 TIMES = st.integers(-1, 2**63 - 3) | st.integers(1_700_000_000_000, 1_700_000_010_000)
 HEADERS = st.lists(st.tuples(st.text(max_size=20), DATA), max_size=3)
@@ -63,7 +63,7 @@ def as_records(rows: pa.RecordBatch) -> list[Record]:
     st.integers(61, 20_000),
     st.booleans(),
 )
-def test_a_table_comes_back_from_its_batches(
+def test_a_table_survives_a_round_trip(
     records: list[tuple[Any, ...]],
     base: int,
     codec: Codec,
@@ -89,7 +89,7 @@ def test_a_table_comes_back_from_its_batches(
 
 
 @given(RECORDS.filter(bool), BASES, st.sampled_from(Codec))
-def test_the_batch_has_the_bytes_that_the_builder_gives_it(
+def test_column_writer_and_batch_builder_write_the_same_bytes(
     records: list[tuple[Any, ...]], base: int, codec: Codec
 ) -> None:
     (batch,) = encode_columns(as_table(records), base_offset=base, codec=codec)
@@ -98,7 +98,7 @@ def test_the_batch_has_the_bytes_that_the_builder_gives_it(
 
 
 @given(st.lists(st.tuples(RECORDS.filter(bool), st.sampled_from(Codec)), max_size=4), st.integers(0, 50))
-def test_columns_hold_what_the_record_decoder_reads(
+def test_columns_and_record_decoder_read_the_same(
     parts: list[tuple[list[tuple[Any, ...]], Codec]], from_offset: int
 ) -> None:
     batches = []

@@ -1,7 +1,7 @@
-"""Random logs, cleaned again and again while they grow, against a dictionary.
+"""Random logs, compacted repeatedly while they grow, compared with a dictionary.
 
-Whatever was written: what is left is as it was, the last committed value of every key is there, a tombstone
-goes only after its horizon, and a reader of committed data never sees what was aborted.
+Remaining records are unchanged, the last committed value of every key remains, a tombstone is removed only
+after its delete horizon, and a read_committed reader never gets aborted records.
 """
 
 from collections.abc import Sequence
@@ -65,10 +65,10 @@ class World:
     checkpoint: int = 0
     producers: dict[int, Producer] = field(default_factory=dict)
     written: dict[int, Record] = field(default_factory=dict)
-    # Offsets of data whose transaction is open, and of data that was aborted.
+    # Offsets of records of open transactions, and of aborted records.
     undecided: dict[int, int] = field(default_factory=dict)
     aborted: set[int] = field(default_factory=set)
-    # From when on a tombstone may be gone.
+    # The time from which a tombstone may be removed.
     horizons: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class World:
             batch = build_batch(new, base_offset=base, codec=codec, timestamp_type=kind)
         else:
             producer = self.producers.setdefault(who, Producer())
-            # A producer with an open transaction writes to that.
+            # A producer with an open transaction continues it.
             transactional = transactional or producer.open_from is not None
             batch = build_batch(
                 new,
@@ -138,7 +138,7 @@ class World:
     # Cleaning
 
     def aborted_index(self) -> list[AbortedTxn]:
-        """What the .txnindex files say, and the active segment's."""
+        """The aborted transactions of the .txnindex files and of the active segment."""
         found = []
         for base in bases(self.disk):
             path = f"{DIRECTORY}/{file_name(base, TXN_INDEX)}"
@@ -198,10 +198,10 @@ class World:
         left = {record.offset: record for record in read_records(self.disk)}
         headers = read_headers(self.disk)
         assert all(before.next_offset <= after.base_offset for before, after in pairwise(headers))
-        # Nothing is invented, moved or changed.
+        # No record was invented, moved or changed.
         assert list(left) == sorted(left)
         assert all(self.written[offset] == record for offset, record in left.items())
-        # Nothing is touched that was not to be.
+        # No record was removed from the range that was not compacted.
         assert all(at in left for at in self.written if cleaned_to <= at < self.active_base)
         self.check_last_values(left)
         self.check_producers(cleaned_to)
@@ -221,15 +221,15 @@ class World:
             if record.offset >= self.active_base or record.offset in left:
                 continue
             assert record.value is None, f"{record} is lost"
-            assert self.now_ms >= self.horizons[record.offset], f"{record} is gone too early"
+            assert self.now_ms >= self.horizons[record.offset], f"{record} was removed too early"
         last_cleaned = {record.key: record.offset for record in counts if record.offset < self.checkpoint}
-        # Below what was cleaned, a key has one record at the most, and it is the last one.
+        # In the compacted range a key has at most one record, its last one.
         for offset, record in left.items():
             if offset < self.checkpoint:
-                assert last_cleaned.get(record.key) == offset, f"{record} should be gone"
+                assert last_cleaned.get(record.key) == offset, f"{record} should have been removed"
 
     def check_producers(self, cleaned_to: int) -> None:
-        """The last batch of every producer is there, so its last sequence is known."""
+        """The last batch of every producer remains, so its last sequence is known."""
         found = {(one.producer_id, one.last_offset): one.last_sequence for one in read_headers(self.disk)}
         for who, producer in self.producers.items():
             at = producer.last_data_offset
@@ -250,10 +250,10 @@ class World:
                             aborting.discard(header.producer_id)
                 elif not (header.is_transactional and header.producer_id in aborting):
                     offsets = {record.offset for record in decode_batch(data, at)}
-                    assert not offsets & self.aborted, "aborted data is seen"
+                    assert not offsets & self.aborted, "aborted records are visible"
                 else:
                     offsets = {record.offset for record in decode_batch(data, at)}
-                    assert offsets <= self.aborted, "committed data is hidden"
+                    assert offsets <= self.aborted, "committed records are hidden"
 
 
 # Events
@@ -326,7 +326,7 @@ def test_compaction_keeps_the_last_committed_value_of_every_key(
     world = World()
     for event in events:
         event.happen(world)
-    # In the end every transaction is decided, and everything is cleaned until nothing can go any more.
+    # Finally, end every transaction and compact until nothing can be removed any more.
     for who in list(world.producers):
         world.end(who, commit=who % 2 == 0)
     world.roll()

@@ -1,7 +1,7 @@
-"""Any sequence of requests, against a dictionary of what should be there.
+"""Random sequences of requests, compared with a model in dictionaries.
 
-After every request the controller's image is the one that all records make from the beginning, and topics,
-partitions and settings are those of the model. Brokers come, go and fall silent meanwhile.
+After every request the controller's image equals the image built from all records, and its topics,
+partitions and settings equal those of the model. Brokers register, unregister and stop sending heartbeats.
 """
 
 from collections.abc import Callable
@@ -41,12 +41,12 @@ STEPS = 60
 
 
 class Story:
-    """What should be there, and what happens to it by dice."""
+    """The expected state, and random requests that change it."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
         self.world = ActiveController(seed=seed).with_brokers(*BROKERS)
-        # Topics as their number of partitions and replicas.
+        # Number of partitions and replicas of each topic.
         self.topics: dict[str, tuple[int, int]] = {}
         self.settings: dict[str, dict[str, str]] = {}
         self.next_producer_id = 0
@@ -181,7 +181,7 @@ class Story:
             self.next_producer_id += 1000
 
     def wait(self) -> None:
-        """Some time passes, in which some brokers go on and others fall silent."""
+        """Let time pass in which only some brokers send heartbeats."""
         alive = [one for one in self.world.image.brokers if self.rng.random() < 0.8]
         for _ in range(self.rng.choice([1, 3, 100])):
             for broker in alive:
@@ -224,5 +224,5 @@ class Story:
 
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=100)
-def test_the_cluster_is_what_was_asked_for_and_what_the_records_say(seed: int) -> None:
+def test_the_image_equals_the_model_and_the_replayed_records(seed: int) -> None:
     Story(seed).run()

@@ -1,7 +1,7 @@
-"""A broker whose disks fill up and fail: what was flushed is there, and what fails takes nothing with it.
+"""A broker whose disks fill up or fail keeps all flushed records, and a failed disk affects no other.
 
 BARNABAS_SEED=17 pytest tests/property/test_log_faults.py             replays one seed
-BARNABAS_SEEDS=1000 pytest -n 2 tests/property/test_log_faults.py     tries more of them
+BARNABAS_SEEDS=1000 pytest -n 2 tests/property/test_log_faults.py     runs more seeds
 """
 
 import errno
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.kernel
 IN_A = (T0, U0)
 STEPS = 60
 
-# What can be refused by a disk while logs are in use.
+# Operations that a disk may refuse while logs are in use.
 KINDS: Sequence[Kind] = ("open", "create", "read", "write", "truncate", "sync", "rename", "sync_directory")
 
 
 async def step(broker: Broker, tp: TopicPartition) -> None:
-    """Something that a broker does to a log."""
+    """Do one random operation of a broker on a log."""
     part, rng = broker.parts[tp], broker.rng
     what = rng.choices(["append", "roll", "flush", "checkpoint", "look"], [8, 1, 2, 1, 1])[0]
     if what == "append":
@@ -48,7 +48,7 @@ async def step(broker: Broker, tp: TopicPartition) -> None:
 
 
 async def fill_the_disk(broker: Broker) -> None:
-    """Work until there is no room, and some more. Reads are right all the time."""
+    """Work until the disk is full, then continue. Reads stay correct all the time."""
     await broker.start()
     await broker.fill(steps=20)
     refused = 0
@@ -61,13 +61,13 @@ async def fill_the_disk(broker: Broker) -> None:
             refused += 1
             broker.tell(f"{tp}: {full}")
             broker.parts[tp].maybe = None
-            # What aborted is not asked here: see test_what_was_aborted_can_be_asked_on_a_full_disk.
+            # Aborted transactions are checked in test_aborted_transactions_are_readable_on_a_full_disk.
             assert await broker.look(tp, committed=False) == []
     assert refused, "the disk was never full"
 
 
 @pytest.mark.parametrize("seed", seeds(25))
-def test_a_full_disk_refuses_what_is_new_and_goes_on_when_there_is_room(seed: int) -> None:
+def test_a_full_disk_rejects_writes_until_space_is_freed(seed: int) -> None:
     async def story(broker: Broker) -> None:
         await fill_the_disk(broker)
 
@@ -85,7 +85,7 @@ def test_a_full_disk_refuses_what_is_new_and_goes_on_when_there_is_room(seed: in
 
 
 @pytest.mark.parametrize("seed", seeds(25))
-def test_what_was_flushed_survives_a_power_loss_while_the_disk_is_full(seed: int) -> None:
+def test_flushed_records_survive_a_power_loss_while_the_disk_is_full(seed: int) -> None:
     async def story(broker: Broker) -> None:
         await fill_the_disk(broker)
 
@@ -108,7 +108,7 @@ def test_a_stop_on_a_full_disk_loses_nothing(seed: int) -> None:
 
         await broker.manager.close()
         if broker.rng.random() < 0.5:
-            # The disk is still full: it cannot be opened, and says so, or it can.
+            # The disk is still full: opening the log fails with an error, or succeeds.
             with suppress(DirectoryOffline):
                 await broker.open()
                 await broker.manager.close()
@@ -117,7 +117,7 @@ def test_a_stop_on_a_full_disk_loses_nothing(seed: int) -> None:
         report = await broker.open()
         assert (report.broken, report.failed) == ({}, {})
         for tp, part in broker.parts.items():
-            # The process did not die: everything is in the files.
+            # The process did not crash, so everything is in the files.
             broker.settle(tp, floor=part.model.end)
         await broker.is_well()
 
@@ -128,7 +128,7 @@ def test_a_stop_on_a_full_disk_loses_nothing(seed: int) -> None:
 
 
 async def break_a_disk(broker: Broker) -> None:
-    """Work until the first disk refuses something, and with the second one after that."""
+    """Work until the first disk refuses an operation, then continue with the second one."""
     await broker.start()
     await broker.fill(steps=20)
     kinds = broker.rng.sample(KINDS, broker.rng.randint(1, 3))
@@ -158,17 +158,17 @@ def check_offline(broker: Broker, points: dict[TopicPartition, int]) -> None:
         with pytest.raises(DirectoryOffline) as refused:
             broker.manager.get(tp)
         assert str(refused.value) == f"log directory /a is offline: {why}"
-        # What could not be synced must not be promised later.
+        # The recovery point must not advance over records that could not be synced.
         assert broker.manager.logs[tp].recovery_point == points[tp]
 
 
 @pytest.mark.parametrize("seed", seeds(40))
-def test_a_disk_that_fails_is_taken_out_of_service_and_the_other_one_goes_on(seed: int) -> None:
+def test_a_failed_disk_goes_offline_and_the_other_stays_in_use(seed: int) -> None:
     async def story(broker: Broker) -> None:
         await break_a_disk(broker)
 
         await broker.manager.close()
-        # The machine is mended, and started again; the disk has what it had, without the power being lost.
+        # The disk is repaired and the broker restarted. No power was lost, so no unsynced write is lost.
         broker.disk = broker.disk.branch(Random(seed))
         if broker.rng.random() < 0.5:
             broker.crash()
@@ -183,7 +183,7 @@ def test_a_disk_that_fails_is_taken_out_of_service_and_the_other_one_goes_on(see
 
 
 @pytest.mark.parametrize("seed", seeds(40))
-def test_a_disk_that_fails_while_it_is_opened_is_left_out_and_nothing_on_it_is_lost(seed: int) -> None:
+def test_a_disk_that_fails_at_start_goes_offline_and_loses_nothing(seed: int) -> None:
     async def story(broker: Broker) -> None:
         await broker.start()
         await broker.fill(steps=20)
@@ -204,8 +204,8 @@ def test_a_disk_that_fails_while_it_is_opened_is_left_out_and_nothing_on_it_is_l
         for tp in IN_A:
             with suppress(StorageError):
                 found = broker.manager.get(tp)
-                assert found is None or not report.failed, "it is in service on a failed disk"
-        # What happened to the other directory meanwhile is not on this copy.
+                assert found is None or not report.failed, "a log is in use on a failed disk"
+        # This copy lacks what has since been written to the other directory.
         broker.disk = mended
         del broker.parts[V0]
         report = await broker.open()
@@ -217,24 +217,24 @@ def test_a_disk_that_fails_while_it_is_opened_is_left_out_and_nothing_on_it_is_l
     play(seed, story)
 
 
-def test_a_sync_that_fails_is_final_whatever_the_reason() -> None:
+def test_a_failed_sync_takes_the_directory_offline_even_on_a_full_disk() -> None:
     async def story(broker: Broker) -> None:
         await broker.start()
         broker.append(T0)
-        # Some file systems find the room for what was written only when it is synced.
+        # Some file systems allocate blocks only at the sync.
         broker.disk.fail(f"{A}/t-0", ["sync"], errno=errno.ENOSPC)
 
         with pytest.raises(StorageError):
             await broker.flush(T0)
 
         with pytest.raises(DirectoryOffline):
-            # The pages count as clean now: another sync would say that all is well.
+            # The pages count as clean now, so another sync would succeed.
             await broker.flush(T0)
 
     play(0, story)
 
 
-def test_what_was_aborted_can_be_asked_on_a_full_disk() -> None:
+def test_aborted_transactions_are_readable_on_a_full_disk() -> None:
     async def story(broker: Broker) -> None:
         await broker.start()
         broker.append_data(T0, 11, transactional=True)
@@ -249,7 +249,7 @@ def test_what_was_aborted_can_be_asked_on_a_full_disk() -> None:
     play(0, story)
 
 
-def test_a_write_that_failed_leaves_nothing_in_a_segment_that_is_finished_then() -> None:
+def test_a_failed_write_leaves_no_bytes_in_a_segment_that_is_rolled_afterwards() -> None:
     async def story(broker: Broker) -> None:
         await broker.start()
         broker.append(T0)

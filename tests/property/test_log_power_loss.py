@@ -1,10 +1,10 @@
-"""Power lost at every single operation of a small life: what was flushed is there, and the log goes on.
+"""After a power loss at any disk operation, a log has all flushed records and stays usable.
 
-The life is run once to count what it does to the disk, and then once more for each of these operations, with
-the power going before it, in the middle of it or right after it. What an unsynced disk keeps is a matter of
-chance, so each is tried with several seeds.
+A fixed scenario runs once to count its disk operations, and then once for each of them, with a power loss
+before, during or after the operation. Which unsynced writes survive is random, so each case runs with
+several seeds.
 
-BARNABAS_SEEDS=20 pytest tests/property/test_log_power_loss.py     tries more of them
+BARNABAS_SEEDS=20 pytest tests/property/test_log_power_loss.py     runs more seeds
 """
 
 import asyncio
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.kernel
 
 
 def life_of(seed: int) -> int:
-    """What the life itself is like. It is the same whenever the power goes; other seeds have others."""
+    """The seed of the scenario itself. It does not depend on where the power is lost; two seeds share it."""
     return FIRST_LIFE + seed // 2
 
 
@@ -45,7 +45,7 @@ COMPACTED_LOG = """
 
 
 class OneLog:
-    """The life of one partition, and the dictionary that it must agree with."""
+    """The scenario of one partition, and the dictionary that it must agree with."""
 
     steps = ONE_LOG
     is_compacted = False
@@ -74,13 +74,13 @@ class OneLog:
             await world._step(name)
 
     async def look(self) -> None:
-        """Open it again: what was promised is there, and it goes on."""
+        """Reopen the log: acknowledged records are there, and appends succeed."""
         world = self.world
         self.story.append("power loss")
         world.tell(world.disk.crash()[:300])
         await world._open()
         if TP not in world.manager.logs:
-            assert not world.model.history, "the log is gone"
+            assert not world.model.history, "the log is lost"
             await world.manager.create(TP, TOPIC_ID, world.config)
         await world._agree_after_crash()
         for name in (
@@ -96,14 +96,14 @@ class OneLog:
 
 
 class CompactedLog(OneLog):
-    """The life of a partition that is compacted twice."""
+    """The scenario of a partition that is compacted twice."""
 
     steps = COMPACTED_LOG
     is_compacted = True
 
 
 class ManyLogs:
-    """The life of a broker: partitions in two directories are made, deleted and made again."""
+    """The scenario of a broker that creates, deletes and recreates partitions in two directories."""
 
     def __init__(self, seed: int, after: int = 0) -> None:
         self.broker = Broker(life_of(seed), chance=Random(f"{seed} {after}"))
@@ -137,7 +137,7 @@ class ManyLogs:
         for tp in (T0, U0, V0):
             if broker.manager.get(tp) is None:
                 model = broker.parts[tp].model
-                assert model.flushed == 0 or (tp == T0 and self.deleted), f"{tp} is gone"
+                assert model.flushed == 0 or (tp == T0 and self.deleted), f"{tp} is lost"
                 broker.parts[tp].model = type(model)()
                 await broker.manager.create(tp, topic_id(tp), broker.config)
             elif tp == T0 and self.deleted and broker.log(tp).end_offset == 0:
@@ -181,7 +181,7 @@ def test_a_broker_survives_power_loss_at_every_operation(seed: int) -> None:
     asyncio.run(everywhere(ManyLogs, seed))
 
 
-def test_the_lives_have_all_that_can_happen_to_a_log() -> None:
+def test_the_scenarios_include_every_operation_of_a_log() -> None:
     life, compacted = OneLog(0), CompactedLog(0)
 
     asyncio.run(life.live())

@@ -1,10 +1,10 @@
-"""Rotten bits in a broker's files: the right record or a clear error, and the others notice nothing.
+"""A flipped bit in a broker's files gives the right record or a clear error, and affects no other partition.
 
-One bit flips in some file of a kind, while the logs are open, after a clean stop or after a power loss. What
-Kafka's format gives no means to see, and what nobody sees yet, is left out by name: see NOT_SEEN.
+One bit flips in a random file of one kind: while the logs are open, after a clean shutdown or after a power
+loss. NOT_SEEN lists the bits whose damage Kafka's format cannot reveal, or that is not detected yet.
 
 BARNABAS_SEED=17 pytest tests/property/test_log_rot.py             replays one seed
-BARNABAS_SEEDS=1000 pytest -n 2 tests/property/test_log_rot.py     tries more of them
+BARNABAS_SEEDS=1000 pytest -n 2 tests/property/test_log_rot.py     runs more seeds
 """
 
 from collections.abc import Callable
@@ -25,35 +25,35 @@ pytestmark = pytest.mark.kernel
 
 
 class Rot(NamedTuple):
-    """One bit that flips."""
+    """One flipped bit."""
 
     path: str
     at: int
     mask: int
-    # For a .log: the batch that is hit, and which of its bytes.
+    # For a .log: base offset of the damaged batch, and position of the damaged byte in it.
     batch: int = -1
     byte: int = -1
 
     @property
     def victims(self) -> set[TopicPartition]:
-        """The partitions that may notice: one, or all of a directory."""
+        """The partitions that may be affected: one, or all of a directory."""
         one = {tp for tp, path in HOMES.items() if f"{path}/{tp}/" in self.path}
         return one or {tp for tp, path in HOMES.items() if self.path.startswith(path)}
 
 
-# What is left out of the tests with random bits, because no reader can see it, or because none does yet. Each
-# has a test of its own in test_log_rot_not_seen.py.
+# Bits that the tests with random bits skip, because damage there cannot be detected or is not detected yet.
+# Each has a test in test_log_rot_not_seen.py.
 NOT_SEEN: Final[dict[str, Callable[[Rot], bool]]] = {
-    # The base offset and the leader epoch, which no CRC covers, and how many offsets the batch says it has.
+    # Base offset and leader epoch, which no CRC covers, and the last offset delta.
     ".log": lambda rot: rot.byte in (*range(8), *range(12, 16), *range(23, 27)),
 }
 
 
 def flip(broker: Broker, suffix: str) -> Rot:
-    """Flip one bit in some file of a kind."""
+    """Flip one bit in a random file with this suffix."""
     files = [path for path, size in broker.disk.tree().items() if path.endswith(suffix) and size]
     if suffix == ".snapshot":
-        # Of many only the newest is read.
+        # Only the newest snapshot of a log is read.
         files = list({path.rpartition("/")[0]: path for path in sorted(files)}.values())
     not_seen = NOT_SEEN.get(suffix)
     for _ in range(1000):
@@ -68,7 +68,7 @@ def flip(broker: Broker, suffix: str) -> Rot:
 
 
 def hit(broker: Broker, path: str, at: int) -> tuple[int, int]:
-    """The batch that has this byte, and which of its bytes it is; -1 in what a power loss has torn."""
+    """Base offset of the batch at this byte, and the byte's position in it; -1 in a torn end of the log."""
     with suppress(Malformed):
         for position, header in batch_headers(broker.disk.read(path)):
             if position <= at < position + header.size:
@@ -77,7 +77,7 @@ def hit(broker: Broker, path: str, at: int) -> tuple[int, int]:
 
 
 async def rot_something(broker: Broker, suffix: str) -> Rot:
-    """Have a bit flip in one of three states of the broker, and open it again if it was down."""
+    """Flip a bit while the broker runs, after a shutdown or after a crash; reopen the logs if it was down."""
     await broker.start()
     await broker.fill()
     how = "stop" if suffix == ".kafka_cleanshutdown" else broker.rng.choice(["go on", "stop", "crash"])
@@ -93,7 +93,7 @@ async def rot_something(broker: Broker, suffix: str) -> Rot:
         if part.path in report.failed:
             continue
         with suppress(StorageError):
-            # Behind the recovery point nobody can tell what is rotten from what is torn.
+            # Above the recovery point, a flipped bit cannot be distinguished from a torn write.
             is_cut = how == "crash" and tp in rot.victims and rot.batch >= part.recovery_point
             broker.settle(tp, floor=min(part.model.flushed, rot.batch) if is_cut else None)
     return rot
@@ -115,7 +115,7 @@ async def others_are_well(broker: Broker, rot: Rot) -> None:
         ".kafka_cleanshutdown",
     ],
 )
-def test_what_can_be_made_anew_may_rot(suffix: str, seed: int) -> None:
+def test_damage_to_a_file_that_can_be_rebuilt_loses_nothing(suffix: str, seed: int) -> None:
     async def story(broker: Broker) -> None:
         await rot_something(broker, suffix)
 
@@ -129,7 +129,7 @@ def test_what_can_be_made_anew_may_rot(suffix: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(30))
-def test_a_rotten_record_is_an_error_and_never_another_record(seed: int) -> None:
+def test_a_damaged_record_is_an_error_and_never_another_record(seed: int) -> None:
     async def story(broker: Broker) -> None:
         rot = await rot_something(broker, ".log")
 
@@ -142,12 +142,12 @@ def test_a_rotten_record_is_an_error_and_never_another_record(seed: int) -> None
 
 @pytest.mark.parametrize("seed", seeds(8))
 @pytest.mark.parametrize("suffix", ["partition.metadata", "recovery-point-offset-checkpoint"])
-def test_a_rotten_note_about_a_log_puts_it_out_of_service_at_worst(suffix: str, seed: int) -> None:
+def test_a_damaged_metadata_file_takes_at_most_its_log_offline(suffix: str, seed: int) -> None:
     async def story(broker: Broker) -> None:
         rot = await rot_something(broker, suffix)
 
         for tp in rot.victims:
-            # Without a recovery point, what is torn cannot be told from what is damaged.
+            # Without a recovery point, damage cannot be distinguished from a torn write.
             for error in await broker.look(tp):
                 assert isinstance(error, CorruptFile | CorruptLog)
         await others_are_well(broker, rot)
@@ -156,7 +156,7 @@ def test_a_rotten_note_about_a_log_puts_it_out_of_service_at_worst(suffix: str, 
 
 
 @pytest.mark.parametrize("seed", seeds(8))
-def test_a_rotten_index_of_aborted_transactions_harms_only_who_asks_for_it(seed: int) -> None:
+def test_a_damaged_txnindex_affects_only_read_committed_readers(seed: int) -> None:
     async def story(broker: Broker) -> None:
         rot = await rot_something(broker, ".txnindex")
 
@@ -168,7 +168,7 @@ def test_a_rotten_index_of_aborted_transactions_harms_only_who_asks_for_it(seed:
 
 
 @pytest.mark.parametrize("seed", seeds(12))
-def test_a_rotten_start_offset_shows_too_much_or_too_little_or_is_refused(seed: int) -> None:
+def test_a_damaged_start_offset_hides_or_reveals_records_or_is_refused(seed: int) -> None:
     async def story(broker: Broker) -> None:
         await broker.start()
         await broker.fill()
@@ -179,7 +179,7 @@ def test_a_rotten_start_offset_shows_too_much_or_too_little_or_is_refused(seed: 
 
         for tp in rot.victims:
             if tp in broker.manager.broken:
-                # A start behind the end cannot be.
+                # The start offset cannot be above the end offset.
                 assert isinstance(broker.manager.broken[tp], CorruptLog)
                 continue
             broker.parts[tp].model.start = broker.log(tp).start_offset
@@ -190,12 +190,12 @@ def test_a_rotten_start_offset_shows_too_much_or_too_little_or_is_refused(seed: 
 
 
 @pytest.mark.parametrize("seed", seeds(20))
-def test_a_rotten_identity_is_refused_or_makes_no_difference(seed: int) -> None:
+def test_a_damaged_meta_properties_is_refused_or_makes_no_difference(seed: int) -> None:
     async def story(broker: Broker) -> None:
         try:
             rot = await rot_something(broker, "meta.properties")
         except WrongDirectory:
-            # It names another owner now. Which directory is the wrong one is for a person to say.
+            # The file now names another owner. The operator must decide which directory is the wrong one.
             return
         for tp in rot.victims:
             assert broker.manager.get(tp) is None or await broker.look(tp) == []

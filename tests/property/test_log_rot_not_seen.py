@@ -1,4 +1,4 @@
-"""Rotten bits that nobody sees, one by one: each of these is to become an error, or to make no difference."""
+"""Flipped bits that the tests with random bits skip: each must give an error or make no difference."""
 
 from dataclasses import replace
 from typing import Final
@@ -18,7 +18,7 @@ SEGMENT: Final = f"{A}/t-0/{0:020d}"
 
 
 async def ten_batches(broker: Broker, *, index_interval: int = 0) -> None:
-    """One record each, of rising times, in one finished segment, with an index entry for every one."""
+    """Write ten batches of one record with increasing timestamps, each with an index entry, and roll."""
     broker.config = replace(broker.config, index_interval_bytes=index_interval)
     await broker.start()
     for _ in range(10):
@@ -43,7 +43,7 @@ def test_a_batch_that_claims_offsets_of_the_next_segment_is_an_error() -> None:
     play(0, story)
 
 
-def test_a_flushed_batch_that_reaches_behind_the_recovery_point_is_an_error() -> None:
+def test_a_batch_that_claims_offsets_above_the_recovery_point_is_an_error() -> None:
     async def story(broker: Broker) -> None:
         await ten_batches(broker)
         await broker.flush(T0)
@@ -60,7 +60,7 @@ def test_a_flushed_batch_that_reaches_behind_the_recovery_point_is_an_error() ->
     play(0, story)
 
 
-def test_a_rotten_leader_epoch_costs_no_record_behind_it() -> None:
+def test_a_damaged_leader_epoch_loses_no_later_record() -> None:
     async def story(broker: Broker) -> None:
         await broker.start()
         for _ in range(5):
@@ -81,7 +81,7 @@ def test_a_rotten_leader_epoch_costs_no_record_behind_it() -> None:
     play(0, story)
 
 
-def test_an_index_entry_with_a_negative_position_is_made_anew() -> None:
+def test_an_offset_index_with_a_negative_position_is_rebuilt() -> None:
     async def story(broker: Broker) -> None:
         await ten_batches(broker)
         await broker.flush(T0)
@@ -93,7 +93,7 @@ def test_an_index_entry_with_a_negative_position_is_made_anew() -> None:
     play(0, story)
 
 
-def test_an_entry_of_a_negative_time_is_made_anew() -> None:
+def test_a_time_index_with_a_negative_timestamp_is_rebuilt() -> None:
     async def story(broker: Broker) -> None:
         await ten_batches(broker)
         await broker.flush(T0)
@@ -104,10 +104,10 @@ def test_an_entry_of_a_negative_time_is_made_anew() -> None:
     play(0, story)
 
 
-@pytest.mark.xfail(strict=True, reason="a batch's base offset is believed, and no CRC covers it")
+@pytest.mark.xfail(strict=True, reason="no CRC covers a batch's base offset")
 @pytest.mark.parametrize("offset", [0, 5, 9])
 @pytest.mark.parametrize(("byte", "mask"), [(2, 1), (6, 1), (7, 0x10)])
-def test_a_batch_with_a_rotten_base_offset_is_not_served(offset: int, byte: int, mask: int) -> None:
+def test_a_batch_with_a_damaged_base_offset_is_not_served(offset: int, byte: int, mask: int) -> None:
     async def story(broker: Broker) -> None:
         await ten_batches(broker)
         await broker.flush(T0)
@@ -118,15 +118,17 @@ def test_a_batch_with_a_rotten_base_offset_is_not_served(offset: int, byte: int,
     play(0, story)
 
 
-PASSED_OVER = pytest.mark.xfail(strict=True, reason="a batch that says it is too old is passed over unread")
+PASSED_OVER = pytest.mark.xfail(
+    strict=True, reason="a batch whose header says that it is too old is skipped unchecked"
+)
 
 
 @pytest.mark.parametrize("byte", [8, 29, pytest.param(37, marks=PASSED_OVER)])
-def test_an_offset_by_time_is_right_or_an_error_when_a_header_rots(byte: int) -> None:
+def test_a_lookup_by_time_is_right_or_an_error_with_a_damaged_header(byte: int) -> None:
     async def story(broker: Broker) -> None:
         await ten_batches(broker, index_interval=1 << 20)
         await broker.flush(T0)
-        # The length, the first timestamp or the last one.
+        # In the length, the base timestamp or the max timestamp.
         broker.disk.rot(f"{SEGMENT}.log", position_of(broker, 6) + byte, 1)
 
         await check_times(broker.consumer(T0), broker.parts[T0].model)
@@ -134,7 +136,7 @@ def test_an_offset_by_time_is_right_or_an_error_when_a_header_rots(byte: int) ->
     play(0, story)
 
 
-def test_a_batch_with_an_offset_out_of_the_world_is_an_error_when_indexes_are_made_anew() -> None:
+def test_a_batch_with_an_offset_far_outside_its_segment_is_an_error_at_an_index_rebuild() -> None:
     async def story(broker: Broker) -> None:
         await ten_batches(broker)
         await broker.flush(T0)
@@ -147,9 +149,9 @@ def test_a_batch_with_an_offset_out_of_the_world_is_an_error_when_indexes_are_ma
     play(0, story)
 
 
-@pytest.mark.xfail(strict=True, reason="the index of aborted transactions has no CRC, and is believed")
+@pytest.mark.xfail(strict=True, reason="the index of aborted transactions has no CRC")
 @pytest.mark.parametrize(("byte", "mask"), [(9, 2), (17, 4)])
-def test_an_aborted_transaction_that_rots_is_noticed(byte: int, mask: int) -> None:
+def test_a_damaged_txnindex_entry_is_detected(byte: int, mask: int) -> None:
     async def story(broker: Broker) -> None:
         await broker.start()
         for aborted in (False, True):
@@ -163,13 +165,13 @@ def test_an_aborted_transaction_that_rots_is_noticed(byte: int, mask: int) -> No
     play(0, story)
 
 
-def test_a_rotten_start_offset_does_not_cost_the_log() -> None:
+def test_a_damaged_start_offset_leaves_the_log_files_untouched() -> None:
     async def story(broker: Broker) -> None:
         await ten_batches(broker)
         broker.delete_records(T0, 5)
         await broker.stop()
         content = broker.disk.read(f"{A}/log-start-offset-checkpoint")
-        # From 5 to 15: one bit would do in a longer number.
+        # From 5 to 15. In a longer number, one flipped bit has the same effect.
         broker.overwrite(f"{A}/log-start-offset-checkpoint", content.replace(b" 5\n", b" 15\n"))
 
         before = broker.disk.read(f"{SEGMENT}.log")

@@ -1,7 +1,7 @@
-"""Files that are missing or too many when a broker starts: the right records, or a clear error.
+"""With missing or foreign files in its directories, a broker has the right records or a clear error.
 
-What nobody can tell by Kafka's format is in CANNOT_BE_SEEN, and what nobody tells yet in IS_NOT_SEEN, each
-with the reason.
+CANNOT_BE_SEEN has the cases that Kafka's format cannot reveal, IS_NOT_SEEN those that are not detected yet,
+each with the reason.
 """
 
 from collections.abc import Callable
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.kernel
 
 Meddle = Callable[[Broker], None]
 
-# The segments of T0, each of five batches of one record. The one before the first was deleted.
+# The segments of T0, each with five batches of one record. An earlier segment was deleted.
 BASES: Final = (5, 10, 15, 20)
 END: Final = 25
 HERE: Final = f"{A}/{T0}"
-# The same offsets in other segments, and some before and behind.
+# The segments of another partition: the same offsets in other segments, and some before and after.
 THERE: Final = f"{A}/{U0}"
 FOREIGN: Final = (0, 10, 12, 20, 25, 30)
 KINDS: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
@@ -53,7 +53,7 @@ async def two_logs(broker: Broker) -> None:
 
 
 def next_batch(broker: Broker, tp: TopicPartition) -> None:
-    """Every fifth record is aborted by the one behind it."""
+    """Append one batch. Every fifth record is aborted by the marker after it."""
     end = broker.parts[tp].model.end
     if end % 5 == 1:
         broker.append_one(tp, producer_id=11)
@@ -63,7 +63,7 @@ def next_batch(broker: Broker, tp: TopicPartition) -> None:
         broker.append_one(tp)
 
 
-# What can be done to the files
+# Changes to the files
 
 
 def without(path: str) -> Meddle:
@@ -82,7 +82,7 @@ def with_directory(path: str) -> Meddle:
 
 
 def with_foreign(base: int, *, named: int) -> Meddle:
-    """A segment of another partition, with its indexes."""
+    """Copy a segment of another partition, with its indexes."""
 
     def meddle(broker: Broker) -> None:
         for kind in KINDS:
@@ -122,20 +122,20 @@ MEDDLING: Final[dict[str, Meddle]] = {
     "foreign 30 as 25": with_foreign(30, named=25),
 }
 
-# Kafka's format has no means to tell these.
-NO_PARTITION: Final = "a batch does not say of which partition it is"
-NO_ABORTED: Final = "a segment in which nothing was aborted has no such file either"
+# Kafka's format has no means to detect these.
+NO_PARTITION: Final = "a batch does not name its partition"
+NO_ABORTED: Final = "a segment without aborted transactions has no such file either"
 CANNOT_BE_SEEN: Final = {
     **{("stop", f"no {base}.txnindex"): NO_ABORTED for base in BASES},
     **{("crash", f"no {base}.txnindex"): NO_ABORTED for base in BASES[:-1]},
     **{(how, f"foreign {at} as {at}"): NO_PARTITION for how in ("stop", "crash") for at in (0, 10, 20)},
-    ("crash", "no 5.log"): "it is as if the segment had been deleted, and its indexes not yet",
+    ("crash", "no 5.log"): "it looks like a segment that was deleted before its indexes",
     ("crash", "foreign 25 as 25"): NO_PARTITION,
     ("crash", "foreign 30 as 25"): NO_PARTITION,
 }
-# These could be told by what is there, and are not.
-LEFT_INDEXES: Final = "the indexes that are left show that there was a segment"
-OFFSETS: Final = "its offsets are not those of its name, or of its neighbours"
+# The remaining files reveal these, but they are not detected yet.
+LEFT_INDEXES: Final = "the remaining indexes show that there was a segment"
+OFFSETS: Final = "its offsets do not match its name or the neighbouring segments"
 IS_NOT_SEEN: Final = {
     ("stop", "no 5.log"): LEFT_INDEXES,
     **{
@@ -153,7 +153,7 @@ IS_NOT_SEEN: Final = {
 
 @pytest.mark.parametrize("how", ["stop", "crash"])
 @pytest.mark.parametrize("what", MEDDLING)
-def test_it_is_the_right_records_or_a_clear_error(
+def test_a_missing_or_foreign_file_gives_the_right_records_or_a_clear_error(
     what: str, how: str, request: pytest.FixtureRequest
 ) -> None:
     not_seen = CANNOT_BE_SEEN.get((how, what)) or IS_NOT_SEEN.get((how, what))
@@ -185,7 +185,7 @@ async def is_right_or_an_error(broker: Broker) -> None:
     with suppress(StorageError):
         log = broker.log(T0)
         if log.start_offset < model.start:
-            # A file in front of the others moves the start. What was deleted may come back then, but no more.
+            # A file before the others lowers the start offset. Only deleted records may reappear.
             again = await broker.consumer(T0).everything(log.start_offset, model.start)
             assert set(again.records) <= set(model.records(0, model.start))
             log.set_high_watermark(model.end)

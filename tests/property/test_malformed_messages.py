@@ -1,7 +1,7 @@
-"""Damaged messages of every kind and version: a value or Malformed comes out, and never anything else.
+"""Damaged messages of every kind and version decode to a value or raise Malformed, never anything else.
 
-BARNABAS_FUZZ=1000000 asks for a long run. Attempts are spread evenly over all messages and versions, and a
-failure says which seed makes the same damage again.
+BARNABAS_FUZZ=1000000 makes a long run. Attempts are spread evenly over all messages and versions, and a
+failure shows the seed that reproduces the damage.
 """
 
 import random
@@ -25,12 +25,12 @@ from support.mutations import attempts, mutate
 pytestmark = pytest.mark.kernel
 
 ATTEMPTS = 8000
-# Random strings are now and then very long; such a sample would only make the run slow.
+# A few random strings are very long; such samples would only make the run slow.
 SAMPLE_BYTES_MAX = 4096
 SAMPLES_EACH = 4
 
-# Decoding allocates objects for what is there, whatever a length says: so much per byte of the frame,
-# and so much to begin with. Three bytes can be a struct with an empty list in it: 180 bytes of Python.
+# Decoding allocates objects only for bytes that are there, regardless of any length field: this much per
+# byte of the frame, and this much in any case. Three bytes can be a struct with an empty list: 180 bytes.
 BYTES_PER_BYTE_MAX = 70
 BYTES_AT_LEAST = 16 * 1024
 
@@ -53,7 +53,7 @@ def samples() -> list[Sample]:
 def damaged(count: int, seed: int) -> Iterator[tuple[Sample, bytes, str]]:
     pool = samples()
     rng = random.Random()
-    # A stride that shares no factor with the pool visits every sample before any twice.
+    # A stride that is coprime to the pool size visits every sample once before any is repeated.
     for attempt in range(count):
         rng.seed(seed * 1_000_000_007 + attempt)
         of = pool[attempt * 7919 % len(pool)]
@@ -74,7 +74,7 @@ def check_refusal(found: Malformed, of: Sample, about: str) -> None:
     assert found.what not in ("", "does not decode"), about
 
 
-def test_a_damaged_message_is_decoded_or_refused_with_what_and_where() -> None:
+def test_a_damaged_message_is_decoded_or_refused_with_its_reason_and_path() -> None:
     decoded = refused = 0
     for of, data, how in damaged(attempts(ATTEMPTS), 1):
         try:
@@ -92,8 +92,8 @@ def test_a_damaged_message_is_decoded_or_refused_with_what_and_where() -> None:
     assert refused > 0
 
 
-def test_every_cut_of_a_message_is_refused() -> None:
-    """A message ends where its last field ends, so no part of it is a message as well."""
+def test_every_truncated_message_is_refused() -> None:
+    """A message ends with its last field, so no prefix of it is a valid message."""
     for of in samples()[:: SAMPLES_EACH * 3]:
         for size in range(min(len(of.data), 200)):
             with pytest.raises(Malformed):
@@ -112,16 +112,16 @@ def check_memory_to_decode(of: Sample, data: bytes, about: str) -> None:
 @pytest.fixture
 def traced() -> Iterator[None]:
     for of in samples():
-        decode(of.cls, of.version, of.data)  # makes the decoder, which is kept
+        decode(of.cls, of.version, of.data)  # compiles the decoder, which is cached
     tracemalloc.start()
     yield
     tracemalloc.stop()
 
 
 @pytest.mark.usefixtures("traced")
-def test_memory_is_bounded_by_the_frame_and_not_by_what_lengths_claim() -> None:
+def test_memory_is_bounded_by_the_frame_size_and_not_by_length_fields() -> None:
     for of in samples()[::SAMPLES_EACH]:
-        # Old versions differ little in this, and there are many of them.
+        # The versions in between would take long and differ little.
         if of.version not in (schema_of(of.cls).versions.first, schema_of(of.cls).versions.last):
             continue
         for data in big_lies(of):
@@ -129,7 +129,7 @@ def test_memory_is_bounded_by_the_frame_and_not_by_what_lengths_claim() -> None:
 
 
 @pytest.mark.usefixtures("traced")
-def test_memory_is_bounded_by_the_frame_when_it_is_full_of_the_smallest_items() -> None:
+def test_memory_is_bounded_by_the_frame_size_with_the_smallest_items() -> None:
     for of in samples()[::SAMPLES_EACH]:
         for field in message_layout(of.cls, of.version).plain:
             if field.item is None or field.item.struct is None:

@@ -1,6 +1,6 @@
-"""Every message and stored record at every version: what goes in comes out, and what cannot go in is refused.
+"""Every message and stored record survives a round trip at every version; wrong values are refused.
 
-Bytes that are wrong are in test_malformed_messages.py; other people's bytes are in tests/differential.
+test_malformed_messages.py tests damaged bytes, tests/differential the bytes of other implementations.
 """
 
 import random
@@ -29,9 +29,8 @@ SAMPLES = 12
 NOT_CHECKED = (Kind.BOOL, Kind.RECORDS)
 INTEGERS = {Kind.INT8: 7, Kind.INT16: 15, Kind.INT32: 31, Kind.INT64: 63, Kind.UINT16: 16, Kind.UINT32: 32}
 
-# What must be refused wherever a field of the kind stands. Integers get their neighbours out of range too.
-# A boolean is missing: whatever stands there has a truth value, and that is what is written.
-# Bytes have a test of their own below.
+# Values that every field of the kind must refuse; for integers also the nearest values out of range.
+# Booleans are missing, because any value has a truth value, which is written. Bytes have a test below.
 WRONG: dict[Kind, tuple[Any, ...]] = {
     **dict.fromkeys(INTEGERS, ("1", 1.5, b"1", [])),
     Kind.FLOAT64: ("1.0", b"1", [], 10**400),
@@ -53,7 +52,7 @@ def samples(cls: type, version: int, count: int = SAMPLES) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_encoded_decodes_to_the_same_and_encodes_back_to_the_same_bytes(name: str) -> None:
+def test_a_message_survives_a_round_trip_and_so_do_its_bytes(name: str) -> None:
     cls = MESSAGES[name]
     for version in versions_of(cls):
         for message in samples(cls, version):
@@ -80,7 +79,7 @@ def test_a_round_trip_that_fails_is_shrunk(name: str, data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_message_may_start_anywhere_in_a_view_and_what_follows_it_is_left_alone(name: str) -> None:
+def test_a_message_may_start_anywhere_in_a_view_and_ends_with_its_last_field(name: str) -> None:
     cls = MESSAGES[name]
     for version in versions_of(cls):
         for message in samples(cls, version, 2):
@@ -92,7 +91,7 @@ def test_a_message_may_start_anywhere_in_a_view_and_what_follows_it_is_left_alon
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_parts_are_the_message_and_records_are_parts_as_they_are(name: str) -> None:
+def test_the_parts_join_to_the_message_and_records_are_not_copied(name: str) -> None:
     cls = MESSAGES[name]
     for version in versions_of(cls):
         for message in samples(cls, version, 4):
@@ -112,7 +111,7 @@ def records_in(layout: Layout, message: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_version_that_is_not_declared_is_refused(name: str) -> None:
+def test_an_undeclared_version_is_refused(name: str) -> None:
     cls = MESSAGES[name]
     first, last = schema_of(cls).versions
     for version in (first - 1, last + 1):
@@ -123,7 +122,7 @@ def test_a_version_that_is_not_declared_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_field_that_the_version_lacks_is_written_only_if_it_may_be_ignored(name: str) -> None:
+def test_a_set_field_that_the_version_lacks_is_refused_unless_ignorable(name: str) -> None:
     cls = MESSAGES[name]
     for version in versions_of(cls):
         layout = message_layout(cls, version)
@@ -178,7 +177,7 @@ PRODUCE = ProduceRequest(topic_data=[TopicProduceData(partition_data=[BATCH])])
         (DescribeGroupsRequest(groups="my-group"), 5, "groups"),
     ],
 )
-def test_what_python_would_take_for_bytes_or_a_list_is_refused_too(
+def test_values_that_python_converts_to_bytes_or_a_list_are_refused(
     message: Any, version: int, path: str
 ) -> None:
     with pytest.raises(NotEncodable) as refused:
@@ -193,13 +192,13 @@ def wrong_values(field: Field, version: int) -> Iterator[Any]:
         high = 1 << INTEGERS[field.kind]
         yield high
         yield -1 if field.kind in (Kind.UINT16, Kind.UINT32) else -high - 1
-    # A tagged field that is None is one that is not sent.
+    # A tagged field that is None is not sent.
     if version not in field.null and field.tag is None and field.kind not in NOT_CHECKED:
         yield None
 
 
 def put(holder: Any, name: str, value: Any) -> bool:
-    """A compiled class refuses some wrong values itself, at the assignment."""
+    """Whether the value was assigned: a compiled class refuses some wrong values at the assignment."""
     try:
         setattr(holder, name, value)
     except (TypeError, OverflowError):
@@ -225,7 +224,7 @@ def other_value(field: Field) -> Any:
 
 
 def fullest(cls: type, version: int) -> Any:
-    """The sample with the most fields in reach."""
+    """The sample that contains the most fields."""
     layout = message_layout(cls, version)
     return max(samples(cls, version), key=lambda message: sum(1 for _ in spots(layout, message, "")))
 
@@ -233,7 +232,7 @@ def fullest(cls: type, version: int) -> Any:
 def spots(
     layout: Layout, message: Any, path: str, *, absent: bool = False
 ) -> Iterator[tuple[Field, Any, str]]:
-    """Every field of every struct in a message, with owner and path: those on the wire, or the others."""
+    """Every field of every struct in a message, with owner and path; with `absent`, those not on the wire."""
     for field in layout.absent if absent else (*layout.plain, *layout.tagged):
         yield field, message, f"{path}{field.name}"
     for field in (*layout.plain, *layout.tagged):

@@ -1,4 +1,4 @@
-"""Any image, written out as records and read back, is the same image."""
+"""Any image survives a round trip through its records."""
 
 import random
 
@@ -14,7 +14,7 @@ from support.metadata_images import random_records, replay
 
 
 @given(seed=st.integers(0, 2**32))
-def test_an_image_is_what_its_records_say(seed: int) -> None:
+def test_an_image_equals_the_image_built_from_its_records(seed: int) -> None:
     image = replay(random_records(random.Random(seed)), offset=9, epoch=2, time_ms=5)
 
     written = [encode_metadata_record(one, schema_of(type(one)).versions.last) for one in records_of(image)]
@@ -26,7 +26,7 @@ def test_an_image_is_what_its_records_say(seed: int) -> None:
 @given(seed=st.integers(0, 2**32), cut=st.integers(0, 60))
 def test_records_applied_in_two_parts_make_the_same_image(seed: int, cut: int) -> None:
     records = list(random_records(random.Random(seed)))
-    # Not within a topic: its partitions come in one batch, and in any order.
+    # Not within a topic: its partitions are in one batch, in any order.
     cut = next(
         (i for i in range(cut, len(records)) if type(records[i]).__name__ == "TopicRecord"), len(records)
     )

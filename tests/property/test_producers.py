@@ -1,4 +1,4 @@
-"""Random histories of producers, against the rules written down once more as plain dictionary code."""
+"""Random histories of producers, compared with a second implementation of the rules in plain dictionaries."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,7 +42,7 @@ class Known:
 
 @dataclass
 class Model:
-    """The rules of Kafka's brokers, one after the other."""
+    """The rules of Kafka's brokers."""
 
     known: dict[int, Known] = field(default_factory=dict)
     completed: list[tuple[int, int]] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Model:
         return told
 
     def forget_older_batches(self) -> None:
-        """What a snapshot does not keep. The last batch has the time of the last marker after it, if any."""
+        """Forget what a snapshot omits. The last batch gets the timestamp of a later marker, if any."""
         for who in self.known.values():
             who.batches = [(*batch[:4], who.timestamp) for batch in who.batches[-1:]]
         self.completed = []
@@ -131,7 +131,7 @@ class Model:
 
 
 class History:
-    """The model and the real thing, told the same."""
+    """Pass every event to the model and to the real implementation."""
 
     def __init__(self) -> None:
         self.model = Model()
@@ -161,7 +161,7 @@ class History:
             self.model.append(batch, self.now)
 
     def _sequence(self, who: Known, how: str, number: int) -> tuple[int, int]:
-        """A first sequence, and a count if that is settled too."""
+        """A first sequence, and a count if `how` determines it, otherwise 0."""
         if how == "again" and len(who.batches) >= number:
             first, _, base, last, _ = who.batches[-number]
             return first, last - base + 1
@@ -214,7 +214,7 @@ class History:
     def reload(self) -> None:
         self.real = read_snapshot(write_snapshot(self.real), "snapshot", self.model.end)
         self.model.forget_older_batches()
-        # The order of the producers is the file's now.
+        # The producers now have the order of the file.
         order = [entry.producer_id for entry in self.real.entries()]
         self.model.known = {key: self.model.known[key] for key in order}
 
@@ -273,7 +273,7 @@ STEP = st.one_of(
 
 @settings(max_examples=400)
 @given(st.lists(STEP, max_size=60))
-def test_every_answer_is_that_of_the_rules(steps: list[tuple[Any, ...]]) -> None:
+def test_producer_state_and_model_agree_on_every_event(steps: list[tuple[Any, ...]]) -> None:
     history = History()
 
     for name, *arguments in steps:
@@ -292,7 +292,7 @@ def kafkas_search(entries: list[AbortedTxn], start: int, upto: int) -> tuple[lis
 
 
 @given(st.lists(STEP, max_size=60), st.integers(0, 40), st.integers(1, 40))
-def test_the_aborted_transactions_of_a_range_are_those_that_kafka_finds(
+def test_the_aborted_transactions_of_a_range_equal_kafkas(
     steps: list[tuple[Any, ...]], start: int, length: int
 ) -> None:
     history = History()

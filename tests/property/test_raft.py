@@ -1,6 +1,6 @@
-"""Raft's core under loss, delay, crashes and partitions: what is committed stays, and there is one leader.
+"""Raft's core under message loss, delay, crashes and partitions loses no committed record.
 
-A failing seed is replayed by running this file with `-k` and the seed that its name shows.
+To replay a failing seed, run this file with `-k` and the seed from the test's name.
 """
 
 import pytest
@@ -13,14 +13,16 @@ ROUNDS = 80
 
 
 def replay(world: World) -> str:
-    """How to see it again, and what had happened."""
+    """The command that replays the failure, and the last events before it."""
     tail = "\n".join(world.story[-30:])
     return f"replay: pytest tests/property/test_raft.py -k 'seed{world.seed}-'\n{tail}"
 
 
 @pytest.mark.parametrize(("voters", "observers"), [(1, 0), (3, 0), (3, 1), (5, 0)])
 @pytest.mark.parametrize("seed", seeds(60), ids=lambda seed: f"seed{seed}-")
-def test_what_is_committed_stays_and_a_healed_quorum_goes_on(seed: int, voters: int, observers: int) -> None:
+def test_committed_records_stay_and_a_healed_quorum_commits_again(
+    seed: int, voters: int, observers: int
+) -> None:
     world = World(seed, voters=voters, observers=observers)
 
     try:
@@ -32,10 +34,10 @@ def test_what_is_committed_stays_and_a_healed_quorum_goes_on(seed: int, voters: 
             world.disturb()
         world.heal()
         assert world.run_until(world.is_settled, HEALING_MS), (
-            "a healed quorum has no leader, or does not go on"
+            "a healed quorum has no leader, or commits nothing"
         )
         leader = world.leader()
-        assert leader is not None, "a settled quorum has a leader"
+        assert leader is not None, "a settled quorum has no leader"
         leader.append("the last record")
         assert world.run_until(world.is_settled, HEALING_MS), "the last record is not committed everywhere"
     except (AssertionError, BrokenPromise) as error:

@@ -1,6 +1,6 @@
-"""The power goes at every single operation of a quorum's life: what was committed is there afterwards.
+"""After a power loss at any disk operation, a quorum still has all committed records.
 
-A failing case is replayed by its name: `-k 'operation17-'`.
+To replay a failing case, pass its name: `-k 'operation17-'`.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from support.managers import on_a_loop
 from support.quorums import LOG_DIRECTORY, ROOT, Recorder, bulk, config, elected, new_quorum
 
 SETTINGS = QuorumSettings(log_segment_bytes=1024 * 1024, max_retention_bytes=2_000_000)
-# How many operations the story has. A test below says so if that changes.
+# Number of disk operations of live(). A test below fails if it changes.
 OPERATIONS = 303
 CRASHES = 2
 
 
 class History:
-    """What was promised, and to whom: the same list of records, again and again a little longer."""
+    """The records that were committed so far, and the last epoch."""
 
     def __init__(self) -> None:
         self.committed: list[object] = []
@@ -31,7 +31,7 @@ class History:
 
 
 async def live(disk: SimDisk, history: History) -> None:
-    """Twice from the start to the end: small and large appends, several at once, segments, snapshots."""
+    """Run a quorum twice from start to stop: small, large and concurrent appends, segments, snapshots."""
     for life in range(2):
         listener = Recorder()
         quorum = new_quorum(disk, listener, settings=SETTINGS)
@@ -67,7 +67,7 @@ async def end(task: "asyncio.Task[None]") -> None:
 
 
 async def live_until_the_power_goes(disk: SimDisk, history: History) -> None:
-    # In the middle of it, or in another task: then this one is told that the quorum has stopped.
+    # PowerLoss is raised here or in another task; in the second case this one gets QuorumClosed.
     with suppress(PowerLoss, QuorumClosed):
         await live(disk, history)
 
@@ -96,14 +96,14 @@ async def recover(disk: SimDisk) -> Recorder:
     "operation", range(1, OPERATIONS + 1), ids=lambda operation: f"operation{operation}-"
 )
 @on_a_loop
-async def test_what_was_committed_is_there_after_a_power_loss(operation: int) -> None:
+async def test_committed_records_survive_a_power_loss(operation: int) -> None:
     for seed in range(CRASHES):
         disk = new_disk(seed)
         history = History()
         disk.crash_after(operation)
         await live_until_the_power_goes(disk, history)
         lost = [disk.crash()]
-        # And once more while it is being mended.
+        # A second power loss during the recovery.
         disk.crash_after(Random(seed * 1000 + operation).randrange(1, 20))
         with suppress(PowerLoss):
             await recover(disk)
@@ -118,7 +118,7 @@ async def test_what_was_committed_is_there_after_a_power_loss(operation: int) ->
 
 
 @on_a_loop
-async def test_the_story_has_as_many_operations_as_are_tried() -> None:
+async def test_every_disk_operation_is_covered() -> None:
     disk = new_disk(0)
     before = disk.operations
 

@@ -1,4 +1,4 @@
-"""The simulated disk is a disk: without faults it is the real one, and a power loss takes nothing synced."""
+"""Without faults the simulated disk behaves as a real one, and a power loss loses no synced data."""
 
 import errno
 import tempfile
@@ -14,7 +14,7 @@ from barnabas.sim.disk import PowerLoss, SimDisk
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.files import File, FileSystem, NotCached
 
-# A file or a directory can come to have any of these names.
+# Names for files and for directories.
 PATHS = st.sampled_from(["a", "b", "d", "d/a", "d/b", "d/d", "d/d/a", "e", "e/d", "a/b", ""])
 POSITIONS = st.integers(-1, 10) | st.sampled_from([511, 4096, 5000])
 CHUNKS = st.lists(st.binary(max_size=8) | st.sampled_from([bytes(600), b"x" * 4097]), max_size=3)
@@ -45,7 +45,7 @@ def operations() -> st.SearchStrategy[list[tuple[Any, ...]]]:
 
 
 class Side:
-    """One file system, and the files that are open in it."""
+    """One file system and its open files."""
 
     def __init__(self, fs: FileSystem, root: str) -> None:
         self.fs = fs
@@ -98,7 +98,7 @@ class Side:
 
 
 def read_cached(file: File, at: int, size: int) -> bytes:
-    """As everybody does it: a hole in a file, for one, is in memory only after it was read."""
+    """Read as all callers do, with a retry: a hole, for example, is not cached before its first read."""
     while True:
         try:
             return file.read_cached(at, size)
@@ -128,9 +128,9 @@ def test_without_faults_it_behaves_as_a_real_file_system(steps: list[tuple[Any, 
         for step in steps:
             expected = simulated.run(step)
             if isinstance(expected, tuple) and expected[1] == errno.ESTALE:
-                # A use that the port does not allow; the real one may notice it or not.
+                # The port forbids this use, and a real disk need not detect it.
                 continue
-            # So that no file has a descriptor: what was removed is not found again.
+            # Opening another file closes the descriptor, so that a removed file cannot be read any more.
             real.fs.open(f"{parent}/other", create=True)
 
             assert real.run(step) == expected, step
@@ -141,14 +141,14 @@ def test_without_faults_it_behaves_as_a_real_file_system(steps: list[tuple[Any, 
 
 
 class Expectation:
-    """What must be there after a power loss, kept by the rules of the port alone."""
+    """The state that must survive a power loss, by the rules of the port alone."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
         self.contents: dict[int, bytes] = {}
         self.dirty: set[int] = set()
         self.touched: set[str] = set()
-        # Files that had a safe name and were only renamed since: they must be found somewhere.
+        # Files that had a durable name and have since only been renamed: they must have some name.
         self.anchored: set[int] = set()
 
     def drop(self, path: str) -> None:
@@ -219,7 +219,7 @@ def change_content(file: File, expected: Expectation, number: int, name: str, at
         return
     expected.dirty.add(number)
     if name == "write":
-        # No two files and no two writes are alike.
+        # Different data for every file and every write.
         data = Random(f"{number} {at} {size}").randbytes(size + 8)
         file.write(at, [data])
         expected.contents[number] = before[:at].ljust(at, b"\0") + data + before[at + len(data) :]
@@ -228,7 +228,7 @@ def change_content(file: File, expected: Expectation, number: int, name: str, at
         expected.contents[number] = before[:at].ljust(at, b"\0")
 
 
-def test_a_name_that_was_replaced_does_not_come_back() -> None:
+def test_a_replaced_name_does_not_reappear() -> None:
     disk = SimDisk(Random(0))
     disk.make_directory("d")
     disk.make_directory("e")
@@ -245,7 +245,7 @@ def test_a_name_that_was_replaced_does_not_come_back() -> None:
     assert [path for path in disk.tree() if path != "e/a"] == []
 
 
-def test_a_name_is_not_lost_to_one_who_had_it_before_and_went() -> None:
+def test_a_renamed_file_keeps_its_new_name_when_another_takes_the_old_one() -> None:
     disk = SimDisk(Random(0))
     disk.make_directory("d")
     disk.make_directory("e")
@@ -265,7 +265,7 @@ def test_a_name_is_not_lost_to_one_who_had_it_before_and_went() -> None:
 
 @settings(max_examples=300)
 @given(SAFE_STEPS, st.integers(0, 10_000))
-def test_what_is_synced_survives_any_power_loss(steps: list[tuple[Any, ...]], seed: int) -> None:
+def test_synced_data_survives_any_power_loss(steps: list[tuple[Any, ...]], seed: int) -> None:
     disk, expected = SimDisk(Random(seed)), Expectation()
     disk.make_directory("d")
     disk.make_directory("e")
@@ -287,7 +287,7 @@ def test_what_is_synced_survives_any_power_loss(steps: list[tuple[Any, ...]], se
 
 @settings(max_examples=200)
 @given(operations(), st.integers(0, 10_000), st.integers(1, 40))
-def test_a_disk_is_sound_after_any_power_loss(
+def test_a_disk_is_consistent_after_any_power_loss(
     steps: list[tuple[Any, ...]], seed: int, crash_after: int
 ) -> None:
     disk = SimDisk(Random(seed))
@@ -303,7 +303,7 @@ def test_a_disk_is_sound_after_any_power_loss(
 
     assert (lost, disk.tree()) == (twin_lost, twin.tree())
     assert disk.used == sum(disk.tree().values())
-    # What is left is all safe: another power loss takes nothing.
+    # Everything left is durable: another power loss loses nothing.
     left = disk.tree()
     assert disk.crash() == "nothing was lost"
     assert disk.tree() == left

@@ -1,4 +1,4 @@
-"""One seed, one history: the same seed gives the same bytes at the same times, and another gives others."""
+"""The same seed gives the same bytes at the same times, another seed gives others."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ HOSTS = ("a", "b")
 
 
 class Plan(NamedTuple):
-    """What happens in a world: what each client sends, and what befalls the network when."""
+    """The events of a run: the data of each client, and the network faults with their times."""
 
     clients: list[list[int]]
     faults: list[tuple[str, float]]
@@ -32,7 +32,7 @@ PLANS = st.builds(Plan, CLIENTS, FAULTS)
 
 
 async def run_plan(world: World, plan: Plan) -> list[tuple[Any, ...]]:
-    """Everything that programs could see, and when."""
+    """Everything that a program can observe, with its time."""
     seen: list[tuple[Any, ...]] = []
 
     def note(*what: Any) -> None:

@@ -1,4 +1,4 @@
-"""Messages decoded and encoded in steps: the same as at once, and bounded."""
+"""Decoding and encoding in steps gives the same result as in one call, within limits."""
 
 import random
 from collections.abc import Generator, Iterator
@@ -28,7 +28,7 @@ SAMPLES = 3
 
 
 def run(steps: Generator[None, None, Any]) -> tuple[Any, int]:
-    """The result of a generator, and how many steps it took."""
+    """The result of a generator and its number of steps."""
     taken = 0
     while True:
         try:
@@ -45,7 +45,7 @@ def samples() -> Iterator[tuple[type, int, Any]]:
             yield cls, version, random_message(cls, version, rng)
 
 
-def test_a_stepped_decoder_reads_what_a_decoder_reads() -> None:
+def test_a_stepped_decoder_reads_the_same_as_a_plain_one() -> None:
     for cls, version, message in samples():
         data = encode(message, version)
 
@@ -54,7 +54,7 @@ def test_a_stepped_decoder_reads_what_a_decoder_reads() -> None:
         assert read[:2] == (message, 6 + len(data)), (cls, version)
 
 
-def test_a_stepped_decoder_refuses_what_a_decoder_refuses() -> None:
+def test_a_stepped_decoder_refuses_the_same_as_a_plain_one() -> None:
     for cls, version, message in samples():
         data = encode(message, version)
         for size in {len(data) // 2, len(data) - 1} - {-1, len(data)}:
@@ -64,7 +64,7 @@ def test_a_stepped_decoder_refuses_what_a_decoder_refuses() -> None:
                 run(stepped_decoder(cls, version)(data[:size], 0))
 
 
-def test_a_list_is_encoded_in_pieces_as_it_is_at_once() -> None:
+def test_a_list_encoded_in_pieces_equals_one_encoded_at_once() -> None:
     lists = 0
     for cls, version, message in samples():
         for field in message_layout(cls, version).plain:
@@ -82,7 +82,7 @@ def test_a_list_is_encoded_in_pieces_as_it_is_at_once() -> None:
     assert lists > 1_000
 
 
-def test_a_long_list_takes_a_step_for_every_so_many_items() -> None:
+def test_a_long_list_takes_one_step_per_step_items() -> None:
     names = [f"group-{number}" for number in range(10 * STEP_ITEMS)]
     data = encode(DescribeGroupsRequest(groups=names), 6)
 
@@ -107,7 +107,7 @@ def test_more_items_than_the_limit_are_refused_before_they_are_read() -> None:
 
 
 def test_numbers_count_as_items() -> None:
-    """An array of numbers is read by one call, so there is no step in it."""
+    """One call reads a whole array of numbers, so the limit cannot be checked between steps."""
     topics = b"\x00\x00\x00\x01" + b"\x00\x01t" + (ITEMS_MAX + 1).to_bytes(4, "big")
     data = encode(OffsetFetchRequest(group_id="", topics=[]), 5)[:-4] + topics
 
@@ -129,10 +129,10 @@ def test_unknown_tagged_fields_have_a_limit(count: int) -> None:
         assert decode(DescribeGroupsRequest, 6, data)[0] == message
 
 
-def test_a_response_that_becomes_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_above_the_size_limit_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "RESPONSE_BYTES_MAX", 100_000)
     encoder = ResponsePieces(ListGroupsResponse, 5, "groups")
     row = ListedGroup(group_id="g" * 100, protocol_type="", group_state="", group_type="")
 
-    with pytest.raises(NotEncodable, match="more than 100000 bytes"):
+    with pytest.raises(NotEncodable, match="exceeds 100000 bytes"):
         run(encoder.add([row] * 10_000))

@@ -1,6 +1,6 @@
-"""Codecs written by hand against the generated ones: the same values, the same refusals.
+"""Handwritten codecs compared with the generated ones: the same values, the same refusals.
 
-Both decoders of a message are called by themselves here, and both encoders; codec.py picks one of them.
+The tests call both decoders and both encoders of a message directly; codec.py picks one of them.
 """
 
 import random
@@ -41,9 +41,9 @@ WRITTEN_BY_HAND = [
 ]
 # For each version of each message.
 ATTEMPTS = 300
-# Fields that are set in what encoders written by hand leave to the generated ones.
+# Usual values of fields; with other values, handwritten encoders leave the message to the generated ones.
 UNUSUAL = {"unknown_tags": (), "record_errors": [], "current_leader": None, "node_endpoints": []}
-# What no message should hold, and some that it may.
+# Invalid values, and valid ones near a limit.
 ODD_NUMBERS = (-(2**63) - 1, -(2**31) - 1, -32769, -32768, 32767, 32768, 65536, 2**31, 2**63, True, None)
 ODD_VALUES: dict[Kind, tuple[Any, ...]] = {
     Kind.INT16: ODD_NUMBERS,
@@ -79,7 +79,7 @@ def outcome(decode: Callable[[bytes, int], Any], data: bytes) -> Any:
         return str(found)
 
 
-def test_these_are_among_them() -> None:
+def test_fetch_classes_are_tuned() -> None:
     assert {"FetchRequest", "FetchTopic", "FetchPartition", "NodeEndpoint"} <= {cls.__name__ for cls in TUNED}
     assert "FetchRequest" in {param.values[0].__name__ for param in BY_HAND}
     assert "ProduceResponse" in {param.values[0].__name__ for param in WRITTEN_BY_HAND}
@@ -121,7 +121,7 @@ def test_both_decoders_read_the_same_from_damaged_bytes_or_refuse_them_alike(cls
 
 
 def generated_outcome(message: Any, version: int) -> bytes | str:
-    """The bytes, or why there are none."""
+    """The encoded bytes, or the text of the error."""
     parts: list[bytes] = []
     try:
         compile_encoder(type(message), version)(message, parts)
@@ -149,7 +149,7 @@ def structs_in(message: Any) -> list[Any]:
 
 
 def make_odd(message: Any, rng: random.Random) -> None:
-    """Some field, which the version may lack, gets a value that it should not have, or hardly ever has."""
+    """Set a random field, which the version may lack, to an invalid or rare value."""
     struct = rng.choice(structs_in(message))
     field = rng.choice((None, *schema_of(type(struct)).fields))
     if field is None:
@@ -162,7 +162,7 @@ def make_odd(message: Any, rng: random.Random) -> None:
     assert field.item.struct is not None
     blank = field.item.struct()
     items = [one for one in getattr(struct, field.name) or () if type(one) is type(blank)]
-    # Others that have the same fields.
+    # Objects of another class with the same fields.
     names = [*(one.name for one in schema_of(type(blank)).fields), "unknown_tags"]
     twins = [SimpleNamespace(**{name: getattr(one, name) for name in names}) for one in [*items, blank]]
     put(struct, field.name, rng.choice([None, (), tuple(items), [*items, blank], [*items, None], twins]))
@@ -174,7 +174,7 @@ def put(struct: Any, name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("cls", "version"), WRITTEN_BY_HAND)
-def test_usual_answers_are_written_by_hand_in_one_part_as_generated(cls: type, version: int) -> None:
+def test_handwritten_encoders_write_usual_responses_in_one_part_as_generated(cls: type, version: int) -> None:
     by_hand = schema_of(cls).tuned_encoder
     assert by_hand is not None
     rng = random.Random(version)
@@ -192,7 +192,7 @@ def test_usual_answers_are_written_by_hand_in_one_part_as_generated(cls: type, v
 
 
 @pytest.mark.parametrize(("cls", "version"), WRITTEN_BY_HAND)
-def test_odd_answers_are_written_as_generated_or_left_alone(cls: type, version: int) -> None:
+def test_handwritten_encoders_write_odd_responses_as_generated_or_not_at_all(cls: type, version: int) -> None:
     by_hand = schema_of(cls).tuned_encoder
     assert by_hand is not None
     written = refusals = 0
@@ -219,7 +219,7 @@ def test_odd_answers_are_written_as_generated_or_left_alone(cls: type, version: 
 # Classes
 
 
-# What a class knows beside its fields: where in the frame the records are.
+# Attributes of a class that are not fields: the position of the records in the frame.
 BESIDE = {"PartitionProduceData": ("start",)}
 
 

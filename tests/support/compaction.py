@@ -1,4 +1,4 @@
-"""Small logs for the cleaner's tests: made of batches, cleaned with everything else as usual, read again."""
+"""Small logs for the cleaner's tests: build them of batches, clean them and read them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +91,7 @@ def read_headers(disk: SimDisk) -> list[BatchHeader]:
 
 
 def read_records(disk: SimDisk, *, control: bool = False) -> list[Record]:
-    """The records of the log; markers only if they are asked for."""
+    """The records of the log; markers only with `control`."""
     found: list[Record] = []
     for base in bases(disk):
         data = disk.read(f"{DIRECTORY}/{file_name(base, LOG)}")
@@ -107,7 +107,7 @@ def pairs(disk: SimDisk) -> list[tuple[int, bytes | None, bytes | None]]:
 
 @dataclass(kw_only=True)
 class Setup:
-    """How to clean; everything has a value that is out of the way."""
+    """Arguments of a cleaning; the defaults limit nothing."""
 
     upper_bound: int
     dirty_start: int = 0
@@ -138,7 +138,7 @@ class Setup:
 
 
 def clean_and_swap(disk: SimDisk, setup: Setup) -> Cleaning:
-    """A whole run, each group swapped in before the next; what is left of the old files is removed."""
+    """Do a complete run: swap in each group before the next, and remove the old files."""
     cleaning = Cleaning(disk, setup.facts(disk))
     cleaning.fill_map()
     for number in range(len(cleaning.groups)):

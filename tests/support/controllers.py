@@ -1,4 +1,4 @@
-"""An active controller whose decisions are committed as they are made, with a memory of every record."""
+"""An active controller whose decisions are committed at once, with a list of all records."""
 
 from dataclasses import replace
 from random import Random
@@ -36,7 +36,7 @@ def settings(**changes: Any) -> ControllerSettings:
             node_id=NODE,
             cluster_id=CLUSTER,
             voters=(NODE,),
-            # What brokers may set is not this room's business.
+            # Broker settings are not tested here.
             validate_broker_config=lambda configs, broker: None,
         ),
         **changes,
@@ -86,14 +86,14 @@ def creatable(
 
 
 class ActiveController:
-    """Time stands still unless a test moves it."""
+    """The time advances only when a test advances it."""
 
     def __init__(self, *, seed: int = 0, bootstrap: list[object] | None = None, **changes: Any) -> None:
         self.controller = Controller(
             settings(**changes), Random(seed), bootstrap_records() if bootstrap is None else bootstrap
         )
         self.now_ms = 1_000
-        # The first offset is the leader change's.
+        # Offset 0 is the leader change record.
         self.next_offset = 1
         self.log: list[object] = []
         start = replace(EMPTY_IMAGE, offset=0, epoch=1)
@@ -104,7 +104,7 @@ class ActiveController:
         return self.controller.image
 
     def replayed(self) -> MetadataImage:
-        """The image that the records make by themselves."""
+        """The image built from all records."""
         return replay(self.log, offset=self.next_offset - 1, epoch=1)
 
     def write(self, decision: Decision) -> None:
@@ -113,20 +113,20 @@ class ActiveController:
         self.log += decision.records
 
     def write_record(self, *records: object) -> None:
-        """Something that happened, whoever decided it."""
+        """Commit records that no request decided."""
         self.write(Decision(records))
 
     def decide(self, request: object) -> Decision:
         return self.controller.decide(request, next_offset=self.next_offset, now_ms=self.now_ms)
 
     def ask(self, request: object) -> Any:
-        """The answer, with the decision carried out."""
+        """Carry out the decision for a request, and return the response."""
         decision = self.decide(request)
         self.write(decision)
         return decision.response
 
     def tick(self, ms: int) -> list[object]:
-        """Time passes; the records of what was due."""
+        """Advance the time, and return the records of all decisions that became due."""
         self.now_ms += ms
         before = len(self.log)
         while True:
@@ -142,7 +142,7 @@ class ActiveController:
         return answer
 
     def beat(self, broker: int, **changes: Any) -> BrokerHeartbeatResponse:
-        """A heartbeat of a broker that knows everything, and wants to be in service."""
+        """Send a heartbeat of a broker that has all metadata and wants to be unfenced."""
         request = BrokerHeartbeatRequest(
             broker_id=broker,
             broker_epoch=self.image.brokers[broker].epoch if broker in self.image.brokers else -1,

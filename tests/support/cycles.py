@@ -1,11 +1,11 @@
-"""What only the garbage collector frees, found with the collector switched off.
+"""Find the objects that only the garbage collector frees, with the collector switched off.
 
     with left_in_cycles() as left:
         story()
     assert left == []
 
-Objects that are freed by their reference counts never come to the collector. What it finds at the end of the
-block is part of a reference cycle, or held by one.
+The collector never gets objects that are freed by their reference counts. An object that it finds at the end
+of the block is part of a reference cycle or referenced by one.
 """
 
 import gc
@@ -18,13 +18,13 @@ from typing import Any
 import barnabas
 
 _SOURCE = str(Path(barnabas.__file__).parent)
-# Bytes that a cycle holds are reported from here on.
+# Minimum size of a bytes object held by a cycle that is reported.
 LARGE_BYTES = 10_000
 
 
 @contextmanager
 def left_in_cycles() -> Iterator[list[str]]:
-    """Give a list. After the block it names the objects of ours that reference counts have not freed."""
+    """Yield a list. After the block it names our objects that reference counts have not freed."""
     left: list[str] = []
     was_enabled = gc.isenabled()
     gc.collect()
@@ -44,7 +44,7 @@ def left_in_cycles() -> Iterator[list[str]]:
 
 
 def _name_of(one: Any) -> str | None:
-    """What it is, if it is ours: made by a class, or held by a frame or function, of the sources."""
+    """The name of the object's class or function if it is defined in our sources, else None."""
     match one:
         case types.FrameType():
             code = one.f_code

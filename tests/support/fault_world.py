@@ -1,7 +1,7 @@
-"""A whole broker's storage on a disk that fails: two log directories, some partitions, and what was written.
+"""A broker's storage on a faulty simulated disk: two log directories and several partitions.
 
-All chance comes from one seed. Each partition has a model of what it must hold; `look()` compares, and says
-which errors clients would be given.
+All randomness comes from one seed. Each partition has a model of its expected content; `look()` compares the
+two and returns the errors that clients would get.
 """
 
 import asyncio
@@ -48,16 +48,16 @@ CONFIG = replace(
 
 @dataclass(slots=True)
 class Partition:
-    """What was written to one partition, and what is known to be on the disk of it."""
+    """The model of one partition, and which part of it is known to be on the disk."""
 
     path: str
     model: LogModel = field(default_factory=LogModel)
     sequences: dict[int, int] = field(default_factory=dict)
     open_txns: set[int] = field(default_factory=set)
     epoch: int = 0
-    # What the checkpoint on the disk says of it, at least.
+    # Lower bound of the recovery point in the checkpoint on the disk.
     recovery_point: int = 0
-    # Appended when the power or the disk failed: it may or may not have happened.
+    # A batch whose append was interrupted by a power loss or disk fault, so it may or may not be in the log.
     maybe: ModelBatch | None = None
 
 
@@ -99,7 +99,7 @@ class Broker:
 
     def log(self, tp: TopicPartition) -> Log:
         found = self.manager.get(tp)
-        assert found is not None, f"{tp} is gone"
+        assert found is not None, f"{tp} is missing"
         return found
 
     def directory(self, path: str) -> LogDirectory:
@@ -108,7 +108,7 @@ class Broker:
     # Starting and stopping
 
     async def start(self) -> None:
-        """Open it for the first time, and make the partitions."""
+        """Open the directories for the first time, and create the partitions."""
         await self.manager.open()
         for tp, part in self.parts.items():
             await self.manager.create(tp, topic_id(tp), self.config, path=part.path)
@@ -130,7 +130,7 @@ class Broker:
         return report
 
     def settle(self, tp: TopicPartition, *, floor: int | None = None) -> None:
-        """After a power loss: what was flushed must be there; what was not may be."""
+        """Check that a log has all flushed batches after a power loss, and adjust the model to it."""
         log, part = self.log(tp), self.parts[tp]
         model = part.model
         if part.maybe is not None and log.end_offset > model.end:
@@ -163,7 +163,7 @@ class Broker:
     # Working
 
     def append(self, tp: TopicPartition) -> None:
-        """A batch of some kind, or the end of a transaction."""
+        """Append a batch of a random kind, or end a transaction."""
         rng, part = self.rng, self.parts[tp]
         if part.open_txns and rng.random() < 0.3:
             self.end_transaction(tp, rng.choice(sorted(part.open_txns)), aborted=rng.random() < 0.7)
@@ -173,7 +173,7 @@ class Broker:
             self.append_data(tp, rng.choice([-1, -1, 1]))
 
     def append_one(self, tp: TopicPartition, producer_id: int = -1) -> None:
-        """One record in a batch of its own, of the time that it is; in a transaction if it has a producer."""
+        """Append a batch of one record with the current time, transactional if `producer_id` is given."""
         part = self.parts[tp]
         record = Rec(part.model.end, self.clock.now_ms(), b"k", f"{tp} at {part.model.end}".encode())
         in_txn = producer_id >= 0
@@ -292,7 +292,7 @@ class Broker:
         model.start = log.start_offset
 
     async def fill(self, *, steps: int = 60) -> None:
-        """A life: all have several segments, aborted transactions, and perhaps a part that is not flushed."""
+        """Give every partition several segments, aborted transactions, and perhaps an unflushed end."""
         for tp, part in self.parts.items():
             for _ in range(self.rng.randint(steps // 2, steps)):
                 self.append(tp)
@@ -317,7 +317,7 @@ class Broker:
             self.tell(f"{tp} has {sizes}, recovery point {part.recovery_point}")
 
     def overwrite(self, path: str, content: bytes) -> None:
-        """Put other bytes into a file, behind everybody's back."""
+        """Replace the content of a file on the disk, without the broker's knowledge."""
         file = self.disk.open(path, create=True)
         file.truncate(0)
         file.write(0, [content])
@@ -334,7 +334,7 @@ class Broker:
     async def look(
         self, tp: TopicPartition, *, committed: bool = True, times: bool = True
     ) -> list[BarnabasError]:
-        """Read a partition in every way; the errors that clients get. AssertionError: a wrong record."""
+        """Read a partition in every way and return the errors; a wrong record raises AssertionError."""
         model = self.parts[tp].model
         try:
             consumer = self.consumer(tp)
@@ -348,12 +348,12 @@ class Broker:
         return errors
 
     async def is_well(self, *tps: TopicPartition, rounds: int = 2) -> None:
-        """These partitions are in service, all of what they hold is right, and they go on."""
+        """Check that these partitions (default: all) are usable: right records, and appends succeed."""
         for tp in tps or self.parts:
             for _ in range(rounds):
                 errors = await self.look(tp)
                 assert not errors, f"{tp}: {errors[:3]}"
-                # Those who wrote before are known, or they would be refused.
+                # Producers of earlier batches are still known; otherwise they would be refused.
                 for producer_id in (1, 11, 12):
                     self.append_data(tp, producer_id, transactional=producer_id > 10)
                 self.append(tp)
@@ -366,7 +366,7 @@ def topic_id(tp: TopicPartition) -> Uuid:
 
 @contextmanager
 def replayable(seed: int, story: list[str]) -> Iterator[None]:
-    """Have a failure say how to see it again, and what had happened."""
+    """Add the replay command and the last events to a failure."""
     try:
         yield
     except BaseException as error:
@@ -377,7 +377,7 @@ def replayable(seed: int, story: list[str]) -> Iterator[None]:
 
 
 def play(seed: int, act: Callable[[Broker], Coroutine[Any, Any, None]], broker: Broker | None = None) -> None:
-    """Run a test's story on a broker of this seed."""
+    """Run a test's scenario on a broker of this seed."""
     broker = broker or Broker(seed)
     with replayable(seed, broker.story):
         asyncio.run(act(broker))

@@ -1,7 +1,7 @@
-"""A log as a plain dictionary: what the real one must agree with, whatever happens to its disk.
+"""A model of a log in a plain dictionary, with which the real log must agree in spite of disk faults.
 
-`history` has everything that was ever appended and not truncated, also what was deleted since: after a power
-loss a log may start a little earlier than it did. `flushed` is the promise: nothing before it may be lost.
+`history` has everything that was appended and not truncated, including deleted batches, because after a power
+loss a log may start a little earlier than before. No record below `flushed` may be lost.
 """
 
 from collections.abc import Iterable
@@ -46,11 +46,11 @@ class LogModel:
     start: int = 0
     end: int = 0
     flushed: int = 0
-    # The least that a log may start at after a power loss.
+    # Lower bound of the log start offset after a power loss.
     durable_start: int = 0
-    # Offsets of records that compaction took. The batches in `history` still have them.
+    # Offsets of records that compaction removed. The batches in `history` still have them.
     compacted: set[int] = field(default_factory=set)
-    # When compaction first left a tombstone in place: it may go delete.retention.ms later.
+    # When a compaction first kept a tombstone: it may be removed delete.retention.ms later.
     tombstones_since: dict[int, int] = field(default_factory=dict)
 
     def append(self, batch: ModelBatch) -> None:
@@ -59,13 +59,13 @@ class LogModel:
         self.end = batch.next_offset
 
     def cut(self, offset: int) -> None:
-        """The log ends at `offset`."""
+        """Truncate at `offset`."""
         self.history = {base: batch for base, batch in self.history.items() if batch.next_offset <= offset}
         self.end = offset
         self.flushed = min(self.flushed, offset)
         self.start = min(self.start, offset)
         self.durable_start = min(self.durable_start, offset)
-        # Offsets are given out again.
+        # These offsets will be reused.
         self.compacted = {at for at in self.compacted if at < offset}
         self.tombstones_since = {at: since for at, since in self.tombstones_since.items() if at < offset}
 
@@ -74,7 +74,7 @@ class LogModel:
         return [batch for batch in self.history.values() if batch.next_offset > start]
 
     def records(self, start: int, upto: int) -> list[Rec]:
-        """What read_uncommitted reads, markers included."""
+        """The records that read_uncommitted reads, with markers."""
         return [
             record
             for batch in self.history.values()
@@ -101,12 +101,12 @@ class LogModel:
         return fate
 
     def first_open(self) -> int | None:
-        """The first offset of the earliest transaction that is not decided."""
+        """The first offset of the earliest open transaction."""
         undecided = [offset for offset, aborted in self._endings().items() if aborted is None]
         return min(undecided, default=None)
 
     def committed(self, start: int, upto: int) -> list[Rec]:
-        """What read_committed hands to the application: no markers, nothing aborted."""
+        """The records that a read_committed application gets: no markers, no aborted records."""
         aborted = self.aborted_offsets()
         markers = {batch.base_offset for batch in self.history.values() if batch.marker is not None}
         return [
@@ -123,7 +123,7 @@ class LogModel:
         return found
 
     def must_survive(self, now_ms: int, delete_retention_ms: int, cleaned_upto: int) -> set[int]:
-        """Offsets that no compaction may take: the last committed record of each key, and the young part."""
+        """Offsets that compaction must keep: the last committed record of each key, and the uncleaned end."""
         last: dict[bytes, Rec] = {}
         for record in self.committed(self.start, self.end):
             if record.key is not None:

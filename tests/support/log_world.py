@@ -1,6 +1,6 @@
-"""A real log manager on a disk that fails, driven step by step and compared with a dictionary.
+"""A real log manager on a faulty simulated disk, driven step by step and compared with a dictionary.
 
-All chance comes from one seed. A failing run prints the command that replays it, and the last steps.
+All randomness comes from one seed. A failing run prints the command that replays it, and the last steps.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ MARKER_VALUE = b"\0\0" + b"\0\0\0\7"
 
 
 class World:
-    """One partition, its model, and what can happen to it."""
+    """One partition, its model, and the steps that can be done with it."""
 
     def __init__(self, seed: int, *, compacted: bool = False) -> None:
         self.seed = seed
@@ -54,11 +54,11 @@ class World:
         self.config = self._config()
         self.model = LogModel()
         self.epoch = 0
-        # Appended or truncated when the power went: it may or may not have happened.
+        # An append or truncation during which the power was lost, so it may or may not have happened.
         self.maybe: ModelBatch | None = None
         self.next_sequence: dict[int, int] = {}
         self.open_txns: set[int] = set()
-        # What the cleaner's checkpoint says, and the offset from which nothing was compacted.
+        # The cleaner checkpoint's offset, and the offset from which nothing was compacted.
         self.clean_offset: int | None = None
         self.compacted_upto = 0
         self.high_when_compacted = 0
@@ -67,7 +67,7 @@ class World:
 
     def _config(self) -> LogConfig:
         rng = self.rng
-        # Set behind the back of the rules, which do not allow segments this small.
+        # Bypasses the validation, which forbids segments this small.
         return replace(
             LogConfig.parse({}),
             segment_bytes=rng.choice([1 << 20, 4096, 8192]),
@@ -233,7 +233,7 @@ class World:
         self.tell(f"{'abort' if aborted else 'commit'} of {producer_id} at {base}")
 
     async def do_send_again(self) -> None:
-        """A duplicate of a producer's last batch is recognised, and one out of order is refused."""
+        """Check that a duplicate of a producer's last batch is detected, and one out of order refused."""
         producer_id = self.rng.choice([1, 2, 11, 12, 13])
         last = self.model.last_data_batch(producer_id)
         if last is None or last.next_offset <= self.model.start:
@@ -247,7 +247,7 @@ class World:
             transactional=transactional,
         )
         done = self.log.append_as_leader(data, leader_epoch=self.epoch, now_ms=self.clock.now_ms())
-        assert done.duplicate, f"{last} was taken again"
+        assert done.duplicate, f"duplicate {last} was appended again"
         assert (done.base_offset, done.last_offset) == (last.base_offset, last.next_offset - 1)
 
         late = build_batch(
@@ -261,10 +261,10 @@ class World:
             self.log.append_as_leader(late, leader_epoch=self.epoch, now_ms=self.clock.now_ms())
         except ProducerRefused:
             return
-        raise AssertionError("a batch out of order was taken")
+        raise AssertionError("a batch out of order was appended")
 
     async def do_follow(self) -> None:
-        """Batches as a leader has them, perhaps with a hole in front, perhaps from before our end."""
+        """Append a leader's batch as a follower, perhaps after an offset gap; a second append is refused."""
         rng = self.rng
         base = self.model.end + rng.choice([0, 0, 3])
         self.epoch += 1 if rng.random() < 0.2 else 0
@@ -282,7 +282,7 @@ class World:
             self.log.append_as_follower(data, self.clock.now_ms())
         except UnexpectedOffset:
             return
-        raise AssertionError("batches from before the end were taken")
+        raise AssertionError("batches below the log end were appended")
 
     # Reading
 
@@ -295,7 +295,7 @@ class World:
         bytes_max = rng.choice([1, 100, 5000, 1 << 20])
         self.tell(f"{offset} upto {upto}, {bytes_max} bytes")
         got, is_empty = await self._batches(offset, upto, bytes_max)
-        # The first batch may begin before the log does.
+        # The first batch may begin below the log start.
         got = [record for record in got if record.offset >= start]
         wanted = self.model.records(start, upto)
         if got:
@@ -305,15 +305,15 @@ class World:
             ]
             assert all(record.offset < upto for record in got)
             skipped = [record for record in wanted if offset <= record.offset < first]
-            assert not skipped, f"{skipped} are missing in front of {got}"
+            assert not skipped, f"{skipped} are missing before {got}"
         elif is_empty:
-            # Nothing may be missing but what shares a batch with something at or behind `upto`.
+            # Only records in the same batch as an offset from `upto` on may be missing.
             whole = [b for b in self.model.batches() if b.next_offset > offset and b.next_offset <= upto]
             kept = [b for b in whole if self.model.records(max(b.base_offset, start), b.next_offset)]
-            assert not kept, f"nothing was read, but {kept} are there"
+            assert not kept, f"nothing was read, expected {kept}"
 
     async def _batches(self, offset: int, upto: int, bytes_max: int) -> tuple[list[Rec], bool]:
-        """The records of one read, and whether there was not even a batch: compaction empties some."""
+        """The records of one read, and whether it had no batch at all: compaction leaves empty batches."""
         log = self.log
         read = await warmed(
             log, self.manager.executor, lambda: log.read(offset, upto=upto, bytes_max=bytes_max)
@@ -322,7 +322,7 @@ class World:
         assert len(data) == read.size
         whole = whole_batches(data)
         if data:
-            assert whole.batches >= 1, "not even one whole batch"
+            assert whole.batches >= 1, "no complete batch"
             first = read_header(data).size
             assert len(data) <= max(bytes_max, first)
         return self._decode(data[: whole.size]), not data
@@ -337,7 +337,7 @@ class World:
         return records
 
     async def read_all(self, start: int, upto: int) -> list[Rec]:
-        """Everything, read as a consumer does."""
+        """All records, read as a consumer does."""
         records: list[Rec] = []
         offset = start
         log = self.log
@@ -379,12 +379,12 @@ class World:
         assert got == model.committed(start, stable)
 
     async def _consume_committed(self, start: int, upto: int) -> list[Rec]:
-        """Filter as a client does: by the aborted transactions that come with a fetch."""
+        """Filter as a client does, by the aborted transactions of each fetch response."""
         log = self.log
         aborted = await warmed(log, self.manager.executor, lambda: log.aborted_in(start, upto))
         waiting = sorted(aborted, key=lambda txn: txn.first_offset)
         read = await warmed(log, self.manager.executor, lambda: log.read(start, upto=upto, bytes_max=1 << 30))
-        # Only one range of segments at a time comes back; go on until all is read.
+        # A read covers only one range of segments, so continue until everything is read.
         records: list[Rec] = []
         active: set[int] = set()
         offset = start
@@ -430,7 +430,7 @@ class World:
         assert (found and found.offset) == (expected and expected.offset), f"time {wanted}"
         latest = await warmed(log, self.manager.executor, lambda: latest_record(log))
         assert latest is not None
-        # A batch that begins before the start may have its latest record there.
+        # A batch that begins below the log start may have its latest record there.
         first = [r.timestamp for b in model.batches() if b.base_offset < model.start for r in b.records]
         assert latest.timestamp == max(times) or latest.timestamp < max(first, default=-1)
 
@@ -469,13 +469,13 @@ class World:
     async def do_delete_records(self) -> None:
         log, model = self.log, self.model
         log.advance_high_watermark(model.end)
-        # What lies behind the flushed part may be lost, and then nobody can say what was deleted.
+        # Unflushed records may be lost, and then it is unknown which records were deleted.
         to = self.rng.randint(model.start, max(model.start, model.flushed))
         log.advance_start(to)
         model.start = to
         self.tell(f"to {to}")
         if self.compacted:
-            # A start that went back would show records that were compacted while nobody looked.
+            # A lower start offset would reveal records that were compacted meanwhile.
             await self.do_checkpoint()
 
     async def do_retain(self) -> None:
@@ -483,7 +483,7 @@ class World:
         log.advance_high_watermark(model.end)
         gone = await retain(log, self.manager.executor, self.clock.now_ms())
         model.start = max(model.start, log.start_offset)
-        self.tell(f"{gone} go, start {model.start}")
+        self.tell(f"{gone} deleted, start {model.start}")
         for path in gone:
             self.disk.remove(path)
         if gone:
@@ -494,12 +494,12 @@ class World:
         model = self.model
         if model.end == model.start:
             return
-        # Compaction relies on it that nothing below the high watermark is ever truncated: it keeps what
-        # producers had written last.
+        # Nothing below the high watermark is ever truncated. Compaction relies on that: it keeps the last
+        # batch of each producer.
         lowest = max(model.start, model.end - 8, self.high_when_compacted)
         offset = self.rng.randint(min(lowest, model.end), model.end)
         self.tell(f"to {offset} of {model.end}")
-        # Cutting within a batch cuts all of it.
+        # Truncation within a batch removes all of it.
         stays = [batch.next_offset for batch in model.history.values() if batch.next_offset <= offset]
         last = max(stays, default=0)
         model.flushed = min(model.flushed, last)
@@ -511,7 +511,7 @@ class World:
         self._cut_model(self.log.end_offset)
         model.start = self.log.start_offset
         if self.log.segments[0] is not first:
-            # Nothing is left, and nobody is remembered.
+            # The log is empty, so no producer is known.
             model.history.clear()
         self._know_producers()
 
@@ -567,7 +567,7 @@ class World:
         await self._agree_after_crash()
 
     async def do_crash_while_opening(self) -> None:
-        """Power goes again while the log is being recovered, perhaps more than once."""
+        """Lose power again during recovery, perhaps more than once."""
         self.tell(f"-- lost: {self.disk.crash()[:200]}")
         for _ in range(self.rng.randint(1, 3)):
             self.disk.crash_after(self.rng.randint(1, 10))
@@ -596,7 +596,7 @@ class World:
         assert log.start_offset >= min(model.durable_start, log.end_offset)
         assert log.start_offset <= max(model.start, log.bases[0])
         model.start = log.start_offset
-        # Whatever was recovered is on the disk now.
+        # Everything that was recovered is now on the disk.
         model.flushed = log.end_offset
         got = await self.read_all(model.start, model.end)
         if self.compacted:
@@ -606,12 +606,12 @@ class World:
         self._know_producers()
 
     def take_compacted(self, got: list[Rec]) -> None:
-        """Check what compaction left against its definition, and go on from there."""
+        """Check the result of a compaction, and make it the model's content."""
         model = self.model
         there = {record.offset: record for record in got}
         known = {record.offset: record for record in model.records(model.start, model.end)}
         for offset, record in there.items():
-            assert known.get(offset) == record, f"{record} was never written, or is back"
+            assert known.get(offset) == record, f"{record} was never written or has reappeared"
         keep = model.must_survive(self.clock.now_ms(), DELETE_RETENTION_MS, self.compacted_upto)
         lost = keep - set(there)
         assert not lost, f"{[known.get(offset) for offset in sorted(lost)]} are lost"
@@ -627,7 +627,7 @@ class World:
             self.clean_offset = min(self.clean_offset, end)
 
     def _know_producers(self) -> None:
-        """Sequences and open transactions follow from what is in the log."""
+        """Derive sequences and open transactions from the content of the log."""
         self.next_sequence.clear()
         self.open_txns.clear()
         for batch in self.model.history.values():

@@ -1,4 +1,4 @@
-"""Small logs to tell stories with: made on a simulated disk or a real one, filled, and read again."""
+"""Small logs for tests: create them on a simulated or real disk, fill them and read them."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -36,7 +36,7 @@ FILL = 200 - 61 - 7 - 2
 
 
 class CountingExecutor(InlineExecutor):
-    """Counts what it is given to run."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -47,7 +47,7 @@ class CountingExecutor(InlineExecutor):
 
 
 class PausedExecutor(InlineExecutor):
-    """Holds everything back until it is told to go on."""
+    """Delays all work until `gate` is set."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
@@ -67,7 +67,7 @@ def wait(story: Coroutine[Any, Any, T]) -> T:
 
 
 def settings(**values: Any) -> LogConfig:
-    """Settings behind the back of the rules, which do not allow segments as small as those of tests."""
+    """Settings without validation, which forbids segments as small as those of tests."""
     return replace(LogConfig.parse({}), **values)
 
 
@@ -102,7 +102,7 @@ def open_again(
 
 
 def new_log(disk: SimDisk | None = None, **values: Any) -> Log:
-    """An empty log on a disk of its own, or on the one that is given."""
+    """An empty log on the given simulated disk, or on a new one."""
     return open_again(disk or new_disk(), **values).log
 
 
@@ -123,12 +123,12 @@ def path_of(base: int, kind: str) -> str:
 
 
 def files_of(disk: SimDisk) -> dict[str, bytes]:
-    """Everything that is in the log's directory."""
+    """Names and contents of the files in the log's directory."""
     return {entry.name: disk.read(f"{DIRECTORY}/{entry.name}") for entry in disk.entries(DIRECTORY)}
 
 
 def shut(log: Log) -> int:
-    """Close a log for good; where it ends is its recovery point."""
+    """Close a log; return its end offset, which is its recovery point."""
     wait(close(log, InlineExecutor()))
     return log.end_offset
 
@@ -161,13 +161,13 @@ def put(
 
 
 def fill(log: Log, count: int, *, time: int = NOW, step: int = 1, codec: Codec = Codec.NONE) -> None:
-    """Append batches of one record and 200 bytes each; each is a little later than the one before."""
+    """Append batches of one record and 200 bytes each, with increasing timestamps."""
     for number in range(count):
         put(log, value_at(log.end_offset), time=time + number * step, codec=codec)
 
 
 def value_at(offset: int) -> bytes:
-    """What fill() writes at an offset."""
+    """The value that fill() writes at an offset."""
     return (b"%d " % offset).ljust(FILL, b".")
 
 
@@ -213,7 +213,7 @@ def end_txn(log: Log, producer: int, *, abort: bool, epoch: int = 0, coordinator
 def read_bytes(
     log: Log, offset: int = 0, upto: int | None = None, *, bytes_max: int = 1 << 30, whole_batch: bool = True
 ) -> bytes:
-    """What one read gives, without waiting for anything."""
+    """The data of one read, without waiting."""
     upto = log.end_offset if upto is None else upto
     read = log.read(offset, upto=upto, bytes_max=bytes_max, whole_batch=whole_batch)
     data = read.read()
@@ -222,13 +222,13 @@ def read_bytes(
 
 
 def offsets_in(data: bytes) -> list[tuple[int, int]]:
-    """First and last offset of every whole batch."""
+    """First and last offset of every complete batch."""
     whole = data[: whole_batches(data).size]
     return [(header.base_offset, header.last_offset) for _, header in batch_headers(whole)]
 
 
 def records_in(data: bytes) -> list[Record]:
-    """The records of whole batches, each of them checked."""
+    """Check complete batches and return their records."""
     found = []
     for at, _ in batch_headers(data):
         check_batch(data, at)
@@ -237,7 +237,7 @@ def records_in(data: bytes) -> list[Record]:
 
 
 def read_all(log: Log, start: int | None = None, upto: int | None = None) -> list[Record]:
-    """Every record, as a patient consumer reads them: from read to read until the end."""
+    """All records, read in several reads as a consumer does."""
     offset = log.start_offset if start is None else start
     upto = log.end_offset if upto is None else upto
     found: list[Record] = []

@@ -1,4 +1,4 @@
-"""Log managers on a simulated disk, for tests that say what is on it in a line."""
+"""Log managers on a simulated disk, with helpers that set up its content in one line."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -30,7 +30,7 @@ CHECKPOINTS: Final = (
 
 
 def on_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test that is a coroutine."""
+    """Make a plain test of a coroutine function."""
 
     @wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -40,7 +40,7 @@ def on_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
 
 
 class SlowExecutor:
-    """Some turns of the loop pass before work is done, and it counts how much is under way."""
+    """An executor that does its work after a few iterations of the loop, and counts concurrent calls."""
 
     def __init__(self) -> None:
         self.turns = 5
@@ -89,7 +89,7 @@ async def opened(disk: SimDisk, *paths: str) -> LogManager:
 
 
 async def with_logs(disk: SimDisk, **homes: str) -> LogManager:
-    """A broker with the partitions t0 and so on of three records each, where they are asked for."""
+    """A manager with partitions of three records each; `homes` has the directory of each partition."""
     manager = await opened(disk)
     for name, path in homes.items():
         log = await manager.create(partition(name), TOPIC_ID, CONFIG, path=path)

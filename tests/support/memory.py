@@ -1,4 +1,4 @@
-"""How much memory a piece of work takes, by what Python itself allocates."""
+"""Measure the memory that a call takes, by Python's own allocations."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -7,11 +7,10 @@ TRIES = 5
 
 
 def peak_of(work: Callable[[], object], limit: int) -> int:
-    """The most that was allocated at once, what `work` returns included: the least of a few tries.
+    """Peak memory of `work`, including its result: the minimum of several tries.
 
-    Other threads of the process are counted too. The test runner's takes its orders in one, and what it
-    allocates for them has nothing to do with the work: so a try that takes more than `limit` is repeated.
-    Work that really takes so much does it each time.
+    Other threads of the process are counted too, for example one in which the test runner receives commands.
+    A try above `limit` is therefore repeated; work that really takes that much exceeds it each time.
     """
     started_here = not tracemalloc.is_tracing()
     if started_here:

@@ -1,9 +1,8 @@
-"""Any message of ours at any version, made from its layout.
+"""Generate random messages of any type at any version from their layouts.
 
-random_message() is plain and fast, for bulk runs from a seed. messages() is the same maker under
-hypothesis, which then owns the dice and can shrink a failure. What comes out is in the form that
-decoding gives back: fields that the version lacks are at their defaults, and a tagged struct whose
-fields are all at their defaults is None.
+random_message() is fast, for bulk runs from a seed. messages() does the same under hypothesis, which then
+provides the randomness and can shrink a failure. The generated messages equal their decoded form: fields
+that the version lacks have their defaults, and a tagged struct with only default values is None.
 """
 
 import random
@@ -30,7 +29,7 @@ _INT_BITS = {Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64, Kind.
 _UNSIGNED = frozenset({Kind.UINT16, Kind.UINT32})
 _FLOATS = (0.0, 1.0, -1.5, 1e-300, 5e-324, 1.7976931348623157e308, -1e18, float("inf"), float("-inf"))
 _TEXTS = ("", "a", "orders", "zażółć", "命令", "🐙", "\0", "\x7f\x80", "a b\tc\n", "Ω" * 40)
-# On both sides of where a compact length grows by a byte; the last is the longest that Kafka allows.
+# Around the values where a compact length takes one byte more; the last is Kafka's maximum.
 _LENGTHS = (125, 126, 127, 128, 129, 255, 256, 400)
 _LONG_LENGTHS = (16382, 16383, 16384, 32767)
 
@@ -60,17 +59,17 @@ def all_versions() -> Iterator[tuple[type, int]]:
 
 
 def random_message(cls: type, version: int, rng: random.Random, *, unknown_tags: bool = True) -> Any:
-    """`unknown_tags` lets structs carry tagged fields that nobody declared, where the version can."""
+    """With `unknown_tags`, structs may have undeclared tagged fields where the version allows it."""
     return _struct_maker(message_layout(cls, version), unknown_tags)(rng)
 
 
 @cache
 def messages(cls: type, version: int) -> st.SearchStrategy[Any]:
-    # The dice are hypothesis's own, so every throw can be shrunk.
+    # Hypothesis provides the random numbers, so it can shrink them.
     return st.randoms(use_true_random=False).map(lambda rng: random_message(cls, version, rng))
 
 
-# Makers: one closure per struct and field, put together once per layout.
+# Makers: one closure per struct and field, built once per layout.
 
 
 @cache
@@ -105,7 +104,7 @@ def _tagged(layout: Layout, field: Field, unknown_tags: bool) -> Make:
         if rng.random() < 0.4:
             return default() if isinstance(default, type) else default
         value = make(rng)
-        # On the wire there is no difference between "all at default" and "not there".
+        # On the wire, a struct with only default values equals an absent one.
         return None if default is None and value == blank else value
 
     return make_or_leave
@@ -161,7 +160,7 @@ _PLAIN: dict[Kind, Make] = {
 
 
 def _unknown_tags(layout: Layout) -> Make:
-    """Tags that the version does not have, also such as another version declares."""
+    """Tags that the version lacks, including tags of other versions."""
     known = {field.tag for field in layout.tagged}
     free = [tag for tag in (*range(10), 127, 128, 16384, TAG_MAX) if tag not in known]
 

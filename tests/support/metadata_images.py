@@ -1,4 +1,4 @@
-"""Images made of records, by hand, by dice, and from the metadata log that Kafka 4.3.0 wrote."""
+"""Metadata images from given records, from random ones, and from a metadata log written by Kafka 4.3.0."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ SAMPLE_LOG = "__cluster_metadata-0/00000000000000000000.log"
 
 @dataclass(frozen=True, kw_only=True)
 class CommittedBatch:
-    """What a quorum delivers."""
+    """A batch as a quorum delivers it."""
 
     base_offset: int
     last_offset: int
@@ -56,7 +56,7 @@ def some_uuid(rng: random.Random) -> Uuid:
 
 
 def random_records(rng: random.Random) -> Iterator[object]:
-    """Records of a log that is right, of every kind that leaves something behind."""
+    """Valid records of every kind that changes the image."""
     yield nodes.FeatureLevelRecord(name="metadata.version", feature_level=30)
     for name in rng.sample(["group.version", "share.version", "streams.version"], rng.randint(0, 3)):
         yield nodes.FeatureLevelRecord(name=name, feature_level=rng.randint(0, 2))

@@ -1,10 +1,10 @@
-"""Damage to valid bytes, for decoders that must answer any bytes with a value or with one declared error.
+"""Damage valid bytes, to test decoders that must return a value or raise one declared error for any bytes.
 
-A run is a seed and a number of attempts, so it can be repeated exactly. BARNABAS_FUZZ=1000000 asks for a
-long one. Each attempt's own seed is in the failure message:
+A seed and a number of attempts define a run, so it is repeatable. BARNABAS_FUZZ=1000000 makes a long run.
+The failure message has the seed of the attempt:
 
     attack(decode, samples, seed=1)                    # a few thousand damaged samples
-    attack(decode, samples, seed=1, repair=sign)       # make the checksum right again, to get behind it
+    attack(decode, samples, seed=1, repair=sign)       # correct the checksum, to get past its check
 """
 
 import random
@@ -17,7 +17,7 @@ from support.scale import scaled
 DEFAULT_ATTEMPTS = 3000
 SOAK_ATTEMPTS_FACTOR = 50
 
-# Values that sit on an edge in some field: signs, lengths, counts, varints that do not end.
+# Boundary values of fields: signs, lengths, counts, unterminated varints.
 EDGES = (
     b"\x00",
     b"\x01",
@@ -40,14 +40,14 @@ EDGES = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How many attempts came out as a value and how many were refused."""
+    """How many samples were decoded and how many refused."""
 
     decoded: int
     refused: int
 
 
 def attempts(default: int = DEFAULT_ATTEMPTS) -> int:
-    """How many attempts a test makes: BARNABAS_FUZZ, or `default`."""
+    """Number of attempts of a test: BARNABAS_FUZZ, or `default`."""
     return scaled("BARNABAS_FUZZ", default, default * SOAK_ATTEMPTS_FACTOR)
 
 
@@ -67,7 +67,7 @@ def attack(
     repair: Callable[[bytes], bytes] = bytes,
     allowed: type[Exception] = Malformed,
 ) -> Outcome:
-    """Decode damaged samples; anything but a value or an `allowed` error fails and tells how to repeat it."""
+    """Decode damaged samples; fail, with the seed, on anything but a value or an `allowed` error."""
     decoded = refused = 0
     for attempt in range(attempts() if count is None else count):
         rng = random.Random(f"{seed}:{attempt}")
@@ -119,5 +119,5 @@ def _repeat(rng: random.Random, data: bytes) -> bytes:
     return data[:start] + data[start : start + rng.randrange(1, 65)] * 2 + data[start:]
 
 
-# Flips and edges more often than the rest: they keep most of the structure and get further in.
+# Bit flips and boundary values are more frequent: they keep most of the structure, so decoders get further.
 _DAMAGES = (_flip_bit, _flip_bit, _flip_bit, _overwrite, _overwrite, _insert, _delete, _truncate, _repeat)

@@ -1,4 +1,4 @@
-"""Batch headers of producers, and what a log that is read from its start tells of them."""
+"""Batch headers of producers, and their state rebuilt from a log."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from barnabas.records.header import TRANSACTIONAL_BIT, BatchHeader, batch_header
 from barnabas.storage.producers.table import CompletedTxn, Producers
 from barnabas.storage.segment.txn_index import AbortedTxn
 
-# Two producers to tell stories with.
+# Ids of two producers.
 P = 4000
 Q = 5000
 
@@ -42,7 +42,7 @@ def header(
 
 
 def append(producers: Producers, producer_id: int = P, *, timestamp: int = 1, **fields: Any) -> int:
-    """Tell of a batch at the end of the log; returns its base offset."""
+    """Register a batch at the end of the log; return its base offset."""
     base_offset = producers.end_offset
     producers.appended(header(producer_id, **fields), base_offset, timestamp)
     return base_offset
@@ -68,14 +68,14 @@ def end(
 
 
 def fields_of(completed: CompletedTxn | None) -> tuple[int, int, int, bool] | None:
-    """Who, from where, to where, and whether it was aborted."""
+    """Producer id, first and last offset, and whether it was aborted."""
     if completed is None:
         return None
     return completed.producer_id, completed.first_offset, completed.last_offset, completed.aborted
 
 
 def end_transaction(producers: Producers, found: BatchHeader, batch: bytes) -> AbortedTxn | None:
-    """Tell of the marker in a stored control batch, and return the entry that it makes in the index."""
+    """Register the marker of a stored control batch; return its index entry if it is an abort."""
     (record,) = decode_batch(batch)
     assert record.key is not None
     assert record.value is not None

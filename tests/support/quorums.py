@@ -1,4 +1,4 @@
-"""Quorums of one voter, and a listener that remembers what it was told."""
+"""Quorums of one voter, and a listener that records its calls."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -17,22 +17,22 @@ from support.clocks import ManualClock
 
 ROOT = "/data"
 LOG_DIRECTORY = f"{ROOT}/__cluster_metadata-0"
-# Turns of the loop after which everything that was to happen has happened.
+# Maximum number of loop iterations until an expected event.
 TURNS_MAX = 10_000
 
 
 def config(number: int, size: int = 1) -> ConfigRecord:
-    """Some metadata record that can be told from others."""
+    """A metadata record, different for every `number`."""
     return ConfigRecord(resource_type=2, resource_name="t", name=f"n{number}", value="v" * size)
 
 
 def bulk(size: int) -> list[object]:
-    """Records of so many bytes in all, or a little less: a string has at most 32,767."""
+    """Records of about `size` bytes in total, several of them because a string has at most 32,767 bytes."""
     return [config(number, 30_000) for number in range(size // 30_060)]
 
 
 class Recorder:
-    """A listener. `story` has everything in order, `records` the records of all batches."""
+    """A listener. `story` has all calls in order, `records` the records of all batches."""
 
     def __init__(self) -> None:
         self.story: list[str] = []
@@ -83,7 +83,7 @@ def new_quorum(
 
 @asynccontextmanager
 async def running(quorum: Quorum, listener: Recorder) -> AsyncIterator[int]:
-    """Opened, elected and told so; gives the epoch. Closed cleanly at the end of the block."""
+    """Open the quorum, wait until it leads and yield the epoch; close it at the end of the block."""
     await quorum.open()
     task = asyncio.get_running_loop().create_task(quorum.run())
     try:
@@ -96,11 +96,11 @@ async def running(quorum: Quorum, listener: Recorder) -> AsyncIterator[int]:
 
 
 async def elected(listener: Recorder, task: "asyncio.Task[None]") -> int:
-    """The epoch that the listener is told that it leads."""
+    """Wait until the listener's node leads; return the epoch."""
     for _ in range(TURNS_MAX):
         if listener.leads is not None:
             return listener.leads
         if task.done():
             task.result()
         await asyncio.sleep(0)
-    raise AssertionError("nobody was elected")
+    raise AssertionError("no leader was elected")

@@ -1,7 +1,7 @@
-"""A little world for raft's core: a network that loses and delays, disks that forget what was not synced.
+"""A simulation for raft's core: the network loses and delays messages, disks lose unsynced writes.
 
-Everything happens in virtual time and by one seed. The world is also the judge: what was once committed is
-written in a ledger, and every node that says that something is committed is compared with it.
+It runs in virtual time, and all randomness comes from one seed. The world also checks the rules: it keeps a
+ledger of committed entries, and compares the commits of every node with it.
 """
 
 import heapq
@@ -57,10 +57,10 @@ SETTINGS = QuorumSettings(
     request_timeout_ms=100,
     retry_backoff_ms=5,
 )
-# Enough for several elections in a row that go wrong.
+# Enough for several failed elections in a row.
 HEALING_MS = 20_000
 STEP_MS = 20
-# What a message takes at most, as long as the network is well.
+# Maximum delay of a message in a healthy network.
 QUICK_MS = 5
 
 Entry = tuple[int, str]
@@ -68,18 +68,18 @@ Entry = tuple[int, str]
 
 @dataclass
 class Disk:
-    """What a crash leaves: what was persisted, and the entries that were flushed."""
+    """The state that survives a crash: persisted state and flushed entries."""
 
     election: Election | None = None
     entries: list[Entry] = field(default_factory=list)
-    # The offset of the first entry, and the epoch of the one before it.
+    # Offset of the first entry, and epoch of the entry before it.
     start: int = 0
     start_epoch: int = 0
     flushed: int = 0
 
 
 class ModelLog:
-    """A log as a list. It is what LogView promises."""
+    """A LogView on a list."""
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
@@ -158,7 +158,7 @@ class Node:
                 case LostLeadership():
                     self.leads = None
                 case AppendFetched(records):
-                    assert isinstance(records, tuple), f"{records} are no entries"
+                    assert isinstance(records, tuple), f"{records} is not a tuple of entries"
                     self.disk.entries += records
                     world.flush_later(self)
                 case TruncateTo(offset):
@@ -173,7 +173,7 @@ class Node:
                 case SendVote() | SendBeginEpoch() | SendEndEpoch() | SendFetch():
                     world.send(self, effect.to, asked(effect, self.id), effect)
                 case VoteAnswer() | EpochAnswer() | FetchAnswer():
-                    assert sender is not None, f"nobody asked for {effect}"
+                    assert sender is not None, f"{effect} responds to no request"
                     world.send(self, sender, answered(self, request, effect), None)
 
     def read(self, offset: int) -> tuple[Entry, ...] | None:
@@ -228,7 +228,7 @@ def answered(node: Node, request: Any, answer: Any) -> Event:
 
 
 class World:
-    """Voters 1..n and perhaps an observer. Nothing is random but what comes from the seed."""
+    """Voters 1..n and perhaps an observer."""
 
     def __init__(self, seed: int, *, voters: int, observers: int = 0) -> None:
         self.seed = seed
@@ -238,13 +238,13 @@ class World:
         self.ids = list(range(1, voters + observers + 1))
         self.disks = {one: Disk() for one in self.ids}
         self.nodes: dict[int, Node] = {}
-        # The network is in two parts: these, and the others. And these have a slow disk.
+        # The nodes on one side of a network partition, and the nodes with a slow disk.
         self.apart: set[int] = set()
         self.slow: set[int] = set()
         self.loss = 0.0
         self.delay_max_ms = QUICK_MS
         self.story: list[str] = []
-        # What is committed, by offset; who led in which epoch; the highest high watermark of all.
+        # Committed entries by offset, leaders by epoch, and the highest high watermark of all nodes.
         self.ledger: list[Entry] = []
         self.leaders: dict[int, int] = {}
         self._queue: list[tuple[int, int, Any]] = []
@@ -252,10 +252,10 @@ class World:
         for one in self.ids:
             self.restart(one)
 
-    # What nodes do to the world
+    # Called by nodes
 
     def send(self, sender: Node, to: int | Node, event: Event, request: Any) -> None:
-        """A request goes to whoever is there, an answer only to who has asked: not to it after a restart."""
+        """Send a request to a node id, or a response to the Node that asked, which a restart replaces."""
         receiver = to.id if isinstance(to, Node) else to
         if self._drops(sender.id, receiver):
             if request is not None and self.rng.random() < 0.5:
@@ -265,7 +265,7 @@ class World:
         for _ in range(copies):
             delay = self.rng.randrange(1, self.delay_max_ms)
             if isinstance(event, FetchAnswered) and event.records is None:
-                # A leader that has nothing new lets the follower wait.
+                # A leader without new entries delays its response.
                 delay += self.rng.randrange(10, 40)
             self._at(delay, lambda: self._arrive(sender, to, event, request))
 
@@ -288,7 +288,7 @@ class World:
         if not node.flushing:
             node.flushing = True
             delay = self.rng.randrange(1, 150 if node.id in self.slow else 10)
-            # What comes while it is under way is for the next one.
+            # Entries that arrive during this flush wait for the next one.
             upto, truncations = node.log.end.offset, node.truncations
             self._at(delay, lambda: self._flush(node, upto, truncations))
 
@@ -324,11 +324,11 @@ class World:
         start, end = node.disk.start, node.log.end.offset
         assert end >= len(self.ledger), f"leader {node.id} ends at {end}, {len(self.ledger)} are committed"
         mine = node.disk.entries[: len(self.ledger) - start]
-        assert mine == self.ledger[start:], f"leader {node.id} does not have what is committed"
+        assert mine == self.ledger[start:], f"leader {node.id} lacks committed entries"
 
     def committed(self, node: Node, offset: int) -> None:
         assert offset > node.high_watermark, f"{node.id}: {node.high_watermark} -> {offset}"
-        assert offset <= node.log.end.offset, f"{node.id}: {offset} is behind the end of its log"
+        assert offset <= node.log.end.offset, f"{node.id}: {offset} is above its log end"
         node.high_watermark = offset
         for at in range(node.disk.start, offset):
             entry = node.disk.entries[at - node.disk.start]
@@ -340,10 +340,10 @@ class World:
                 assert at == len(self.ledger), f"{node.id} commits {at} after {len(self.ledger)}"
                 self.ledger.append(entry)
 
-    # What happens to nodes
+    # Faults and proposals
 
     def crash(self, node_id: int) -> None:
-        """What was not flushed may be there or not, from some entry on."""
+        """Stop a node; it loses its unflushed entries from a random one on."""
         node = self.nodes.pop(node_id, None)
         if node is not None:
             unflushed = node.log.end.offset - node.disk.flushed
@@ -364,7 +364,7 @@ class World:
             self.nodes[node_id].take(ResignRequested())
 
     def take_snapshot(self, node_id: int) -> None:
-        """Some of what is committed leaves the log, and a snapshot takes its place."""
+        """Replace some committed entries by a snapshot."""
         node = self.nodes.get(node_id)
         if node is not None and node.high_watermark > node.disk.start + 1:
             start = self.rng.randrange(node.disk.start + 1, node.high_watermark + 1)
@@ -379,7 +379,7 @@ class World:
                 node.append(payload)
 
     def disturb(self) -> None:
-        """One bad thing, or the end of one. Half of the time it is the leader's turn."""
+        """Restart some nodes, and cause or end one random fault; in half of the cases it hits the leader."""
         leader = self.leader()
         one = self.rng.choice(self.ids)
         if leader is not None and self.rng.random() < 0.5:
@@ -394,7 +394,7 @@ class World:
                 self.crash(one)
                 self.restart(one)
             case 3:
-                # The power goes in the whole room.
+                # Power loss of all nodes.
                 for each in self.ids:
                     self.crash(each)
                 for each in self.ids:
@@ -436,14 +436,14 @@ class World:
                 self._tick()
 
     def run_until(self, done: Callable[[], bool], limit_ms: int) -> bool:
-        """Go on until it is so. False if it takes too long."""
+        """Run until `done` returns True; return False after `limit_ms`."""
         until = self.now_ms + limit_ms
         while not done() and self.now_ms < until:
             self.run(STEP_MS)
         return done()
 
     def is_settled(self) -> bool:
-        """Somebody leads, and everybody knows that everything is committed."""
+        """Whether there is a leader, and all nodes know that all entries are committed."""
         leader = self.leader()
         if leader is None or len(self.ledger) != leader.log.end.offset:
             return False
@@ -463,10 +463,10 @@ class World:
         self._counter += 1
         heapq.heappush(self._queue, (self.now_ms + delay, self._counter, action))
 
-    # For the judge
+    # Used by checks
 
     def leader(self) -> Node | None:
-        """The leader that a majority would follow: the one of the latest epoch."""
+        """The leader of the latest epoch, which a majority would follow."""
         leading = [node for node in self.nodes.values() if isinstance(node.core.role, Leader)]
         return max(leading, key=lambda node: node.core.leader.epoch, default=None)
 

@@ -1,4 +1,4 @@
-"""Records that are easy to get wrong, enough others to fill a batch, and the shapes to compare them in."""
+"""Records with edge cases, enough records to fill a batch, and functions to compare them."""
 
 import random
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from barnabas.records.record import Record
 
 START_MS = 1_700_000_000_000
 
-# Null and empty are different things in every place where both can be; names repeat and are not ASCII.
+# Null and empty values wherever both are possible, repeated header names, and names that are not ASCII.
 ODD_RECORDS: list[NewRecord] = [
     (START_MS, b"key", b"value", []),
     (START_MS + 7, None, b"no key", []),
@@ -22,7 +22,7 @@ ODD_RECORDS: list[NewRecord] = [
     (START_MS + 1, None, None, []),
     (START_MS + 2, None, b"last", [("", b"no name")]),
 ]
-# Half of it cannot be compressed, so that the packed batch is large too and has several blocks.
+# Half of each value is incompressible, so that the compressed batch is large too and has several blocks.
 _dice = random.Random(1)
 LARGE_RECORDS: list[NewRecord] = [
     (START_MS + i, b"key %d" % i, _dice.randbytes(200) + b"%d " % i * 50, [("i", b"%d" % i)])
@@ -31,7 +31,7 @@ LARGE_RECORDS: list[NewRecord] = [
 
 
 def numbered(records: Sequence[NewRecord], base_offset: int = 0) -> list[Record]:
-    """The records as a reader gets them, with offsets from `base_offset` on."""
+    """The records as a reader gets them, with offsets from `base_offset`."""
     return [
         Record(base_offset + index, timestamp, key, value, tuple(headers))
         for index, (timestamp, key, value, headers) in enumerate(records)
