@@ -12,7 +12,8 @@ import pytest
 
 from barnabas.spark.source.kept import close_all
 from differential.spark.answers import Answer, Recording, load
-from differential.spark.cases import CASES, Case
+from differential.spark.case import Case
+from differential.spark.cases import CASES
 from differential.spark.differences import DIFFERENCES, SINK, difference_of
 from differential.spark.ours import answer_to
 from differential.spark.sink_cases import SINK_CASES

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from barnabas.base.errors import BarnabasError
 from barnabas.spark.data_source import BarnabasDataSource
 from differential.spark.answers import Answer, Contents, Row, answer_of
-from differential.spark.cases import Case
+from differential.spark.case import Case
 
 
 def answer_to(case: Case, address: str, contents: Contents) -> Answer:

@@ -9,7 +9,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from differential.spark.answers import Answer, Contents, Row, answer_of
-from differential.spark.cases import Case
+from differential.spark.case import Case
 
 _SHOWN_MAX = 200
 

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from differential.spark.answers import load
-from differential.spark.cases import CASES, Case
+from differential.spark.case import Case
+from differential.spark.cases import CASES
 from differential.spark.through_spark import answer_through
 from differential.spark.topics import BROKER_SETTINGS, topics
 from support.our_broker import OurBroker
