@@ -12,7 +12,7 @@ _HEAD: Final = "| what | spark-sql-kafka | Barnabas | why |\n| --- | --- | --- |
 
 
 class Difference(NamedTuple):
-    """`cases` are names of cases, those of the sink after SINK. `shown_by`: another test, as path::function."""
+    """`cases` are names of cases, those of the sink after SINK; `shown_by` is path::function."""
 
     what: str
     theirs: str
