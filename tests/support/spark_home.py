@@ -22,6 +22,9 @@ def lay_out(home: Path) -> None:
     packed = home / "python" / "lib"
     packed.mkdir(parents=True)
     for one in (installed / "python" / "lib").glob("*.zip"):
-        # A place to import from may be a directory, whatever it is called.
-        (packed / one.name).symlink_to(installed.parent)
+        # A place to import from may be a directory, whatever it is called. It holds this package only:
+        # it comes before PYTHONPATH, and all of site-packages there would hide the sources under test.
+        package = one.name.removesuffix(".zip").partition("-")[0]
+        (packed / one.name).mkdir()
+        (packed / one.name / package).symlink_to(installed.parent / package)
     os.environ["SPARK_HOME"] = str(home)
