@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from support.scale import scaled
+from support.scale import is_soak, scaled
 from support.spark_here import why_no_spark
-from support.spark_runs.run import disturbed, killed_until_doubled
+from support.spark_runs.run import disturbed, killed_until_doubled, rivalled
 
 SECONDS = scaled("BARNABAS_SPARK_EOS_SECONDS", short=60.0, soak=600.0)
+RIVAL_SECONDS = scaled("BARNABAS_SPARK_RIVAL_SECONDS", short=30.0, soak=120.0)
 # One is nearly always enough.
 BLOWS_WITHOUT_MAX = 6
 TASK = {"deliveryGuarantee": "exactly-once"}
@@ -32,8 +33,23 @@ def test_the_output_is_the_input_exactly_once_whoever_is_killed(
     print(run.story())
 
     assert (run.doubled, run.missing) == (0, 0), run.story()
-    # Else it would have shown nothing.
+    # Else it would have shown nothing. Of a few blows none may have hit what was open.
     assert run.batches > 0
+    assert run.aborted > 0 or not is_soak(), run.story()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("options", [TASK, BATCH], ids=["task", "batch"])
+def test_the_output_is_the_input_exactly_once_if_two_drivers_run_the_job(
+    options: dict[str, str], tmp_path: Path
+) -> None:
+    run = rivalled(tmp_path, options, RIVAL_SECONDS)
+    print(run.story())
+
+    assert (run.doubled, run.missing) == (0, 0), run.story()
+    # Else they have never met, and nothing is shown.
+    assert run.failures > 0, run.story()
+    assert run.aborted > 0, run.story()
 
 
 # The control of the tests above. The one of transactions without Spark is part of every run.

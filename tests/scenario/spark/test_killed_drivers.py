@@ -16,6 +16,9 @@ from support.spark_runs.attacked import BATCH, TASK
 from support.spark_runs.attacks import Scene
 from support.spark_runs.process import DriverProcess
 
+# Two drivers have to start, one here and one in a process of its own.
+pytestmark = pytest.mark.long
+
 each_scope = pytest.mark.parametrize("options", [TASK, BATCH], ids=["task", "batch"])
 KILLS = [DriverProcess.kill_driver, DriverProcess.kill_python, DriverProcess.end]
 

@@ -101,6 +101,11 @@ class JobProcess(SparkProcess):
         """How many were told of, by this job and those before it."""
         return self._output.read_bytes().count(b"batch ") if self._output.exists() else 0
 
+    @property
+    def failures(self) -> int:
+        """How often the query of this job or one before it has failed."""
+        return self._output.read_bytes().count(b"\nfailed ")
+
     def wait_for_progress(self) -> None:
         """Until it has done something that those before it have not."""
         before, end = self.batches, time.monotonic() + PROGRESS_TIMEOUT_S

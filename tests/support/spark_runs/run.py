@@ -28,6 +28,8 @@ LIMIT, LAST_LIMIT = "500", "100000"
 END_TIMEOUT_S: Final = 180
 # However slow the machine is.
 BLOWS_LEAST: Final = 3
+DRIVERS: Final = 2
+FAILURES_LEAST: Final = 3
 
 
 @dataclass
@@ -36,12 +38,17 @@ class SparkRun:
 
     seed: int
     blows: Counter[str] = field(default_factory=Counter)
+    failures: int = 0
     batches: int = 0
     doubled: int = 0
     missing: int = 0
+    aborted: int = 0
 
     def story(self) -> str:
-        return f"seed={self.seed} blows={dict(self.blows)} batches={self.batches}"
+        return (
+            f"seed={self.seed} blows={dict(self.blows)} failures={self.failures} batches={self.batches} "
+            f"aborted={self.aborted}"
+        )
 
 
 def seed() -> int:
@@ -68,14 +75,37 @@ def disturbed(directory: Path, options: dict[str, str], seconds: float) -> Spark
                     time.sleep(rng.uniform(0, 1))
                     broker.start()
                     run.blows["broker"] += 1
-        for job in jobs:
-            job.end()
-        last = start(limit=LAST_LIMIT, ends=True)
-        assert last.process.wait(END_TIMEOUT_S) == 0, last.said()
-        run.batches = last.batches
-        _look(run, broker.address)
-        broker.stop()
+        _finish(run, broker, jobs, start)
     return run
+
+
+def rivalled(directory: Path, options: dict[str, str], seconds: float) -> SparkRun:
+    """Two drivers run the job at once, each again when it has failed; then one alone, to the end."""
+    with _running(directory, options) as (run, broker, jobs, start):
+        start()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end or run.failures < FAILURES_LEAST:
+            assert time.monotonic() < end + END_TIMEOUT_S, f"they do not disturb each other: {run.story()}"
+            time.sleep(0.5)
+            run.failures = jobs[-1].failures
+            for job in jobs[-DRIVERS:]:
+                if job.process.poll() is not None:
+                    job.end()
+                    jobs.remove(job)
+                    start()
+        _finish(run, broker, jobs, start)
+    return run
+
+
+def _finish(run: SparkRun, broker: OurBroker, jobs: list[JobProcess], start: "Start") -> None:
+    """Leave one job alone until nothing is left, and look at the output."""
+    for job in jobs:
+        job.end()
+    last = start(limit=LAST_LIMIT, ends=True)
+    assert last.process.wait(END_TIMEOUT_S) == 0, last.said()
+    run.batches = last.batches
+    _look(run, broker.address)
+    broker.stop()
 
 
 def killed_until_doubled(directory: Path, options: dict[str, str], blows_max: int) -> SparkRun:
@@ -156,9 +186,19 @@ def fill(address: str) -> None:
 
 
 def _look(run: SparkRun, address: str) -> None:
+    values = _values(address, "read_committed")
+    different = pc.unique(values)
+    assert pc.all(pc.less(different, RECORDS)).as_py(), "something is there that nobody wrote"
+    run.doubled = len(values) - len(different)
+    run.missing = RECORDS - len(different)
+    run.aborted = len(_values(address, "read_uncommitted")) - len(values)
+
+
+def _values(address: str, isolation: str) -> pa.ChunkedArray:
+    """All numbers in the output that readers of this isolation level see."""
     found: list[pa.ChunkedArray] = []
     settings = {
-        "isolation_level": "read_committed",
+        "isolation_level": isolation,
         "auto_offset_reset": "earliest",
         "enable_partition_eof": True,
     }
@@ -171,8 +211,4 @@ def _look(run: SparkRun, address: str) -> None:
                     break
             else:
                 found.append(table["value"].cast(pa.string()).cast(pa.int32()))
-    values = pa.chunked_array([chunk for column in found for chunk in column.chunks], pa.int32())
-    different = pc.unique(values)
-    assert pc.all(pc.less(different, RECORDS)).as_py(), "something is there that nobody wrote"
-    run.doubled = len(values) - len(different)
-    run.missing = RECORDS - len(different)
+    return pa.chunked_array([chunk for column in found for chunk in column.chunks], pa.int32())
