@@ -35,7 +35,11 @@ TOPICS: Final = (
     Case("assign a partition twice", {"assign": '{"orders":[0,0]}'}, "is there twice"),
     Case(
         "assign a partition that is not there",
-        {"assign": '{"orders":[0,7]}', "fetchOffset.numRetries": "1"},
+        {
+            "assign": '{"orders":[0,7]}',
+            "kafka.request.timeout.ms": "2000",
+            "kafka.default.api.timeout.ms": "2000",
+        },
         "orders-7",
     ),
     Case("assign a partition as text", {"assign": '{"orders":["0"]}'}, "no partition of topic"),
