@@ -16,7 +16,7 @@ from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
 from barnabas.client.errors import BrokerUnavailable, ClientError, Refused, UnknownTopic
 from barnabas.client.settings import join_address
-from barnabas.spark.first_contact import NotReached, is_no_answer
+from barnabas.spark.first_contact import NotReached, addresses_of, is_no_answer
 from barnabas.spark.options.client_settings import PREFIX, admin_settings, connecting_in_time
 from barnabas.spark.options.contact import CONNECT_TIMEOUT
 
@@ -53,7 +53,7 @@ def reach(client: Mapping[str, str], timeout_ms: int) -> None:
     try:
         with Admin(connecting_in_time(admin_settings(client), limit_ms)) as admin:
             nodes = admin.describe_cluster().nodes.values()
-            if not {join_address(node.host, node.port) for node in nodes} & set(servers.split(",")):
+            if not {join_address(node.host, node.port) for node in nodes} & addresses_of(servers):
                 _reach_any_node(admin, until_s)
     except ClientError as error:
         if is_no_answer(error):
