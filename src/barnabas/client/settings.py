@@ -101,7 +101,7 @@ class ClientSettings:
         "socket.connection.setup.timeout.ms",
         LONG,
         10_000,
-        "timeout for setting up a connection",
+        "timeout for setting up a connection, and for its handshake",
         rule=at_least(1),
     )
     connections_max_idle_ms: int = setting(

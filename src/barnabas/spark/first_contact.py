@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from barnabas.base.errors import BarnabasError
 from barnabas.client.errors import BrokerUnavailable, ClientError, ConnectionLost, RequestTimedOut
+from barnabas.client.settings import join_address, split_address
 from barnabas.spark.options.contact import CONNECT_TIMEOUT
 
 
@@ -16,7 +17,8 @@ class NotReached(BarnabasError):
     """No broker answered within connectTimeout, or as often as a query was to ask."""
 
     def __init__(self, servers: str, timeout_ms: int, error: ClientError) -> None:
-        advertised = [each for each in _addresses(error) if each not in servers]
+        given = addresses_of(servers)
+        advertised = [each for each in _addresses(error) if each not in given]
         at = servers
         if advertised:
             at = f"{', '.join(advertised)}, which is what {servers} names as the cluster's brokers"
@@ -25,6 +27,11 @@ class NotReached(BarnabasError):
             f"no broker answered at {at}: {why} (they were asked for {timeout_ms / 1000:g} s at most, the "
             f"option {CONNECT_TIMEOUT})"
         )
+
+
+def addresses_of(servers: str) -> set[str]:
+    """HOST:PORT of each of bootstrap.servers."""
+    return {join_address(*split_address(each.strip())) for each in servers.split(",")}
 
 
 def is_no_answer(error: ClientError) -> bool:

@@ -16,13 +16,14 @@ from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
 from barnabas.client.errors import BrokerUnavailable, ClientError, Refused, UnknownTopic
 from barnabas.client.settings import join_address
-from barnabas.spark.first_contact import NotReached, is_no_answer
-from barnabas.spark.options.client_settings import admin_settings, connecting_in_time
+from barnabas.spark.first_contact import NotReached, addresses_of, is_no_answer
+from barnabas.spark.options.client_settings import PREFIX, admin_settings, connecting_in_time
 from barnabas.spark.options.contact import CONNECT_TIMEOUT
 
 # Another try of a task only looks once more: Spark begins it right after the one that has waited so long.
 _AGAIN_MS: Final = 2_000
 _LOOK_AGAIN_S: Final = 0.5
+_MAX_BLOCK: Final = "max.block.ms"
 # Clusters and topics that a worker remembers to have reached.
 _REACHED_MAX: Final = 10_000
 
@@ -32,10 +33,10 @@ _reached: set[tuple[str, str]] = set()
 class TopicNotThere(BarnabasError):
     """A topic to be written to is not there, and brokers do not make it."""
 
-    def __init__(self, topic: str, servers: str, timeout_ms: int, error: Refused) -> None:
+    def __init__(self, topic: str, servers: str, timeout_ms: int, option: str, error: Refused) -> None:
         super().__init__(
             f"topic {topic} does not exist, and the brokers at {servers} did not create it within "
-            f"{timeout_ms / 1000:g} s: {error.code.name} (the limit is the option {CONNECT_TIMEOUT})"
+            f"{timeout_ms / 1000:g} s, the option {option}: {error.code.name}"
         )
 
 
@@ -52,7 +53,7 @@ def reach(client: Mapping[str, str], timeout_ms: int) -> None:
     try:
         with Admin(connecting_in_time(admin_settings(client), limit_ms)) as admin:
             nodes = admin.describe_cluster().nodes.values()
-            if not {join_address(node.host, node.port) for node in nodes} & set(servers.split(",")):
+            if not {join_address(node.host, node.port) for node in nodes} & addresses_of(servers):
                 _reach_any_node(admin, until_s)
     except ClientError as error:
         if is_no_answer(error):
@@ -81,14 +82,17 @@ def reach_topic(client: Mapping[str, str], topic: str, timeout_ms: int) -> None:
     servers = client["bootstrap.servers"]
     if (servers, topic) in _reached:
         return
+    block_ms = int(client.get(_MAX_BLOCK, timeout_ms))
+    option = CONNECT_TIMEOUT if timeout_ms <= block_ms else PREFIX + _MAX_BLOCK
+    timeout_ms = min(timeout_ms, block_ms)
     limit_ms = _limit_ms(timeout_ms)
-    settings = connecting_in_time(admin_settings(client), limit_ms)
+    settings = connecting_in_time(admin_settings(client), max(1, limit_ms))
     try:
-        # Of the producer that writes this would take max.block.ms.
+        # With the producer that writes it would take max.block.ms, 1 minute if nothing is said.
         with Producer(settings, max_block_ms=limit_ms) as producer:
             producer.partitions_for(topic)
     except UnknownTopic as error:
-        raise TopicNotThere(topic, servers, timeout_ms, error) from error
+        raise TopicNotThere(topic, servers, timeout_ms, option, error) from error
     except ClientError as error:
         if is_no_answer(error):
             raise NotReached(servers, timeout_ms, error) from error
