@@ -10,6 +10,10 @@ Before that, a garbage collection empties the interpreter's lists of free tuples
 these, spread over the blocks that Python allocates small objects from, keep all of the blocks in use. It is
 short, because old objects are left out (garbage.py). Every few minutes it looks at these as well, unless so
 many came since the start that it would hold up the loop.
+
+While the process grows, objects come from malloc() (pymalloc.py). It grows if pymalloc holds 2 MB more than a
+moment ago, or if Python begins a collection by itself: thousands of objects have come and stayed since the
+last one. It no longer grows when there was no such collection since the last look, and its size is the same.
 """
 
 import asyncio
@@ -18,12 +22,14 @@ import gc
 import logging
 import resource
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from barnabas.base.executor import Executor
 from barnabas.base.garbage import collect_all
+from barnabas.base.pymalloc import ObjectAllocator
 
 logger = logging.getLogger(__name__)
 
@@ -31,9 +37,18 @@ logger = logging.getLogger(__name__)
 EXCESS_BYTES: Final = 4 << 20
 # From so much the log says it.
 REPORTED_BYTES: Final = 64 << 20
-# How often, and up to how many objects since the start, old objects are looked at too.
+# The process begins to grow when pymalloc has given so many more blocks, which are 2 MB, and goes on growing
+# while its largest size rises by so much between two looks.
+GROWN_BLOCKS: Final = 20_000
+GROWN_BYTES: Final = 1 << 20
+# How often blocks are counted: less often if it takes long, which is 0.1 ms for 30 MB of them.
+COUNT_EVERY_S: Final = 0.2
+_COUNT_SHARE_MAX: Final = 0.001
+# How often old objects are looked at too, up to how many since the start, and up to how much more memory:
+# even to count them takes a while.
 OLD_EVERY_S: Final = 600.0
 OLD_MAX: Final = 200_000
+OLD_BYTES_MAX: Final = 256 << 20
 # The time between two looks, and how long it may become if the size stays what it is.
 PAUSE_S_MIN: Final = 5.0
 PAUSE_S_MAX: Final = 60.0
@@ -59,13 +74,25 @@ class Trimming:
     """When to return memory. `run` serves until it is cancelled."""
 
     def __init__(
-        self, resident: Callable[[], int] = resident_bytes, *, pause_s_min: float = PAUSE_S_MIN
+        self,
+        resident: Callable[[], int] = resident_bytes,
+        *,
+        objects: ObjectAllocator | None = None,
+        pause_s_min: float = PAUSE_S_MIN,
     ) -> None:
         self._resident = resident
+        self._objects = objects or ObjectAllocator()
         self._pause_s_min = pause_s_min
         self._smallest = resident()
-        self._objects = sys.getallocatedblocks()
+        self._old_at_start = gc.get_freeze_count()
         self._since_old_s = 0.0
+        # Whether Python began a collection since the last look, and whether we are in one of our own.
+        self._has_collected = False
+        self._collects = False
+        # The fewest blocks in use while they come from pymalloc, and the largest size since they do not.
+        self._fewest_blocks = sys.getallocatedblocks()
+        self._largest = 0
+        self._count_every_s = min(COUNT_EVERY_S, self._pause_s_min)
         self._last = self._smallest
         self.pause_s = self._pause_s_min
 
@@ -84,19 +111,73 @@ class Trimming:
         return True
 
     def _collect(self) -> None:
-        if self._since_old_s >= OLD_EVERY_S and sys.getallocatedblocks() - self._objects < OLD_MAX:
+        if sys.version_info < (3, 12):
+            # Every class pattern of a match statement may leave a name in it, up to 4,096 of them.
+            sys._clear_type_cache()
+        self._collects = True
+        if self._since_old_s >= OLD_EVERY_S and self._are_old_few():
             self._since_old_s = 0.0
             collect_all()
         else:
             gc.collect()
+        self._collects = False
+
+    def _are_old_few(self) -> bool:
+        if self._resident() - self._smallest >= OLD_BYTES_MAX:
+            return False
+        return gc.get_freeze_count() - self._old_at_start < OLD_MAX
+
+    # Growth
+
+    def _on_collection(self, phase: str, _: dict[str, int]) -> None:
+        if phase == "start" and not self._collects:
+            self._has_collected = True
+            self._grow()
+
+    def watch(self) -> None:
+        """Notice growth soon. Blocks from malloc() are not counted when they come, only when they go."""
+        if not self._objects.uses_malloc:
+            started = time.perf_counter()
+            blocks = sys.getallocatedblocks()
+            took_s = time.perf_counter() - started
+            every_s = max(COUNT_EVERY_S, took_s / _COUNT_SHARE_MAX)
+            self._count_every_s = min(every_s, self._pause_s_min)
+            self._fewest_blocks = min(self._fewest_blocks, blocks)
+            if blocks - self._fewest_blocks >= GROWN_BLOCKS:
+                self._grow()
+
+    def _grow(self) -> None:
+        if not self._objects.uses_malloc:
+            self._objects.use_malloc()
+            self._largest = self._resident()
+
+    def settle(self) -> None:
+        """Go back to pymalloc if the process does not grow any more."""
+        size, has_collected = self._resident(), self._has_collected
+        self._has_collected = False
+        if not self._objects.uses_malloc or has_collected or size - self._largest >= GROWN_BYTES:
+            self._largest = max(self._largest, size)
+            return
+        self._objects.use_pymalloc()
+        self._fewest_blocks = sys.getallocatedblocks()
+
+    # At work
 
     async def run(self, executor: Executor) -> None:
         trim = malloc_trim()
         if trim is None or self._smallest == 0:
             return
+        gc.callbacks.append(self._on_collection)
+        try:
+            await self._run(executor, trim)
+        finally:
+            gc.callbacks.remove(self._on_collection)
+            self._objects.use_pymalloc()
+
+    async def _run(self, executor: Executor, trim: Callable[[], None]) -> None:
         while True:
-            await asyncio.sleep(self.pause_s)
-            self._since_old_s += self.pause_s
+            await self._pause()
+            self.settle()
             if self.is_due():
                 before = self._resident()
                 self._collect()
@@ -104,3 +185,13 @@ class Trimming:
                 returned = before - self._resident()
                 if returned >= REPORTED_BYTES:
                     logger.info("memory returned bytes=%d resident=%d", returned, self._resident())
+
+    async def _pause(self) -> None:
+        """Wait until the next look is due: soon, while the process grows."""
+        waited_s = 0.0
+        while waited_s < (self._pause_s_min if self._objects.uses_malloc else self.pause_s):
+            pause_s = self._count_every_s
+            await asyncio.sleep(pause_s)
+            waited_s += pause_s
+            self.watch()
+        self._since_old_s += waited_s

@@ -36,6 +36,85 @@ async def main():
 asyncio.run(main())
 """
 
+OF_ANY_OBJECTS = """
+from barnabas.base.pymalloc import ObjectAllocator
+from barnabas.base.trimming import EXCESS_BYTES, GROWN_BLOCKS, GROWN_BYTES, Trimming
+
+size = 40 << 20
+objects = ObjectAllocator()
+trimming = Trimming(lambda: size, objects=objects)
+
+def is_growing():
+    trimming.settle()
+    return objects.uses_malloc
+
+# Objects that come and go, and memory that is not of objects.
+for _ in range(5):
+    gone = [str(number) for number in range(GROWN_BLOCKS - 5_000)]
+    del gone
+    trimming.watch()
+size += EXCESS_BYTES
+trimming.watch()
+assert not is_growing()
+
+# Objects that stay. The collector does not look at these.
+kept = [[str(number) for number in range(1_000, GROWN_BLOCKS + 5_000)]]
+trimming.watch()
+assert objects.uses_malloc
+for _ in range(5):
+    size += GROWN_BYTES
+    assert is_growing()
+# What goes and comes again is no growth.
+size -= EXCESS_BYTES
+assert not is_growing()
+size += EXCESS_BYTES
+trimming.watch()
+assert not is_growing()
+
+# The same number of objects again.
+kept.append([str(number) for number in range(1_000, GROWN_BLOCKS + 5_000)])
+trimming.watch()
+assert objects.uses_malloc
+assert not is_growing()
+"""
+
+OF_CONTAINERS = """
+import asyncio, gc
+from barnabas.base.executor import ThreadExecutor
+from barnabas.base.garbage import YOUNG_MAX, leave_out_what_is_there
+from barnabas.base.pymalloc import ObjectAllocator
+from barnabas.base.trimming import EXCESS_BYTES, Trimming
+
+async def main():
+    leave_out_what_is_there()
+    sizes = [40 << 20]
+    objects, executor = ObjectAllocator(), ThreadExecutor(1)
+    trimming = Trimming(lambda: sizes[-1], objects=objects, pause_s_min=0.01)
+    task = asyncio.create_task(trimming.run(executor))
+    # It begins a collection of its own.
+    sizes.append(sizes[0] + EXCESS_BYTES)
+    await asyncio.sleep(0.1)
+    assert not objects.uses_malloc
+
+    # Within one turn of the loop.
+    kept = [[] for _ in range(YOUNG_MAX + 5_000)]
+    assert objects.uses_malloc
+    for _ in range(500):
+        await asyncio.sleep(0.01)
+        if not objects.uses_malloc:
+            break
+    assert not objects.uses_malloc
+
+    kept.append([[] for _ in range(YOUNG_MAX + 5_000)])
+    assert objects.uses_malloc
+    task.cancel()
+    await asyncio.wait([task])
+    assert not objects.uses_malloc
+    executor.close()
+
+asyncio.run(main())
+"""
+
 
 class Process:
     """A process of a size that the test sets."""
@@ -93,3 +172,10 @@ def test_the_memory_of_a_spike_is_returned() -> None:
 
     assert spike > 100 << 20
     assert left < spike / 10
+
+
+@pytest.mark.parametrize("story", [OF_ANY_OBJECTS, OF_CONTAINERS])
+def test_objects_come_from_malloc_while_the_process_grows(story: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", story], capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr

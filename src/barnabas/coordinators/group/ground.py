@@ -5,6 +5,7 @@ from random import Random
 from typing import Final, Protocol
 
 from barnabas.base.ids import Uuid, format_uuid
+from barnabas.base.tables import shrink
 from barnabas.coordinators.decision.outcome import Record
 from barnabas.coordinators.decision.timers import Timers
 from barnabas.coordinators.group.consumer.patterns import TopicPatterns
@@ -82,6 +83,11 @@ class Ground:
         self.patterns: Final = patterns or TopicPatterns()
         self.groups: Final[dict[str, Group]] = {}
         self.timers: Final = Timers()
+
+    def remove(self, group_id: str) -> None:
+        """A group is gone."""
+        del self.groups[group_id]
+        shrink(self.groups)
 
     def new_uuid(self) -> Uuid:
         return Uuid(self.rng.randbytes(16))

@@ -1,5 +1,6 @@
 """The door of a shard: which part answers, what administration may do, and what a log brings back."""
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -80,6 +81,20 @@ def loaded(story: DoorStory) -> GroupShard:
 
 
 # From one kind to the other
+
+
+def test_groups_that_are_deleted_leave_no_table_behind() -> None:
+    story = DoorStory()
+    names = [f"group-{number}" for number in range(1_000)]
+    for name in names:
+        assert story.commits(1, group=name) is ErrorCode.NONE
+    full = sys.getsizeof(story.ground.groups)
+    assert len(story.ground.groups) == len(names)
+
+    assert set(story.deletes(*names)) == {ErrorCode.NONE}
+
+    assert not story.ground.groups
+    assert sys.getsizeof(story.ground.groups) < full / 3
 
 
 def test_an_empty_consumer_group_becomes_a_classic_one_with_the_first_classic_member() -> None:

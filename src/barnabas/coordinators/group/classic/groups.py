@@ -96,7 +96,7 @@ class ClassicGroups:
             if isinstance(group, ClassicGroup):
                 self._rebalances.forget_timers(group)
                 group.state = DEAD
-                del self._ground.groups[key.group]
+                self._ground.remove(key.group)
         elif isinstance(group, ClassicGroup) and group.unapplied is not None and group.unapplied == value:
             group.apply(value)
         else:

@@ -64,7 +64,7 @@ class Replay:
             group.metadata_hash = value.metadata_hash
         elif known := self._known(key.group_id):
             self._topics.follow(known.id, list(known.subscriptions), ())
-            del self._ground.groups[known.id]
+            self._ground.remove(known.id)
 
     def _partition_metadata(
         self,

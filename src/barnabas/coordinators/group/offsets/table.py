@@ -11,6 +11,7 @@ from librt.strings import read_i64_be
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from barnabas.base.tables import shrink
 from barnabas.coordinators.group.offsets.plain import (
     NOT_PLAIN,
     OFFSET_AT,
@@ -170,6 +171,7 @@ class OffsetTable:
         self.count -= 1
         if offsets.is_empty:
             del self._groups[group]
+            shrink(self._groups)
             self.dropped += 1
         if self.topics.release(number):
             self.dropped += 1

@@ -1,5 +1,7 @@
 """The table against a dictionary, in one group and in many."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,3 +139,20 @@ def test_numbers_that_are_given_again_come_without_an_id() -> None:
 
     assert table.of_group("g") == [("y", 0, committed(2)), ("y", 1, committed(3, NEW_ID))]
     assert table.offsets_of("g").odd_ones() == []
+
+
+def test_groups_that_are_removed_leave_no_memory_behind() -> None:
+    table, names = OffsetTable(), [f"group-{number}" for number in range(10_000)]
+    value = committed(1)
+    tracemalloc.start()
+    try:
+        for name in names:
+            table.put(name, "x", 0, value)
+        full, _ = tracemalloc.get_traced_memory()
+        for name in names:
+            table.remove(name, "x", 0)
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert left < full / 20
