@@ -48,7 +48,6 @@ def test_the_output_is_the_input_exactly_once_if_two_drivers_run_the_job(
 
     assert (run.doubled, run.missing) == (0, 0), run.story()
     # Else they have never met, and nothing is shown.
-    assert run.failures > 0, run.story()
     assert run.aborted > 0, run.story()
 
 

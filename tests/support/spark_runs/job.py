@@ -16,6 +16,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 # A worker or a broker that dies may end a query: a supervisor would start it again.
 _STARTS_MAX: Final = 50
+# A traceback of Python within one of Java, and the reason is at its end.
+_TOLD_CHARS_MAX: Final = 8000
 
 
 def main(orders: dict[str, Any]) -> None:
@@ -37,7 +39,7 @@ def main(orders: dict[str, Any]) -> None:
             follow(query)
             return
         except StreamingQueryException as error:
-            print("failed", str(error).replace("\n", " ")[:2000], flush=True)
+            print("failed", str(error).replace("\n", " ")[:_TOLD_CHARS_MAX], flush=True)
     raise SystemExit("it fails again and again")
 
 

@@ -67,6 +67,15 @@ class SparkProcess:
         """All that Spark's daemon has started for this; how many."""
         return kill_workers(self._named(""), module)
 
+    def pause(self) -> None:
+        """All of its processes, until resume()."""
+        for pid in self._named(""):
+            _signal(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        for pid in self._named(""):
+            _signal(pid, signal.SIGCONT)
+
     def end(self) -> None:
         """Everything that it started."""
         # Not by their group: Spark's daemon has one of its own.
@@ -102,9 +111,10 @@ class JobProcess(SparkProcess):
         return self._output.read_bytes().count(b"batch ") if self._output.exists() else 0
 
     @property
-    def failures(self) -> int:
-        """How often the query of this job or one before it has failed."""
-        return self._output.read_bytes().count(b"\nfailed ")
+    def fenced(self) -> int:
+        """How many queries of this job and those before it were fenced by another driver."""
+        lines = self._output.read_bytes().splitlines()
+        return sum(line.startswith(b"failed ") and b"Fenced" in line for line in lines)
 
     def wait_for_progress(self) -> None:
         """Until it has done something that those before it have not."""
@@ -198,5 +208,9 @@ def _parent(pid: int) -> int | None:
 
 
 def _kill(pid: int) -> None:
+    _signal(pid, signal.SIGKILL)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)

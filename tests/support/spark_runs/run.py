@@ -28,8 +28,9 @@ LIMIT, LAST_LIMIT = "500", "100000"
 END_TIMEOUT_S: Final = 180
 # However slow the machine is.
 BLOWS_LEAST: Final = 3
-DRIVERS: Final = 2
-FAILURES_LEAST: Final = 3
+# Longer than the other driver needs to fail, start again and plan the same micro-batch.
+PAUSE_S_MAX: Final = 20.0
+FENCED_LEAST: Final = 1
 
 
 @dataclass
@@ -38,7 +39,7 @@ class SparkRun:
 
     seed: int
     blows: Counter[str] = field(default_factory=Counter)
-    failures: int = 0
+    fenced: int = 0
     batches: int = 0
     doubled: int = 0
     missing: int = 0
@@ -46,7 +47,7 @@ class SparkRun:
 
     def story(self) -> str:
         return (
-            f"seed={self.seed} blows={dict(self.blows)} failures={self.failures} batches={self.batches} "
+            f"seed={self.seed} blows={dict(self.blows)} fenced={self.fenced} batches={self.batches} "
             f"aborted={self.aborted}"
         )
 
@@ -80,15 +81,22 @@ def disturbed(directory: Path, options: dict[str, str], seconds: float) -> Spark
 
 
 def rivalled(directory: Path, options: dict[str, str], seconds: float) -> SparkRun:
-    """Two drivers run the job at once, each again when it has failed; then one alone, to the end."""
+    """Two drivers run the job at once, and one of them is paused now and then; then one alone, to the end."""
     with _running(directory, options) as (run, broker, jobs, start):
         start()
-        end = time.monotonic() + seconds
-        while time.monotonic() < end or run.failures < FAILURES_LEAST:
-            assert time.monotonic() < end + END_TIMEOUT_S, f"they do not disturb each other: {run.story()}"
-            time.sleep(0.5)
-            run.failures = jobs[-1].failures
-            for job in jobs[-DRIVERS:]:
+        jobs[-1].wait_for_progress()
+        rng, end = Random(run.seed), time.monotonic() + seconds
+        while time.monotonic() < end or run.fenced < FENCED_LEAST:
+            assert time.monotonic() < end + END_TIMEOUT_S, f"they do not fence each other: {run.story()}"
+            time.sleep(rng.uniform(0, 2))
+            # As a machine that is suspended: what it had open is the other one's by the time it goes on.
+            paused = rng.choice(jobs)
+            paused.pause()
+            time.sleep(rng.uniform(0, PAUSE_S_MAX))
+            paused.resume()
+            run.blows["pause"] += 1
+            run.fenced = jobs[-1].fenced
+            for job in list(jobs):
                 if job.process.poll() is not None:
                     job.end()
                     jobs.remove(job)
