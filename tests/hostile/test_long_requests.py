@@ -58,7 +58,7 @@ from barnabas.protocol.messages.topics import (
 from barnabas.protocol.messages.transaction_admin import DescribeTransactionsRequest
 from barnabas.protocol.messages.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from barnabas.protocol.wire import ITEMS_MAX
-from barnabas.server.api import WHOLE_ITEMS_MAX
+from barnabas.server.requests.api import WHOLE_ITEMS_MAX
 from support.scale import scaled
 from support.victim import SERVED_WITHIN_S, Victim
 from support.wire_client import ConnectionClosed, WireClient, key_of

@@ -9,9 +9,9 @@ from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.server.broker import Broker
-from barnabas.server.metrics import exposition
-from barnabas.server.metrics_sources import Scrape
-from barnabas.server.observing import sources_of
+from barnabas.server.metrics.catalog import exposition
+from barnabas.server.metrics.observing import sources_of
+from barnabas.server.metrics.sources import Scrape
 from barnabas.sim.world import World
 from support.brokers import running
 from support.group_wire import ClassicMember, ConsumerMember, commit, committed, find_coordinator

@@ -18,7 +18,7 @@ from barnabas.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
 )
 from barnabas.server.broker import Broker
-from barnabas.server.transactions import TRANSACTION_TOPIC
+from barnabas.server.coordination.transactions import TRANSACTION_TOPIC
 from barnabas.sim.world import World
 from support.brokers import running
 from support.group_wire import committed, find_coordinator

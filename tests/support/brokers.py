@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from barnabas.base.checksum import InlineChecksums
 from barnabas.server.broker import Broker
-from barnabas.server.formatting import format_storage, identity_of
+from barnabas.server.cluster.formatting import format_storage, identity_of
 from barnabas.server.ports import Ports
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.sim.disk import SimDisk

@@ -43,7 +43,7 @@ from barnabas.protocol.messages.offsets import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.records.header import read_header, stamp
-from barnabas.server.fetch_sessions import FINAL_EPOCH, FetchSessions
+from barnabas.server.fetch.sessions import FINAL_EPOCH, FetchSessions
 from barnabas.sim.world import World
 from support.client_peers import ADDRESS, PORT, listening, ports_of
 from support.requests import batch

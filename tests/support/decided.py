@@ -45,15 +45,15 @@ from barnabas.protocol.messages.topics import (
     CreateTopicsResponse,
 )
 from barnabas.replication.replicas import Replicas
-from barnabas.server.api import Api, Context
-from barnabas.server.fetch_sessions import FetchSessions
-from barnabas.server.groups import Groups
-from barnabas.server.internal_topic import InternalTopic, offsets_topic, transaction_topic
-from barnabas.server.producer_ids import ProducerIds
+from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.internal_topic import InternalTopic, offsets_topic, transaction_topic
+from barnabas.server.coordination.producer_ids import ProducerIds
+from barnabas.server.coordination.transactions import Transactions
+from barnabas.server.fetch.sessions import FetchSessions
+from barnabas.server.requests.api import Api, Context
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
-from barnabas.server.transactions import Transactions
 from barnabas.storage.config import LogConfig
 from support.broker_properties import combined
 from support.clocks import ManualClock

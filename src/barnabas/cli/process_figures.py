@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from barnabas.server.metrics_sources import ProcessFigures
+from barnabas.server.metrics.sources import ProcessFigures
 
 _PROC: Final = Path("/proc/self")
 _RESIDENT_PAGES_AT: Final = 1

@@ -30,8 +30,7 @@ from barnabas.cli.serving_options import STOP_TIMEOUT_S
 from barnabas.cli.signals import SignalThread
 from barnabas.raft.dynamic_voters import check_voters_are_fixed
 from barnabas.server.broker import Broker
-from barnabas.server.descriptors import DescriptorBudget
-from barnabas.server.formatting import (
+from barnabas.server.cluster.formatting import (
     NotFormatted,
     check_unused,
     format_storage,
@@ -39,6 +38,7 @@ from barnabas.server.formatting import (
     metadata_lock,
     new_cluster_id,
 )
+from barnabas.server.descriptors import DescriptorBudget
 from barnabas.server.network.vigil import awake_ns_with
 from barnabas.server.ports import Ports
 from barnabas.server.settings.broker_settings import BrokerSettings

@@ -80,7 +80,7 @@ def _add_format(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     # Importing the server takes 0.2 s, which --help and invalid options need not wait for.
     from barnabas.cli import storage_features, storage_format, storage_info
-    from barnabas.server.formatting import directories_of
+    from barnabas.server.cluster.formatting import directories_of
     from barnabas.storage.disk import DiskFileSystem
 
     match options.command:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from barnabas.controller.facts import METADATA_VERSION_LATEST
 from barnabas.metadata.image import METADATA_VERSION
-from barnabas.server.releases import (
+from barnabas.server.cluster.releases import (
     BadFeature,
     default_levels,
     level_records,

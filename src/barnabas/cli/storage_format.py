@@ -10,7 +10,7 @@ from barnabas.base.settings import InvalidSetting
 from barnabas.cli import storage_features
 from barnabas.cli.settings_file import BadFile, read_settings
 from barnabas.metadata.image import METADATA_VERSION
-from barnabas.server.formatting import (
+from barnabas.server.cluster.formatting import (
     AlreadyFormatted,
     directories_of,
     format_directories,
@@ -18,7 +18,7 @@ from barnabas.server.formatting import (
     new_cluster_id,
     survey,
 )
-from barnabas.server.releases import chosen_levels, level_records, release_name
+from barnabas.server.cluster.releases import chosen_levels, level_records, release_name
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.storage.directory.meta_properties import META_PROPERTIES, check_together
 from barnabas.storage.disk import DiskFileSystem

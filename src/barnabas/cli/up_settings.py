@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from barnabas.cli.addresses import ALL_IPV4, ALL_IPV6, own_name
-from barnabas.server.formatting import read_identity
+from barnabas.server.cluster.formatting import read_identity
 from barnabas.storage.disk import DiskFileSystem
 
 NODE_ID: Final = 1

@@ -19,18 +19,20 @@ from barnabas.metadata.changes import Changes
 from barnabas.metadata.image import BROKER_RESOURCE, MetadataImage
 from barnabas.protocol.messages.brokers import Listener as ListenerMessage
 from barnabas.replication.replicas import Replicas, topic_config
-from barnabas.server.api import Context
-from barnabas.server.controllers import ControllerNode
-from barnabas.server.directory_reports import DirectoryReports
-from barnabas.server.dispatch import Dispatcher
-from barnabas.server.fetch_sessions import FetchSessions
-from barnabas.server.formatting import new_id
-from barnabas.server.groups import Groups
+from barnabas.server.cluster.controllers import ControllerNode
+from barnabas.server.cluster.directory_reports import DirectoryReports
+from barnabas.server.cluster.formatting import new_id
+from barnabas.server.cluster.image_follower import ImageFollower
+from barnabas.server.cluster.lifecycle import Lifecycle
+from barnabas.server.cluster.releases import check_served
+from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.internal_topic import InternalTopic, offsets_topic, transaction_topic
+from barnabas.server.coordination.producer_ids import ProducerIds
+from barnabas.server.coordination.transactions import Transactions
+from barnabas.server.fetch.sessions import FetchSessions
 from barnabas.server.handlers.controller import APIS as CONTROLLER_APIS
 from barnabas.server.handlers.table import spoken
-from barnabas.server.image_follower import ImageFollower
-from barnabas.server.internal_topic import InternalTopic, offsets_topic, transaction_topic
-from barnabas.server.lifecycle import Lifecycle
+from barnabas.server.metrics.request_stats import RequestStats
 from barnabas.server.network.admission import (
     NO_LIMIT,
     Admitted,
@@ -42,14 +44,12 @@ from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.request_bytes import RequestBytes, limit_of
 from barnabas.server.network.response_bytes import ResponseBytes, response_limit_of
 from barnabas.server.ports import Ports
-from barnabas.server.producer_ids import ProducerIds
-from barnabas.server.releases import check_served
-from barnabas.server.request_stats import RequestStats
+from barnabas.server.requests.api import Context
+from barnabas.server.requests.dispatch import Dispatcher
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.settings.endpoints import Endpoint
-from barnabas.server.transactions import Transactions
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import DirectoryOffline

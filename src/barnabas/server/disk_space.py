@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.base.executor import Executor
 from barnabas.base.tasks import Tasks
-from barnabas.server.metrics_sources import Space
+from barnabas.server.metrics.sources import Space
 from barnabas.storage.files import FileSystem
 from barnabas.storage.manager import LogManager
 

@@ -11,15 +11,15 @@ from barnabas.base.tasks import Tasks
 from barnabas.metadata.image import MetadataImage
 from barnabas.raft.driver import Quorum
 from barnabas.replication.replicas import Replicas
-from barnabas.server.auto_topics import AutoTopics
-from barnabas.server.fetch_sessions import FetchSessions
-from barnabas.server.groups import Groups
-from barnabas.server.internal_topic import InternalTopic
-from barnabas.server.long_requests import LongRequests
-from barnabas.server.producer_ids import ProducerIds
+from barnabas.server.cluster.auto_topics import AutoTopics
+from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.internal_topic import InternalTopic
+from barnabas.server.coordination.producer_ids import ProducerIds
+from barnabas.server.coordination.transactions import Transactions
+from barnabas.server.fetch.sessions import FetchSessions
+from barnabas.server.requests.long_requests import LongRequests
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.topic_rows import TopicRows
-from barnabas.server.transactions import Transactions
 from barnabas.storage.manager import LogManager
 
 

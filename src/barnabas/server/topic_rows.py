@@ -13,8 +13,8 @@ from typing import Final
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataResponsePartition, MetadataResponseTopic
-from barnabas.server.reach import Reach
-from barnabas.server.slices import AT_ONCE
+from barnabas.server.cluster.reach import Reach
+from barnabas.server.requests.slices import AT_ONCE
 
 # Rows of deleted topics may lie around until there are twice as many rows as topics, and this many more.
 STALE_ROWS_MAX: Final = 1_000

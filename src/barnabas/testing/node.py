@@ -28,7 +28,7 @@ from barnabas.protocol.messages.topics import (
 )
 from barnabas.raft.dynamic_voters import check_voters_are_fixed
 from barnabas.server.broker import Broker
-from barnabas.server.formatting import format_storage, new_cluster_id, read_identity
+from barnabas.server.cluster.formatting import format_storage, new_cluster_id, read_identity
 from barnabas.server.ports import Ports
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.storage.directory.meta_properties import check_owner

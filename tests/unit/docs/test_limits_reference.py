@@ -155,52 +155,52 @@ FIXED = {
             "The same for requests with a compiled decoder, such as Fetch.",
         ),
         Limit(
-            "server.slices",
+            "server.requests.slices",
             "AT_ONCE",
             "",
             "Items of a request that are handled at once; fewer where an item takes long. The rest follows "
             "in slices, with other clients served in between.",
         ),
         Limit(
-            "server.fetch_wait",
+            "server.fetch.waiting",
             "PARTITIONS_AT_ONCE",
             "",
             "Partitions that a Fetch reads at once. The rest follows in slices.",
         ),
         Limit(
-            "server.api",
+            "server.requests.api",
             "ENCODED_AT_ONCE_MAX",
             "",
             "Items of a response that are encoded at once. A longer response is encoded in steps.",
         ),
         Limit(
-            "server.error_messages",
+            "server.requests.error_messages",
             "MESSAGE_CHARS_MAX",
             "characters",
             "What is left of an error message that does not fit into a response, because it quotes a very "
             "long name.",
         ),
         Limit(
-            "server.api",
+            "server.requests.api",
             "WHOLE_ITEMS_MAX",
             "",
             "Items of a request that cannot be handled in slices. The broker closes the connection that "
             "sends more.",
         ),
         Limit(
-            "server.long_requests",
+            "server.requests.long_requests",
             "AT_ONCE_MAX",
             "",
             "Long requests that a broker works on at once. Others wait, as the bytes that they came as.",
         ),
         Limit(
-            "server.fetch_wait",
+            "server.fetch.waiting",
             "_COLD_READS_MAX",
             "",
             "Disk reads that one Fetch waits for. Then it is answered with the partitions that are read.",
         ),
         Limit(
-            "server.fetch_sessions",
+            "server.fetch.sessions",
             "EVICTION_MS",
             "ms",
             "Time that a fetch session is kept before another client may take its place in a full cache.",
@@ -291,7 +291,7 @@ FIXED = {
             "Time for a controller request that names no timeout of its own.",
         ),
         Limit(
-            "server.auto_topics",
+            "server.cluster.auto_topics",
             "IN_FLIGHT_MAX",
             "",
             "Topics being created automatically at once. Clients that ask for others retry.",

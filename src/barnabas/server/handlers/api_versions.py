@@ -22,7 +22,7 @@ from barnabas.protocol.messages.cluster import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from barnabas.server.api import Answer, Api, Context
+from barnabas.server.requests.api import Answer, Api, Context
 
 _SOFTWARE_FROM: Final = 3
 # Clients that speak older versions take a feature whose lowest level is 0 for a mistake.

@@ -19,9 +19,9 @@ from barnabas.protocol.messages.cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from barnabas.server.api import Answer, Api, Context
+from barnabas.server.cluster.reach import alive_brokers, some_controller
 from barnabas.server.operations import OF_CLUSTER
-from barnabas.server.reach import alive_brokers, some_controller
+from barnabas.server.requests.api import Answer, Api, Context
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2

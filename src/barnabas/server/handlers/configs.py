@@ -33,9 +33,9 @@ from barnabas.protocol.messages.configs import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from barnabas.server.api import Api, Context
+from barnabas.server.requests.api import Api, Context
+from barnabas.server.requests.slices import Slices
 from barnabas.server.settings.view import SettingsView, Shown
-from barnabas.server.slices import Slices
 
 _BROKER_LOGGER_RESOURCE: Final = 8
 # In the order in which Kafka lists them.

@@ -33,13 +33,13 @@ from barnabas.protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from barnabas.server.api import Api, Context
 from barnabas.server.handlers.configs import Refused, broker_id
+from barnabas.server.requests.api import Api, Context
+from barnabas.server.requests.slices import Slices
 from barnabas.server.settings.catalog import CLIENT_METRICS, GROUP, find
 from barnabas.server.settings.change import usable, validate_broker_config
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.settings.group_limits import check_group_config
-from barnabas.server.slices import Slices
 
 # What is neither a broker's nor a topic's, and Kafka's code for a mistake in it.
 _OTHER_SETTINGS: Final = {

@@ -22,9 +22,9 @@ from barnabas.protocol.messages.cluster import (
     DescribeClusterResponse,
 )
 from barnabas.protocol.schema.struct import schema_of
-from barnabas.server.api import Answer, Api, Context
 from barnabas.server.handlers import api_versions, cluster, quorum
 from barnabas.server.operations import OF_CLUSTER
+from barnabas.server.requests.api import Answer, Api, Context
 
 _CONTROLLERS: Final = 2
 

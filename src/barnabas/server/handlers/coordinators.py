@@ -18,9 +18,9 @@ from barnabas.protocol.messages.classic_groups import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.slices import Slices
-from barnabas.server.transactions import TRANSACTION_TOPIC
+from barnabas.server.coordination.transactions import TRANSACTION_TOPIC
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import Slices
 
 _SEVERAL_FROM: Final = 4
 _SHARE_FROM: Final = 6

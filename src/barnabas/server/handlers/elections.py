@@ -9,8 +9,8 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.replicas import ElectLeadersRequest, ElectLeadersResponse
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.slices import Slices
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import Slices
 
 
 def handle(ctx: Context, request: Request) -> Answer:

@@ -12,7 +12,7 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.brokers import UpdateFeaturesRequest
-from barnabas.server.api import Api, Context
+from barnabas.server.requests.api import Api, Context
 
 
 def handle(ctx: Context, request: Request) -> Awaitable[object]:

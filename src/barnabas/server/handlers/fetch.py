@@ -22,10 +22,10 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas.replication.reading import failed
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.endpoints import endpoints_of
-from barnabas.server.fetch_sessions import Plan, Wanted
-from barnabas.server.fetch_wait import FetchWait
+from barnabas.server.cluster.endpoints import endpoints_of
+from barnabas.server.fetch.sessions import Plan, Wanted
+from barnabas.server.fetch.waiting import FetchWait
+from barnabas.server.requests.api import Answer, Api, Context
 
 _TOPIC_IDS_FROM: Final = 13
 _HINTS_FROM: Final = 16

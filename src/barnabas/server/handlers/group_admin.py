@@ -33,11 +33,11 @@ from barnabas.protocol.messages.group_admin import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.gathering import gathered
-from barnabas.server.group_calls import ask_group, has_consumer_protocol
+from barnabas.server.coordination.group_calls import ask_group, has_consumer_protocol
 from barnabas.server.operations import OF_GROUP
-from barnabas.server.slices import AT_ONCE, Slices
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.gathering import gathered
+from barnabas.server.requests.slices import AT_ONCE, Slices
 
 # Groups may have many members.
 _DESCRIBED_AT_ONCE: Final = 50

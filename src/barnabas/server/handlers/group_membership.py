@@ -31,9 +31,9 @@ from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.group_calls import ask_group, caller_of, has_consumer_protocol
-from barnabas.server.shard_calls import RefuseWith
+from barnabas.server.coordination.group_calls import ask_group, caller_of, has_consumer_protocol
+from barnabas.server.coordination.shard_calls import RefuseWith
+from barnabas.server.requests.api import Answer, Api, Context
 
 # From this version of JoinGroup on an answer may have no protocol.
 _NO_PROTOCOL_FROM: Final = 7

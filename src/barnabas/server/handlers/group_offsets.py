@@ -30,10 +30,10 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.group_calls import ask_group, caller_of
-from barnabas.server.shard_calls import answer_of
-from barnabas.server.slices import Slices
+from barnabas.server.coordination.group_calls import ask_group, caller_of
+from barnabas.server.coordination.shard_calls import answer_of
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import Slices
 from barnabas.server.topic_answers import merged_by_topic
 
 TOPIC_IDS_FROM: Final = 10

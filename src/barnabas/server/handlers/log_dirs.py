@@ -23,9 +23,9 @@ from barnabas.protocol.messages.log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from barnabas.server.api import Answer, Api, Context
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import AT_ONCE
 from barnabas.server.services import Services
-from barnabas.server.slices import AT_ONCE
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.files import FileSystem
 

@@ -28,12 +28,12 @@ from barnabas.protocol.messages.cluster import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.endpoints import endpoints_of
+from barnabas.server.cluster.endpoints import endpoints_of
+from barnabas.server.cluster.reach import alive_brokers, some_controller
 from barnabas.server.operations import OF_CLUSTER, OF_TOPIC
-from barnabas.server.reach import alive_brokers, some_controller
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import AT_ONCE
 from barnabas.server.services import Services
-from barnabas.server.slices import AT_ONCE
 from barnabas.server.topic_rows import INTERNAL_TOPICS, View
 
 _TOPIC_IDS_FROM: Final = 12

@@ -27,10 +27,10 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.gathering import gathered
-from barnabas.server.group_calls import ask_group
-from barnabas.server.slices import Slices
+from barnabas.server.coordination.group_calls import ask_group
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.gathering import gathered
+from barnabas.server.requests.slices import Slices
 
 _GROUP_ERROR_FROM: Final = 2
 _SEVERAL_FROM: Final = 8

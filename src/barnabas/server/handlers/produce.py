@@ -31,13 +31,13 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.records.decode import decode_first
 from barnabas.replication.errors import NotForClients, NotLeader
-from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context
-from barnabas.server.endpoints import endpoints_of
+from barnabas.server.cluster.endpoints import endpoints_of
+from barnabas.server.coordination.verification import Codes, Speech, for_produce, verify
 from barnabas.server.errors import code_of
-from barnabas.server.produce_target import ALL_IN_SYNC, NotVerified, ProduceTarget
-from barnabas.server.slices import Slices
+from barnabas.server.produce.target import ALL_IN_SYNC, NotVerified, ProduceTarget
+from barnabas.server.requests.api import CLOSE, NO_ANSWER, Answer, Api, Context
+from barnabas.server.requests.slices import Slices
 from barnabas.server.topic_rows import INTERNAL_TOPICS
-from barnabas.server.verification import Codes, Speech, for_produce, verify
 from barnabas.storage.append_errors import InvalidTimestamp, MissingKey
 from barnabas.storage.files import Buffer
 

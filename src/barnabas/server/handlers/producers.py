@@ -19,11 +19,11 @@ from barnabas.protocol.messages.transaction_admin import (
     TopicRequest,
     TopicResponse,
 )
-from barnabas.server.api import Answer, Api, Context
 from barnabas.server.errors import code_of
 from barnabas.server.hosting import hosted
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import Slices
 from barnabas.server.services import Services
-from barnabas.server.slices import Slices
 from barnabas.storage.producers.state import ProducerEntry
 
 _UNKNOWN_TOPIC: Final = "This server does not host this topic-partition."

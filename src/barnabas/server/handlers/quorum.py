@@ -23,7 +23,7 @@ from barnabas.protocol.messages.quorum import (
 from barnabas.raft.description import QuorumDescription, ReplicaDescription
 from barnabas.raft.errors import NotLeader
 from barnabas.raft.facts import METADATA
-from barnabas.server.api import Answer, Api, Context
+from barnabas.server.requests.api import Answer, Api, Context
 
 _NODES_FROM: Final = 2
 _NOT_HERE: Final = "This server does not host this topic-partition."

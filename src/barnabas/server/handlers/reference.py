@@ -9,8 +9,8 @@ from typing import Final
 
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import api
-from barnabas.server.api import Api
 from barnabas.server.handlers.table import APIS
+from barnabas.server.requests.api import Api
 
 # What is spoken in part, and what a user should know about it.
 NOTES: Final = {

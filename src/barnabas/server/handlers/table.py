@@ -5,7 +5,6 @@ ApiVersions, the page docs/reference/apis.md and the dispatcher all go by it. Th
 
 from typing import Final
 
-from barnabas.server.api import Api
 from barnabas.server.handlers import (
     api_versions,
     cluster,
@@ -36,6 +35,7 @@ from barnabas.server.handlers import (
     txn_offsets,
     txn_partitions,
 )
+from barnabas.server.requests.api import Api
 
 # In the order of their keys, as far as one file has one.
 APIS: Final[tuple[Api, ...]] = (

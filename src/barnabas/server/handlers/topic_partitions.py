@@ -21,10 +21,10 @@ from barnabas.protocol.messages.cluster import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from barnabas.server.api import Answer, Api, Context
+from barnabas.server.cluster.reach import Reach
 from barnabas.server.operations import OF_TOPIC
-from barnabas.server.reach import Reach
-from barnabas.server.slices import AT_ONCE
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import AT_ONCE
 from barnabas.server.topic_rows import INTERNAL_TOPICS
 
 _START: Final = Cursor(topic_name="", partition_index=0)

@@ -15,8 +15,8 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.topics import DeleteTopicsRequest
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.slices import Slices
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import Slices
 
 _DELETION_DISABLED_FROM: Final = 3
 

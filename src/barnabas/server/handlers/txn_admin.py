@@ -23,9 +23,9 @@ from barnabas.protocol.messages.transaction_admin import (
     ListTransactionsResponse,
     ListTransactionsResponseTransactionState,
 )
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.slices import AT_ONCE, Slices
-from barnabas.server.transactions import TxnHost
+from barnabas.server.coordination.transactions import TxnHost
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import AT_ONCE, Slices
 
 
 def describe(ctx: Context, request: Request) -> Answer:

@@ -23,9 +23,9 @@ from barnabas.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from barnabas.replication.replicas import Replicas
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.marker_writing import NO_EPOCH, NO_ID, MarkerAppends
-from barnabas.server.slices import Slices
+from barnabas.server.coordination.marker_writing import NO_EPOCH, NO_ID, MarkerAppends
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import Slices
 
 # How each partition took its marker, by producer. Who has several markers in a request has one answer.
 _Results: TypeAlias = dict[int, dict[TopicPartition, ErrorCode]]

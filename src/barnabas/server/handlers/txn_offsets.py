@@ -28,14 +28,14 @@ from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from barnabas.server.api import Answer, Api, Context
+from barnabas.server.coordination.group_calls import caller_of
+from barnabas.server.coordination.shard_calls import ask_shard
+from barnabas.server.coordination.txn_calls import when_given
+from barnabas.server.coordination.verification import Codes, Speech, verify
 from barnabas.server.errors import code_of
-from barnabas.server.group_calls import caller_of
-from barnabas.server.shard_calls import ask_shard
-from barnabas.server.slices import Slices
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.slices import Slices
 from barnabas.server.topic_answers import merged_by_topic
-from barnabas.server.txn_calls import when_given
-from barnabas.server.verification import Codes, Speech, verify
 from barnabas.storage.producers.state import Verification
 
 # Older producers do not know that a coordinator may be loading. (KAFKA-7296)

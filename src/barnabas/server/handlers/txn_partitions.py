@@ -29,11 +29,11 @@ from barnabas.protocol.messages.transactions import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from barnabas.server.api import Answer, Api, Context
-from barnabas.server.later import Later
+from barnabas.server.coordination.txn_calls import ask_coordinator, when_given
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.later import Later
 from barnabas.server.services import Services
 from barnabas.server.topic_rows import INTERNAL_TOPICS
-from barnabas.server.txn_calls import ask_coordinator, when_given
 
 _SEVERAL_FROM: Final = 4
 

@@ -28,11 +28,6 @@ from barnabas.protocol.exchange import (
 )
 from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.schema.codec import NotEncodable
-from barnabas.server.api import Api, Context, EncodedBody, NoAnswer
-from barnabas.server.dispatch import Dispatcher
-from barnabas.server.error_messages import cut_messages
-from barnabas.server.later import Later
-from barnabas.server.long_requests import ClientGone
 from barnabas.server.network.accepting import names_of
 from barnabas.server.network.outlet import Outlet, Part, SocketOutlet, TransportOutlet
 from barnabas.server.network.pool import ConnectionPool
@@ -41,8 +36,13 @@ from barnabas.server.network.request_bytes import (
     FRAME_BYTES_PER_S_MIN,
     FRAME_GRACE_MS,
 )
-from barnabas.server.slices import Slices
-from barnabas.server.slicing import answer_in_slices, encode_in_steps
+from barnabas.server.requests.api import Api, Context, EncodedBody, NoAnswer
+from barnabas.server.requests.dispatch import Dispatcher
+from barnabas.server.requests.error_messages import cut_messages
+from barnabas.server.requests.later import Later
+from barnabas.server.requests.long_requests import ClientGone
+from barnabas.server.requests.slices import Slices
+from barnabas.server.requests.slicing import answer_in_slices, encode_in_steps
 from barnabas.storage.log import LogRead
 
 logger = logging.getLogger(__name__)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from barnabas.base.faults import report_fault
-from barnabas.server.dispatch import Dispatcher
 from barnabas.server.network.accepting import Accepting, socket_of, socket_of_both_families
 from barnabas.server.network.connection import Connection
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.wire import RoomyWire, Wire
+from barnabas.server.requests.dispatch import Dispatcher
 from barnabas.server.settings.endpoints import Endpoint
 
 logger = logging.getLogger(__name__)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 from barnabas.base.clock import Clock
 from barnabas.base.faults import report_fault
 from barnabas.base.tasks import Tasks
-from barnabas.server.api import Context
-from barnabas.server.long_requests import LongRequests
+from barnabas.server.metrics.request_stats import RequestStats
 from barnabas.server.network.admission import Admission, Admitted, ConnectionLimits
 from barnabas.server.network.request_bytes import RequestBytes
 from barnabas.server.network.response_bytes import LIMIT_MIN, ResponseBytes
 from barnabas.server.network.turn import Turn
 from barnabas.server.network.vigil import Vigil
 from barnabas.server.network.writable import Writable
-from barnabas.server.request_stats import RequestStats
+from barnabas.server.requests.api import Context
+from barnabas.server.requests.long_requests import LongRequests
 
 if TYPE_CHECKING:
     from barnabas.server.network.connection import Connection

@@ -9,7 +9,7 @@ from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.consumer.session import FetchSession, SessionRequest, Wanted
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.fetch.sessions import FetchSessions
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 IDS = {"a": Uuid(b"a" * 16), "b": Uuid(b"b" * 16)}

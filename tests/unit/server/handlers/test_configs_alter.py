@@ -29,7 +29,6 @@ from barnabas.protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from barnabas.server.api import Context
 from barnabas.server.handlers.configs_alter import (
     Operation,
     after_operations,
@@ -37,6 +36,7 @@ from barnabas.server.handlers.configs_alter import (
     alter_incrementally,
     refuse,
 )
+from barnabas.server.requests.api import Context
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings

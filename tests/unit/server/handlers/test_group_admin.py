@@ -12,9 +12,9 @@ from barnabas.protocol.messages.group_admin import (
     DescribeGroupsRequest,
     ListGroupsRequest,
 )
-from barnabas.server.api import Api
 from barnabas.server.handlers.group_admin import APIS, CONSUMER_API, DELETE_API
 from barnabas.server.operations import OF_GROUP
+from barnabas.server.requests.api import Api
 from support.hosted import Hosted, image_of, partition_image
 from support.led_partitions import MemoryPartition
 from support.managers import on_a_loop

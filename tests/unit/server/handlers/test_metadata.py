@@ -17,7 +17,7 @@ from barnabas.protocol.messages.cluster import (
 )
 from barnabas.server.handlers.metadata import API
 from barnabas.server.operations import OF_TOPIC
-from barnabas.server.slices import AT_ONCE
+from barnabas.server.requests.slices import AT_ONCE
 from support.decided import CLUSTER_ID, Decided, directory_of, one_broker
 
 NOBODY = Uuid(b"there is no such")

@@ -9,9 +9,9 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import api
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import response_parts
-from barnabas.server.api import Api, NoAnswer
 from barnabas.server.handlers.reference import NOT_YET, NOTES, page
 from barnabas.server.handlers.table import APIS, WITH_UNSTABLE, spoken
+from barnabas.server.requests.api import Api, NoAnswer
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "apis.md"
 

@@ -18,8 +18,8 @@ from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from barnabas.server.coordination.transactions import TRANSACTION_TOPIC
 from barnabas.server.handlers.txn_offsets import API
-from barnabas.server.transactions import TRANSACTION_TOPIC
 from support.hosted import Hosted, hosted, image_of, partition_image
 from support.led_partitions import MemoryPartition
 from support.managers import on_a_loop

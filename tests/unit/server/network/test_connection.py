@@ -16,9 +16,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request, encode_request
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.offsets import ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
-from barnabas.server.api import CLOSE, NO_ANSWER, Answer, Api, Context, Handle, Refuse
-from barnabas.server.dispatch import Dispatcher
-from barnabas.server.later import Later
+from barnabas.server.metrics.request_stats import RequestStats
 from barnabas.server.network.admission import Admitted, ConnectionLimits
 from barnabas.server.network.connection import (
     PIPELINED_MAX,
@@ -30,7 +28,9 @@ from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.response_bytes import ResponseBytes
 from barnabas.server.network.turn import BEGUN_AT_ONCE_MAX
 from barnabas.server.network.wire import RoomyWire, Wire
-from barnabas.server.request_stats import RequestStats
+from barnabas.server.requests.api import CLOSE, NO_ANSWER, Answer, Api, Context, Handle, Refuse
+from barnabas.server.requests.dispatch import Dispatcher
+from barnabas.server.requests.later import Later
 from barnabas.server.settings.endpoints import Endpoint
 from barnabas.sim.world import World, expecting_faults, run_sim
 from support.frames import RawClient

@@ -1,0 +1,1 @@
+"""This broker in its cluster: registration, metadata, controllers, and formatting."""

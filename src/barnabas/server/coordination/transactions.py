@@ -1,0 +1,166 @@
+"""This broker's coordinator of transactions: what it leads of __transaction_state, by the metadata."""
+
+from typing import Final, TypeAlias
+
+from barnabas.base.clock import Clock
+from barnabas.base.executor import Executor
+from barnabas.base.ids import TopicPartition
+from barnabas.base.tasks import Tasks
+from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.runtime.host import ShardHost
+from barnabas.coordinators.runtime.ports import LedPartition
+from barnabas.coordinators.runtime.shards import Shards
+from barnabas.coordinators.txn.ground import TxnGround
+from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.settings import TxnSettings
+from barnabas.coordinators.txn.shard import TxnShard
+from barnabas.metadata.changes import Changes
+from barnabas.metadata.image import MetadataImage
+from barnabas.records.header import Codec
+from barnabas.replication.partition import Partition
+from barnabas.replication.replicas import Replicas
+from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.hosted_partition import HostedPartition
+from barnabas.server.coordination.led_topic import LedTopic
+from barnabas.server.coordination.marker_writing import MarkerAppends
+from barnabas.server.coordination.markers import MarkerDesk, Markers
+from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.settings.dynamic import DynamicSettings
+from barnabas.storage.manager import LogManager
+
+TRANSACTION_TOPIC: Final = "__transaction_state"
+_FEATURE: Final = "transaction.version"
+
+TxnHost: TypeAlias = ShardHost[TxnShard]
+
+
+class Transactions:
+    """follow() is called with every image that has been carried out."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        executor: Executor,
+        tasks: Tasks,
+        settings: DynamicSettings,
+        logs: LogManager,
+        replicas: Replicas,
+        groups: Groups,
+        image: MetadataImage,
+    ) -> None:
+        self._settings = settings
+        self._logs = logs
+        self._executor = executor
+        self._image = image
+        self.appends: Final = MarkerAppends(clock=clock, logs=logs, replicas=replicas, groups=groups)
+        self._markers: Final = Markers(
+            self.appends,
+            image=lambda: self._image,
+            is_current=self._is_current,
+            written=self._markers_written,
+        )
+        self._desk: Final = MarkerDesk(self._markers.write)
+        self.shards: Final = Shards(
+            TRANSACTION_TOPIC,
+            clock=clock,
+            executor=executor,
+            tasks=tasks,
+            new=self._new_shard,
+            activate=self._activate,
+            commit_timeout_ms=lambda: settings.now.request_timeout_ms,
+            load_bytes_at_once=settings.now.transaction_state_log_load_buffer_size,
+        )
+        self._led: Final = LedTopic(self.shards, replicas, self._hosted)
+        settings.subscribe(self._take_settings)
+
+    # Shards
+
+    def host_of(self, transactional_id: str) -> TxnHost:
+        """The shard of a transactional id; Refused if it is not here, or not yet.
+
+        For whoever asks something of it: no markers wait any more that can be written now.
+        """
+        self.settle()
+        return self._find(transactional_id)
+
+    def settle(self) -> None:
+        """Write what markers wait: before a log begins a verification, which a marker would end."""
+        self._desk.flush()
+
+    def _find(self, transactional_id: str) -> TxnHost:
+        topic = self._image.topics.get(TRANSACTION_TOPIC)
+        return self.shards.host_of(transactional_id, 0 if topic is None else len(topic.partitions))
+
+    def _new_shard(self, partition: LedPartition) -> TxnShard:
+        # The topic may have a limit of its own, which may change.
+        ground = TxnGround(self._now(), self._desk, partition.leader_epoch, lambda: partition.batch_bytes_max)
+        return TxnShard(ground)
+
+    def _activate(self, host: TxnHost) -> None:
+        # They may have changed while the log was read.
+        host.shard.ground.settings = self._now()
+        host.activate()
+
+    def _hosted(self, partition: Partition) -> HostedPartition:
+        return HostedPartition(
+            partition,
+            logs=self._logs,
+            executor=self._executor,
+            codec=Codec.NONE,
+        )
+
+    # Markers
+
+    def _is_current(self, ended: MarkersToWrite) -> bool:
+        host = self._host_if_here(ended.transactional_id)
+        # A shard that was loaded again has asked anew; what was asked before that counts no more.
+        return host is not None and host.shard.awaits(ended)
+
+    def _markers_written(self, ended: MarkersToWrite, partitions: frozenset[TopicPartition]) -> None:
+        host = self._host_if_here(ended.transactional_id)
+        if host is not None:
+            shard = host.shard
+            host.do_for_nobody(lambda now: shard.markers_written(ended, partitions, now))
+
+    def _host_if_here(self, transactional_id: str) -> TxnHost | None:
+        try:
+            return self._find(transactional_id)
+        except Refused:
+            return None
+
+    # Following the metadata
+
+    def start(self, image: MetadataImage) -> None:
+        """The first image: everything in it is news."""
+        self._image = image
+        self._take_settings(self._settings.now, frozenset())
+        self._led.follow(image)
+
+    def follow(self, image: MetadataImage, changes: Changes) -> None:
+        before, self._image = self._image, image
+        if before.features != image.features:
+            self._take_settings(self._settings.now, frozenset())
+        if changes.topics_changed or changes.topics_deleted:
+            self._led.follow(image)
+
+    def _take_settings(self, _settings: BrokerSettings, _changed: frozenset[str]) -> None:
+        now = self._now()
+        for host in self.shards.hosts.values():
+            host.shard.ground.settings = now
+
+    def _now(self) -> TxnSettings:
+        settings = self._settings.now
+        return TxnSettings(
+            timeout_max_ms=settings.transaction_max_timeout_ms,
+            id_expiration_ms=settings.transactional_id_expiration_ms,
+            timeouts_interval_ms=settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+            expiration_interval_ms=settings.transaction_remove_expired_transaction_cleanup_interval_ms,
+            two_phase_commit=settings.transaction_two_phase_commit_enable,
+            transaction_version=self._image.features.get(_FEATURE, 0),
+        )
+
+    def close(self) -> None:
+        """The broker stops: what is prepared is completed by the next coordinator."""
+        self._markers.close()
+        self._led.close()

@@ -1,0 +1,77 @@
+"""A broker's metrics, health and readiness, put together for the HTTP server that shows them.
+
+The server is started before the broker and closed after it, so that it can also tell of a start that takes
+long: until then the broker is healthy, and not ready.
+"""
+
+from collections.abc import Callable, Mapping
+
+from barnabas import __version__
+from barnabas.base.metrics_server import MetricsServer
+from barnabas.server.broker import Broker
+from barnabas.server.disk_space import DiskSpace
+from barnabas.server.metrics.http_server import pages
+from barnabas.server.metrics.sources import ProcessFigures, Sources
+from barnabas.server.network.pool import ConnectionPool
+
+
+def sources_of(broker: Broker, process: Callable[[], ProcessFigures]) -> Sources:
+    """Where the numbers of a broker are. `process` asks the operating system."""
+    services = broker.services
+    return Sources(
+        version=__version__,
+        node_id=services.node_id,
+        cluster_id=services.cluster_id,
+        stats=broker.stats,
+        pools=lambda: _pools(broker),
+        replicas=broker.replicas,
+        logs=broker.logs,
+        sessions=services.sessions,
+        groups=services.groups,
+        transactions=services.transactions,
+        image=lambda: services.image,
+        committed_offset=lambda: _committed_offset(broker),
+        process=process,
+        descriptors=broker.descriptors,
+    )
+
+
+def metrics_server(broker: Broker, process: Callable[[], ProcessFigures]) -> MetricsServer:
+    """To be started with the address that it listens on."""
+    space = DiskSpace(broker.logs, broker.services.executor, broker.services.tasks)
+    return MetricsServer(
+        pages(
+            sources_of(broker, process),
+            space,
+            unhealthy=lambda: what_is_wrong(broker),
+            unready=lambda: what_is_wrong(broker) or what_is_missing(broker),
+        )
+    )
+
+
+def what_is_wrong(broker: Broker) -> str | None:
+    """Why the broker has to be started again; None if it need not."""
+    if broker.failed.done():
+        return "the broker has failed"
+    directories = broker.logs.directories
+    if directories and all(directory.offline is not None for directory in directories):
+        return "all log directories are offline"
+    return None
+
+
+def what_is_missing(broker: Broker) -> str | None:
+    """Why clients should not come yet; None if they may."""
+    if broker.lifecycle is None:
+        return "the broker is starting"
+    if broker.lifecycle.is_fenced:
+        return "the controller has not let the broker in"
+    return None
+
+
+def _pools(broker: Broker) -> Mapping[str, ConnectionPool]:
+    return {listener.endpoint.name: listener.pool for listener in broker.listeners}
+
+
+def _committed_offset(broker: Broker) -> int:
+    # Before that the quorum may not be open.
+    return -1 if broker.lifecycle is None else broker.services.quorum.high_watermark - 1

@@ -1,0 +1,1 @@
+"""Produce: the checks of a batch before it is appended."""

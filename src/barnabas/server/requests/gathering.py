@@ -1,0 +1,31 @@
+"""One answer from several that may each come later."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from barnabas.server.requests.api import Answer
+from barnabas.server.requests.later import Later
+
+
+def gathered(answers: Sequence[Answer], make: Callable[[list[Any]], object]) -> Answer:
+    """make() of all of them, in their order: at once if they are all here, otherwise when the last one is."""
+    waiting = [at for at, answer in enumerate(answers) if isinstance(answer, Later)]
+    found = list(answers)
+    if not waiting:
+        return make(found)
+    whole = Later()
+    left = len(waiting)
+
+    def come(at: int, answer: object) -> None:
+        nonlocal left
+        found[at] = answer
+        left -= 1
+        if left == 0:
+            whole.finish(make(found))
+
+    for at in waiting:
+        one = answers[at]
+        assert isinstance(one, Later)
+        one.then_call(partial(come, at))
+    return whole

@@ -1,0 +1,43 @@
+"""The rows of the table of APIs."""
+
+import pytest
+
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.exchange import Request
+from barnabas.server.requests.api import Answer, Api, Context
+
+pytestmark = pytest.mark.kernel
+
+
+def handle(ctx: Context, request: Request) -> Answer:
+    return None
+
+
+def refuse(body: object, version: int, code: ErrorCode) -> object:
+    return None
+
+
+@pytest.mark.parametrize("versions", [range(1), range(2, 11), range(5, 6), range(0)])
+def test_a_row_speaks_its_versions_and_no_others(versions: range) -> None:
+    row = Api(ApiKey.FETCH, versions=versions, handle=handle, refuse=refuse)
+
+    assert [version for version in range(-1, 13) if row.speaks(version)] == list(versions)
+
+
+def test_a_row_with_unstable_versions_has_a_row_that_speaks_them() -> None:
+    row = Api(
+        ApiKey.FETCH,
+        versions=range(5),
+        handle=handle,
+        refuse=refuse,
+        advertised=range(4),
+        with_unstable=range(6),
+    )
+
+    unstable = row.unstable()
+
+    assert unstable.speaks(5)
+    assert not row.speaks(5)
+    assert (unstable.versions, unstable.advertised) == (range(6), range(4))
+    assert unstable.unstable() is unstable
