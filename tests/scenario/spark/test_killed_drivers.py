@@ -38,6 +38,7 @@ def on(module_scene: Scene) -> Iterator[Scene]:
     module_scene.forget()
 
 
+@pytest.mark.soak
 def test_of_two_live_drivers_the_first_is_fenced(on: Scene) -> None:
     attacks.two_live_drivers(on)
 
