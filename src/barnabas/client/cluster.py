@@ -84,7 +84,7 @@ class Cluster:
         self._check()
         node = self.metadata.nodes.get(node_id)
         if node is None:
-            raise BrokerUnavailable([f"node {node_id}"], "the cluster has no such node now")
+            raise BrokerUnavailable([f"node {node_id}"], "not in the cluster metadata")
         return await self._nodes.connect(node.host, node.port, lane)
 
     async def any_connection(self) -> Connection:
@@ -150,7 +150,7 @@ class Cluster:
         if answer.error_code != ErrorCode.NONE:
             raise refused(answer.error_code, about="metadata")
         if not answer.brokers:
-            raise BrokerUnavailable([connection.address], "it knows no broker yet, not even itself")
+            raise BrokerUnavailable([connection.address], "its metadata lists no brokers yet")
         try:
             self.metadata = self.metadata.with_answer(answer)
         except Malformed as error:
@@ -255,7 +255,7 @@ class Cluster:
                 failures, self.last_failure = 0, None
             except ClientError as error:
                 failures, self.last_failure = failures + 1, error
-                logger.info("cluster not reached because=%s", error, extra={"because": error})
+                logger.info("metadata refresh failed error=%s", error, extra={"because": error})
             if self._interest.has_forgotten:
                 # Forgotten after the question was asked that was answered just now.
                 self._wanted.set()

@@ -164,7 +164,7 @@ class Connection(BufferedProtocol):
         error = RequestTimedOut(waiting.key.name, self.address, timeout_ms)
         if not waiting.answer.done():
             waiting.answer.set_exception(error)
-        why = f"{waiting.key.name} was not answered within {timeout_ms:.0f} ms"
+        why = f"{waiting.key.name} timed out after {timeout_ms:.0f} ms"
         self._break(ConnectionLost(self.address, why))
 
     # What arrives (BufferedProtocol)
@@ -206,7 +206,7 @@ class Connection(BufferedProtocol):
         number = int.from_bytes(frame[:4], "big", signed=True)
         waiting = self._waiting.pop(number, None) if len(frame) >= 4 else None
         if waiting is None:
-            raise Malformed("answers a request that was not sent", where=f"correlation id {number}")
+            raise Malformed("no request is pending with this id", where=f"correlation id {number}")
         waiting.timer.cancel()
         self._last_used = self._loop.time()
         if waiting.answer.done():
@@ -217,7 +217,7 @@ class Connection(BufferedProtocol):
             if body is None:
                 _, body = decode_response(frame, waiting.version, key=waiting.key)
         except Malformed as error:
-            waiting.answer.set_exception(NotKafka(self.address, f"{waiting.key.name} answer: {error}"))
+            waiting.answer.set_exception(NotKafka(self.address, f"{waiting.key.name} response: {error}"))
             raise
         throttle_ms = getattr(body, "throttle_time_ms", 0)
         if throttle_ms > 0:
@@ -225,12 +225,12 @@ class Connection(BufferedProtocol):
         waiting.answer.set_result(body)
 
     def eof_received(self) -> bool:
-        self._break(ConnectionLost(self.address, "the broker closed it"))
+        self._break(ConnectionLost(self.address, "closed by the broker"))
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         why = (
-            "the broker closed it" if exc is None else exc.strerror if isinstance(exc, OSError) else str(exc)
+            "closed by the broker" if exc is None else exc.strerror if isinstance(exc, OSError) else str(exc)
         )
         self._break(ConnectionLost(self.address, why or repr(exc)))
         if not self._gone.done():
@@ -241,7 +241,7 @@ class Connection(BufferedProtocol):
         # Requests that are answered have time-outs of their own. Those with acks=0 have none, and a broker
         # that reads nothing any more would hold up whoever has something to say to it.
         timeout_s = self._settings.request_timeout_ms / 1000
-        self._stuck_timer = self._loop.call_later(timeout_s, self.drop, "the broker reads nothing")
+        self._stuck_timer = self._loop.call_later(timeout_s, self.drop, "the broker stopped reading")
 
     def resume_writing(self) -> None:
         if self._stuck_timer is not None:
@@ -286,7 +286,7 @@ class Connection(BufferedProtocol):
 
     def _idle(self) -> None:
         if not self._waiting and self.idle_s * 1000 >= self._settings.connections_max_idle_ms:
-            self.drop(f"it was idle for {self.idle_s:.0f} s")
+            self.drop(f"idle for {self.idle_s:.0f} s")
         else:
             self._arm_idle_timer()
 
@@ -310,7 +310,7 @@ async def open_connection(host: str, port: int, settings: ClientSettings) -> Con
         raise BrokerUnavailable([address], _reason(error)) from None
     except (ValueError, OverflowError) as error:
         # No host has such a name, or no socket such a port: metadata may say anything.
-        raise BrokerUnavailable([address], f"not an address: {error}") from None
+        raise BrokerUnavailable([address], f"invalid address: {error}") from None
     try:
         # Who accepts connections and never answers keeps a client no longer than who does not accept them:
         # another address may be that of a broker.

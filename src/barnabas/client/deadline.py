@@ -68,7 +68,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], *, deadline: Deadline, back
                 raise
             last = error
             failures += 1
-            logger.info("tried again what=%s because=%s", what, error, extra={"because": error})
+            logger.info("attempt failed what=%s error=%s", what, error, extra={"because": error})
         except TimeoutError:
             raise _out_of_time(last, deadline, what, failures) from None
         wait_ms = backoff.wait_ms(failures)
@@ -80,5 +80,5 @@ async def retry(attempt: Callable[[], Awaitable[T]], *, deadline: Deadline, back
 def _out_of_time(last: ClientError | None, deadline: Deadline, what: str, failures: int) -> ClientError:
     if last is None:
         return RequestTimedOut(what, "the cluster", deadline.timeout_ms)
-    last.add_note(f"{what}: given up after {deadline.timeout_ms:.0f} ms and {failures} tries")
+    last.add_note(f"{what}: gave up after {deadline.timeout_ms:.0f} ms and {failures} attempts")
     return last

@@ -31,7 +31,7 @@ class NotKafka(ClientError):
     """What answers there does not speak Kafka's protocol."""
 
     def __init__(self, address: str, why: str) -> None:
-        super().__init__(f"{address} does not answer as a Kafka broker: {why}")
+        super().__init__(f"{address} does not speak the Kafka protocol: {why}")
         self.address = address
         self.why = why
 
@@ -42,7 +42,7 @@ class ConnectionLost(ClientError):
     retriable = True
 
     def __init__(self, address: str, why: str) -> None:
-        super().__init__(f"the connection to {address} is lost: {why}")
+        super().__init__(f"connection to {address} lost: {why}")
         self.address = address
         self.why = why
 
@@ -53,7 +53,7 @@ class RequestTimedOut(ClientError):
     retriable = True
 
     def __init__(self, api: str, address: str, timeout_ms: float) -> None:
-        super().__init__(f"{api}: no answer from {address} within {timeout_ms:.0f} ms")
+        super().__init__(f"{api}: no response from {address} within {timeout_ms:.0f} ms")
         self.api = api
         self.address = address
         self.timeout_ms = timeout_ms

@@ -57,12 +57,11 @@ class Offer:
         ours = api(key).versions
         theirs = self.apis.get(key)
         if theirs is None:
-            raise UnsupportedByBroker(key.name, self.address, "it does not serve that API")
+            raise UnsupportedByBroker(key.name, self.address, "the broker does not list it in ApiVersions")
         newest = min(ours.last, theirs[1])
         if newest < max(ours.first, theirs[0]):
-            raise UnsupportedByBroker(
-                key.name, self.address, f"it speaks versions {theirs[0]} to {theirs[1]}, and we speak {ours}"
-            )
+            why = f"the broker supports versions {theirs[0]} to {theirs[1]}, this client {ours}"
+            raise UnsupportedByBroker(key.name, self.address, why)
         return newest
 
 
@@ -89,8 +88,8 @@ def offer_of(frame: bytes, version: int) -> Any:
 def sounds_like(words: bytes) -> str:
     """A guess at who it is that does not speak Kafka's protocol, by its first four bytes."""
     if words == b"HTTP":
-        return " (it speaks HTTP)"
+        return " (looks like an HTTP server)"
     # An alert or a handshake of TLS 1.x.
     if words[:1] in (b"\x15", b"\x16") and words[1:2] == b"\x03":
-        return " (it speaks TLS)"
+        return " (looks like a TLS listener)"
     return ""

@@ -129,7 +129,7 @@ def _topic(name: str, told: MetadataResponseTopic, known: TopicMetadata | None) 
         known = None
     rows = sorted(told.partitions, key=lambda row: row.partition_index)
     if [row.partition_index for row in rows] != list(range(len(rows))):
-        raise Malformed("its partitions do not count up from 0", where=f"metadata of topic {name}")
+        raise Malformed("partition indexes are not consecutive from 0", where=f"metadata of topic {name}")
     partitions = tuple(_partition(row, known) for row in rows)
     return TopicMetadata(name, told.topic_id, told.is_internal, partitions)
 

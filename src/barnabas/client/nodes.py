@@ -77,7 +77,7 @@ class Nodes:
         wanted = {(node.host, node.port) for node in nodes}
         for key, connection in list(self._open.items()):
             if key[:2] not in wanted and connection.in_flight == 0 and connection.idle_s > UNWANTED_S:
-                connection.drop("the cluster has no such node now")
+                connection.drop("the node left the cluster")
             if connection.closed:
                 del self._open[key]
         for place in [each for each in self._failures if each not in wanted]:

@@ -21,9 +21,9 @@ INT, LONG, STRING, LIST, BOOLEAN = (
 )
 
 _NO_TLS: Final = "TLS and SASL are not supported yet"
-_BYTES: Final = "keys and values are bytes here: serialise them before sending, and after reading"
-_NO_METRICS: Final = "this client has no metrics reporters"
-_NO_INTERCEPTORS: Final = "this client has no interceptors"
+_BYTES: Final = "keys and values are bytes: serialize before sending, deserialize after reading"
+_NO_METRICS: Final = "metrics reporters are not supported"
+_NO_INTERCEPTORS: Final = "interceptors are not supported"
 # Names and beginnings of names that Kafka's clients know, and why we do not take them.
 REFUSED: Final = {
     "ssl.": _NO_TLS,
@@ -38,7 +38,7 @@ REFUSED: Final = {
     "enable.metrics.push": _NO_METRICS,
     "auto.include.jmx.reporter": _NO_METRICS,
     "interceptor.classes": _NO_INTERCEPTORS,
-    "config.providers": "settings are taken as they are given",
+    "config.providers": "config providers are not supported: pass the values themselves",
 }
 
 S = TypeVar("S", bound="ClientSettings")
@@ -151,7 +151,7 @@ def parse_settings_of(cls: type[S], given: Mapping[str, object] | None, named: M
             raise InvalidSetting(name, text, reason)
     settings = cls(**parse_settings(settings_of(cls), texts, {}))
     if not settings.bootstrap_servers:
-        raise NoSettings("bootstrap.servers is not given: which brokers?")
+        raise NoSettings("bootstrap.servers is missing: set it to HOST:PORT, separated by commas")
     for address in settings.bootstrap_servers:
         split_address(address)
     return settings
@@ -176,7 +176,7 @@ def setting_text(name: str, value: object) -> str:
         case list() | tuple():
             return ",".join(setting_text(name, each) for each in value)
         case _:
-            raise InvalidSetting(name, repr(value), "is neither text nor a number, a truth value or a list")
+            raise InvalidSetting(name, repr(value), "must be a string, a number, a boolean or a list")
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -59,5 +59,5 @@ class Alarm:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
             self._bytes = wanted
         except OSError as error:
-            logger.debug("no SO_RCVLOWAT here reason=%s", error)
+            logger.debug("SO_RCVLOWAT is not supported error=%s", error)
             self._socket = None

@@ -87,7 +87,7 @@ def test_a_topic_whose_leaders_are_being_elected_is_known() -> None:
 
 
 def test_partitions_that_do_not_count_up_are_malformed() -> None:
-    with pytest.raises(Malformed, match="count up from 0"):
+    with pytest.raises(Malformed, match="consecutive from 0"):
         Metadata().with_answer(answer(row(0), row(2)))
 
 

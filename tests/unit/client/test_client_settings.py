@@ -31,7 +31,7 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
     "name", ["ssl.keystore.location", "sasl.mechanism", "key.serializer", "metric.reporters"]
 )
 def test_what_kafka_has_and_we_do_not_is_refused_with_the_reason(name: str) -> None:
-    with pytest.raises(InvalidSetting, match=r"not supported yet|are bytes here|has no") as refusal:
+    with pytest.raises(InvalidSetting, match=r"not supported|are bytes") as refusal:
         parsed({"bootstrap.servers": "a:1", name: "x"})
 
     assert refusal.value.name == name
@@ -43,7 +43,7 @@ def test_a_setting_given_twice_is_refused() -> None:
 
 
 def test_a_value_of_no_known_type_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match="neither text nor a number"):
+    with pytest.raises(InvalidSetting, match="must be a string, a number"):
         parsed(bootstrap_servers="a:1", client_id=object())
 
 

@@ -69,7 +69,7 @@ class Spoken:
     def needs(self, version: int, what: str) -> None:
         """UnsupportedByBroker if this version cannot say `what`."""
         if self.version < version:
-            why = f"{what} came with version {version}, and it speaks {self.version}"
+            why = f"{what}: needs version {version}, the broker supports up to {self.version}"
             raise UnsupportedByBroker(self.key.name, self.connection.address, why)
 
 
@@ -103,7 +103,7 @@ class Call:
             known = await self.cluster.refresh()
             if node not in known.nodes:
                 brokers = ", ".join(map(str, sorted(known.nodes)))
-                why = f"the cluster has no such broker now, but {brokers}"
+                why = f"not in the cluster, which has brokers {brokers}"
                 raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, about=f"broker {node}", message=why)
         return await self.cluster.connection(node)
 
@@ -156,7 +156,7 @@ class Call:
             pending = [key for key in pending if self._is_worth_asking_again(found[key], awaits_unknown)]
             if pending and not await self._wait(tries):
                 for key in pending:
-                    _note(found[key], f"{what}: given up after {tries} tries")
+                    _note(found[key], f"{what}: gave up after {tries} attempts")
                 break
         return {key: found[key] for key in keys}
 
@@ -248,9 +248,8 @@ def name_of(key: Hashable) -> str:
 
 
 def _unanswered(key: Hashable) -> Refused:
-    return Refused(
-        ErrorCode.UNKNOWN_SERVER_ERROR, about=name_of(key), message="the broker's answer does not speak of it"
-    )
+    why = "missing in the broker's response"
+    return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, about=name_of(key), message=why)
 
 
 def _note(outcome: object, text: str) -> None:

@@ -61,7 +61,7 @@ async def describe(
 ) -> ClusterDescription:
     def make(spoken: Spoken) -> object:
         if endpoints != "brokers":
-            spoken.needs(_ENDPOINT_TYPE_FROM, "the endpoints of controllers")
+            spoken.needs(_ENDPOINT_TYPE_FROM, "controller endpoints")
         if fenced:
             spoken.needs(_FENCED_FROM, "fenced brokers")
         return DescribeClusterRequest(
@@ -102,7 +102,7 @@ async def _from_metadata(call: Call, operations: bool) -> ClusterDescription:
 
     def make(spoken: Spoken) -> object:
         if operations and spoken.version not in _METADATA_OPERATIONS:
-            spoken.needs(_METADATA_OPERATIONS[0], "what one may do with the cluster")
+            spoken.needs(_METADATA_OPERATIONS[0], "authorized operations of the cluster")
         return MetadataRequest(
             topics=[],
             include_cluster_authorized_operations=operations,

@@ -48,7 +48,7 @@ async def describe(
     async def ask(node: int | None, share: list[Resource]) -> dict[Resource, Outcome[dict[str, ConfigEntry]]]:
         def make(spoken: Spoken) -> object:
             if documentation:
-                spoken.needs(_DOCUMENTATION_FROM, "the documentation of settings")
+                spoken.needs(_DOCUMENTATION_FROM, "config documentation")
             return DescribeConfigsRequest(
                 resources=[_described_resource(resource, wanted[resource]) for resource in share],
                 include_synonyms=synonyms,
@@ -154,7 +154,7 @@ async def list_resources(call: Call, types: Collection[ResourceType]) -> list[Re
         if spoken.version >= _ALL_TYPES_FROM:
             return ListConfigResourcesRequest(resource_types=[kind.value for kind in types])
         if set(types) != {ResourceType.CLIENT_METRICS}:
-            spoken.needs(_ALL_TYPES_FROM, "any resource but client metrics")
+            spoken.needs(_ALL_TYPES_FROM, "resource types other than client metrics")
         return ListConfigResourcesRequest()
 
     async def attempt() -> list[Resource]:

@@ -133,7 +133,7 @@ async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[
             before = told.setdefault(name, topic)
             if before is not topic:
                 if before.topic_id != topic.topic_id:
-                    why = "it was deleted or made anew while it was being described"
+                    why = "the topic was deleted or recreated while it was being described"
                     raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID, about=f"topic {name}", message=why)
                 before.partitions += topic.partitions
         following = page.next_cursor
@@ -141,7 +141,7 @@ async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[
             return {name: _from_page(topic) for name, topic in told.items()}
         if cursor is not None and _place(following) <= _place(cursor):
             where = (await call.connection()).address
-            raise NotKafka(where, f"the page after {_place(cursor)} is followed by {_place(following)}")
+            raise NotKafka(where, f"pages are out of order: {_place(following)} follows {_place(cursor)}")
         cursor = following
 
 
@@ -178,9 +178,9 @@ async def _metadata(
     call: Call, topics: list[MetadataRequestTopic] | None, operations: bool, *, least: int = 0
 ) -> MetadataResponse:
     def make(spoken: Spoken) -> object:
-        spoken.needs(least, "a topic by its id")
+        spoken.needs(least, "topic ids")
         if operations:
-            spoken.needs(_OPERATIONS_FROM, "what one may do with a topic")
+            spoken.needs(_OPERATIONS_FROM, "authorized operations of a topic")
         return MetadataRequest(
             topics=topics,
             allow_auto_topic_creation=False,

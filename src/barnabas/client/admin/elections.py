@@ -27,7 +27,7 @@ async def elect(
 
     def make(spoken: Spoken) -> object:
         if election == "unclean":
-            spoken.needs(_TYPES_FROM, "an unclean election")
+            spoken.needs(_TYPES_FROM, "unclean elections")
         return ElectLeadersRequest(
             election_type=_UNCLEAN if election == "unclean" else _PREFERRED,
             topic_partitions=wanted,

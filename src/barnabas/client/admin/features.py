@@ -77,7 +77,7 @@ async def update(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_o
         nonlocal version
         version = spoken.version
         if validate_only:
-            spoken.needs(_UPGRADE_TYPES_FROM, "validation without a change")
+            spoken.needs(_UPGRADE_TYPES_FROM, "validate_only")
         return UpdateFeaturesRequest(
             timeout_ms=call.request_timeout_ms,
             feature_updates=[_key(spoken, name, one) for name, one in updates.items()],
@@ -103,6 +103,6 @@ def _key(spoken: Spoken, name: str, update: FeatureUpdate) -> FeatureUpdateKey:
     if spoken.version >= _UPGRADE_TYPES_FROM:
         return FeatureUpdateKey(feature=name, max_version_level=update.level, upgrade_type=update.type)
     if update.type is UpgradeType.UNSAFE_DOWNGRADE:
-        spoken.needs(_UPGRADE_TYPES_FROM, "an unsafe downgrade")
+        spoken.needs(_UPGRADE_TYPES_FROM, "unsafe downgrades")
     is_down = update.type is not UpgradeType.UPGRADE
     return FeatureUpdateKey(feature=name, max_version_level=update.level, allow_downgrade=is_down)

@@ -177,7 +177,7 @@ async def _in_old_way(
 ) -> dict[str, Outcome[GroupDescription]]:
     def make(spoken: Spoken) -> object:
         if operations:
-            spoken.needs(_OPERATIONS_FROM, "what one may do with a group")
+            spoken.needs(_OPERATIONS_FROM, "authorized operations of a group")
         return DescribeGroupsRequest(groups=share, include_authorized_operations=operations)
 
     answer: DescribeGroupsResponse = await call.ask(ApiKey.DESCRIBE_GROUPS, make, node.id)

@@ -61,7 +61,7 @@ def _key(told: Any) -> MemberKey:
 async def _remove_one(call: Call, node: Node, group: str, member: MemberKey) -> Outcome[None]:
     def make(spoken: Spoken) -> object:
         if member.instance_id is not None:
-            spoken.needs(_SEVERAL_FROM, "a static member")
+            spoken.needs(_SEVERAL_FROM, "static members")
         return LeaveGroupRequest(group_id=group, member_id=member.member_id)
 
     answer: LeaveGroupResponse = await call.ask(ApiKey.LEAVE_GROUP, make, node.id, newest=_SEVERAL_FROM - 1)

@@ -90,7 +90,7 @@ async def _fetch_one(
 ) -> Outcome[dict[TopicPartition, Any]]:
     def make(spoken: Spoken) -> object:
         if require_stable:
-            spoken.needs(_STABLE_FROM, "offsets that no transaction will change")
+            spoken.needs(_STABLE_FROM, "require_stable")
         if topics is None:
             spoken.needs(_ALL_FROM, "all offsets of a group")
             return OffsetFetchRequest(group_id=group, topics=None, require_stable=require_stable)

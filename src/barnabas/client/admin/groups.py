@@ -80,10 +80,10 @@ async def list_all(
 
     def make(spoken: Spoken) -> object:
         if states:
-            spoken.needs(_STATES_FROM, "groups by their state")
+            spoken.needs(_STATES_FROM, "filtering groups by state")
         # An older broker has classic groups only, and need not be told.
         if types and GroupType.CLASSIC not in types:
-            spoken.needs(_TYPES_FROM, "groups by their type")
+            spoken.needs(_TYPES_FROM, "filtering groups by type")
         by_type = spoken.version >= _TYPES_FROM
         return ListGroupsRequest(
             states_filter=[state.value for state in states],
@@ -130,5 +130,5 @@ async def delete(call: Call, groups: Iterable[str]) -> dict[str, Outcome[None]]:
     outcomes = await ask_coordinators(call, "DELETE_GROUPS", groups, ask)
     for outcome in outcomes.values():
         if call.lost and isinstance(outcome, Refused) and outcome.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            outcome.add_note("an earlier try of this call, whose answer was lost, may have deleted it")
+            outcome.add_note("an earlier attempt of this call, whose response was lost, may have deleted it")
     return outcomes

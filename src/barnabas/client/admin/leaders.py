@@ -81,7 +81,7 @@ async def shares_of(
 
 
 def _unknown(tp: TopicPartition) -> UnknownTopic:
-    return UnknownTopic(about=str(tp), message="no broker knows of it")
+    return UnknownTopic(about=str(tp), message="no such topic or partition")
 
 
 def _refused(tp: TopicPartition, code: ErrorCode) -> Refused:

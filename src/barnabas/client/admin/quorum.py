@@ -83,7 +83,7 @@ def _the_partition(answer: DescribeQuorumResponse) -> DescribeQuorumResponsePart
         for told in topic.partitions:
             if topic.topic_name == _TOPIC and told.partition_index == _PARTITION:
                 return told
-    why = f"the answer does not speak of {_TOPIC}-{_PARTITION}"
+    why = f"the response has no entry for {_TOPIC}-{_PARTITION}"
     raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, about="the quorum", message=why)
 
 

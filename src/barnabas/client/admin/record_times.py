@@ -102,7 +102,7 @@ async def _fetch(call: Call, leader: int, tp: TopicPartition, offset: int, bytes
     check(answer.error_code, about=str(tp))
     rows = [row for topic in answer.responses for row in topic.partitions]
     if len(rows) != 1:
-        why = "the broker's answer does not speak of it"
+        why = "missing in the broker's response"
         silent = Refused(ErrorCode.UNKNOWN_SERVER_ERROR, about=str(tp), message=why)
         # A broker that holds back a client answers its fetches with nothing (KIP-219).
         silent.retriable = answer.throttle_time_ms > 0

@@ -36,7 +36,7 @@ Topic: TypeAlias = str | Uuid
 DEFAULT: Final = -1
 _DEFAULTS_FROM: Final = 4
 _IDS_FROM: Final = 6
-_MAYBE_OURS: Final = "an earlier try of this call was lost on the way, and may be what did it"
+_MAYBE_OURS: Final = "an earlier attempt of this call, whose response was lost, may have caused this"
 
 
 @value(kw_only=True)
@@ -95,7 +95,7 @@ async def create(
         def make(spoken: Spoken) -> object:
             chosen = [topic for topic in new if topic.name in pending]
             if any(topic.leaves_numbers_open for topic in chosen):
-                spoken.needs(_DEFAULTS_FROM, "the broker's own number of partitions or replicas")
+                spoken.needs(_DEFAULTS_FROM, "default partition and replica counts")
             return CreateTopicsRequest(
                 topics=[_creatable(topic) for topic in chosen],
                 timeout_ms=call.request_timeout_ms,
@@ -154,7 +154,7 @@ async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[Non
             timeout_ms = call.request_timeout_ms
             if spoken.version < _IDS_FROM:
                 if ids:
-                    spoken.needs(_IDS_FROM, "a topic by its id")
+                    spoken.needs(_IDS_FROM, "topic ids")
                 return DeleteTopicsRequest(topic_names=names, timeout_ms=timeout_ms)
             states = [DeleteTopicState(name=name) for name in names]
             states += [DeleteTopicState(topic_id=topic_id) for topic_id in ids]

@@ -83,9 +83,9 @@ async def list_all(
 
     def make(spoken: Spoken) -> object:
         if longer_than_ms is not None and longer_than_ms >= 0:
-            spoken.needs(_DURATION_FROM, "transactions by their duration")
+            spoken.needs(_DURATION_FROM, "filtering transactions by duration")
         if pattern:
-            spoken.needs(_PATTERN_FROM, "transactions by a pattern of their ids (KIP-1152)")
+            spoken.needs(_PATTERN_FROM, "filtering transactions by id pattern (KIP-1152)")
         return ListTransactionsRequest(
             state_filters=[state.value for state in states],
             producer_id_filters=list(producer_ids),

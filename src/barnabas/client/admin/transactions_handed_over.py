@@ -55,7 +55,7 @@ async def end_all(
     for other in others[:NOTES_MAX]:
         first.add_note(f"also: {other}")
     if len(others) > NOTES_MAX:
-        first.add_note(f"and {len(others) - NOTES_MAX} others that were not ended")
+        first.add_note(f"and {len(others) - NOTES_MAX} more transactions were not ended")
     raise first
 
 

@@ -36,7 +36,9 @@ class Forked(ClientError):
     """The client was made before os.fork(), and works in the parent alone."""
 
     def __init__(self) -> None:
-        super().__init__("this client belongs to the process that forked this one: make another one here")
+        super().__init__(
+            "this client was created before fork() and works only in the parent: create a new one here"
+        )
 
 
 class LoopThread:
@@ -84,7 +86,7 @@ class LoopThread:
         if self.forked:
             raise Forked()
         if threading.current_thread() is self._thread:
-            raise NotFromItsLoop("a blocking client cannot be waited for in one of its own callbacks")
+            raise NotFromItsLoop("a blocking client cannot be called in its own callbacks: it would deadlock")
 
     def _begin(self, waiting: "_Waiting[T]") -> None:
         with self._lock:

@@ -94,7 +94,7 @@ def _take_records(core: Core, one: Assigned, data: PartitionData, node: int) -> 
         core.stop(one, CorruptRecords(one.tp, one.fetch_offset, str(error)))
         return False
     if next_offset <= one.fetch_offset:
-        why = f"{end - start} bytes hold no batch that is whole and ends after it"
+        why = f"{end - start} bytes of records contain no complete batch that ends after it"
         core.stop(one, CorruptRecords(one.tp, one.fetch_offset, why))
         return False
     committed = core.settings.read_committed
@@ -146,7 +146,7 @@ def _take_error(
         one.preferred = None
         core.failed(one, code.name)
     elif code is ErrorCode.CORRUPT_MESSAGE:
-        core.stop(one, CorruptRecords(one.tp, one.fetch_offset, "the broker cannot read them"))
+        core.stop(one, CorruptRecords(one.tp, one.fetch_offset, "the broker returned CORRUPT_MESSAGE"))
     else:
         core.stop(one, refused(code, about=f"partition {one.tp}"))
 

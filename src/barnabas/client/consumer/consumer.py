@@ -242,7 +242,7 @@ class Consumer(Grouped):
 
     def _not_read(self) -> Core:
         self._check()
-        raise AssignedOtherwise("this consumer is read by its streams")
+        raise AssignedOtherwise("this consumer was split by streams(): read from the streams")
 
     # Where partitions begin and end
 

@@ -115,7 +115,7 @@ class Core:
             one.topic_id = topic.topic_id
         elif self.is_subscribed:
             # Whoever subscribes wants the topic of that name, whichever it is.
-            logger.info("topic is another one now tp=%s", one.tp)
+            logger.info("topic was recreated tp=%s", one.tp)
             one.topic_id = topic.topic_id
             self.delivery.drop(one)
             one.move_by(self.settings.reset_to(self.cluster.ports.clock.now_ms()))
@@ -190,7 +190,7 @@ class Core:
         wait_ms = self.backoff.wait_ms(one.failures)
         one.not_before_s = self.now_s() + wait_ms / 1000
         if one.failures == 1:
-            logger.info("partition not read for now tp=%s because=%s", one.tp, why)
+            logger.info("partition cannot be read, will retry tp=%s reason=%s", one.tp, why)
         self.chores.set()
 
     def forget_leader(self, one: Assigned, why: object) -> None:
@@ -200,7 +200,7 @@ class Core:
         self.failed(one, why)
 
     def stop(self, one: Assigned, error: ClientError) -> None:
-        logger.info("partition stopped tp=%s because=%s", one.tp, error)
+        logger.info("partition stopped tp=%s error=%s", one.tp, error)
         self.delivery.stop(one, error)
         if self.is_subscribed and isinstance(error, UnknownTopic):
             # The group will take it away; nobody asked for this topic but by a subscription.
@@ -214,7 +214,7 @@ class Core:
         if reset_to is None:
             one.doubt = Doubt.RANGE
         else:
-            logger.info("position reset tp=%s offset=%s by=%s", one.tp, one.position, reset_to)
+            logger.info("position reset tp=%s offset=%s reset_to=%s", one.tp, one.position, reset_to)
             self.delivery.drop(one)
             one.move_by(reset_to)
         self.chores.set()

@@ -169,7 +169,7 @@ class BatchReader:
             while index < count:
                 length, body = read_varint(area, at, end)
                 if body == BAD or length < MIN_RECORD - 1 or length > end - body:
-                    raise BadRecord(f"its length {length} does not fit in the {end - at} bytes left")
+                    raise BadRecord(f"record length {length} is out of range, {end - at} bytes are left")
                 at = body + length
                 self.read_record(area, body, at, base_offset, timestamp, append_time, kind, epoch, out)
                 index += 1
@@ -193,20 +193,20 @@ class BatchReader:
         # The first byte is the record's attributes: none are defined, and readers ignore them.
         timestamp_delta, at = read_varint(data, at + 1, stop)
         if at == BAD:
-            raise BadRecord("its timestamp delta is cut off")
+            raise BadRecord("timestamp delta is truncated")
         offset_delta, at = read_varint(data, at, stop)
         if at == BAD or offset_delta < 0 or offset_delta > INT32_MAX:
-            raise BadRecord(f"its offset delta {offset_delta} is out of range")
+            raise BadRecord(f"offset delta {offset_delta} is out of range")
         size, at = read_varint(data, at, stop)
         if at == BAD or size < NULL or size > stop - at:
-            raise BadRecord(f"its key's length {size} is out of range")
+            raise BadRecord(f"key length {size} is out of range")
         key: bytes | None = None
         if size >= 0:
             key = data[at : at + size]
             at += size
         size, at = read_varint(data, at, stop)
         if at == BAD or size < NULL or size > stop - at:
-            raise BadRecord(f"its value's length {size} is out of range")
+            raise BadRecord(f"value length {size} is out of range")
         value: bytes | None = None
         if size >= 0:
             value = data[at : at + size]

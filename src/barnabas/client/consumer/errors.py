@@ -12,8 +12,8 @@ class NoOffset(ClientError):
     """There is nothing at this offset, or nobody said where to begin, and auto.offset.reset is none."""
 
     def __init__(self, tp: TopicPartition, offset: int | None, start: int, end: int) -> None:
-        asked = "no offset was given" if offset is None else f"offset {offset} is not there"
-        super().__init__(f"{tp}: {asked}: the log is from {start} to {end}, and auto.offset.reset is none")
+        asked = "no start offset" if offset is None else f"offset {offset} is out of range"
+        super().__init__(f"{tp}: {asked}: the log is from {start} to {end} and auto.offset.reset is none")
         self.tp = tp
         self.offset = offset
         self.start = start
@@ -28,7 +28,7 @@ class CorruptRecords(ClientError):
     """
 
     def __init__(self, tp: TopicPartition, offset: int, why: str, next_offset: int | None = None) -> None:
-        further = "" if next_offset is None else f"; seek to {next_offset} to leave it out"
+        further = "" if next_offset is None else f"; seek to {next_offset} to skip the batch"
         super().__init__(f"{tp}: the records at offset {offset} are corrupt: {why}{further}")
         self.tp = tp
         self.offset = offset
@@ -43,8 +43,8 @@ class LogTruncated(ClientError):
     """
 
     def __init__(self, tp: TopicPartition, offset: int, diverged_at: int | None) -> None:
-        since = "" if diverged_at is None else f" from offset {diverged_at} on"
-        super().__init__(f"{tp}: the log was truncated below the position {offset}{since}")
+        to = "" if diverged_at is None else f" to offset {diverged_at}"
+        super().__init__(f"{tp}: the log was truncated{to}, below the position {offset}")
         self.tp = tp
         self.offset = offset
         self.diverged_at = diverged_at
@@ -54,7 +54,8 @@ class TopicRecreated(ClientError):
     """The topic was deleted, and another one has its name now. assign() again to read that one."""
 
     def __init__(self, tp: TopicPartition, was: Uuid, now: Uuid) -> None:
-        super().__init__(f"{tp}: topic {tp.topic} was {format_uuid(was)} and is {format_uuid(now)} now")
+        ids = f"from {format_uuid(was)} to {format_uuid(now)}"
+        super().__init__(f"{tp}: topic {tp.topic} was recreated: its id changed {ids}")
         self.tp = tp
         self.was = was
         self.now = now

@@ -45,15 +45,15 @@ class Grouped(Seeking):
         names = [topics] if isinstance(topics, str) else list(topics)
         compiled = re.compile(pattern) if isinstance(pattern, str) else pattern
         if bool(names) == (compiled is not None):
-            raise ValueError("subscribe() takes names of topics or a pattern, one of the two")
+            raise ValueError("subscribe() takes either topic names or a pattern")
         for name in names:
             if not name or len(name) > _NAME_MAX:
-                raise ValueError(f"{name[:_NAME_MAX]!r} is no name of a topic")
+                raise ValueError(f"{name[:_NAME_MAX]!r} is not a valid topic name")
         core = self._check()
         if core.gate.is_in_callback:
             raise InCallback("subscribe()")
         if not core.is_subscribed and len(core.positions):
-            raise AssignedOtherwise("partitions are assigned by hand: unassign() first")
+            raise AssignedOtherwise("partitions are assigned manually: call unassign() first")
         callbacks = Callbacks(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
         member.subscribe(Wanted(names, compiled), callbacks)
 

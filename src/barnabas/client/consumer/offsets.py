@@ -177,7 +177,8 @@ async def ask_epoch_ends(
 
 def _not_told(tp: TopicPartition) -> Refused:
     """A broker that leaves out what it was asked for is asked again."""
-    return Refused(ErrorCode.NETWORK_EXCEPTION, about=f"partition {tp}", message="the answer leaves it out")
+    why = "missing in the broker's response"
+    return Refused(ErrorCode.NETWORK_EXCEPTION, about=f"partition {tp}", message=why)
 
 
 def _epoch(cluster: Cluster, tp: TopicPartition) -> int:

@@ -24,7 +24,7 @@ class Seeking:
         """What a group gives is not assigned by hand."""
         core = self._check()
         if core.is_subscribed:
-            raise AssignedOtherwise("the group says what is read: unsubscribe() first")
+            raise AssignedOtherwise("the group assigns the partitions: call unsubscribe() first")
         return core
 
     @property
@@ -44,11 +44,9 @@ class Seeking:
         for. A batch is handed out whole: its last records may be beyond.
         """
         if offset < 0:
-            raise ValueError(
-                f"offset {offset} is negative; seek_to_beginning() and seek_to_end() are for the ends"
-            )
+            raise ValueError(f"offset {offset} is negative; use seek_to_beginning() or seek_to_end()")
         if until is not None and until <= offset:
-            raise ValueError(f"from {offset} until {until} there is nothing to read")
+            raise ValueError(f"until={until} must be greater than offset={offset}")
         self._check().positions[TopicPartition(*tp)].until = until
         self.go_back(tp, offset)
 

@@ -92,7 +92,7 @@ class SplitDelivery(Delivery):
 def split(core: Core, reader: Reader, count: int, check: Callable[[], Core]) -> list[Reader]:
     """Make `count` readers of a consumer that has one."""
     if not 1 <= count <= STREAMS_MAX:
-        raise ValueError(f"{count} streams: there can be 1 to {STREAMS_MAX}")
+        raise ValueError(f"stream count {count} is out of range (1 to {STREAMS_MAX})")
     before = reader.delivery
     assert before is not None, "it has not been started"
     readers = [Reader(check) for _ in range(count)]

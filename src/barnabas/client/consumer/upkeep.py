@@ -238,11 +238,13 @@ class Upkeep:
             if not code.retriable:
                 self._core.stop(one, refused(code, about=f"topic {name}"))
             elif code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and one.missing >= MISSING_MAX:
-                self._core.stop(one, UnknownTopic(about=f"partition {one.tp}", message="it was deleted"))
+                self._core.stop(
+                    one, UnknownTopic(about=f"partition {one.tp}", message="the topic was deleted")
+                )
             else:
                 self._core.failed(one, code.name)
         elif self._cluster.known_leader(one.tp) is None:
-            self._core.failed(one, "it has no leader")
+            self._core.failed(one, "no leader")
 
 
 def _note_end(one: Assigned, offset: int, *, committed: bool) -> None:

@@ -55,5 +55,5 @@ async def _call(core: Core, which: str, callback: Callback | None, tps: frozense
                 await result
     except Exception as error:
         # Whatever the user's code does: the group must not stand still because of it.
-        logger.warning("rebalance callback failed which=%s because=%r", which, error)
+        logger.warning("rebalance callback failed callback=%s error=%r", which, error)
         core.complain(CallbackFailed(which, error))

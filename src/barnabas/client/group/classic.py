@@ -196,7 +196,7 @@ class ClassicMembership(ClassicRequests):
     def sync_lost(self) -> None:
         """No answer: whether the generation stands is not known, so join again."""
         if self.phase is Phase.SYNCING:
-            self._prepare("the answer to a sync was lost")
+            self._prepare("SyncGroup response was lost")
 
     def sync_answered(self, answer: SyncGroupResponse) -> bool:
         """Whether to wait a moment before what comes next."""
@@ -208,14 +208,14 @@ class ClassicMembership(ClassicRequests):
             case ErrorCode.NONE:
                 return self._synced(answer)
             case ErrorCode.REBALANCE_IN_PROGRESS:
-                self._prepare("the group rebalances again")
+                self._prepare("another rebalance started")
                 return False
             case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
                 self._begin_anew(keeps_id=code is ErrorCode.ILLEGAL_GENERATION)
                 return False
             case _:
                 if code.retriable:
-                    self._prepare(f"a sync was refused: {code.name}")
+                    self._prepare(f"SyncGroup failed: {code.name}")
                 return self._wait_or_fail(code)
 
     def _synced(self, answer: SyncGroupResponse) -> bool:
@@ -232,7 +232,7 @@ class ClassicMembership(ClassicRequests):
             return
         match code:
             case ErrorCode.REBALANCE_IN_PROGRESS:
-                self.rejoin(self._reason or "the group rebalances")
+                self.rejoin(self._reason or "the group is rebalancing")
             case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
                 self._begin_anew(keeps_id=code is ErrorCode.ILLEGAL_GENERATION)
             case _ if code is not ErrorCode.NONE:

@@ -77,9 +77,9 @@ class Commits:
         self._newest |= dict.fromkeys(left, mine)
         while left:
             if self._membership.losses != losses:
-                raise CommitFailed(left, "the group has gone on without this member")
+                raise CommitFailed(left, "this member was removed from the group")
             if not await self._membership.is_member(deadline):
-                raise CommitFailed(left, "this consumer is no member of the group now")
+                raise CommitFailed(left, "this consumer is not a member of the group")
             sent = self._membership.committer
             outdated, last = await self._try(sent, left)
             if not left:
@@ -132,14 +132,14 @@ class Commits:
             return
         await self._membership.settled(deadline)
         if self._membership.committer == sent:
-            raise CommitFailed(left, f"this member is not up to date: {code.name}")
+            raise CommitFailed(left, f"the member id or generation is stale: {code.name}")
         self._check_ours(left)
 
     def _check_ours(self, left: Iterable[TopicPartition]) -> None:
         """Whoever has them now commits for them: in our new generation we could undo that."""
         gone = [tp for tp in left if not self._membership.has(tp)]
         if gone:
-            raise CommitFailed(gone, "they were given to another member in a rebalance")
+            raise CommitFailed(gone, "a rebalance assigned the partitions to another member")
 
     async def commit_finished(
         self, at: Mapping[TopicPartition, tuple[int, int]], *, timeout_ms: float
@@ -155,4 +155,4 @@ class Commits:
         try:
             await self.commit(offsets, timeout_ms=timeout_ms)
         except ClientError as error:
-            logger.warning("offsets not committed count=%d because=%s", len(offsets), error)
+            logger.warning("offset commit failed count=%d error=%s", len(offsets), error)

@@ -93,7 +93,7 @@ class Coordinator:
 
     def _forget(self, node: int, why: object) -> None:
         if self._node == node:
-            logger.info("coordinator lost group=%s node=%s because=%s", self._group_id, node, why)
+            logger.info("coordinator lost group=%s node=%s reason=%s", self._group_id, node, why)
             self._node = None
 
     async def _find(self) -> int:
@@ -113,7 +113,9 @@ class Coordinator:
         # Before version 4 the answer itself is about the one group.
         told = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
         if told is None:
-            raise BrokerUnavailable([connection.address], f"it says nothing of group {self._group_id}")
+            raise BrokerUnavailable(
+                [connection.address], f"its response has no entry for group {self._group_id}"
+            )
         if told.error_code != ErrorCode.NONE:
             raise refused(told.error_code, about=f"group {self._group_id}", message=told.error_message)
         if told.node_id not in self._cluster.metadata.nodes:

@@ -50,7 +50,7 @@ class InCallback(ClientError):
     """Reading, subscribing and closing are not possible inside of a rebalance callback."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not possible in a rebalance callback, which it would wait for")
+        super().__init__(f"{what} is not possible in a rebalance callback: it would deadlock")
 
 
 def group_failed(code: ErrorCode, *, group: str, message: str | None = None) -> GroupFailed:

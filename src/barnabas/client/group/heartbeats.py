@@ -101,10 +101,10 @@ async def watch_readers(session: Session) -> None:
 async def _leave(session: Session) -> None:
     membership = session.membership
     logger.warning(
-        "left the group because nobody came for records in max.poll.interval.ms=%d; back at the next read",
+        "left the group: no poll within max.poll.interval.ms=%d; rejoins at the next poll",
         session.core.settings.max_poll_interval_ms,
     )
-    reason = "the reader did not come back within max.poll.interval.ms"
+    reason = "no poll within max.poll.interval.ms"
     request = membership.leave(reason)
     membership.left()
     session.stir()

@@ -27,4 +27,4 @@ async def send_leave(
                 )
         await coordinator.ask(request)
     except ClientError as error:
-        logger.info("left the group without a word because=%s", error)
+        logger.info("leave request failed error=%s", error)

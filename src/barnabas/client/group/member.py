@@ -65,7 +65,7 @@ class Member:
             async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
                 await self._end_session("the consumer is closed", finished=finished)
         except TimeoutError:
-            logger.warning("left the group without a word group=%s", self.group_id)
+            logger.warning("leave request not answered group=%s", self.group_id)
         finally:
             await self._session_tasks.close()
             await self._tasks.close()

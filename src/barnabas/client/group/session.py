@@ -124,7 +124,7 @@ class Session:
     async def fail_until_stirred(self, error: ClientError) -> None:
         """Whoever reads is told, until somebody subscribes again."""
         if self.core.failure is None:
-            logger.warning("group membership ended because=%s", error)
+            logger.warning("group membership failed error=%s", error)
         self.core.failure = error
         self.core.changed()
         while self.core.failure is not None:
@@ -189,7 +189,7 @@ class Session:
             try:
                 await self.core.cluster.topic(name, deadline)
             except ClientError as error:
-                logger.info("assigned topic is not known topic=%s because=%s", name, error)
+                logger.info("metadata of assigned topic is not available topic=%s error=%s", name, error)
         topics = self.core.cluster.metadata.topics
         return {tp: topics[tp.topic].topic_id if tp.topic in topics else ZERO_UUID for tp in sorted(tps)}
 

@@ -128,12 +128,12 @@ def check_together(settings: GroupSettings, given: Collection[str]) -> None:
         raise InvalidSetting(name, format_value(value) or "", why)
 
     if settings.group_id is None and "enable.auto.commit" in given and settings.enable_auto_commit:
-        refuse("enable.auto.commit", "needs a group.id to commit for")
+        refuse("enable.auto.commit", "needs group.id")
     if settings.group_protocol == CONSUMER:
         for name in _DECIDED_BY_THE_GROUP:
             if name in given:
-                refuse(name, "is the group's own with group.protocol=consumer, set at the broker")
+                refuse(name, "is set at the broker with group.protocol=consumer")
     elif "group.remote.assignor" in given:
-        refuse("group.remote.assignor", "is for group.protocol=consumer")
+        refuse("group.remote.assignor", "needs group.protocol=consumer")
     elif settings.heartbeat_interval_ms >= settings.session_timeout_ms:
         refuse("heartbeat.interval.ms", f"must be below session.timeout.ms={settings.session_timeout_ms}")

@@ -34,7 +34,7 @@ class TopicWatch:
             except ClientError as error:
                 if not is_retriable(error):
                     self._session.core.complain(error)
-                logger.info("topics not looked up because=%s", error)
+                logger.info("topic lookup failed error=%s", error)
                 await self._pace.wait()
                 continue
             with suppress(TimeoutError):
@@ -71,4 +71,4 @@ class TopicWatch:
         now = await partition_counts(self._cluster, session.shared_topics)
         # It may have shared out anew, or lead no more.
         if membership.is_leader and session.shared_out is before and now != before:
-            membership.rejoin("topics or partitions have come or gone")
+            membership.rejoin("topics or partitions changed")

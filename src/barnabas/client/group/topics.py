@@ -32,7 +32,7 @@ def re2_of(pattern: "re.Pattern[str]") -> str:
     """The same for a broker, whose patterns are RE2's. Flags go in front, where RE2 has them too."""
     unsupported = pattern.flags & ~(re.UNICODE | re.IGNORECASE | re.DOTALL | re.MULTILINE)
     if unsupported:
-        raise ValueError(f"{pattern.pattern}: a broker has no {re.RegexFlag(unsupported)!r}")
+        raise ValueError(f"pattern {pattern.pattern}: brokers do not support {re.RegexFlag(unsupported)!r}")
     flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
     return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 

@@ -282,14 +282,14 @@ class Accumulator:
 def _size_of_headers(headers: Sequence[Header]) -> int:
     if not isinstance(headers, Sequence):
         # It is gone through twice: what an iterator gives only once would be missing in the record.
-        raise TypeError(f"headers are a list or a tuple, not {type(headers).__name__}")
+        raise TypeError(f"headers must be a list or a tuple, not {type(headers).__name__}")
     size = 0
     for name, data in headers:
         if not isinstance(name, str) or not (data is None or isinstance(data, bytes)):
-            raise TypeError(f"a header is a text and bytes or None, not {(name, data)!r}")
+            raise TypeError(f"a header must be (str, bytes or None), not {(name, data)!r}")
         size += HEADER_OVERHEAD + len(name.encode()) + (0 if data is None else len(data))
     return size
 
 
 def _not_bytes(what: str, given: object) -> TypeError:
-    return TypeError(f"a {what} is bytes or None, not {type(given).__name__}: encode it first")
+    return TypeError(f"{what} must be bytes or None, not {type(given).__name__}: encode it first")

@@ -167,7 +167,7 @@ class Batch:
 
     def call_when_changed(self, key: object, callback: Callable[[], None]) -> None:
         """Call it when the batch is done or split, unless it is forgotten before."""
-        assert not self.changed, "it has changed already"
+        assert not self.changed, "a batch ends once"
         self._callbacks[key] = callback
 
     def forget_call(self, key: object) -> None:

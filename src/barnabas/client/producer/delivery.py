@@ -57,7 +57,7 @@ class Delivery:
 
     def exception(self) -> Exception | None:
         if not self.done():
-            raise asyncio.InvalidStateError("it is not known yet whether the record is delivered")
+            raise asyncio.InvalidStateError("the delivery of the record is still pending")
         batch, index = self._batch.find(self._index)
         return batch.error_of(index)
 
@@ -96,7 +96,7 @@ class BatchDelivery(Delivery):
 
     def exception(self) -> Exception | None:
         if not self.done():
-            raise asyncio.InvalidStateError("it is not known yet whether the rows are delivered")
+            raise asyncio.InvalidStateError("the delivery of the rows is still pending")
         return _first_error(self._batch)
 
     def _unfinished(self) -> Batch | None:

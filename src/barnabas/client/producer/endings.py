@@ -131,7 +131,7 @@ class Endings:
             await self._run()
         except ClientError as error:
             logger.warning(
-                "transaction not ended transactional_id=%s because=%s", self._transactions.state.id, error
+                "could not end transaction transactional_id=%s error=%s", self._transactions.state.id, error
             )
 
     async def _run(self) -> None:
@@ -158,7 +158,11 @@ class Endings:
             await self._transactions.initializing.run()
         except ClientError as error:
             # The transaction has ended all the same. Whoever begins the next one tries again, or is told.
-            logger.warning("no next epoch id=%s because=%s", self._transactions.state.id, error)
+            logger.warning(
+                "could not get the next producer epoch transactional_id=%s error=%s",
+                self._transactions.state.id,
+                error,
+            )
 
     async def _ask(self, *, commit: bool) -> Identity | None:
         state, requests = self._transactions.state, self._transactions.requests

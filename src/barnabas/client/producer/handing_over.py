@@ -29,7 +29,7 @@ class HandingOver:
         If this is cancelled, the transaction is open as before.
         """
         state = self._transactions.state
-        await self._transactions.endings.flush("hand over")
+        await self._transactions.endings.flush("hand_over_transaction()")
         if state.may_exist:
             return state.hand_over()
         # The coordinator has not heard of it: it ends here, as a commit of nothing does.
@@ -47,7 +47,7 @@ class HandingOver:
             transactions.changed()
             await transactions.begin()
             assert state.is_fresh, "it was initialised"
-        state.flush("open for others")
+        state.flush("open_transaction_for_others()")
         transactions.changed()
         return state.hand_over()
 
@@ -55,9 +55,9 @@ class HandingOver:
         """Go on in it as if it had been begun here. Whether it is still open the first write tells."""
         transactions, state = self._transactions, self._transactions.state
         if opened.transactional_id != state.id:
-            raise ValueError(f"this producer has transactional.id {state.id}, and can not join the {opened}")
+            raise ValueError(f"cannot join the {opened}: this producer has transactional.id {state.id}")
         if opened.producer_id < 0 or opened.epoch < 0:
-            raise ValueError(f"there is no {opened}")
+            raise ValueError(f"invalid producer id or epoch: {opened}")
         self._check_unused()
         is_v2 = await transactions.ask(
             "transaction.version", transactions.requests.speaks_v2, transactions.deadline()
@@ -72,7 +72,7 @@ class HandingOver:
         transactions, state = self._transactions, self._transactions.state
         state.check_unbroken()
         if state.phase is not Phase.NEW or transactions.initializing.is_running:
-            why = "this producer was initialised" if state.phase in (Phase.NEW, Phase.READY) else None
+            why = "this producer is already initialized" if state.phase in (Phase.NEW, Phase.READY) else None
             raise NoTransaction("join", why or state.phase.value)
 
 

@@ -58,7 +58,7 @@ class Initializing:
             if error.code in FENCED:
                 raise transactions.fenced() from error
             raise
-        logger.info("producer id taken transactional_id=%s id=%d epoch=%d", state.id, *identity)
+        logger.info("producer id assigned transactional_id=%s id=%d epoch=%d", state.id, *identity)
         state.initialized(identity)
         if kept:
             logger.info("prepared transaction kept transactional_id=%s prepared=%s", state.id, kept)

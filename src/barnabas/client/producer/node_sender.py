@@ -154,9 +154,11 @@ class NodeSender:
             if not transactions.state.is_v2:
                 version = min(version, V1_UNTIL[ApiKey.PRODUCE])
             elif version <= V1_UNTIL[ApiKey.PRODUCE]:
-                raise UnsupportedByBroker("PRODUCE", connection.address, "it is too old for this transaction")
+                why = f"transactions of version 2 need a version above {version}"
+                raise UnsupportedByBroker("PRODUCE", connection.address, why)
         if version < _ZSTD_FROM and self._settings.codec is Codec.ZSTD:
-            raise UnsupportedByBroker("PRODUCE", connection.address, "it is too old for zstd")
+            why = f"zstd needs version {_ZSTD_FROM}, the broker supports up to {version}"
+            raise UnsupportedByBroker("PRODUCE", connection.address, why)
         topics = self._sender.accumulator.topics
         if any(topics[batch.queue.tp.topic].topic_id == ZERO_UUID for batch in batches):
             version = min(version, _IDS_FROM - 1)
@@ -218,7 +220,7 @@ class NodeSender:
                 # The producer was closed meanwhile, and has given it up.
                 continue
             if row is None:
-                missing = NotKafka(address, f"PRODUCE: no answer for {batch.queue.tp}")
+                missing = NotKafka(address, f"PRODUCE response has no entry for {batch.queue.tp}")
                 self._sender.outcomes.unanswered(batch, missing)
             else:
                 self._sender.outcomes.answered(batch, row, answer.node_endpoints)

@@ -215,7 +215,7 @@ class Outcomes:
         timeout_ms = self._settings.delivery_timeout_ms
         gone = topic is not None and (not topic.known or queue.tp.partition >= topic.count)
         if gone or isinstance(last, UnknownTopic):
-            return UnknownTopic(about=f"partition {queue.tp}", message=f"and not within {timeout_ms} ms")
+            return UnknownTopic(about=f"partition {queue.tp}", message=f"not found within {timeout_ms} ms")
         return DeliveryTimedOut(
             f"{batch.count} records for {queue.tp}",
             timeout_ms=timeout_ms,

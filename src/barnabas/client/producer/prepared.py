@@ -16,7 +16,9 @@ class BadPreparedTransaction(ValueError):
     """The text names no prepared transaction."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"{text!r} is no prepared transaction: PRODUCER_ID:EPOCH, or nothing")
+        super().__init__(
+            f"{text!r} is not a prepared transaction: expected PRODUCER_ID:EPOCH or an empty string"
+        )
         self.text = text
 
 

@@ -279,7 +279,7 @@ class Producer(TransactionCalls, TableCalls):
             if wait_ms >= deadline.remaining_ms:
                 raise UnknownTopic(
                     about=f"partition {TopicPartition(name, partition)}",
-                    message=f"the topic has {into.count}",
+                    message=f"the topic has {into.count} partitions",
                 )
             await asyncio.sleep(wait_ms / 1000)
             with suppress(ClientError, TimeoutError):

@@ -37,8 +37,8 @@ _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "0": 0, "1": 1}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings(ClientSettings):
     REFUSED: ClassVar[Mapping[str, str]] = {
-        "partitioner.class": "a Java class; give `partitioner` a name or a function",
-        "partitioner.availability.timeout.ms": "partitions of slow brokers are not left out",
+        "partitioner.class": "Java classes cannot be loaded: set `partitioner` to a name or a function",
+        "partitioner.availability.timeout.ms": "not supported: partitions of slow brokers are not avoided",
     }
 
     acks: str = setting(
@@ -188,7 +188,7 @@ def producer_settings(
         raise InvalidSetting(
             "transaction.timeout.ms",
             str(settings.transaction_timeout_ms),
-            "does not go with transaction.two.phase.commit.enable: no time ends such transactions",
+            "cannot be combined with transaction.two.phase.commit.enable: such transactions have no timeout",
         )
     asked = (
         settings.transactional_id is not None

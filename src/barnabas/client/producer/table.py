@@ -71,7 +71,7 @@ def _named(table: "pa.Table", topic: str, count: int) -> "pa.ChunkedArray[Any] |
         return None
     column = table.column("partition")
     if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
-        raise UnfitColumns(f"column partition is {column.type}, not of integers")
+        raise UnfitColumns(f"column partition has type {column.type}, expected integers")
     column = column.cast(pa.int32())
     least, most = pc.min(column).as_py(), pc.max(column).as_py()
     for number in (least, most):

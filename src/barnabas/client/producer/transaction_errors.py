@@ -15,7 +15,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import ClientError
 from barnabas.client.producer.handed_over import OpenTransaction
 
-_DOUBT: Final = "; whether the last transaction was committed is not known"
+_DOUBT: Final = "; the outcome of the last transaction is unknown"
 
 
 class Remedy(Enum):
@@ -39,7 +39,7 @@ class NotTransactional(ClientError):
     """A transaction was asked of a producer that has no transactional.id."""
 
     def __init__(self) -> None:
-        super().__init__("this producer has no transactions: set transactional.id")
+        super().__init__("this producer is not transactional: set transactional.id")
 
 
 class TwoPhaseCommitOff(ClientError):
@@ -63,7 +63,7 @@ class TransactionOpen(ClientError):
     """A producer has one transaction at a time."""
 
     def __init__(self, transactional_id: str) -> None:
-        super().__init__(f"transactional.id {transactional_id}: the last transaction has no end yet")
+        super().__init__(f"transactional.id {transactional_id}: the previous transaction has not ended yet")
         self.transactional_id = transactional_id
 
 
@@ -83,7 +83,7 @@ class MustAbort(TransactionError):
         tp: TopicPartition | None = None,
         records: int = 0,
     ) -> None:
-        which = "" if tp is None else f"not written: {records} records for {tp}: "
+        which = "" if tp is None else f"{records} records for {tp} were not written: "
         super().__init__(transactional_id, f"the transaction can only be aborted: {which}{because}")
         self.because = because
         self.tp = tp
@@ -132,7 +132,7 @@ class OutcomeUnknown(TransactionError):
         asked = "commit" if commit else "abort"
         super().__init__(
             transactional_id,
-            f"asked to {asked}, not told within {timeout_ms:.0f} ms whether it was done: ask again; {last}",
+            f"{asked} not confirmed within {timeout_ms:.0f} ms, outcome unknown: {asked} again; {last}",
         )
         self.commit = commit
         self.timeout_ms = timeout_ms
@@ -154,9 +154,9 @@ class ProducerFenced(TransactionError):
         late = 0 < timeout_ms <= open_ms
         super().__init__(
             transactional_id,
-            "another producer has this id now"
+            "another producer uses this id now"
             + (
-                f", or the transaction was aborted because it took {open_ms} ms of {timeout_ms}"
+                f", or the transaction was aborted after {open_ms} ms (timeout {timeout_ms} ms)"
                 if late
                 else ""
             )
@@ -176,9 +176,9 @@ class FencedBeforeItsEnd(ProducerFenced):
 
     def __init__(self, opened: OpenTransaction, *, is_v2: bool, in_doubt: bool) -> None:
         super().__init__(opened.transactional_id, open_ms=0, timeout_ms=0, in_doubt=in_doubt)
-        late = "" if is_v2 else ", or the transaction took longer than its transaction.timeout.ms"
-        doubt = "; an earlier request to commit was not answered, and may have been done" if in_doubt else ""
-        self.args = (f"the {opened} can not be ended: another producer has this id now{late}{doubt}",)
+        late = "" if is_v2 else ", or the transaction exceeded its transaction.timeout.ms"
+        doubt = "; an earlier commit request was not answered and may have succeeded" if in_doubt else ""
+        self.args = (f"cannot end the {opened}: another producer uses this id now{late}{doubt}",)
         self.opened = opened
 
 
@@ -192,9 +192,9 @@ class TransactionNotOpen(TransactionError):
 
     def __init__(self, opened: OpenTransaction, *, commit: bool, because: ClientError) -> None:
         asked = "committed" if commit else "aborted"
-        ended = "aborted, by its time-out or by somebody else" if commit else "committed by somebody else"
+        ended = "aborted, by timeout or by another client" if commit else "committed by another client"
         super().__init__(opened.transactional_id, because.args[0])
-        self.args = (f"the {opened} can not be {asked}: it was {ended}; or nothing is in it: {because}",)
+        self.args = (f"the {opened} cannot be {asked}: it is empty, or was {ended}: {because}",)
         self.opened = opened
         self.commit = commit
         self.because = because
@@ -220,12 +220,14 @@ class SequenceLost(ClientError):
     """A broker misses what was sent before a batch, so the transaction can not be whole."""
 
     def __init__(self) -> None:
-        super().__init__("a broker misses records that were sent before, or does not know this producer")
+        super().__init__(
+            "a broker is missing earlier records of this producer, or does not know its producer id"
+        )
 
 
 class OffsetsInDoubt(ClientError):
     """Sending offsets to a transaction was given up in the middle: perhaps they are in it."""
 
     def __init__(self, group_id: str) -> None:
-        super().__init__(f"whether offsets of group {group_id} are in the transaction is not known")
+        super().__init__(f"it is unknown whether the transaction contains the offsets of group {group_id}")
         self.group_id = group_id

@@ -59,7 +59,9 @@ class TransactionCoordinator(Coordinator):
         answer = await connection.ask(request, timeout_ms=timeout_ms, version=version)
         told = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
         if told is None:
-            raise BrokerUnavailable([connection.address], f"it says nothing of transactional.id {key}")
+            raise BrokerUnavailable(
+                [connection.address], f"its response has no entry for transactional.id {key}"
+            )
         if told.error_code != ErrorCode.NONE:
             raise NoCoordinator(ErrorCode.of(told.error_code), about=f"transactional.id {key}")
         if told.node_id not in self._cluster.metadata.nodes:
@@ -126,9 +128,9 @@ class TransactionRequests:
             )
         )
         if keep and answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            raise _lacks(connection, "it keeps no prepared transactions, as Kafka 4.3 does not")
+            raise _lacks(connection, "the broker cannot keep prepared transactions (Kafka 4.3 cannot either)")
         with_what = (
-            "transaction.two.phase.commit.enable, which the broker has to have too"
+            "transaction.two.phase.commit.enable (the broker must enable it, too)"
             if self._two_phase
             else f"transaction.timeout.ms={self._timeout_ms}"
         )
@@ -250,10 +252,10 @@ def _speaks_v2(connection: Connection) -> bool:
 def _check_two_phase(connection: Connection) -> None:
     """Before anything is asked: a broker that does not know of it would abort what is prepared."""
     if connection.version_of(ApiKey.INIT_PRODUCER_ID) < _TWO_PHASE_FROM:
-        raise _lacks(connection, "it needs unstable.api.versions.enable=true")
+        raise _lacks(connection, "the broker must set unstable.api.versions.enable=true")
     if not _speaks_v2(connection):
         # In version 1 all transactions of a producer have one epoch: what is stored would fit the next, too.
-        raise _lacks(connection, "it needs transaction.version=2")
+        raise _lacks(connection, "the cluster must have transaction.version=2")
 
 
 def _lacks(connection: Connection, why: str) -> UnsupportedByBroker:

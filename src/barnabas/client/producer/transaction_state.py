@@ -43,16 +43,16 @@ SAYS_ENDED: Final = frozenset(
 
 
 class Phase(Enum):
-    NEW = "there is no producer id yet"
-    READY = "no transaction was begun"
+    NEW = "the producer has no producer id yet"
+    READY = "no transaction is open"
     OPEN = "a transaction is open"
     FLUSHING = "the transaction is being committed"
-    PREPARED = "the transaction is prepared, and has to be completed"
-    HANDED_OVER = "the transaction was handed over, and somebody else ends it: close this producer"
+    PREPARED = "the transaction is prepared and must be completed"
+    HANDED_OVER = "the transaction was handed over: close this producer"
     MUST_ABORT = "the transaction can only be aborted"
-    COMMITTING = "whether the last transaction was committed is being asked"
+    COMMITTING = "the outcome of the last commit is not known yet"
     ABORTING = "the transaction is being aborted"
-    BROKEN = "this producer can do no more"
+    BROKEN = "this producer has failed: close it"
 
 
 _UNENDED = (Phase.OPEN, Phase.FLUSHING, Phase.MUST_ABORT)

@@ -184,7 +184,7 @@ class Transactions:
         if not isinstance(error, Refused):
             return self.must_abort(error)
         if error.code in _NOT_THE_MEMBER:
-            why = f"this member is not up to date: {error.code.name}"
+            why = f"the member id or generation is stale: {error.code.name}"
             return self.must_abort(CommitFailed(left, why))
         return self.refused(error)
 
@@ -212,8 +212,8 @@ class Transactions:
     def check_still(self, number: int) -> None:
         """Whether it is the same transaction: who waited must not go on in another one."""
         if self.state.number != number or not self.state.sends:
-            self.state.check("this")
-            raise NoTransaction("this", "its transaction was ended meanwhile")
+            self.state.check("this call")
+            raise NoTransaction("this call", "its transaction has ended in the meantime")
 
     # Trouble
 

@@ -113,7 +113,7 @@ def test_who_was_not_told_asks_the_same_again_and_nothing_else() -> None:
 def test_what_is_not_prepared_is_not_completed() -> None:
     state = ready()
     for stored in (MINE, NOTHING_PREPARED):
-        with pytest.raises(NoTransaction, match="no transaction was begun"):
+        with pytest.raises(NoTransaction, match="no transaction is open"):
             state.decides_commit(stored)
     state.begin(100, is_v2=True)
     with pytest.raises(NoTransaction, match="is open"):

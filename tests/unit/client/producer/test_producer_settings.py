@@ -106,13 +106,13 @@ def test_two_phase_commit_is_off_unless_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("timeout_ms", [1_000, 60_000])
 def test_a_time_for_transactions_that_no_time_ends_is_refused(timeout_ms: int) -> None:
-    with pytest.raises(InvalidSetting, match="does not go with"):
+    with pytest.raises(InvalidSetting, match="cannot be combined with"):
         settings(
             transactional_id="orders-1",
             transaction_two_phase_commit_enable=True,
             transaction_timeout_ms=timeout_ms,
         )
-    with pytest.raises(InvalidSetting, match="does not go with"):
+    with pytest.raises(InvalidSetting, match="cannot be combined with"):
         producer_settings(
             {"bootstrap.servers": "a:1", "transaction.timeout.ms": timeout_ms},
             {"transaction_two_phase_commit_enable": True},
