@@ -1,4 +1,4 @@
-"""What can go wrong with records on their way, beside what can go wrong with every request."""
+"""Errors of sending records, in addition to the errors of every request."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,9 +15,9 @@ class NotStarted(ClientError):
 
 
 class BufferFull(ClientError):
-    """There was no room for the record within max.block.ms; nothing of it was taken.
+    """No memory was free for the record within max.block.ms; it was not taken.
 
-    When a table was being sent, `deliveries` are of those of its rows that were taken before.
+    If a table was being sent, `deliveries` are those of its rows that were taken before.
     """
 
     retriable = True
@@ -34,7 +34,7 @@ class BufferFull(ClientError):
 
 
 class TopicNotReady(ClientError):
-    """try_send() does not wait, and the topic's partitions are not known yet. They are looked up now."""
+    """try_send() does not wait, and the topic's metadata is not known yet. A lookup has been started."""
 
     retriable = True
 
@@ -44,7 +44,7 @@ class TopicNotReady(ClientError):
 
 
 class RecordTooLarge(ClientError):
-    """The record is larger than a request or the buffer may be; nothing of it was taken."""
+    """The record exceeds max.request.size or buffer.memory; it was not taken."""
 
     def __init__(self, *, size: int, limit: int, setting: str) -> None:
         super().__init__(f"record of {size} bytes exceeds {setting}={limit}")
@@ -83,9 +83,9 @@ class DeliveryTimedOut(ClientError):
 
 
 class DeliveryInDoubt(Refused):
-    """The broker said no, but an earlier try was not answered: the records may be in the log.
+    """The broker rejected the batch, but an earlier attempt had no response: it may be in the log.
 
-    They are not sent again: under a new producer id they could be there twice.
+    The records are not sent again: under a new producer id they could be written twice.
     """
 
     def __init__(self, code: ErrorCode, *, about: str, message: str | None = None) -> None:
@@ -95,7 +95,7 @@ class DeliveryInDoubt(Refused):
 
 
 class ProducerCrashed(ClientError):
-    """A bug: the producer's own work failed. The cause is the error."""
+    """A bug: an internal task of the producer failed. `__cause__` is its error."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(f"internal error in the producer: {error!r}")
