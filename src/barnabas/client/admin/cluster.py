@@ -1,4 +1,4 @@
-"""The brokers of a cluster: DescribeCluster, UnregisterBroker, and what each of them speaks (ApiVersions)."""
+"""The brokers of a cluster: DescribeCluster, UnregisterBroker, and ApiVersions of each broker."""
 
 import asyncio
 from collections.abc import Mapping
@@ -36,9 +36,9 @@ class ClusterNode:
 
 @value(kw_only=True)
 class ClusterDescription:
-    """`operations` is what one may do with the cluster, None if that was not asked for.
+    """`operations` are the authorized operations, None if they were not requested.
 
-    The controller is -1 if none is known. A broker names any that is alive: brokers pass things on.
+    controller_id is -1 if unknown. A broker returns any live broker, because brokers forward requests.
     """
 
     cluster_id: str | None
@@ -49,7 +49,7 @@ class ClusterDescription:
 
 @value(kw_only=True)
 class BrokerVersions:
-    """Which versions of each API a broker speaks, first and last, by key; or why it did not say."""
+    """First and last supported version of each API of a broker, by key; or the error."""
 
     node: Node
     versions: Mapping[int, tuple[int, int]]
@@ -98,7 +98,7 @@ def _described(answer: DescribeClusterResponse) -> ClusterDescription:
 
 
 async def _from_metadata(call: Call, operations: bool) -> ClusterDescription:
-    """From a broker that is older than DescribeCluster (KIP-700)."""
+    """Describe the cluster with Metadata, for brokers without DescribeCluster (KIP-700)."""
 
     def make(spoken: Spoken) -> object:
         if operations and spoken.version not in _METADATA_OPERATIONS:
@@ -121,7 +121,7 @@ async def _from_metadata(call: Call, operations: bool) -> ClusterDescription:
 
 
 async def api_versions(call: Call) -> dict[int, BrokerVersions]:
-    """Of every broker. One that cannot be reached is listed with the reason; it is asked once."""
+    """Return the versions of every broker; for an unreachable one, the error after one attempt."""
 
     async def of(node: Node) -> BrokerVersions:
         try:

@@ -1,7 +1,7 @@
-"""Settings of topics, brokers and the rest: DescribeConfigs, IncrementalAlterConfigs, ListConfigResources.
+"""Configs of resources: DescribeConfigs, IncrementalAlterConfigs, ListConfigResources.
 
-A broker alone knows its own settings and its loggers, so those are asked of that broker; everything else any
-broker answers, or passes on.
+Only a broker itself knows its configs and loggers, so those requests go to that broker. Any broker answers or
+forwards the others.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ async def describe(
     synonyms: bool,
     documentation: bool,
 ) -> dict[Resource, Outcome[dict[str, ConfigEntry]]]:
-    """The settings of those names, or all where there are none."""
+    """Return the named configs of each resource, or all of them for None."""
 
     async def ask(node: int | None, share: list[Resource]) -> dict[Resource, Outcome[dict[str, ConfigEntry]]]:
         def make(spoken: Spoken) -> object:
@@ -124,7 +124,7 @@ async def _ask_each(
     wanted: Iterable[Resource],
     ask: Callable[[int | None, list[Resource]], Awaitable[Mapping[Resource, Outcome[V]]]],
 ) -> dict[Resource, Outcome[V]]:
-    """One request for each broker that has to be asked itself, and one for all the rest."""
+    """Send one request per broker resource to that broker, and one for all other resources."""
 
     async def guarded(node: int | None, share: list[Resource]) -> Mapping[Resource, Outcome[V]]:
         try:
@@ -148,7 +148,7 @@ async def _ask_each(
 
 
 async def list_resources(call: Call, types: Collection[ResourceType]) -> list[Resource]:
-    """Everything that has settings, of these types; of all types if none is named."""
+    """List the resources that have configs, of these types or of all."""
 
     def make(spoken: Spoken) -> object:
         if spoken.version >= _ALL_TYPES_FROM:

@@ -1,6 +1,6 @@
-"""Topics in detail: DescribeTopicPartitions page by page where the broker has it, otherwise Metadata.
+"""Topic descriptions: DescribeTopicPartitions, page by page, or Metadata from older brokers.
 
-Only the former tells of eligible leader replicas (KIP-966), and only the latter finds topics by their ids.
+Only the former has eligible leader replicas (KIP-966); only the latter finds topics by id.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,14 +27,14 @@ from barnabas.protocol.messages.cluster import (
     TopicRequest,
 )
 
-# Kafka's client asks for so many; a broker has a limit of its own beside it.
+# As in Kafka's client; brokers have a limit of their own.
 PAGE_PARTITIONS: Final = 2000
 _OPERATIONS_FROM, _IDS_FROM = 8, 12
 
 
 @value(kw_only=True)
 class PartitionDescription:
-    """Brokers by their ids. `elr` and `last_known_elr` are None where the broker does not tell."""
+    """Brokers are given by id. `elr` and `last_known_elr` are None if the broker does not return them."""
 
     partition: int
     # -1 while there is none.
@@ -49,7 +49,7 @@ class PartitionDescription:
 
 @value(kw_only=True)
 class TopicDescription:
-    """`operations` is what one may do with it, None if the broker was not asked."""
+    """`operations` are the authorized operations, None if they were not requested."""
 
     name: str
     topic_id: Uuid | None
@@ -62,7 +62,7 @@ class TopicDescription:
 async def describe(
     call: Call, topics: Iterable[Topic] | None, *, operations: bool, page_partitions: int
 ) -> dict[Topic, Outcome[TopicDescription]]:
-    """By what they were asked for; None is all of them, by name."""
+    """Describe topics by name or id; None: all topics."""
     if topics is None:
         everything = await call.single("all topics", lambda: _all(call, operations, page_partitions))
         return {name: outcome for name, outcome in everything.items()}  # noqa: C416 (its keys are Topics)
@@ -115,7 +115,7 @@ async def _has_pages(call: Call) -> bool:
 
 
 async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[TopicDescription]]:
-    """All pages. A topic that goes on over a page is told in parts, each with a share of its partitions."""
+    """Fetch all pages. A topic that spans pages comes in parts, each with some of its partitions."""
     told: dict[str, DescribeTopicPartitionsResponseTopic] = {}
     cursor: Cursor | None = None
     while True:
@@ -146,7 +146,7 @@ async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[
 
 
 def _always(request: object) -> Callable[[Spoken], object]:
-    """The same in every version."""
+    """Return a request builder for a request that is the same in every version."""
     return lambda _: request
 
 

@@ -1,4 +1,4 @@
-"""Leaders elected on demand: ElectLeaders."""
+"""Leader elections on request: ElectLeaders."""
 
 from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
@@ -10,7 +10,7 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.replicas import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 
-# The first of the replicas, or any that is alive, though records may be lost by it.
+# The first replica, or any live replica although records may be lost.
 ElectionType: TypeAlias = Literal["preferred", "unclean"]
 
 _PREFERRED, _UNCLEAN = 0, 1
@@ -20,7 +20,7 @@ _TYPES_FROM: Final = 1
 async def elect(
     call: Call, election: ElectionType, tps: Iterable[TopicPartition] | None
 ) -> dict[TopicPartition, Outcome[bool]]:
-    """True where a leader was elected, False where the one there was is the right one."""
+    """Return True where a leader was elected, False where no election was needed."""
     wanted = None
     if tps is not None:
         wanted = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in by_topic(tps)]

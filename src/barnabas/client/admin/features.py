@@ -1,4 +1,4 @@
-"""Features: what brokers could do and what the cluster has agreed upon (ApiVersions), and UpdateFeatures."""
+"""Features: supported and finalized levels (ApiVersions), and UpdateFeatures."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -23,7 +23,7 @@ class LevelRange(NamedTuple):
 
 @value(kw_only=True)
 class FeaturesDescription:
-    """By name: what the broker that answered supports, and what is in force, as of an epoch."""
+    """Levels by feature: supported by the broker that answered, and finalized as of an epoch."""
 
     supported: Mapping[str, LevelRange]
     finalized: Mapping[str, LevelRange]
@@ -31,7 +31,7 @@ class FeaturesDescription:
 
 
 class UpgradeType(IntEnum):
-    """Which way a feature may go. Downgrades are refused unless they are asked for by name."""
+    """Allowed direction of a change. Downgrades must be requested explicitly."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -40,7 +40,7 @@ class UpgradeType(IntEnum):
 
 @value(kw_only=True)
 class FeatureUpdate:
-    """The level that is to be in force. Level 0 takes the feature out of use."""
+    """The new finalized level. Level 0 disables the feature."""
 
     level: int
     type: UpgradeType = UpgradeType.UPGRADE
@@ -70,7 +70,7 @@ async def describe(call: Call, broker: int | None) -> FeaturesDescription:
 
 
 async def update(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_only: bool) -> None:
-    """All of them or none."""
+    """Update features, all or none."""
     version = 0
 
     def make(spoken: Spoken) -> object:

@@ -1,4 +1,4 @@
-"""Members put out of a group: LeaveGroup, sent to its coordinator in the place of the member."""
+"""Removes members from a group: LeaveGroup, sent to the coordinator on behalf of the member."""
 
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
@@ -10,12 +10,12 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.classic_groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 
 _SEVERAL_FROM: Final = 3
-# A coordinator finds a static member by its instance.
+# The coordinator finds a static member by its instance id.
 _ANY_MEMBER: Final = ""
 
 
 class MemberKey(NamedTuple):
-    """A member by its id, or a static one by its instance."""
+    """A member by its id, or a static member by its instance id."""
 
     member_id: str = _ANY_MEMBER
     instance_id: str | None = None
@@ -52,7 +52,7 @@ async def _remove_several(
 
 
 def _key(told: Any) -> MemberKey:
-    """As it was asked for: an instance is told with the id of its member, which nobody asked for."""
+    """Return the requested key: for an instance, the response also has its member id."""
     if told.group_instance_id is not None:
         return MemberKey(instance_id=told.group_instance_id)
     return MemberKey(told.member_id)

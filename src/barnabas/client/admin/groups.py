@@ -1,4 +1,4 @@
-"""Groups: ListGroups, which every broker is asked, and DeleteGroups, which coordinators are.
+"""Groups: ListGroups at every broker, and DeleteGroups at the coordinators.
 
 Describing them is in group_descriptions.py, their offsets in group_offsets.py, their members in
 group_members.py.
@@ -27,7 +27,7 @@ _STATES_FROM, _TYPES_FROM = 4, 5
 
 
 class GroupState(StrEnum):
-    """As answers have it. UNKNOWN: the broker does not tell, or is newer than we are."""
+    """Group states as in responses. UNKNOWN: not returned, or only known to newer brokers."""
 
     UNKNOWN = "Unknown"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -41,7 +41,7 @@ class GroupState(StrEnum):
 
 
 class GroupType(StrEnum):
-    """By which protocol its members speak to the coordinator."""
+    """The protocol between members and coordinator."""
 
     UNKNOWN = "Unknown"
     CLASSIC = "Classic"
@@ -55,7 +55,7 @@ _TYPES: Final = {kind.lower(): kind for kind in GroupType}
 
 
 def state_of(text: str) -> GroupState:
-    """However it is written."""
+    """Parse a state, ignoring case."""
     return _STATES.get(text.lower(), GroupState.UNKNOWN)
 
 
@@ -65,7 +65,7 @@ def type_of(text: str) -> GroupType:
 
 @value(kw_only=True)
 class GroupListing:
-    """`protocol_type` is "consumer" for groups of consumers, and empty for one that only commits."""
+    """`protocol_type` is "consumer" for groups of consumers, and empty for groups that only commit."""
 
     group: str
     type: GroupType
@@ -76,12 +76,12 @@ class GroupListing:
 async def list_all(
     call: Call, *, states: Collection[GroupState], types: Collection[GroupType]
 ) -> dict[str, GroupListing]:
-    """By name, in their order: those in these states and of these types. Empty: in all, of all."""
+    """List groups, sorted by name, in these states and of these types (empty: all)."""
 
     def make(spoken: Spoken) -> object:
         if states:
             spoken.needs(_STATES_FROM, "filtering groups by state")
-        # An older broker has classic groups only, and need not be told.
+        # Older brokers have classic groups only, so the filter is not needed.
         if types and GroupType.CLASSIC not in types:
             spoken.needs(_TYPES_FROM, "filtering groups by type")
         by_type = spoken.version >= _TYPES_FROM
@@ -103,7 +103,7 @@ async def list_all(
 
     brokers = sorted((await call.single("the brokers", call.cluster.refresh)).nodes)
     shares = all_of(await call.settle("LIST_GROUPS", brokers, attempt))
-    # A group that moves while they are asked may be told by two.
+    # A group that moves meanwhile may be listed by two brokers.
     listed = {listing.group: listing for share in shares.values() for listing in share}
     return dict(sorted(listed.items()))
 

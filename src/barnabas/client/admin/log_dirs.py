@@ -1,4 +1,4 @@
-"""What lies in the log directories of brokers: DescribeLogDirs, asked of each of them."""
+"""Contents of log directories: DescribeLogDirs at each broker."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ _NOT_TOLD: Final = -1
 
 @value(kw_only=True)
 class ReplicaLog:
-    """One log. A future one is on its way here from another directory of its broker."""
+    """One log. A future log is being moved here from another directory of the broker."""
 
     size_bytes: int
     offset_lag: int
@@ -32,7 +32,7 @@ class ReplicaLog:
 
 @value(kw_only=True)
 class LogDir:
-    """One directory, or why it is out of service. Sizes are None where the broker does not tell them."""
+    """One log directory, or its error if it is offline. Sizes are None if not returned."""
 
     path: str
     error: Refused | None
@@ -45,7 +45,7 @@ class LogDir:
 async def describe(
     call: Call, brokers: Iterable[int] | None, tps: Iterable[TopicPartition] | None
 ) -> dict[int, Outcome[dict[str, LogDir]]]:
-    """By broker and path. None: all brokers, all logs."""
+    """Return log directories by broker and path. None: all brokers, all partitions."""
     topics = None
     if tps is not None:
         topics = [

@@ -1,4 +1,4 @@
-"""The quorum of controllers: DescribeQuorum."""
+"""The controller quorum: DescribeQuorum."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -25,7 +25,7 @@ _NOT_TOLD: Final = -1
 
 @value(kw_only=True)
 class QuorumReplica:
-    """One that keeps the metadata log. Times are None where the broker does not tell them."""
+    """A replica of the metadata log. Times are None if not returned."""
 
     id: int
     directory_id: Uuid | None
@@ -42,7 +42,7 @@ class QuorumEndpoint(NamedTuple):
 
 @value(kw_only=True)
 class QuorumDescription:
-    """`nodes` says where the voters listen; it is empty if the broker is too old to tell."""
+    """`nodes` has the listeners of the voters; empty from older brokers."""
 
     leader_id: int
     leader_epoch: int

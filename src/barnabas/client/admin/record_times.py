@@ -1,8 +1,8 @@
-"""The timestamp of the first record at an offset or after it: one small Fetch a partition, one batch read.
+"""The timestamp of the first record at or after an offset: usually one small Fetch per partition.
 
-That is how old the first record is that a group has not read. Offsets are no records: those of control
-batches, those that compaction has removed and those before the beginning of the log are passed over. Records
-of aborted transactions count, as they do in a group's lag.
+It is the age of the first record that a group has not read. Offsets without a record are skipped: control
+batches, compacted records, and offsets before the start of the log. Records of aborted transactions count, as
+they do in a group's lag.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 
-# How many partitions are read at a time: the answers are in memory together.
+# Partitions read concurrently, which bounds the memory of their responses.
 PARTITIONS_AT_ONCE: Final = 16
-# The first batch is sent whole however little is asked for (KIP-74). Where that holds no record, more is read
-# at a time, so that many small batches without one are passed over quickly.
+# A broker returns the first batch whole even above the limit (KIP-74). If it has no record, larger fetches
+# follow, to skip many small batches quickly.
 _FIRST_BYTES: Final = 1
 _NEXT_BYTES: Final = 256 * 1024
 _IDS_FROM: Final = 13
@@ -33,7 +33,7 @@ _NO_EPOCH: Final = -1
 async def first_times(
     call: Call, wanted: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Outcome[int | None]]:
-    """In milliseconds, for each partition and offset; -1 if the record has none. None: no record follows."""
+    """Return timestamps in ms for each partition and offset; -1: record without one, None: no record."""
     room = asyncio.Semaphore(PARTITIONS_AT_ONCE)
 
     async def one(leader: int, tp: TopicPartition) -> Outcome[int | None]:
@@ -57,14 +57,14 @@ async def first_times(
 
 
 async def _first_time(call: Call, leader: int, tp: TopicPartition, offset: int) -> int | None:
-    """Batch by batch until there is a record, or the end."""
+    """Fetch until a record or the end of the log."""
     bytes_max = _FIRST_BYTES
     while True:
         told = await _fetch(call, leader, tp, offset, bytes_max)
         if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             start = await _start(call, tp)
             if start is None or start <= offset:
-                # It lies after the end: the log was cut, or the offset was made up.
+                # The offset is after the end: the log was truncated, or the offset never existed.
                 return None
             offset = start
             continue
@@ -104,7 +104,7 @@ async def _fetch(call: Call, leader: int, tp: TopicPartition, offset: int, bytes
     if len(rows) != 1:
         why = "missing in the broker's response"
         silent = Refused(ErrorCode.UNKNOWN_SERVER_ERROR, about=str(tp), message=why)
-        # A broker that holds back a client answers its fetches with nothing (KIP-219).
+        # A throttled client gets empty fetch responses (KIP-219).
         silent.retriable = answer.throttle_time_ms > 0
         raise silent
     found: PartitionData = rows[0]
@@ -117,7 +117,7 @@ def _topic_id(call: Call, tp: TopicPartition) -> Uuid:
 
 
 def _read(tp: TopicPartition, told: PartitionData, offset: int) -> tuple[int | None, int]:
-    """The timestamp of the first record, if there is one, and where the log goes on after what was read."""
+    """Return the timestamp of the first record, or None, and the next offset."""
     data = bytes(told.records or b"")
     try:
         whole, _, _ = reach(data, 0, len(data))
@@ -128,7 +128,7 @@ def _read(tp: TopicPartition, told: PartitionData, offset: int) -> tuple[int | N
                 return found[0].timestamp, reader.next_offset
     except Malformed as error:
         corrupt = Refused(ErrorCode.CORRUPT_MESSAGE, about=str(tp), message=f"at offset {offset}: {error}")
-        # What is broken on the disk of a leader stays so.
+        # A corrupt batch on the leader's disk stays corrupt.
         corrupt.retriable = False
         raise corrupt from error
     return None, reader.next_offset

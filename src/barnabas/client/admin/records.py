@@ -1,7 +1,4 @@
-"""Records removed from partitions (DeleteRecords), and who has written to them (DescribeProducers).
-
-Leaders are asked for both.
-"""
+"""DeleteRecords and DescribeProducers, both at the partition leaders."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -23,14 +20,14 @@ from barnabas.protocol.messages.transaction_admin import (
     TopicRequest,
 )
 
-# Instead of an offset: everything that consumers can read now.
+# In place of an offset: all records below the high watermark.
 UP_TO_HIGH_WATERMARK: Final = -1
 _NOTHING: Final = -1
 
 
 @value(kw_only=True)
 class ProducerDescription:
-    """Who has written to a partition; None is what there is not, as an open transaction."""
+    """A producer of a partition. None means absent, for example no open transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -43,7 +40,7 @@ class ProducerDescription:
 async def delete_records(
     call: Call, before: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Outcome[int]]:
-    """The low watermarks afterwards."""
+    """Delete records and return the new low watermarks."""
 
     def make(_: Spoken, share: list[TopicPartition]) -> object:
         topics = [

@@ -1,4 +1,4 @@
-"""The settings of the admin client, under the names and with the defaults of Kafka's."""
+"""Admin client settings with Kafka's names and defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

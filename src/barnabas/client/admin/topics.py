@@ -1,6 +1,6 @@
-"""Topics: CreateTopics, DeleteTopics, CreatePartitions, and the list of them from Metadata.
+"""Topics: CreateTopics, DeleteTopics, CreatePartitions, and listing with Metadata.
 
-What is the controller's to decide is asked of any broker, which passes it on. describing.py tells details.
+Any broker forwards requests for the controller. Descriptions are in describing.py.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ from barnabas.protocol.messages.topics import (
 # A topic by its name, or by its id.
 Topic: TypeAlias = str | Uuid
 
-# Lets the broker choose: its num.partitions, its default.replication.factor.
+# Use the broker's num.partitions or default.replication.factor.
 DEFAULT: Final = -1
 _DEFAULTS_FROM: Final = 4
 _IDS_FROM: Final = 6
@@ -41,7 +41,7 @@ _MAYBE_OURS: Final = "an earlier attempt of this call, whose response was lost, 
 
 @value(kw_only=True)
 class NewTopic:
-    """A topic to be made. With an `assignment` (partition -> brokers) the two numbers are left alone."""
+    """A topic to create. With an `assignment` (partition -> brokers) the two counts are ignored."""
 
     name: str
     partitions: int = DEFAULT
@@ -56,7 +56,7 @@ class NewTopic:
 
 @value(kw_only=True)
 class CreatedTopic:
-    """What was made, or would be. None is what the broker does not tell: it is old, or one may not know."""
+    """The created topic, or the validation result. None: not returned (old broker or not authorized)."""
 
     name: str
     topic_id: Uuid | None
@@ -67,7 +67,7 @@ class CreatedTopic:
 
 @value(kw_only=True)
 class NewPartitions:
-    """How many there are to be afterwards, and the brokers of each new one, if that matters."""
+    """The new total, and optionally the brokers of each new partition."""
 
     total: int
     assignments: Sequence[Sequence[int]] | None = None
@@ -75,7 +75,7 @@ class NewPartitions:
 
 @value(kw_only=True)
 class TopicListing:
-    """topic_id is None if the broker is too old to tell."""
+    """topic_id is None from older brokers."""
 
     name: str
     topic_id: Uuid | None
@@ -129,11 +129,11 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 def _created(told: CreatableTopicResult, *, is_made: bool) -> Outcome[CreatedTopic]:
-    # Without the right to describe settings, only the name and the id are told (KIP-525).
+    # Without DescribeConfigs authorization only name and id are returned (KIP-525).
     is_told = told.topic_config_error_code == ErrorCode.NONE and told.num_partitions != DEFAULT
     made = CreatedTopic(
         name=told.name,
-        # A broker that only validates has thrown dice for an id all the same, which nothing will have.
+        # With validate_only the broker returns a random id that is never used.
         topic_id=told.topic_id if is_made and told.topic_id != ZERO_UUID else None,
         partitions=told.num_partitions if is_told else None,
         replication_factor=told.replication_factor if is_told else None,
@@ -175,7 +175,7 @@ async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[Non
 
 
 def _note_if_lost(call: Call, outcomes: Mapping[Any, Outcome[Any]], *codes: ErrorCode) -> None:
-    """Say so, where a refusal may be the trace of this very call."""
+    """Add a note if an earlier attempt of this call may have caused the error."""
     for outcome in outcomes.values():
         if call.lost and isinstance(outcome, Refused) and outcome.code in codes:
             outcome.add_note(_MAYBE_OURS)

@@ -1,7 +1,6 @@
-"""Transactions: ListTransactions, which every broker is asked, and DescribeTransactions for coordinators.
+"""Transactions: ListTransactions at every broker, and DescribeTransactions at the coordinators.
 
-How they are ended from outside is in transactions_ending.py, how those that hang are found in
-transactions_hanging.py.
+transactions_ending.py aborts and fences, transactions_hanging.py finds hanging transactions.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ _ANY_DURATION: Final = -1
 
 
 class TransactionState(StrEnum):
-    """As answers have it. UNKNOWN: the broker is newer than we are."""
+    """Transaction states as in responses. UNKNOWN: only known to newer brokers."""
 
     ONGOING = "Ongoing"
     PREPARE_ABORT = "PrepareAbort"
@@ -49,7 +48,7 @@ def state_of(text: str) -> TransactionState:
 
 @value(kw_only=True)
 class TransactionListing:
-    """`coordinator` is the broker that told it."""
+    """`coordinator` is the broker that listed it."""
 
     transactional_id: str
     producer_id: int
@@ -59,7 +58,7 @@ class TransactionListing:
 
 @value(kw_only=True)
 class TransactionDescription:
-    """`partitions` are in their order. `start_time_ms` is of the last transaction, None before the first."""
+    """`partitions` are sorted. `start_time_ms` is that of the last transaction, None before the first."""
 
     transactional_id: str
     coordinator: int
@@ -79,7 +78,7 @@ async def list_all(
     longer_than_ms: int | None = None,
     pattern: str | None = None,
 ) -> dict[str, TransactionListing]:
-    """By transactional id, in their order: those that all filters let through."""
+    """List transactions, sorted by transactional id, that pass all filters."""
 
     def make(spoken: Spoken) -> object:
         if longer_than_ms is not None and longer_than_ms >= 0:
@@ -90,7 +89,7 @@ async def list_all(
             state_filters=[state.value for state in states],
             producer_id_filters=list(producer_ids),
             duration_filter=_ANY_DURATION if longer_than_ms is None else longer_than_ms,
-            # A pattern that is empty lets all through, and older brokers need not be told.
+            # An empty pattern matches all, so it is not sent to older brokers.
             transactional_id_pattern=pattern or None,
         )
 
@@ -107,7 +106,7 @@ async def list_all(
 
     brokers = sorted((await call.single("the brokers", call.cluster.refresh)).nodes)
     shares = all_of(await call.settle("LIST_TRANSACTIONS", brokers, attempt))
-    # An id whose coordinator moves while they are asked may be told by two.
+    # An id whose coordinator moves meanwhile may be listed by two brokers.
     listed = {listing.transactional_id: listing for share in shares.values() for listing in share}
     return dict(sorted(listed.items()))
 
