@@ -1,4 +1,4 @@
-"""One connection of a client, with peers of every kind: nothing hangs, and the error says what was wrong."""
+"""One client connection with peers of every kind: nothing hangs, and errors name the cause."""
 
 import asyncio
 
@@ -95,7 +95,7 @@ async def test_a_broker_older_than_our_api_versions_is_asked_again(world: World)
 
 
 @in_world
-async def test_nobody_there(world: World) -> None:
+async def test_connection_refused(world: World) -> None:
     with pytest.raises(BrokerUnavailable, match="Connection refused"):
         await connect()
 
@@ -145,7 +145,7 @@ async def test_a_listener_that_hangs_up(world: World) -> None:
 
 @pytest.mark.parametrize("limit", ["request_timeout_ms", "socket_connection_setup_timeout_ms"])
 @in_world
-async def test_a_listener_that_says_nothing(world: World, limit: str) -> None:
+async def test_a_silent_listener(world: World, limit: str) -> None:
     async with listening(stay_silent):
         with pytest.raises(RequestTimedOut, match=r"API_VERSIONS: no response .* within 2000 ms"):
             await connect(**{limit: 2000})

@@ -1,4 +1,4 @@
-"""Settings of clients: Kafka's names or keywords, and what is refused."""
+"""Client settings: Kafka's names, keywords, and refused settings."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
 @pytest.mark.parametrize(
     "name", ["ssl.keystore.location", "sasl.mechanism", "key.serializer", "metric.reporters"]
 )
-def test_what_kafka_has_and_we_do_not_is_refused_with_the_reason(name: str) -> None:
+def test_unsupported_kafka_settings_are_refused_with_the_reason(name: str) -> None:
     with pytest.raises(InvalidSetting, match=r"not supported|are bytes") as refusal:
         parsed({"bootstrap.servers": "a:1", name: "x"})
 
@@ -74,6 +74,6 @@ def test_addresses(address: str, place: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "h", "h:", ":1", "h:0", "h:65536", "h:x", "h:-1", "h:\u0661"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidSetting, match="HOST:PORT"):
         split_address(address)
