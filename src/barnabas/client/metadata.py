@@ -71,17 +71,17 @@ class Metadata:
     def with_answer(self, answer: MetadataResponse) -> "Metadata":
         """Apply a Metadata response; topics that are not in it stay unchanged."""
         topics, errors = dict(self.topics), dict(self.errors)
-        for told in answer.topics:
-            if told.name is None:
+        for entry in answer.topics:
+            if entry.name is None:
                 continue
-            code = ErrorCode.of(told.error_code)
+            code = ErrorCode.of(entry.error_code)
             # While leaders are being elected, Kafka returns this error together with the partitions.
-            if code is ErrorCode.NONE or (code is ErrorCode.LEADER_NOT_AVAILABLE and told.partitions):
-                topics[told.name] = _topic(told.name, told, topics.get(told.name))
-                errors.pop(told.name, None)
+            if code is ErrorCode.NONE or (code is ErrorCode.LEADER_NOT_AVAILABLE and entry.partitions):
+                topics[entry.name] = _topic(entry.name, entry, topics.get(entry.name))
+                errors.pop(entry.name, None)
             else:
-                errors[told.name] = code
-                topics.pop(told.name, None)
+                errors[entry.name] = code
+                topics.pop(entry.name, None)
         return Metadata(
             cluster_id=answer.cluster_id,
             controller_id=answer.controller_id,
@@ -123,27 +123,27 @@ def _names(topics: Mapping[str, TopicMetadata]) -> dict[Uuid, str]:
     return {topic.topic_id: name for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
 
 
-def _topic(name: str, told: MetadataResponseTopic, known: TopicMetadata | None) -> TopicMetadata:
-    if known is not None and known.topic_id != told.topic_id:
+def _topic(name: str, entry: MetadataResponseTopic, known: TopicMetadata | None) -> TopicMetadata:
+    if known is not None and known.topic_id != entry.topic_id:
         # Recreated: its leader epochs start again.
         known = None
-    rows = sorted(told.partitions, key=lambda row: row.partition_index)
+    rows = sorted(entry.partitions, key=lambda row: row.partition_index)
     if [row.partition_index for row in rows] != list(range(len(rows))):
         raise Malformed("partition indexes are not consecutive from 0", where=f"metadata of topic {name}")
     partitions = tuple(_partition(row, known) for row in rows)
-    return TopicMetadata(name, told.topic_id, told.is_internal, partitions)
+    return TopicMetadata(name, entry.topic_id, entry.is_internal, partitions)
 
 
-def _partition(told: MetadataResponsePartition, known: TopicMetadata | None) -> PartitionMetadata:
-    number = told.partition_index
-    leader = NO_LEADER if told.error_code == ErrorCode.LEADER_NOT_AVAILABLE else told.leader_id
+def _partition(entry: MetadataResponsePartition, known: TopicMetadata | None) -> PartitionMetadata:
+    number = entry.partition_index
+    leader = NO_LEADER if entry.error_code == ErrorCode.LEADER_NOT_AVAILABLE else entry.leader_id
     news = PartitionMetadata(
         number,
         leader,
-        told.leader_epoch,
-        tuple(told.replica_nodes),
-        tuple(told.isr_nodes),
-        tuple(told.offline_replicas),
+        entry.leader_epoch,
+        tuple(entry.replica_nodes),
+        tuple(entry.isr_nodes),
+        tuple(entry.offline_replicas),
     )
     if known is None or number >= len(known.partitions):
         return news

@@ -88,10 +88,10 @@ def _described(answer: DescribeClusterResponse) -> ClusterDescription:
         cluster_id=answer.cluster_id,
         controller_id=answer.controller_id,
         nodes={
-            told.broker_id: ClusterNode(
-                id=told.broker_id, host=told.host, port=told.port, rack=told.rack, fenced=told.is_fenced
+            entry.broker_id: ClusterNode(
+                id=entry.broker_id, host=entry.host, port=entry.port, rack=entry.rack, fenced=entry.is_fenced
             )
-            for told in sorted(answer.brokers, key=lambda told: told.broker_id)
+            for entry in sorted(answer.brokers, key=lambda entry: entry.broker_id)
         },
         operations=operations_of(answer.cluster_authorized_operations),
     )
@@ -113,8 +113,8 @@ async def _from_metadata(call: Call, operations: bool) -> ClusterDescription:
         cluster_id=answer.cluster_id,
         controller_id=answer.controller_id,
         nodes={
-            told.node_id: ClusterNode(id=told.node_id, host=told.host, port=told.port, rack=told.rack)
-            for told in sorted(answer.brokers, key=lambda told: told.node_id)
+            entry.node_id: ClusterNode(id=entry.node_id, host=entry.host, port=entry.port, rack=entry.rack)
+            for entry in sorted(answer.brokers, key=lambda entry: entry.node_id)
         },
         operations=operations_of(answer.cluster_authorized_operations),
     )

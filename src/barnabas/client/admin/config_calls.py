@@ -58,12 +58,12 @@ async def describe(
         answer = await call.ask(ApiKey.DESCRIBE_CONFIGS, make, node)
         found: dict[Resource, Outcome[dict[str, ConfigEntry]]] = {}
         asked = {(resource.type.value, resource.name): resource for resource in share}
-        for told in answer.results:
-            resource = asked.get((told.resource_type, told.resource_name))
+        for entry in answer.results:
+            resource = asked.get((entry.resource_type, entry.resource_name))
             if resource is not None:
-                entries = {each.name: entry_of(each) for each in told.configs}
+                entries = {each.name: entry_of(each) for each in entry.configs}
                 found[resource] = judged(
-                    told.error_code, entries, about=str(resource), message=told.error_message
+                    entry.error_code, entries, about=str(resource), message=entry.error_message
                 )
         return found
 
@@ -92,11 +92,11 @@ async def alter(
         answer = await call.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, lambda _: request, node)
         asked = {(resource.type.value, resource.name): resource for resource in share}
         found: dict[Resource, Outcome[None]] = {}
-        for told in answer.responses:
-            resource = asked.get((told.resource_type, told.resource_name))
+        for entry in answer.responses:
+            resource = asked.get((entry.resource_type, entry.resource_name))
             if resource is not None:
                 found[resource] = judged(
-                    told.error_code, None, about=str(resource), message=told.error_message
+                    entry.error_code, None, about=str(resource), message=entry.error_message
                 )
         return found
 
@@ -162,9 +162,9 @@ async def list_resources(call: Call, types: Collection[ResourceType]) -> list[Re
         check(answer.error_code, about="the list of resources")
         known = {kind.value: kind for kind in ResourceType}
         return [
-            Resource(known[told.resource_type], told.resource_name)
-            for told in answer.config_resources
-            if told.resource_type in known
+            Resource(known[entry.resource_type], entry.resource_name)
+            for entry in answer.config_resources
+            if entry.resource_type in known
         ]
 
     return await call.single("LIST_CONFIG_RESOURCES", attempt)

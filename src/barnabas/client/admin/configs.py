@@ -127,28 +127,28 @@ def changes_of(
     return changes
 
 
-def entry_of(told: DescribeConfigsResourceResult) -> ConfigEntry:
+def entry_of(entry: DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
-        name=told.name,
-        value=told.value,
-        source=_source(told.config_source),
-        read_only=told.read_only,
-        sensitive=told.is_sensitive,
-        type=_TYPES.get(told.config_type),
-        synonyms=tuple(ConfigSynonym(one.name, one.value, _source(one.source)) for one in told.synonyms),
+        name=entry.name,
+        value=entry.value,
+        source=_source(entry.config_source),
+        read_only=entry.read_only,
+        sensitive=entry.is_sensitive,
+        type=_TYPES.get(entry.config_type),
+        synonyms=tuple(ConfigSynonym(one.name, one.value, _source(one.source)) for one in entry.synonyms),
         # Old brokers return no documentation, which decodes as an empty text.
-        documentation=told.documentation or None,
+        documentation=entry.documentation or None,
     )
 
 
-def entry_of_new_topic(told: CreatableTopicConfigs) -> ConfigEntry:
+def entry_of_new_topic(entry: CreatableTopicConfigs) -> ConfigEntry:
     """Convert a config of a CreateTopics response."""
     return ConfigEntry(
-        name=told.name,
-        value=told.value,
-        source=_source(told.config_source),
-        read_only=told.read_only,
-        sensitive=told.is_sensitive,
+        name=entry.name,
+        value=entry.value,
+        source=_source(entry.config_source),
+        read_only=entry.read_only,
+        sensitive=entry.is_sensitive,
     )
 
 

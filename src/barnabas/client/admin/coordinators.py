@@ -97,7 +97,7 @@ async def _find(call: Call, keys: list[str], kind: KeyType) -> dict[str, Outcome
     if connection.version_of(ApiKey.FIND_COORDINATOR) >= _BATCHED_FROM:
         request = FindCoordinatorRequest(key_type=kind.number, coordinator_keys=keys)
         answer = await call.ask(ApiKey.FIND_COORDINATOR, lambda _: request)
-        return {told.key: _node(kind, told.key, told) for told in answer.coordinators}
+        return {entry.key: _node(kind, entry.key, entry) for entry in answer.coordinators}
     return {key: await _find_single(call, key, kind) for key in keys}
 
 
@@ -113,9 +113,9 @@ async def _find_single(call: Call, key: str, kind: KeyType) -> Outcome[Node]:
     return _node(kind, key, answer)
 
 
-def _node(kind: KeyType, key: str, told: Any) -> Outcome[Node]:
-    node = Node(told.node_id, told.host, told.port)
-    return judged(told.error_code, node, about=kind.about(key), message=told.error_message or None)
+def _node(kind: KeyType, key: str, entry: Any) -> Outcome[Node]:
+    node = Node(entry.node_id, entry.host, entry.port)
+    return judged(entry.error_code, node, about=kind.about(key), message=entry.error_message or None)
 
 
 def _parts(keys: list[str]) -> list[list[str]]:

@@ -85,7 +85,7 @@ async def _all(call: Call, operations: bool, page_partitions: int) -> dict[str, 
     if await _has_pages(call):
         return await _pages(call, [], page_partitions)
     answer = await _metadata(call, None, operations)
-    return {told.name: _from_metadata(told) for told in answer.topics if told.name is not None}
+    return {entry.name: _from_metadata(entry) for entry in answer.topics if entry.name is not None}
 
 
 async def _by_name(
@@ -94,13 +94,13 @@ async def _by_name(
     if await _has_pages(call):
         return await _pages(call, names, page_partitions)
     answer = await _metadata(call, [MetadataRequestTopic(name=name) for name in names], operations)
-    return {told.name: _from_metadata(told) for told in answer.topics if told.name is not None}
+    return {entry.name: _from_metadata(entry) for entry in answer.topics if entry.name is not None}
 
 
 async def _by_id(call: Call, ids: list[Uuid], operations: bool) -> dict[Uuid, Outcome[TopicDescription]]:
     wanted = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
     answer = await _metadata(call, wanted, operations, least=_IDS_FROM)
-    return {told.topic_id: _from_metadata(told) for told in answer.topics}
+    return {entry.topic_id: _from_metadata(entry) for entry in answer.topics}
 
 
 # DescribeTopicPartitions
@@ -116,7 +116,7 @@ async def _has_pages(call: Call) -> bool:
 
 async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[TopicDescription]]:
     """Fetch all pages. A topic that spans pages comes in parts, each with some of its partitions."""
-    told: dict[str, DescribeTopicPartitionsResponseTopic] = {}
+    found: dict[str, DescribeTopicPartitionsResponseTopic] = {}
     cursor: Cursor | None = None
     while True:
         start = cursor.topic_name if cursor is not None else ""
@@ -130,7 +130,7 @@ async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[
         )
         for topic in page.topics:
             name = topic.name or ""
-            before = told.setdefault(name, topic)
+            before = found.setdefault(name, topic)
             if before is not topic:
                 if before.topic_id != topic.topic_id:
                     why = "the topic was deleted or recreated while it was being described"
@@ -138,7 +138,7 @@ async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[
                 before.partitions += topic.partitions
         following = page.next_cursor
         if following is None:
-            return {name: _from_page(topic) for name, topic in told.items()}
+            return {name: _from_page(topic) for name, topic in found.items()}
         if cursor is not None and _place(following) <= _place(cursor):
             where = (await call.connection()).address
             raise NotKafka(where, f"pages are out of order: {_place(following)} follows {_place(cursor)}")
@@ -154,7 +154,7 @@ def _place(cursor: Cursor) -> tuple[str, int]:
     return cursor.topic_name, cursor.partition_index
 
 
-def _from_page(told: DescribeTopicPartitionsResponseTopic) -> Outcome[TopicDescription]:
+def _from_page(entry: DescribeTopicPartitionsResponseTopic) -> Outcome[TopicDescription]:
     partitions = tuple(
         PartitionDescription(
             partition=row.partition_index,
@@ -166,9 +166,9 @@ def _from_page(told: DescribeTopicPartitionsResponseTopic) -> Outcome[TopicDescr
             elr=tuple(row.eligible_leader_replicas or ()),
             last_known_elr=tuple(row.last_known_elr or ()),
         )
-        for row in sorted(told.partitions, key=lambda row: row.partition_index)
+        for row in sorted(entry.partitions, key=lambda row: row.partition_index)
     )
-    return _described(told, partitions)
+    return _described(entry, partitions)
 
 
 # Metadata
@@ -192,7 +192,7 @@ async def _metadata(
     return answer
 
 
-def _from_metadata(told: MetadataResponseTopic) -> Outcome[TopicDescription]:
+def _from_metadata(entry: MetadataResponseTopic) -> Outcome[TopicDescription]:
     partitions = tuple(
         PartitionDescription(
             partition=row.partition_index,
@@ -202,18 +202,18 @@ def _from_metadata(told: MetadataResponseTopic) -> Outcome[TopicDescription]:
             isr=tuple(row.isr_nodes),
             offline=tuple(row.offline_replicas),
         )
-        for row in sorted(told.partitions, key=lambda row: row.partition_index)
+        for row in sorted(entry.partitions, key=lambda row: row.partition_index)
     )
-    return _described(told, partitions)
+    return _described(entry, partitions)
 
 
-def _described(told: Any, partitions: tuple[PartitionDescription, ...]) -> Outcome[TopicDescription]:
-    topic_id: Uuid = told.topic_id
+def _described(entry: Any, partitions: tuple[PartitionDescription, ...]) -> Outcome[TopicDescription]:
+    topic_id: Uuid = entry.topic_id
     found = TopicDescription(
-        name=told.name or "",
+        name=entry.name or "",
         topic_id=None if topic_id == ZERO_UUID else topic_id,
-        internal=told.is_internal,
+        internal=entry.is_internal,
         partitions=partitions,
-        operations=operations_of(told.topic_authorized_operations),
+        operations=operations_of(entry.topic_authorized_operations),
     )
-    return judged(told.error_code, found, about=f"topic {told.name or name_of(topic_id)}")
+    return judged(entry.error_code, found, about=f"topic {entry.name or name_of(topic_id)}")

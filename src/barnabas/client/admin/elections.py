@@ -39,12 +39,12 @@ async def elect(
         check(answer.error_code, about="the election")
         found: dict[TopicPartition, Outcome[bool]] = {}
         for topic in answer.replica_election_results:
-            for told in topic.partition_result:
-                tp = TopicPartition(topic.topic, told.partition_id)
-                if told.error_code == ErrorCode.ELECTION_NOT_NEEDED:
+            for entry in topic.partition_result:
+                tp = TopicPartition(topic.topic, entry.partition_id)
+                if entry.error_code == ErrorCode.ELECTION_NOT_NEEDED:
                     found[tp] = False
                 else:
-                    found[tp] = judged(told.error_code, True, about=str(tp), message=told.error_message)
+                    found[tp] = judged(entry.error_code, True, about=str(tp), message=entry.error_message)
         return found
 
     return await call.single("ELECT_LEADERS", attempt)

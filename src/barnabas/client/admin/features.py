@@ -56,12 +56,12 @@ async def describe(call: Call, broker: int | None) -> FeaturesDescription:
         check(answer.error_code, about="features")
         return FeaturesDescription(
             supported={
-                told.name: LevelRange(told.min_version, told.max_version)
-                for told in sorted(answer.supported_features, key=lambda told: told.name)
+                entry.name: LevelRange(entry.min_version, entry.max_version)
+                for entry in sorted(answer.supported_features, key=lambda entry: entry.name)
             },
             finalized={
-                told.name: LevelRange(told.min_version_level, told.max_version_level)
-                for told in sorted(answer.finalized_features, key=lambda told: told.name)
+                entry.name: LevelRange(entry.min_version_level, entry.max_version_level)
+                for entry in sorted(answer.finalized_features, key=lambda entry: entry.name)
             },
             epoch=None if answer.finalized_features_epoch == _NO_EPOCH else answer.finalized_features_epoch,
         )
@@ -90,10 +90,10 @@ async def update(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_o
         if version >= _NO_RESULTS_FROM:
             return dict.fromkeys(updates)
         return {
-            told.feature: judged(
-                told.error_code, None, about=f"feature {told.feature}", message=told.error_message
+            entry.feature: judged(
+                entry.error_code, None, about=f"feature {entry.feature}", message=entry.error_message
             )
-            for told in answer.results
+            for entry in answer.results
         }
 
     all_of(await call.single("UPDATE_FEATURES", attempt))

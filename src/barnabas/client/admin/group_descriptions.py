@@ -28,7 +28,7 @@ from barnabas.protocol.messages.group_admin import DescribeGroupsRequest, Descri
 CONSUMERS: Final = "consumer"
 COMMITS_ONLY: Final = ""
 _OPERATIONS_FROM: Final = 3
-_CLASSIC_MEMBER, _TYPE_NOT_TOLD = 0, -1
+_CLASSIC_MEMBER, _TYPE_UNKNOWN = 0, -1
 # With these codes DescribeGroups is tried.
 _TRY_DESCRIBE_GROUPS: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
@@ -119,51 +119,51 @@ async def _with_consumer_describe(
     except UnsupportedByBroker:
         return {}
     return {
-        told.group_id: judged(
-            told.error_code,
-            _consumer_group(told, node),
-            about=f"group {told.group_id}",
-            message=told.error_message,
+        entry.group_id: judged(
+            entry.error_code,
+            _consumer_group(entry, node),
+            about=f"group {entry.group_id}",
+            message=entry.error_message,
         )
-        for told in answer.groups
+        for entry in answer.groups
     }
 
 
-def _consumer_group(told: Any, node: Node) -> GroupDescription:
+def _consumer_group(entry: Any, node: Node) -> GroupDescription:
     return GroupDescription(
-        group=told.group_id,
+        group=entry.group_id,
         type=GroupType.CONSUMER,
-        state=state_of(told.group_state),
+        state=state_of(entry.group_state),
         protocol_type=CONSUMERS,
-        assignor=told.assignor_name,
+        assignor=entry.assignor_name,
         coordinator=node,
-        members=tuple(map(_consumer_member, told.members)),
-        epoch=told.group_epoch,
-        assignment_epoch=told.assignment_epoch,
-        operations=operations_of(told.authorized_operations),
+        members=tuple(map(_consumer_member, entry.members)),
+        epoch=entry.group_epoch,
+        assignment_epoch=entry.assignment_epoch,
+        operations=operations_of(entry.authorized_operations),
     )
 
 
-def _consumer_member(told: Any) -> MemberDescription:
-    kind = told.member_type
+def _consumer_member(entry: Any) -> MemberDescription:
+    kind = entry.member_type
     return MemberDescription(
-        id=told.member_id,
-        instance_id=told.instance_id,
-        rack=told.rack_id,
-        client_id=told.client_id,
-        host=told.client_host,
-        assignment=_partitions(told.assignment),
-        target=_partitions(told.target_assignment),
-        epoch=told.member_epoch,
-        upgraded=None if kind == _TYPE_NOT_TOLD else kind != _CLASSIC_MEMBER,
+        id=entry.member_id,
+        instance_id=entry.instance_id,
+        rack=entry.rack_id,
+        client_id=entry.client_id,
+        host=entry.client_host,
+        assignment=_partitions(entry.assignment),
+        target=_partitions(entry.target_assignment),
+        epoch=entry.member_epoch,
+        upgraded=None if kind == _TYPE_UNKNOWN else kind != _CLASSIC_MEMBER,
     )
 
 
-def _partitions(told: Any) -> tuple[TopicPartition, ...]:
+def _partitions(entry: Any) -> tuple[TopicPartition, ...]:
     return tuple(
         sorted(
             TopicPartition(topic.topic_name, partition)
-            for topic in told.topic_partitions
+            for topic in entry.topic_partitions
             for partition in topic.partitions
         )
     )
@@ -182,41 +182,41 @@ async def _with_describe_groups(
 
     answer: DescribeGroupsResponse = await call.ask(ApiKey.DESCRIBE_GROUPS, make, node.id)
     return {
-        told.group_id: judged(
-            told.error_code,
-            _classic_group(told, node),
-            about=f"group {told.group_id}",
-            message=told.error_message,
+        entry.group_id: judged(
+            entry.error_code,
+            _classic_group(entry, node),
+            about=f"group {entry.group_id}",
+            message=entry.error_message,
         )
-        for told in answer.groups
+        for entry in answer.groups
     }
 
 
-def _classic_group(told: Any, node: Node) -> GroupDescription:
+def _classic_group(entry: Any, node: Node) -> GroupDescription:
     return GroupDescription(
-        group=told.group_id,
+        group=entry.group_id,
         type=GroupType.CLASSIC,
-        state=state_of(told.group_state),
-        protocol_type=told.protocol_type,
-        assignor=told.protocol_data,
+        state=state_of(entry.group_state),
+        protocol_type=entry.protocol_type,
+        assignor=entry.protocol_data,
         coordinator=node,
-        members=tuple(_classic_member(member, told.protocol_type) for member in told.members),
+        members=tuple(_classic_member(member, entry.protocol_type) for member in entry.members),
         epoch=None,
         assignment_epoch=None,
-        operations=operations_of(told.authorized_operations),
+        operations=operations_of(entry.authorized_operations),
     )
 
 
-def _classic_member(told: Any, protocol_type: str) -> MemberDescription:
+def _classic_member(entry: Any, protocol_type: str) -> MemberDescription:
     # Assignments of other protocol types have formats of their own.
-    readable = protocol_type in (CONSUMERS, COMMITS_ONLY) and told.member_assignment
+    readable = protocol_type in (CONSUMERS, COMMITS_ONLY) and entry.member_assignment
     return MemberDescription(
-        id=told.member_id,
-        instance_id=told.group_instance_id,
+        id=entry.member_id,
+        instance_id=entry.group_instance_id,
         rack=None,
-        client_id=told.client_id,
-        host=told.client_host,
-        assignment=_assigned(told.member_assignment) if readable else (),
+        client_id=entry.client_id,
+        host=entry.client_host,
+        assignment=_assigned(entry.member_assignment) if readable else (),
         target=None,
         epoch=None,
         upgraded=None,

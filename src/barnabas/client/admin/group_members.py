@@ -48,14 +48,14 @@ async def _remove_several(
         ApiKey.LEAVE_GROUP, lambda _: LeaveGroupRequest(group_id=group, members=rows), node.id
     )
     check(answer.error_code, about=f"group {group}")
-    return {_key(told): _judged(group, _key(told), told.error_code) for told in answer.members}
+    return {_key(entry): _judged(group, _key(entry), entry.error_code) for entry in answer.members}
 
 
-def _key(told: Any) -> MemberKey:
+def _key(entry: Any) -> MemberKey:
     """Return the requested key: for an instance, the response also has its member id."""
-    if told.group_instance_id is not None:
-        return MemberKey(instance_id=told.group_instance_id)
-    return MemberKey(told.member_id)
+    if entry.group_instance_id is not None:
+        return MemberKey(instance_id=entry.group_instance_id)
+    return MemberKey(entry.member_id)
 
 
 async def _remove_one(call: Call, node: Node, group: str, member: MemberKey) -> Outcome[None]:

@@ -82,7 +82,7 @@ async def _fetch_several(
         node.id,
         newest=_NAMES_UP_TO,
     )
-    return {told.group_id: _fetched(told.group_id, told) for told in answer.groups}
+    return {entry.group_id: _fetched(entry.group_id, entry) for entry in answer.groups}
 
 
 async def _fetch_one(
@@ -101,12 +101,12 @@ async def _fetch_one(
     return _fetched(group, answer)
 
 
-def _fetched(group: str, told: Any) -> Outcome[dict[TopicPartition, CommittedOffset | None]]:
+def _fetched(group: str, entry: Any) -> Outcome[dict[TopicPartition, CommittedOffset | None]]:
     """Return the offsets, or the first error: partial offsets of a group are of no use."""
-    if told.error_code != ErrorCode.NONE:
-        return refused(told.error_code, about=f"group {group}")
+    if entry.error_code != ErrorCode.NONE:
+        return refused(entry.error_code, about=f"group {group}")
     found: dict[TopicPartition, CommittedOffset | None] = {}
-    for topic in told.topics:
+    for topic in entry.topics:
         for row in topic.partitions:
             tp = TopicPartition(topic.name, row.partition_index)
             if row.error_code != ErrorCode.NONE:

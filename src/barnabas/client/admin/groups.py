@@ -96,7 +96,7 @@ async def list_all(
             check(answer.error_code, about=f"the groups of broker {broker}")
         except ClientError as error:
             return error
-        return [_listing(told) for told in answer.groups]
+        return [_listing(entry) for entry in answer.groups]
 
     async def attempt(pending: list[int]) -> dict[int, Outcome[list[GroupListing]]]:
         return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
@@ -108,12 +108,12 @@ async def list_all(
     return dict(sorted(listed.items()))
 
 
-def _listing(told: Any) -> GroupListing:
+def _listing(entry: Any) -> GroupListing:
     return GroupListing(
-        group=told.group_id,
-        type=type_of(told.group_type),
-        state=state_of(told.group_state),
-        protocol_type=told.protocol_type,
+        group=entry.group_id,
+        type=type_of(entry.group_type),
+        state=state_of(entry.group_state),
+        protocol_type=entry.protocol_type,
     )
 
 
@@ -123,8 +123,8 @@ async def delete(call: Call, groups: Iterable[str]) -> dict[str, Outcome[None]]:
             ApiKey.DELETE_GROUPS, lambda _: DeleteGroupsRequest(groups_names=share), node.id
         )
         return {
-            told.group_id: judged(told.error_code, None, about=f"group {told.group_id}")
-            for told in answer.results
+            entry.group_id: judged(entry.error_code, None, about=f"group {entry.group_id}")
+            for entry in answer.results
         }
 
     outcomes = await ask_coordinators(call, "DELETE_GROUPS", groups, ask)

@@ -96,14 +96,14 @@ def _read(answer: Any) -> dict[TopicPartition, Outcome[ListedOffset]]:
     response: ListOffsetsResponse = answer
     found: dict[TopicPartition, Outcome[ListedOffset]] = {}
     for topic in response.topics:
-        for told in topic.partitions:
-            tp = TopicPartition(topic.name, told.partition_index)
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
             listed = ListedOffset(
-                offset=_or_none(told.offset),
-                timestamp_ms=_or_none(told.timestamp),
-                leader_epoch=_or_none(told.leader_epoch),
+                offset=_or_none(entry.offset),
+                timestamp_ms=_or_none(entry.timestamp),
+                leader_epoch=_or_none(entry.leader_epoch),
             )
-            found[tp] = judged(told.error_code, listed, about=str(tp))
+            found[tp] = judged(entry.error_code, listed, about=str(tp))
     return found
 
 

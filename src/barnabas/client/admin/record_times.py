@@ -60,19 +60,19 @@ async def _first_time(call: Call, leader: int, tp: TopicPartition, offset: int) 
     """Fetch until a record or the end of the log."""
     bytes_max = _FIRST_BYTES
     while True:
-        told = await _fetch(call, leader, tp, offset, bytes_max)
-        if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        entry = await _fetch(call, leader, tp, offset, bytes_max)
+        if entry.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             start = await _start(call, tp)
             if start is None or start <= offset:
                 # The offset is after the end: the log was truncated, or the offset never existed.
                 return None
             offset = start
             continue
-        check(told.error_code, about=str(tp))
-        timestamp, following = _read(tp, told, offset)
+        check(entry.error_code, about=str(tp))
+        timestamp, following = _read(tp, entry, offset)
         if timestamp is not None:
             return timestamp
-        if following <= offset or following >= told.high_watermark:
+        if following <= offset or following >= entry.high_watermark:
             return None
         offset, bytes_max = following, _NEXT_BYTES
 
@@ -116,9 +116,9 @@ def _topic_id(call: Call, tp: TopicPartition) -> Uuid:
     return ZERO_UUID if topic is None else topic.topic_id
 
 
-def _read(tp: TopicPartition, told: PartitionData, offset: int) -> tuple[int | None, int]:
+def _read(tp: TopicPartition, entry: PartitionData, offset: int) -> tuple[int | None, int]:
     """Return the timestamp of the first record, or None, and the next offset."""
-    data = bytes(told.records or b"")
+    data = bytes(entry.records or b"")
     try:
         whole, _, _ = reach(data, 0, len(data))
         reader = BatchReader(tp.topic, tp.partition, data, 0, whole, offset, True, [])

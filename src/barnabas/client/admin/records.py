@@ -64,9 +64,9 @@ def _low_watermarks(answer: Any) -> dict[TopicPartition, Outcome[int]]:
     response: DeleteRecordsResponse = answer
     found: dict[TopicPartition, Outcome[int]] = {}
     for topic in response.topics:
-        for told in topic.partitions:
-            tp = TopicPartition(topic.name, told.partition_index)
-            found[tp] = judged(told.error_code, told.low_watermark, about=str(tp))
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            found[tp] = judged(entry.error_code, entry.low_watermark, about=str(tp))
     return found
 
 
@@ -88,8 +88,8 @@ def _producers(answer: Any) -> dict[TopicPartition, Outcome[tuple[ProducerDescri
     response: DescribeProducersResponse = answer
     found: dict[TopicPartition, Outcome[tuple[ProducerDescription, ...]]] = {}
     for topic in response.topics:
-        for told in topic.partitions:
-            tp = TopicPartition(topic.name, told.partition_index)
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
             active = tuple(
                 ProducerDescription(
                     producer_id=each.producer_id,
@@ -99,9 +99,9 @@ def _producers(answer: Any) -> dict[TopicPartition, Outcome[tuple[ProducerDescri
                     coordinator_epoch=_or_none(each.coordinator_epoch),
                     transaction_start_offset=_or_none(each.current_txn_start_offset),
                 )
-                for each in told.active_producers
+                for each in entry.active_producers
             )
-            found[tp] = judged(told.error_code, active, about=str(tp), message=told.error_message)
+            found[tp] = judged(entry.error_code, active, about=str(tp), message=entry.error_message)
     return found
 
 

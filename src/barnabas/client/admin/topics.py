@@ -104,7 +104,7 @@ async def create(
 
         pending = set(names)
         answer = await call.ask(ApiKey.CREATE_TOPICS, make)
-        return {told.name: _created(told, is_made=not validate_only) for told in answer.topics}
+        return {entry.name: _created(entry, is_made=not validate_only) for entry in answer.topics}
 
     outcomes = await call.settle("CREATE_TOPICS", [topic.name for topic in new], attempt)
     _note_if_lost(call, outcomes, ErrorCode.TOPIC_ALREADY_EXISTS)
@@ -128,18 +128,20 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _created(told: CreatableTopicResult, *, is_made: bool) -> Outcome[CreatedTopic]:
+def _created(entry: CreatableTopicResult, *, is_made: bool) -> Outcome[CreatedTopic]:
     # Without DescribeConfigs authorization only name and id are returned (KIP-525).
-    is_told = told.topic_config_error_code == ErrorCode.NONE and told.num_partitions != DEFAULT
+    is_described = entry.topic_config_error_code == ErrorCode.NONE and entry.num_partitions != DEFAULT
     made = CreatedTopic(
-        name=told.name,
+        name=entry.name,
         # With validate_only the broker returns a random id that is never used.
-        topic_id=told.topic_id if is_made and told.topic_id != ZERO_UUID else None,
-        partitions=told.num_partitions if is_told else None,
-        replication_factor=told.replication_factor if is_told else None,
-        settings={each.name: entry_of_new_topic(each) for each in told.configs or ()} if is_told else None,
+        topic_id=entry.topic_id if is_made and entry.topic_id != ZERO_UUID else None,
+        partitions=entry.num_partitions if is_described else None,
+        replication_factor=entry.replication_factor if is_described else None,
+        settings={each.name: entry_of_new_topic(each) for each in entry.configs or ()}
+        if is_described
+        else None,
     )
-    return judged(told.error_code, made, about=f"topic {told.name}", message=told.error_message)
+    return judged(entry.error_code, made, about=f"topic {entry.name}", message=entry.error_message)
 
 
 # Delete
@@ -163,10 +165,10 @@ async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[Non
         answer = await call.ask(ApiKey.DELETE_TOPICS, make)
         wanted = set(ids)
         found: dict[Topic, Outcome[None]] = {}
-        for told in answer.responses:
-            key = told.topic_id if told.topic_id in wanted else told.name
+        for entry in answer.responses:
+            key = entry.topic_id if entry.topic_id in wanted else entry.name
             about = f"topic {name_of(key)}"
-            found[key] = judged(told.error_code, None, about=about, message=told.error_message)
+            found[key] = judged(entry.error_code, None, about=about, message=entry.error_message)
         return found
 
     outcomes = await call.settle("DELETE_TOPICS", topics, attempt)
@@ -197,8 +199,10 @@ async def create_partitions(
 
         answer = await call.ask(ApiKey.CREATE_PARTITIONS, make)
         return {
-            told.name: judged(told.error_code, None, about=f"topic {told.name}", message=told.error_message)
-            for told in answer.results
+            entry.name: judged(
+                entry.error_code, None, about=f"topic {entry.name}", message=entry.error_message
+            )
+            for entry in answer.results
         }
 
     outcomes = await call.settle("CREATE_PARTITIONS", wanted, attempt)
@@ -228,13 +232,13 @@ async def list_all(call: Call, *, internal: bool) -> dict[str, TopicListing]:
         check(answer.error_code, about="the list of topics")
         found = (
             TopicListing(
-                name=told.name,
-                topic_id=None if told.topic_id == ZERO_UUID else told.topic_id,
-                internal=told.is_internal,
-                partitions=len(told.partitions),
+                name=entry.name,
+                topic_id=None if entry.topic_id == ZERO_UUID else entry.topic_id,
+                internal=entry.is_internal,
+                partitions=len(entry.partitions),
             )
-            for told in answer.topics
-            if told.name is not None and (internal or not told.is_internal)
+            for entry in answer.topics
+            if entry.name is not None and (internal or not entry.is_internal)
         )
         return {topic.name: topic for topic in sorted(found, key=lambda topic: topic.name)}
 

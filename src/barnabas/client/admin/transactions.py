@@ -99,7 +99,7 @@ async def list_all(
             check(answer.error_code, about=f"the transactions of broker {broker}")
         except ClientError as error:
             return error
-        return [_listing(told, broker) for told in answer.transaction_states]
+        return [_listing(entry, broker) for entry in answer.transaction_states]
 
     async def attempt(pending: list[int]) -> dict[int, Outcome[list[TransactionListing]]]:
         return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
@@ -111,11 +111,11 @@ async def list_all(
     return dict(sorted(listed.items()))
 
 
-def _listing(told: Any, broker: int) -> TransactionListing:
+def _listing(entry: Any, broker: int) -> TransactionListing:
     return TransactionListing(
-        transactional_id=told.transactional_id,
-        producer_id=told.producer_id,
-        state=state_of(told.transaction_state),
+        transactional_id=entry.transactional_id,
+        producer_id=entry.producer_id,
+        state=state_of(entry.transaction_state),
         coordinator=broker,
     )
 
@@ -127,23 +127,23 @@ async def describe(call: Call, ids: Iterable[str]) -> dict[str, Outcome[Transact
             lambda _: DescribeTransactionsRequest(transactional_ids=share),
             node.id,
         )
-        return {told.transactional_id: _description(told, node.id) for told in answer.transaction_states}
+        return {entry.transactional_id: _description(entry, node.id) for entry in answer.transaction_states}
 
     return await ask_coordinators(call, "DESCRIBE_TRANSACTIONS", ids, ask, TRANSACTION)
 
 
-def _description(told: Any, broker: int) -> Outcome[TransactionDescription]:
+def _description(entry: Any, broker: int) -> Outcome[TransactionDescription]:
     partitions = {
-        TopicPartition(each.topic, partition) for each in told.topics for partition in each.partitions
+        TopicPartition(each.topic, partition) for each in entry.topics for partition in each.partitions
     }
     found = TransactionDescription(
-        transactional_id=told.transactional_id,
+        transactional_id=entry.transactional_id,
         coordinator=broker,
-        state=state_of(told.transaction_state),
-        producer_id=told.producer_id,
-        producer_epoch=told.producer_epoch,
-        timeout_ms=told.transaction_timeout_ms,
-        start_time_ms=told.transaction_start_time_ms if told.transaction_start_time_ms >= 0 else None,
+        state=state_of(entry.transaction_state),
+        producer_id=entry.producer_id,
+        producer_epoch=entry.producer_epoch,
+        timeout_ms=entry.transaction_timeout_ms,
+        start_time_ms=entry.transaction_start_time_ms if entry.transaction_start_time_ms >= 0 else None,
         partitions=tuple(sorted(partitions)),
     )
-    return judged(told.error_code, found, about=TRANSACTION.about(told.transactional_id))
+    return judged(entry.error_code, found, about=TRANSACTION.about(entry.transactional_id))

@@ -57,9 +57,9 @@ def _written(answer: Any) -> dict[TopicPartition, Outcome[None]]:
     found: dict[TopicPartition, Outcome[None]] = {}
     for marker in response.markers:
         for topic in marker.topics:
-            for told in topic.partitions:
-                tp = TopicPartition(topic.name, told.partition_index)
-                found[tp] = judged(told.error_code, None, about=str(tp))
+            for entry in topic.partitions:
+                tp = TopicPartition(topic.name, entry.partition_index)
+                found[tp] = judged(entry.error_code, None, about=str(tp))
     return found
 
 
@@ -71,11 +71,11 @@ async def fence(
             transactional_id=transactional_id, transaction_timeout_ms=transaction_timeout_ms
         )
         try:
-            told: InitProducerIdResponse = await call.ask(ApiKey.INIT_PRODUCER_ID, lambda _: request, broker)
+            entry: InitProducerIdResponse = await call.ask(ApiKey.INIT_PRODUCER_ID, lambda _: request, broker)
         except ClientError as error:
             return error
-        fenced = FencedProducer(producer_id=told.producer_id, producer_epoch=told.producer_epoch)
-        return judged(told.error_code, fenced, about=TRANSACTION.about(transactional_id))
+        fenced = FencedProducer(producer_id=entry.producer_id, producer_epoch=entry.producer_epoch)
+        return judged(entry.error_code, fenced, about=TRANSACTION.about(transactional_id))
 
     async def ask(node: Node, share: list[str]) -> Mapping[str, Outcome[FencedProducer]]:
         # InitProducerId has one id per request.

@@ -57,14 +57,19 @@ class HangingTransaction:
     transactional_id: str | None
 
 
-Told: TypeAlias = Callable[[SearchProgress], object]
+OnProgress: TypeAlias = Callable[[SearchProgress], object]
 
 
 class HangingSearch:
     """One search. Every request has its own Call and timeout, because the whole search may take long."""
 
     def __init__(
-        self, new_call: Callable[[], Call], *, broker: int | None, max_timeout_ms: int, tell: Told | None
+        self,
+        new_call: Callable[[], Call],
+        *,
+        broker: int | None,
+        max_timeout_ms: int,
+        tell: OnProgress | None,
     ) -> None:
         self._new_call = new_call
         self._broker = broker

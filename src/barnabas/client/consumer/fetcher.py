@@ -182,20 +182,20 @@ class Fetcher:
     def _take(self, plan: Plan, answer: FetchResponse) -> None:
         find = _finder(plan.asked)
         brought = False
-        told: set[TopicPartition] = set()
+        seen: set[TopicPartition] = set()
         for topic in answer.responses:
             for data in topic.partitions:
                 asked = find(topic.topic, topic.topic_id, data.partition_index)
                 if asked is None:
                     continue
-                told.add(asked.one.tp)
+                seen.add(asked.one.tp)
                 brought |= take_answer(
                     self._core, asked, data, node=self._node, endpoints=answer.node_endpoints
                 )
         if self._settings.enable_partition_eof:
             # In a session, a partition missing in the response has not changed.
             for asked in plan.asked:
-                if asked.one.tp not in told and self._core.is_current(asked.one, asked.generation):
+                if asked.one.tp not in seen and self._core.is_current(asked.one, asked.generation):
                     take_silence(self._core, asked.one)
         if not plan.waits and not brought:
             self._look_after_s = self._core.now_s() + self._settings.fetch_max_wait_ms / 1000

@@ -130,17 +130,17 @@ async def ask_offsets(
         timeout_ms=int(timeout_ms),
     )
     answer = await (await cluster.connection(node)).ask(request, timeout_ms=timeout_ms)
-    told: dict[TopicPartition, OffsetAt | Refused | None] = {}
+    results: dict[TopicPartition, OffsetAt | Refused | None] = {}
     for topic in answer.topics:
         for each in topic.partitions:
             tp = TopicPartition(topic.name, each.partition_index)
             if each.error_code != ErrorCode.NONE:
-                told[tp] = refused(each.error_code, about=f"partition {tp}")
+                results[tp] = refused(each.error_code, about=f"partition {tp}")
             elif each.offset == NO_OFFSET:
-                told[tp] = None
+                results[tp] = None
             else:
-                told[tp] = OffsetAt(each.offset, each.timestamp, each.leader_epoch)
-    return {tp: told[tp] if tp in told else _not_told(tp) for tp in wanted}
+                results[tp] = OffsetAt(each.offset, each.timestamp, each.leader_epoch)
+    return {tp: results[tp] if tp in results else _missing(tp) for tp in wanted}
 
 
 async def ask_epoch_ends(
@@ -166,18 +166,18 @@ async def ask_epoch_ends(
         ],
     )
     answer = await (await cluster.connection(node)).ask(request, timeout_ms=timeout_ms)
-    told: dict[TopicPartition, EpochEnd | Refused] = {}
+    results: dict[TopicPartition, EpochEnd | Refused] = {}
     for topic in answer.topics:
         for each in topic.partitions:
             tp = TopicPartition(topic.topic, each.partition)
             if each.error_code != ErrorCode.NONE:
-                told[tp] = refused(each.error_code, about=f"partition {tp}")
+                results[tp] = refused(each.error_code, about=f"partition {tp}")
             else:
-                told[tp] = EpochEnd(each.leader_epoch, each.end_offset)
-    return {tp: told[tp] if tp in told else _not_told(tp) for tp in epochs}
+                results[tp] = EpochEnd(each.leader_epoch, each.end_offset)
+    return {tp: results[tp] if tp in results else _missing(tp) for tp in epochs}
 
 
-def _not_told(tp: TopicPartition) -> Refused:
+def _missing(tp: TopicPartition) -> Refused:
     """Return a retriable error for a partition missing in a response."""
     why = "missing in the broker's response"
     return Refused(ErrorCode.NETWORK_EXCEPTION, about=f"partition {tp}", message=why)

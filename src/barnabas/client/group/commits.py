@@ -98,14 +98,14 @@ class Commits:
     ) -> tuple[ErrorCode | None, ClientError | None]:
         """Commit `left` and remove what succeeded. Return a stale-member code, or the last error."""
         try:
-            told = await send_commit(self._coordinator, sent, left)
+            codes = await send_commit(self._coordinator, sent, left)
         except ClientError as error:
             if not is_retriable(error):
                 raise
             return None, error
         outdated: ErrorCode | None = None
         last: ClientError | None = None
-        for tp, code in told.items():
+        for tp, code in codes.items():
             if code is ErrorCode.NONE:
                 self._last[tp] = left.pop(tp).offset
             elif code in _OUTDATED:

@@ -111,15 +111,15 @@ class Coordinator:
         timeout_ms = self._cluster.settings.request_timeout_ms
         answer = await connection.ask(request, timeout_ms=timeout_ms, version=version)
         # Before version 4 the response itself describes the group.
-        told = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
-        if told is None:
+        entry = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
+        if entry is None:
             raise BrokerUnavailable(
                 [connection.address], f"its response has no entry for group {self._group_id}"
             )
-        if told.error_code != ErrorCode.NONE:
-            raise refused(told.error_code, about=f"group {self._group_id}", message=told.error_message)
-        if told.node_id not in self._cluster.metadata.nodes:
+        if entry.error_code != ErrorCode.NONE:
+            raise refused(entry.error_code, about=f"group {self._group_id}", message=entry.error_message)
+        if entry.node_id not in self._cluster.metadata.nodes:
             await self._cluster.refresh([])
-        self._node = int(told.node_id)
+        self._node = int(entry.node_id)
         logger.info("coordinator found group=%s node=%s", self._group_id, self._node)
         return self._node

@@ -67,7 +67,7 @@ class ConsumerMembership:
         self._failure: GroupFailed | None = None
         self._hurry = True
         # The state last sent to the broker; None: unknown, send everything.
-        self._told: ConsumerGroupHeartbeatRequest | None = None
+        self._last_sent: ConsumerGroupHeartbeatRequest | None = None
 
     # State
 
@@ -137,7 +137,7 @@ class ConsumerMembership:
         if self.phase is Phase.LOST and not self.owned:
             self.phase, self.epoch = Phase.JOINING, JOIN_EPOCH
             self._target, self._reconciling = None, False
-            self._told, self._hurry = None, True
+            self._last_sent, self._hurry = None, True
 
     def gave(self, tps: frozenset[TopicPartition]) -> None:
         if self.phase is Phase.MEMBER:
@@ -154,7 +154,7 @@ class ConsumerMembership:
 
     def lost_word(self) -> None:
         """A heartbeat failed: send a full one next."""
-        self._told = None
+        self._last_sent = None
 
     def answered(self, sent: ConsumerGroupHeartbeatRequest, answer: ConsumerGroupHeartbeatResponse) -> bool:
         """Handle the response. Return True to back off before the next heartbeat."""
@@ -164,7 +164,7 @@ class ConsumerMembership:
         if code is ErrorCode.NONE:
             self._accepted(answer)
             return False
-        self._told = None
+        self._last_sent = None
         if code in _PASSING:
             self._hurry = True
             return True
@@ -196,12 +196,12 @@ class ConsumerMembership:
     def beat(self) -> ConsumerGroupHeartbeatRequest:
         """Build the next heartbeat, without state that the broker already knows."""
         now = self._everything()
-        told, self._told, self._hurry = self._told, now, False
-        if told is None:
+        last, self._last_sent, self._hurry = self._last_sent, now, False
+        if last is None:
             return now
         same = (
-            now.subscribed_topic_names == told.subscribed_topic_names
-            and now.subscribed_topic_regex == told.subscribed_topic_regex
+            now.subscribed_topic_names == last.subscribed_topic_names
+            and now.subscribed_topic_regex == last.subscribed_topic_regex
         )
         return ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
@@ -214,9 +214,9 @@ class ConsumerMembership:
             # An empty regex withdraws the previous one.
             subscribed_topic_regex=None
             if same
-            else self.regex or ("" if told.subscribed_topic_regex else None),
+            else self.regex or ("" if last.subscribed_topic_regex else None),
             server_assignor=None,
-            topic_partitions=None if now.topic_partitions == told.topic_partitions else now.topic_partitions,
+            topic_partitions=None if now.topic_partitions == last.topic_partitions else now.topic_partitions,
         )
 
     def _everything(self) -> ConsumerGroupHeartbeatRequest:

@@ -88,15 +88,15 @@ async def send_commit(
         topics=topics,
     )
     answer = await coordinator.ask(request, newest=_NAMES_UNTIL)
-    told = {
+    codes = {
         TopicPartition(topic.name, one.partition_index): ErrorCode.of(one.error_code)
         for topic in answer.topics
         for one in topic.partitions
     }
-    for code in set(told.values()):
+    for code in set(codes.values()):
         coordinator.check(code)
     # A partition missing in the response is not committed.
-    return {tp: told.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR) for tp in offsets}
+    return {tp: codes.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR) for tp in offsets}
 
 
 async def fetch_committed(
@@ -123,14 +123,14 @@ async def fetch_committed(
         else OffsetFetchRequest(group_id=reader.group_id, topics=before_8, require_stable=require_stable)
     )
     answer = await coordinator.ask(request, newest=min(newest, _NAMES_UNTIL))
-    told = next(iter(answer.groups), answer)
-    if told.error_code != ErrorCode.NONE:
-        coordinator.check(told.error_code)
-        raise refused(told.error_code, about=f"group {reader.group_id}")
+    entry = next(iter(answer.groups), answer)
+    if entry.error_code != ErrorCode.NONE:
+        coordinator.check(entry.error_code)
+        raise refused(entry.error_code, about=f"group {reader.group_id}")
     found: dict[TopicPartition, OffsetAndMetadata | Refused | None] = dict.fromkeys(
         TopicPartition(topic, number) for topic, numbers in wanted.items() for number in numbers
     )
-    for topic in told.topics:
+    for topic in entry.topics:
         for one in topic.partitions:
             tp = TopicPartition(topic.name, one.partition_index)
             if one.error_code != ErrorCode.NONE:

@@ -67,15 +67,15 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 def decode_subscription(data: bytes, *, instance_id: str | None = None) -> Subscription:
     """Decode, or raise Malformed. Unknown fields of a newer version are ignored."""
-    told, _ = decode_versioned(ConsumerProtocolSubscription, data, newer_as_last=True)
+    message, _ = decode_versioned(ConsumerProtocolSubscription, data, newer_as_last=True)
     return Subscription(
-        topics=frozenset(told.topics),
+        topics=frozenset(message.topics),
         owned=frozenset(
-            TopicPartition(one.topic, number) for one in told.owned_partitions for number in one.partitions
+            TopicPartition(one.topic, number) for one in message.owned_partitions for number in one.partitions
         ),
-        generation=told.generation_id,
-        user_data=told.user_data,
-        rack=told.rack_id or None,
+        generation=message.generation_id,
+        user_data=message.user_data,
+        rack=message.rack_id or None,
         instance_id=instance_id,
     )
 
@@ -93,9 +93,9 @@ def decode_assignment(data: bytes) -> frozenset[TopicPartition]:
     """Decode an assignment. Empty bytes mean no partitions: a leader may omit a member."""
     if not data:
         return frozenset()
-    told, _ = decode_versioned(ConsumerProtocolAssignment, data, newer_as_last=True)
+    message, _ = decode_versioned(ConsumerProtocolAssignment, data, newer_as_last=True)
     return frozenset(
-        TopicPartition(one.topic, number) for one in told.assigned_partitions for number in one.partitions
+        TopicPartition(one.topic, number) for one in message.assigned_partitions for number in one.partitions
     )
 
 
@@ -124,13 +124,13 @@ def decode_previous(data: bytes | None) -> tuple[frozenset[TopicPartition], int]
         body = data[:-4] + tail if has_generation else data + tail
         generation = _GENERATION.unpack(data[-4:])[0] if has_generation and len(data) >= 4 else NO_GENERATION
         try:
-            told, end = decode(ConsumerProtocolAssignment, 0, body)
+            message, end = decode(ConsumerProtocolAssignment, 0, body)
         except Malformed:
             continue
         if end == len(body):
             tps = {
                 TopicPartition(one.topic, number)
-                for one in told.assigned_partitions
+                for one in message.assigned_partitions
                 for number in one.partitions
             }
             return frozenset(tps), generation

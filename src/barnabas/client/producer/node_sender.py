@@ -44,7 +44,7 @@ class NodeSender:
         self._in_flight_max = self._settings.max_in_flight_requests_per_connection
         self._one_at_a_time = self._in_flight_max == 1
         # The connection of requests without a response (acks=0).
-        self._told: Connection | None = None
+        self._unanswered_connection: Connection | None = None
 
     def add(self, queue: PartitionQueue) -> None:
         self._ready[queue] = None
@@ -77,14 +77,14 @@ class NodeSender:
 
     async def heard(self) -> None:
         """Wait until the broker has read all acks=0 requests, by sending a request that has a response."""
-        if self._told is None:
+        if self._unanswered_connection is None:
             return
         timeout_ms = self._settings.request_timeout_ms
         # If the connection breaks, requests in flight are lost; with acks=0 that is not reported.
         with suppress(ClientError, TimeoutError):
             # The timeout of ask() covers the response only; throttling may delay the request.
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._told.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
+                await self._unanswered_connection.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
 
     # Which batches
 
@@ -134,7 +134,7 @@ class NodeSender:
             request = self._request(batches, version, names)
             if self._settings.acks_number == 0:
                 connection.tell(request, version=version)
-                self._told = connection
+                self._unanswered_connection = connection
                 for batch in batches:
                     self._sender.outcomes.told(batch)
                 return

@@ -57,16 +57,16 @@ class TransactionCoordinator(Coordinator):
         )
         timeout_ms = self._cluster.settings.request_timeout_ms
         answer = await connection.ask(request, timeout_ms=timeout_ms, version=version)
-        told = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
-        if told is None:
+        entry = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
+        if entry is None:
             raise BrokerUnavailable(
                 [connection.address], f"its response has no entry for transactional.id {key}"
             )
-        if told.error_code != ErrorCode.NONE:
-            raise NoCoordinator(ErrorCode.of(told.error_code), about=f"transactional.id {key}")
-        if told.node_id not in self._cluster.metadata.nodes:
+        if entry.error_code != ErrorCode.NONE:
+            raise NoCoordinator(ErrorCode.of(entry.error_code), about=f"transactional.id {key}")
+        if entry.node_id not in self._cluster.metadata.nodes:
             await self._cluster.refresh([])
-        self._node = int(told.node_id)
+        self._node = int(entry.node_id)
         return self._node
 
     async def connection(self) -> Connection:
@@ -154,15 +154,15 @@ class TransactionRequests:
             ],
         )
         answer = await self._coordinator.ask(request, newest=ADD_PARTITIONS_UNTIL)
-        told = {
+        codes = {
             TopicPartition(topic.name, row.partition_index): row.partition_error_code
             for topic in answer.results_by_topic_v3_and_below
             for row in topic.results_by_partition
         }
         # Report OPERATION_NOT_ATTEMPTED last: it does not say what was wrong.
         not_tried = ErrorCode.OPERATION_NOT_ATTEMPTED
-        for tp in sorted(tps, key=lambda each: told.get(each, ErrorCode.NONE) == not_tried):
-            self._check(told.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR), f"partition {tp} in a transaction")
+        for tp in sorted(tps, key=lambda each: codes.get(each, ErrorCode.NONE) == not_tried):
+            self._check(codes.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR), f"partition {tp} in a transaction")
 
     async def add_group(self, identity: Identity, group_id: str) -> None:
         answer = await self._coordinator.ask(

@@ -33,8 +33,8 @@ def assign_cooperative(
     """Leave moving partitions unassigned in this round: the owner must revoke them first."""
     claims: _Claims = {}
     for name, one in members.items():
-        told = one.generation if one.generation != NO_GENERATION else decode_generation(one.user_data)
-        claims[name] = (one.owned, told)
+        generation = one.generation if one.generation != NO_GENERATION else decode_generation(one.user_data)
+        claims[name] = (one.owned, generation)
     shares = _assign(members, counts, claims)
     owners: dict[TopicPartition, set[str]] = defaultdict(set)
     for name, one in members.items():
