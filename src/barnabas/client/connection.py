@@ -50,7 +50,7 @@ class Connection(BufferedProtocol):
         self._transport: Transport | None = None
         self._frames = FrameDecoder(HELLO_BYTES_MAX)
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
-        self._in_room = False
+        self._fills_frame = False
         self._alarm: Alarm | None = None
         self._waiting: dict[int, _Waiting] = {}
         self._next_id = 0
@@ -148,7 +148,7 @@ class Connection(BufferedProtocol):
 
     def _write(self, request: object, key: ApiKey, version: int) -> int:
         if self._broken is not None:
-            raise self._broken_again()
+            raise self._broken_error()
         assert self._transport is not None, "the connection is not made yet"
         number = self._next_id
         data = encode_request(
@@ -177,12 +177,12 @@ class Connection(BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         room = self._frames.room()
-        self._in_room = room is not None
+        self._fills_frame = room is not None
         return self._scratch if room is None else room
 
     def buffer_updated(self, nbytes: int) -> None:
         try:
-            if self._in_room:
+            if self._fills_frame:
                 frames = self._frames.filled(nbytes)
             else:
                 frames = self._frames.feed(bytes(self._scratch[:nbytes]))
@@ -197,7 +197,7 @@ class Connection(BufferedProtocol):
 
     def _sounds_like(self) -> str:
         """Guess the protocol of a peer that is not a broker, from its first bytes."""
-        words = b"" if self._in_room else bytes(self._scratch[:4])
+        words = b"" if self._fills_frame else bytes(self._scratch[:4])
         return sounds_like(words) if not self._offer.apis else ""
 
     def _answered(self, frame: bytes) -> None:
@@ -263,13 +263,13 @@ class Connection(BufferedProtocol):
         for each in waiting.values():
             each.timer.cancel()
             if not each.answer.done():
-                each.answer.set_exception(self._broken_again())
+                each.answer.set_exception(self._broken_error())
         self.resume_writing()
         if self._transport is not None:
             # Not close(): the send buffer only holds requests that have just failed.
             self._transport.abort()
 
-    def _broken_again(self) -> Exception:
+    def _broken_error(self) -> Exception:
         """Return a new error with the reason: one exception object must not be raised in several tasks."""
         match self._broken:
             case Closed():

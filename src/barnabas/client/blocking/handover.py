@@ -45,17 +45,17 @@ class Handover:
         self._closed = False
         self._crash: BaseException | None = None
         # Used only in the loop.
-        self._bunch: deque[Delivery] = deque()
-        self._aside: dict[str, deque[Delivery]] = {}
-        self._news = asyncio.Event()
+        self._batch: deque[Delivery] = deque()
+        self._unresolved: dict[str, deque[Delivery]] = {}
+        self._wakeup = asyncio.Event()
         self._progress = asyncio.Event()
         self._tasks = Tasks(self._crashed)
-        carrying = self._tasks.start(self._carry())
+        carrying = self._tasks.start(self._pass_on_all())
         # If the producer is garbage-collected without close(), so is this task. LoopThread warns about that;
         # without this line asyncio would also log "Task was destroyed but it is pending!"
         carrying._log_destroy_pending = False  # type: ignore[attr-defined]
 
-    # In threads
+    # Called in sending threads
 
     def put(self, delivery: Delivery, record: Handed) -> None:
         """Queue a record; BufferFull if no space is free within max.block.ms."""
@@ -72,7 +72,7 @@ class Handover:
             self._handed.append(delivery)
             self._bytes += size
             if not self._is_awake:
-                self._thread.loop.call_soon_threadsafe(self._news.set)
+                self._thread.loop.call_soon_threadsafe(self._wakeup.set)
                 self._is_awake = True
 
     def _check(self) -> None:
@@ -124,12 +124,16 @@ class Handover:
         else:
             self._thread.loop.call_soon_threadsafe(self._watch, delivery, callback)
 
-    # In the loop
+    # Called in the event loop
 
     async def moved(self) -> None:
         """Wait until all records queued now are passed to the producer or have failed."""
         with self._room:
-            left = [*self._handed, *self._bunch, *(each for aside in self._aside.values() for each in aside)]
+            left = [
+                *self._handed,
+                *self._batch,
+                *(each for queue in self._unresolved.values() for each in queue),
+            ]
         for delivery in left:
             while delivery.record is not None:
                 await self._progress.wait()
@@ -148,13 +152,13 @@ class Handover:
             self._fail_all(lambda: Closed("the producer"))
             await self._tasks.close()
 
-    async def _carry(self) -> None:
+    async def _pass_on_all(self) -> None:
         while True:
-            await self._news.wait()
+            await self._wakeup.wait()
             while self._take():
                 freed = 0
-                for turn in range(1, len(self._bunch) + 1):
-                    delivery = self._bunch[0]
+                for turn in range(1, len(self._batch) + 1):
+                    delivery = self._batch[0]
                     record = delivery.record
                     # None if _fail_all() has failed it.
                     if record is not None:
@@ -165,7 +169,7 @@ class Handover:
                             freed, size = 0, await self._send(delivery, record)
                         freed += size
                     # Remove it only now: moved() must find records that are not passed on yet.
-                    self._bunch.popleft()
+                    self._batch.popleft()
                     if turn % _TURN_RECORDS == 0:
                         self._free(freed)
                         freed = 0
@@ -178,23 +182,23 @@ class Handover:
         with self._room:
             if not self._handed:
                 self._is_awake = False
-                self._news.clear()
+                self._wakeup.clear()
                 return False
-            self._bunch.extend(self._handed)
+            self._batch.extend(self._handed)
             self._handed.clear()
             return True
 
     def _pass_on(self, delivery: Delivery, record: Handed) -> int | None:
         """Pass a record on or set it aside. Return the bytes freed; None if buffer.memory is full."""
-        aside = self._aside.get(record.topic)
+        aside = self._unresolved.get(record.topic)
         if aside is not None:
             aside.append(delivery)
             return 0
         try:
             sent = self._try_send(record)
         except TopicNotReady:
-            self._aside[record.topic] = deque([delivery])
-            self._tasks.start(self._carry_aside(record.topic))
+            self._unresolved[record.topic] = deque([delivery])
+            self._tasks.start(self._pass_on_unresolved(record.topic))
             return 0
         except BufferFull:
             return None
@@ -223,9 +227,9 @@ class Handover:
             self._settle(delivery, sent)
         return _size(record)
 
-    async def _carry_aside(self, topic: str) -> None:
+    async def _pass_on_unresolved(self, topic: str) -> None:
         """Pass on the records of a topic without metadata. All of them wait for one metadata lookup."""
-        waiting = self._aside[topic]
+        waiting = self._unresolved[topic]
         failed: ClientError | None = None
         while waiting:
             delivery = waiting[0]
@@ -238,7 +242,7 @@ class Handover:
                     await self._send_or_fail(delivery, record, failed)
                 self._free(_size(record))
             waiting.popleft()
-        del self._aside[topic]
+        del self._unresolved[topic]
 
     async def _send_or_fail(self, delivery: Delivery, record: Handed, error: ClientError) -> None:
         """After the lookup failed: send the record if possible without waiting, otherwise fail it, too."""
@@ -285,7 +289,11 @@ class Handover:
 
     def _fail_all(self, error: Callable[[], ClientError]) -> None:
         with self._room:
-            left = [*self._handed, *self._bunch, *(each for aside in self._aside.values() for each in aside)]
+            left = [
+                *self._handed,
+                *self._batch,
+                *(each for queue in self._unresolved.values() for each in queue),
+            ]
             self._handed.clear()
         for delivery in left:
             self._settle(delivery, error())

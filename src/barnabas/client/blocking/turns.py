@@ -35,7 +35,7 @@ class CallerTurns:
         self._has_callbacks = False
         # Used only in the loop.
         self._asked: deque[_Asked] = deque()
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
 
     def wrapped(self, callback: Callback | None) -> "Callable[[_Tps], Awaitable[None]] | None":
         """Wrap a callback for the loop: the wrapper completes when a thread has run the callback."""
@@ -46,7 +46,7 @@ class CallerTurns:
         async def ask(tps: _Tps) -> None:
             asked = _Asked(callback, tps)
             self._asked.append(asked)
-            self._news.set()
+            self._wakeup.set()
             try:
                 await asked.done
             finally:
@@ -103,8 +103,8 @@ class CallerTurns:
             while not task.done():
                 if self._asked:
                     return self._asked.popleft()
-                self._news.clear()
-                news = asyncio.ensure_future(self._news.wait())
+                self._wakeup.clear()
+                news = asyncio.ensure_future(self._wakeup.wait())
                 try:
                     await asyncio.wait([task, news], return_when=asyncio.FIRST_COMPLETED)
                 finally:

@@ -87,7 +87,7 @@ class Consumer(Grouped):
         self._closed = True
         try:
             if core is not None:
-                self._tell_readers(core)
+                self._wake_readers(core)
                 if member is not None:
                     await self._leave(member, finished=finished)
                 await self._end_fetching(core)
@@ -107,7 +107,7 @@ class Consumer(Grouped):
             self._leaving = False
             self._member_or_none = None
 
-    def _tell_readers(self, core: Core) -> None:
+    def _wake_readers(self, core: Core) -> None:
         for visitor in core.gate.visitors:
             visitor.slow = True
         core.news.set()
@@ -132,7 +132,7 @@ class Consumer(Grouped):
         """An internal task failed, which is a bug: nothing is fetched any more, so wake all readers."""
         self._crash = error
         if self._core_or_none is not None:
-            self._tell_readers(self._core_or_none)
+            self._wake_readers(self._core_or_none)
 
     def _check(self, *, leaving: bool = False) -> Core:
         """Return the core, or raise. With `leaving`, also while the last callback runs: it may commit."""

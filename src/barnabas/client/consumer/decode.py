@@ -19,8 +19,7 @@ from barnabas.records.errors import CorruptBatch, batch_at
 from barnabas.records.header import TimestampType
 from barnabas.records.varint import BAD, read_varint
 
-# Where the fields of a batch header are: records/header.py has the same under the same names, and
-# column_walk.py says why they are repeated.
+# Positions of batch header fields, as in records/header.py; column_walk.py explains why they are repeated.
 LEADER_EPOCH_AT: Final = 12
 ATTRIBUTES_AT: Final = 21
 LAST_OFFSET_DELTA_AT: Final = 23

@@ -55,7 +55,7 @@ class Fetcher:
         self._session_tries = 0
         self._wake = asyncio.Event()
         # A fetch without waiting found nothing: no other such fetch before this time.
-        self._look_after_s = 0.0
+        self._next_poll_s = 0.0
         self._connection: Connection | None = None
 
     def poke(self) -> None:
@@ -84,14 +84,14 @@ class Fetcher:
     def _plan(self, mine: list[Assigned]) -> Plan | None:
         now_s = self._core.due_s()
         able = [one for one in mine if one.is_fetchable(now_s)]
-        hungry = [one for one in able if not one.is_full]
-        waits = len(hungry) == len(able)
-        if not hungry or (not waits and (2 * len(hungry) < len(able) or now_s < self._look_after_s)):
+        wanting = [one for one in able if not one.is_full]
+        waits = len(wanting) == len(able)
+        if not wanting or (not waits and (2 * len(wanting) < len(able) or now_s < self._next_poll_s)):
             return None
-        room = self._room(mine, len(hungry))
+        room = self._room(mine, len(wanting))
         if room is None:
             return None
-        asked = [Asked(one, one.generation, one.fetch_offset) for one in hungry]
+        asked = [Asked(one, one.generation, one.fetch_offset) for one in wanting]
         return Plan(asked, min(self._settings.fetch_max_bytes, room), waits)
 
     def _room(self, mine: list[Assigned], count: int) -> int | None:
@@ -112,8 +112,8 @@ class Fetcher:
         """Sleep until something changes or a retry is due."""
         now_s = self._core.due_s()
         times = [one.not_before_s for one in mine if one.not_before_s > now_s]
-        if self._look_after_s > now_s:
-            times.append(self._look_after_s)
+        if self._next_poll_s > now_s:
+            times.append(self._next_poll_s)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(min(times, default=None)):
                 await self._wake.wait()
@@ -131,7 +131,7 @@ class Fetcher:
             sent, answer = await self._ask(connection, plan)
         except ClientError as error:
             self._session.failed()
-            for one in self._still(plan):
+            for one in self._current(plan):
                 self._core.forget_leader(one, error)
             if not is_retriable(error):
                 self._core.complain(error)
@@ -174,7 +174,7 @@ class Fetcher:
         )
         return sent, answer
 
-    def _still(self, plan: Plan) -> list[Assigned]:
+    def _current(self, plan: Plan) -> list[Assigned]:
         return [each.one for each in plan.asked if self._core.is_current(each.one, each.generation)]
 
     # Responses
@@ -198,7 +198,7 @@ class Fetcher:
                 if asked.one.tp not in seen and self._core.is_current(asked.one, asked.generation):
                     take_silence(self._core, asked.one)
         if not plan.waits and not brought:
-            self._look_after_s = self._core.now_s() + self._settings.fetch_max_wait_ms / 1000
+            self._next_poll_s = self._core.now_s() + self._settings.fetch_max_wait_ms / 1000
 
     def _take_refusal(self, plan: Plan, code: ErrorCode) -> None:
         """Handle an error of the whole request. After a session error the next fetch starts a new session."""
@@ -206,7 +206,7 @@ class Fetcher:
         if code in _SESSION_ERRORS and self._session_tries <= _SESSION_TRIES_MAX:
             return
         error = refused(code, about=f"fetch from node {self._node}")
-        for one in self._still(plan):
+        for one in self._current(plan):
             self._core.forget_leader(one, error)
         if not is_retriable(error) and code not in _SESSION_ERRORS:
             self._core.complain(error)

@@ -58,14 +58,14 @@ class Reader(Visitor):
         most = core.settings.max_poll_records if max_records is None else max(1, max_records)
         found: list[Message] = []
         try:
-            await self._give_way()
+            await self._yield_to_loop()
             found = self._take(most)
             if found:
                 return found
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                     while not found:
-                        await self._news()
+                        await self._wait_for_news()
                         found = self._take(most)
             return found
         finally:
@@ -98,7 +98,7 @@ class Reader(Visitor):
                 raise NoArrow from None
             raise
         check_crcs = self._check().settings.check_crcs
-        maker = TableMaker(self._lying(), Limits(max_rows, max_bytes), check_crcs=check_crcs, views=views)
+        maker = TableMaker(self._buffer(), Limits(max_rows, max_bytes), check_crcs=check_crcs, views=views)
         with suppress(Closed):
             while True:
                 yield await self._next_table(maker.next_table, timeout_ms)
@@ -112,12 +112,12 @@ class Reader(Visitor):
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 while table is None:
-                    await self._give_way()
+                    await self._yield_to_loop()
                     self._raise_complaints()
                     if not core.gate.closed:
                         table = next_table()
                     if table is None:
-                        await self._news()
+                        await self._wait_for_news()
             return table
         except TimeoutError:
             late = RequestTimedOut("reading", "the cluster", timeout_ms or 0)
@@ -127,7 +127,7 @@ class Reader(Visitor):
 
     # Steps
 
-    def _lying(self) -> Delivery:
+    def _buffer(self) -> Delivery:
         assert self.delivery is not None, "the consumer is not started"
         return self.delivery
 
@@ -138,12 +138,12 @@ class Reader(Visitor):
         core.gate.come_in(self)
         return core
 
-    async def _give_way(self) -> None:
+    async def _yield_to_loop(self) -> None:
         """Yield between two batches, so that fetchers and other tasks run however much is buffered."""
-        self._lying().begin_next()
+        self._buffer().begin_next()
         await asyncio.sleep(0)
 
-    async def _news(self) -> None:
+    async def _wait_for_news(self) -> None:
         core = self._check()
         core.news.clear()
         if not core.complaints:
@@ -163,7 +163,7 @@ class Reader(Visitor):
         found: list[Message] = []
         if core.gate.closed:
             return found
-        delivery = self._lying()
+        delivery = self._buffer()
         while len(found) < most:
             if delivery.at == len(delivery.ready) and not delivery.advance(
                 max(most - len(found), core.settings.max_poll_records), quiet=bool(found)

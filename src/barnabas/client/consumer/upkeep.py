@@ -39,7 +39,7 @@ class Upkeep:
         while True:
             self._core.chores.clear()
             await self._keep_interest()
-            later_s = self._look_after()
+            later_s = self._start_due_work()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(min(later_s, self._core.now_s() + interest_s)):
                     await self._core.chores.wait()
@@ -51,7 +51,7 @@ class Upkeep:
             if known is not None and any(known.leader_of(each.partition) for each in known.partitions):
                 await self._cluster.topic(topic)
 
-    def _look_after(self) -> float:
+    def _start_due_work(self) -> float:
         """Start all due work, and return when to look again."""
         now_s = self._core.due_s()
         later_s = float("inf")

@@ -41,7 +41,7 @@ class Beginnings:
                     require_stable=self._core.settings.read_committed,
                 )
             except ClientError as error:
-                if not is_retriable(error) and not _passes(error):
+                if not is_retriable(error) and not _is_transient(error):
                     self._stop_all(waiting, error)
                     return
                 await pace.wait()
@@ -74,7 +74,7 @@ class Beginnings:
                 self._core.stop(one, error)
 
 
-def _passes(error: ClientError) -> bool:
+def _is_transient(error: ClientError) -> bool:
     """Whether a membership error is worth a retry: the member's epoch may be updated soon."""
     return isinstance(error, Refused) and error.code in (
         ErrorCode.STALE_MEMBER_EPOCH,

@@ -89,7 +89,7 @@ class ClassicMembership(ClassicRequests):
     def todo(self) -> Effect:
         match self.phase:
             case Phase.PREPARING:
-                return TakeAway(self._to_give_back())
+                return TakeAway(self._to_revoke())
             case Phase.JOINING:
                 return SendJoin(self._join())
             case Phase.DIVIDING:
@@ -107,7 +107,7 @@ class ClassicMembership(ClassicRequests):
                 assert self._failure is not None
                 return TakeAway(self.owned) if self.owned else Fail(self._failure)
 
-    def _to_give_back(self) -> frozenset[TopicPartition]:
+    def _to_revoke(self) -> frozenset[TopicPartition]:
         if self.is_lost or not self.cooperative:
             return self.owned
         return frozenset(tp for tp in self.owned if tp.topic not in self.topics)

@@ -161,7 +161,7 @@ class Member:
     # Committing
 
     @property
-    def _anybody(self) -> Committer:
+    def _non_member(self) -> Committer:
         return Committer(self.group_id, NO_GENERATION, "", None)
 
     @property
@@ -169,7 +169,7 @@ class Member:
         session = self._session or self._leaving
         instance_id = self._settings.group_instance_id
         if session is None:
-            return self._anybody
+            return self._non_member
         return Committer(self.group_id, *session.membership.identity, instance_id)
 
     @property
@@ -178,7 +178,7 @@ class Member:
         session = self._session
         if session is not None and isinstance(session.membership, ConsumerMembership):
             return self.committer
-        return self._anybody
+        return self._non_member
 
     @property
     def losses(self) -> int:
@@ -215,7 +215,7 @@ class Member:
 
         async def attempt() -> dict[TopicPartition, OffsetAndMetadata | None]:
             stable = self._settings.read_committed
-            found = await fetch_committed(self._coordinator, self._anybody, wanted, require_stable=stable)
+            found = await fetch_committed(self._coordinator, self._non_member, wanted, require_stable=stable)
             for one in found.values():
                 if isinstance(one, Refused):
                     raise one

@@ -142,7 +142,7 @@ class ConsumerMembership:
     def gave(self, tps: frozenset[TopicPartition]) -> None:
         if self.phase is Phase.MEMBER:
             self.owned = tps
-            self._reconciling = self._has_ids() != self._target
+            self._reconciling = self._owned_ids() != self._target
             self._hurry = True
 
     def resolved(self, names: dict[Uuid, str]) -> None:
@@ -181,9 +181,9 @@ class ConsumerMembership:
         self.interval_ms = answer.heartbeat_interval_ms
         if answer.assignment is not None:
             self._target = _target_of(answer.assignment)
-            self._reconciling = self._reconciling or self._has_ids() != self._target
+            self._reconciling = self._reconciling or self._owned_ids() != self._target
 
-    def _has_ids(self) -> frozenset[tuple[Uuid, int]]:
+    def _owned_ids(self) -> frozenset[tuple[Uuid, int]]:
         return frozenset((self._ids[tp.topic], tp.partition) for tp in self.owned)
 
     def left(self) -> None:
@@ -195,7 +195,7 @@ class ConsumerMembership:
 
     def beat(self) -> ConsumerGroupHeartbeatRequest:
         """Build the next heartbeat, without state that the broker already knows."""
-        now = self._everything()
+        now = self._full_heartbeat()
         last, self._last_sent, self._hurry = self._last_sent, now, False
         if last is None:
             return now
@@ -219,7 +219,7 @@ class ConsumerMembership:
             topic_partitions=None if now.topic_partitions == last.topic_partitions else now.topic_partitions,
         )
 
-    def _everything(self) -> ConsumerGroupHeartbeatRequest:
+    def _full_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         return ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
             member_id=self.member_id,

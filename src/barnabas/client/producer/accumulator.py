@@ -246,7 +246,7 @@ class Accumulator:
         oldest = next(iter(self.incomplete), None)
         return None if oldest is None else oldest.created_ms + self.settings.delivery_timeout_ms
 
-    # The end of a batch
+    # Outcome of a batch
 
     def finish(self, batch: Batch, error: Exception | None = None) -> None:
         """Complete the deliveries of a batch, and free its memory unless it is in flight."""

@@ -85,7 +85,7 @@ class Batch:
         self._starts: list[int] = []
         self._callbacks: dict[object, Callable[[], None]] = {}
 
-    # On the way
+    # Sending
 
     @property
     def numbered(self) -> bool:
@@ -124,7 +124,7 @@ class Batch:
         self.parked = False
         self.maybe_written = False
 
-    # The end
+    # Outcome
 
     @property
     def changed(self) -> bool:

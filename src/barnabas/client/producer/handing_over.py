@@ -63,7 +63,7 @@ class HandingOver:
             "transaction.version", transactions.requests.speaks_v2, transactions.deadline()
         )
         self._check_unused()
-        logger.info("transaction joined transactional_id=%s id=%d epoch=%d", *_facts(opened))
+        logger.info("transaction joined transactional_id=%s id=%d epoch=%d", *_log_values(opened))
         state.join(Identity(opened.producer_id, opened.epoch), transactions.now_ms(), is_v2=is_v2)
         transactions.changed()
 
@@ -76,5 +76,5 @@ class HandingOver:
             raise NoTransaction("join", why or state.phase.value)
 
 
-def _facts(opened: OpenTransaction) -> tuple[str, int, int]:
+def _log_values(opened: OpenTransaction) -> tuple[str, int, int]:
     return opened.transactional_id, opened.producer_id, opened.epoch

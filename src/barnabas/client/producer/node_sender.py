@@ -58,13 +58,13 @@ class NodeSender:
                     connection = await self._sender.cluster.connection(self.node)
                     await connection.drained()
                 except ClientError as error:
-                    self._hand_back(error)
+                    self._return_queues(error)
                     break
                 batches = self._drain()
                 if batches:
                     self._post(connection, batches)
 
-    def _hand_back(self, error: ClientError) -> None:
+    def _return_queues(self, error: ClientError) -> None:
         """Return all queues to the sender: the broker is unreachable, so leaders may have moved."""
         cluster = self._sender.cluster
         ready, self._ready = self._ready, {}
@@ -86,7 +86,7 @@ class NodeSender:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._unanswered_connection.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
 
-    # Which batches
+    # Selecting batches
 
     def _drain(self) -> list[Batch]:
         """Take at most one batch per partition, up to max.request.size bytes."""
@@ -125,7 +125,7 @@ class NodeSender:
             self._sender.identity.want(identity)
         return batch
 
-    # The request
+    # Requests
 
     def _post(self, connection: Connection, batches: list[Batch]) -> None:
         try:
@@ -184,7 +184,7 @@ class NodeSender:
             topic_data=list(topics.values()),
         )
 
-    # The answer
+    # Responses
 
     def _answered(
         self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: asyncio.Future[Any]

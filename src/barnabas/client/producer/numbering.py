@@ -31,12 +31,12 @@ class Numbering:
     __slots__ = (
         "_acked_next",
         "_acked_place",
-        "_doubtful",
-        "_greeted",
         "_identity",
+        "_is_known",
+        "_is_spent",
+        "_may_have_gap",
         "_next",
         "_restarting",
-        "_spent",
         "tracked",
     )
 
@@ -46,34 +46,34 @@ class Numbering:
         self._identity: Identity | None = None
         self._next = 0
         # The broker has acknowledged a batch of this identity, so it knows of it.
-        self._greeted = False
+        self._is_known = False
         # The sequence that the broker expects after the last acknowledged batch.
         self._acked_next = 0
         self._acked_place: tuple[int, ...] = ()
         # A numbered batch failed: its sequences may be missing in the log.
-        self._doubtful = False
+        self._may_have_gap = False
         # No new batch may use this producer id.
-        self._spent = False
+        self._is_spent = False
         # The topic was recreated.
         self._restarting = False
 
-    # What may go
+    # Which batches may be sent
 
     def may_begin(self, current: Identity) -> bool:
         """Whether a batch may get its first numbers now."""
         if not self.tracked:
-            assert not self._doubtful, "settle() was not called"
+            assert not self._may_have_gap, "settle() was not called"
             return not self.needs_identity(current)
         # A broker accepts any first sequence of an unknown producer. If the first batch were lost, the second
         # would be accepted in its place and the first after it: so the first batch is sent alone.
-        if not self._greeted:
+        if not self._is_known:
             return False
-        if self._spent or self._doubtful or self._restarting or current != self._identity:
+        if self._is_spent or self._may_have_gap or self._restarting or current != self._identity:
             return False
         return not any(batch.parked for batch in self.tracked)
 
     def needs_identity(self, current: Identity) -> bool:
-        return self._spent and current == self._identity
+        return self._is_spent and current == self._identity
 
     def may_repeat(self, batch: Batch) -> bool:
         """Whether a numbered batch may be sent again: one at a time, in order."""
@@ -83,7 +83,7 @@ class Numbering:
         assert self.may_begin(current), "begin() without may_begin()"
         if current != self._identity:
             self._identity, self._next, self._acked_next = current, 0, 0
-            self._spent = self._greeted = False
+            self._is_spent = self._is_known = False
         batch.number(current, self._next)
         self._next = batch.next_sequence
         self.tracked.append(batch)
@@ -91,14 +91,14 @@ class Numbering:
     def _first_open(self) -> Batch | None:
         return next((batch for batch in self.tracked if not batch.parked), None)
 
-    # What became of it
+    # Outcomes
 
     def acknowledged(self, batch: Batch) -> list[Batch]:
         """Note that a batch is in the log. Return parked batches that this proves to be in the log, too."""
         at = self.tracked.index(batch)
         proved = [each for each in self.tracked[:at] if each.parked and each.maybe_written]
         self.tracked = [each for each in self.tracked if each is not batch and each not in proved]
-        self._greeted = True
+        self._is_known = True
         if batch.place > self._acked_place:
             self._acked_place = batch.place
             self._acked_next = batch.next_sequence
@@ -114,7 +114,7 @@ class Numbering:
     def dropped(self, batch: Batch) -> None:
         """Stop tracking a batch that failed."""
         self.tracked.remove(batch)
-        self._doubtful = True
+        self._may_have_gap = True
 
     def split(self, batch: Batch, parts: list[Batch]) -> None:
         """Give the numbers of a batch to its parts."""
@@ -136,15 +136,15 @@ class Numbering:
             return self._restarted()
         if not self.tracked:
             # Nothing is missing if the last numbered batch was acknowledged; otherwise the id is spent.
-            self._spent = self._spent or (self._doubtful and self._next != self._acked_next)
-            self._doubtful = False
+            self._is_spent = self._is_spent or (self._may_have_gap and self._next != self._acked_next)
+            self._may_have_gap = False
             return None
         if not all(batch.parked for batch in self.tracked):
             return None
         failed = [batch for batch in self.tracked if batch.maybe_written]
         again = [batch for batch in self.tracked if not batch.maybe_written]
         self._forget(again)
-        self._spent = True
+        self._is_spent = True
         return Settled(failed, again)
 
     def _restarted(self) -> Settled | None:
@@ -153,10 +153,10 @@ class Numbering:
         # Includes batches that may have been written: the log they were written to is gone.
         again = self.tracked
         self._forget(again)
-        self._identity, self._spent, self._restarting = None, False, False
+        self._identity, self._is_spent, self._restarting = None, False, False
         return Settled([], again)
 
     def _forget(self, again: list[Batch]) -> None:
-        self.tracked, self._doubtful = [], False
+        self.tracked, self._may_have_gap = [], False
         for batch in again:
             batch.strip_number()

@@ -123,7 +123,7 @@ class Outcomes:
         queue = batch.queue
         batch.maybe_written = batch.maybe_written or code not in _NOT_WRITTEN
         error = refused(row.error_code, about=f"partition {queue.tp}", message=row.error_message)
-        hinted = code.refreshes_metadata and self._look_elsewhere(queue, row, endpoints)
+        hinted = code.refreshes_metadata and self._refresh_leader(queue, row, endpoints)
         if code is ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1 and not batch.done:
             self._split(batch, error)
         elif code in _OUT_OF_ORDER and queue.numbering is not None:
@@ -134,7 +134,7 @@ class Outcomes:
             batch.record_errors = None if batch.maybe_written else _record_errors(batch, row)
             self._end(batch, error)
 
-    def _look_elsewhere(
+    def _refresh_leader(
         self, queue: PartitionQueue, row: PartitionProduceResponse, endpoints: Iterable[Any]
     ) -> bool:
         """Apply the leader hint (KIP-951), or request a metadata refresh. Return True if the hint was new."""

@@ -88,7 +88,7 @@ class TransactionState:
         self.broken: TransactionError | None = None
         self._opened_ms = 0
 
-    # What may be done
+    # Checks
 
     @property
     def is_unended(self) -> bool:
@@ -118,7 +118,7 @@ class TransactionState:
         if self.broken is not None:
             raise self.broken.with_traceback(None)
 
-    # A transaction's life
+    # Transitions
 
     def initialized(self, identity: Identity) -> None:
         assert self.phase is Phase.NEW, self.phase
@@ -220,7 +220,7 @@ class TransactionState:
         self.prepared = NOTHING_PREPARED
         self.phase = Phase.NEW if self.needs_epoch or self.is_forgotten else Phase.READY
 
-    # Trouble
+    # Errors
 
     def must_abort(
         self, because: BaseException, now_ms: int, *, tp: TopicPartition | None = None, records: int = 0

@@ -17,7 +17,7 @@ class Verdict(Enum):
     FORGOTTEN = "the coordinator no longer knows the producer: there is nothing to abort"
     FENCED = "another producer uses the id"
     BROKEN = "the producer is unusable"
-    # Only of EndTxn.
+    # Only for EndTxn.
     DONE = "there is nothing to abort"
     UNKNOWN = "the outcome is unknown"
 

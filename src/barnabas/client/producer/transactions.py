@@ -118,7 +118,7 @@ class Transactions:
     def now_ms(self) -> int:
         return self._clock.monotonic_ms()
 
-    # Beginning
+    # Begin
 
     async def begin(self) -> None:
         """Begin a transaction after the previous one; repeat its EndTxn if the outcome is unknown."""
@@ -215,7 +215,7 @@ class Transactions:
             self.state.check("this call")
             raise NoTransaction("this call", "its transaction has ended in the meantime")
 
-    # Trouble
+    # Errors
 
     def refused(self, error: Refused) -> TransactionError:
         """Return the user's error for a rejected addition to the transaction."""
