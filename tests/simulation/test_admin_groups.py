@@ -273,9 +273,9 @@ async def test_an_old_broker_has_classic_groups_only_and_cannot_choose_by_state(
 
     async with listening_all(old), new_admin(world) as admin:
         found = await admin.list_groups(types=[GroupType.CLASSIC, GroupType.CONSUMER])
-        with pytest.raises(UnsupportedByBroker, match="by their state"):
+        with pytest.raises(UnsupportedByBroker, match="groups by state"):
             await admin.list_groups(states=[GroupState.EMPTY])
-        with pytest.raises(UnsupportedByBroker, match="by their type"):
+        with pytest.raises(UnsupportedByBroker, match="groups by type"):
             await admin.list_groups(types=[GroupType.CONSUMER])
 
     assert list(found) == ["a"]
@@ -399,7 +399,7 @@ async def test_a_broker_without_the_new_way_is_asked_in_the_old_one(world: World
 
     async with listening_all(old), new_admin(world) as admin:
         found = await admin.describe_group("g")
-        with pytest.raises(UnsupportedByBroker, match="may do with a group"):
+        with pytest.raises(UnsupportedByBroker, match="operations of a group"):
             await admin.describe_group("g", operations=True)
 
     assert (found.state, found.members[0].id, found.operations) == (GroupState.STABLE, "m", None)
@@ -486,7 +486,7 @@ async def test_offsets_come_group_by_group_from_an_older_broker(world: World) ->
 
     async with listening_all(old), new_admin(world) as admin:
         found = await admin.list_group_offsets_of(["a", "b"])
-        with pytest.raises(UnsupportedByBroker, match="no transaction"):
+        with pytest.raises(UnsupportedByBroker, match="require_stable"):
             await admin.list_group_offsets("a", require_stable=True)
 
     assert [each.group_id for each in old.asked_for(ApiKey.OFFSET_FETCH)] == ["a", "b"]
@@ -606,7 +606,7 @@ async def test_an_old_broker_puts_out_one_at_a_time_and_knows_no_instances(world
 
     async with listening_all(old), new_admin(world) as admin:
         await admin.remove_group_members("g", members=["m-1", "m-2"])
-        with pytest.raises(UnsupportedByBroker, match="a static member"):
+        with pytest.raises(UnsupportedByBroker, match="static members"):
             await admin.remove_group_members("g", instances=["i"])
 
     assert [each.member_id for each in old.asked_for(ApiKey.LEAVE_GROUP)] == ["m-1", "m-2"]

@@ -178,19 +178,19 @@ async def test_what_an_old_broker_does_not_tell_is_none(world: World) -> None:
 @pytest.mark.parametrize(
     ("call", "what"),
     [
-        (lambda admin: admin.create_topic("x"), "own number of partitions"),
-        (lambda admin: admin.delete_topic(SOME_ID), "by its id"),
-        (lambda admin: admin.describe_topic(SOME_ID), "by its id"),
-        (lambda admin: admin.describe_topics(["orders"], operations=True), "may do with a topic"),
+        (lambda admin: admin.create_topic("x"), "default partition and replica counts"),
+        (lambda admin: admin.delete_topic(SOME_ID), "topic ids"),
+        (lambda admin: admin.describe_topic(SOME_ID), "topic ids"),
+        (lambda admin: admin.describe_topics(["orders"], operations=True), "operations of a topic"),
         (lambda admin: admin.list_offsets({ORDERS_0: OffsetSpec.MAX_TIMESTAMP}), "MAX_TIMESTAMP"),
         (lambda admin: admin.list_offsets({ORDERS_0: -1}, isolation="read_committed"), "read_committed"),
         (lambda admin: admin.describe_config(topic_resource("x"), documentation=True), "documentation"),
         (lambda admin: admin.describe_cluster(fenced=True), "DESCRIBE_CLUSTER"),
-        (lambda admin: admin.describe_cluster(operations=True), "may do with the cluster"),
+        (lambda admin: admin.describe_cluster(operations=True), "operations of the cluster"),
         (lambda admin: admin.describe_features(), "features"),
         (
             lambda admin: admin.update_features({"f": FeatureUpdate(level=1)}, validate_only=True),
-            "validation",
+            "validate_only",
         ),
         (
             lambda admin: admin.update_features(
@@ -198,7 +198,7 @@ async def test_what_an_old_broker_does_not_tell_is_none(world: World) -> None:
             ),
             "unsafe downgrade",
         ),
-        (lambda admin: admin.elect_leaders("unclean"), "unclean election"),
+        (lambda admin: admin.elect_leaders("unclean"), "unclean elections"),
         (lambda admin: admin.list_config_resources(), "client metrics"),
         (lambda admin: admin.alter_config(topic_resource("x"), {"a": 1}), "INCREMENTAL_ALTER_CONFIGS"),
         (lambda admin: admin.delete_records({ORDERS_0: 1}), "DELETE_RECORDS"),

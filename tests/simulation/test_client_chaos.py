@@ -1,4 +1,4 @@
-"""Producers, consumers and an admin of ours through restarts, kills and a bad network, with the real broker.
+"""Our producers, consumers and admin with the real broker, under restarts, kills and network faults.
 
 BARNABAS_SEEDS=500 pytest tests/simulation/test_client_chaos.py     tries more of them
 """
@@ -31,10 +31,10 @@ from support.fault_world import replayable
 from support.scale import seeds
 
 TROUBLE_S = 12.0
-# Nothing takes longer, once the network is whole: a delivery has so much time, and a call.
+# Limit of deliveries and calls once the network is healed.
 PATIENCE_MS = 20_000
 ENDING_S = 30.0
-# A connection that breaks before the broker has accepted it keeps this end in the simulated network.
+# In the simulated network, this end survives a connection that breaks before the broker accepted it.
 BROKER_END = f"localhost[127.0.0.1]:{PORT}"
 
 PATIENT = {
@@ -62,7 +62,7 @@ async def through_trouble(world: World) -> None:
     await life.begin()
     before = set(asyncio.all_tasks())
     admin = Admin(ports=ports_of(world, "admin"), **PATIENT)
-    # Little memory, so that one of them has to wait for room while nothing goes.
+    # Little memory, so that a producer has to wait for it while nothing is sent.
     producers = [producer_named(world, "p"), producer_named(world, "q", buffer_memory=2_000)]
     readers = [consumer_named(world, "messages"), consumer_named(world, "tables")]
     clients = [admin, *producers, *readers]

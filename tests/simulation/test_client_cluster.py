@@ -1,4 +1,4 @@
-"""A client's view of a cluster: how it finds brokers and leaders, and how it lives through their absence."""
+"""A client's view of a cluster: finding brokers and leaders, and surviving their absence."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -52,7 +52,7 @@ def tasks() -> int:
 
 
 def answering(answers: list[MetadataResponse]) -> Callable[..., Awaitable[None]]:
-    """A broker that gives one answer after the other to whoever asks for metadata; then the last again."""
+    """A broker that returns metadata responses in order, then repeats the last."""
     left = list(answers)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -100,7 +100,7 @@ async def test_a_client_starts_and_leaves_nothing_behind(world: World) -> None:
 
 
 @in_world
-async def test_with_nobody_there_starting_fails_in_time_and_says_who_was_tried(world: World) -> None:
+async def test_start_without_brokers_fails_in_time_and_names_the_addresses(world: World) -> None:
     cluster = Cluster(settings_of(default_api_timeout_ms=2000), ports_of(world))
     began_ms, before = world.clock.monotonic_ms(), tasks()
 
@@ -120,7 +120,7 @@ async def test_starting_fails_at_once_if_what_answers_is_no_broker(world: World)
     async with listening(speak_http):
         began_ms = world.clock.monotonic_ms()
 
-        with pytest.raises(NotKafka, match="it speaks HTTP"):
+        with pytest.raises(NotKafka, match="looks like an HTTP server"):
             await Cluster(settings_of(), ports_of(world)).start()
 
         assert world.clock.monotonic_ms() - began_ms < 1000
@@ -182,7 +182,7 @@ async def test_a_name_that_no_topic_can_have_is_refused_at_once(world: World) ->
 
 
 @in_world
-async def test_requests_ride_through_a_restart_of_the_broker(world: World) -> None:
+async def test_requests_survive_a_broker_restart(world: World) -> None:
     settings = broker_settings()
     broker = make_broker(world, settings)
     await broker.start()
@@ -213,7 +213,7 @@ async def test_a_request_gives_up_at_its_deadline_with_the_reason(world: World) 
             await cluster.ask(DescribeClusterRequest(), deadline=Deadline(4000))
 
         assert world.clock.monotonic_ms() - began_ms <= 4000
-        assert "DESCRIBE_CLUSTER: given up after 4000 ms" in failure.value.__notes__[0]
+        assert "DESCRIBE_CLUSTER: gave up after 4000 ms" in failure.value.__notes__[0]
 
 
 @in_world
@@ -225,7 +225,7 @@ async def test_a_deadline_holds_even_while_an_answer_is_waited_for(world: World)
     async with listening(silent):
         cluster = Cluster(settings_of(default_api_timeout_ms=1000), ports_of(world))
 
-        with pytest.raises(RequestTimedOut, match="bootstrap: no answer from the cluster within 1000 ms"):
+        with pytest.raises(RequestTimedOut, match="bootstrap: no response from the cluster within 1000 ms"):
             await cluster.start()
 
 
@@ -257,7 +257,7 @@ async def test_callers_share_one_request_for_metadata(world: World) -> None:
 
 
 @in_world
-async def test_one_who_gives_up_does_not_take_the_others_with_him(world: World) -> None:
+async def test_cancelling_one_caller_does_not_cancel_the_others(world: World) -> None:
     async with running(world), started(world) as cluster:
         await cluster.topic("orders", create=True)
         waiting = [asyncio.ensure_future(cluster.refresh(["orders"])) for _ in range(3)]
@@ -324,7 +324,7 @@ async def test_a_topic_that_nobody_asks_for_is_dropped(world: World) -> None:
 
 
 @in_world
-async def test_a_broker_that_knows_nobody_yet_is_asked_again(world: World) -> None:
+async def test_metadata_without_brokers_is_requested_again(world: World) -> None:
     async with listening(answering([metadata(brokers=()), metadata()])), started(world) as cluster:
         assert list(cluster.metadata.nodes) == [1]
 
@@ -352,7 +352,7 @@ async def test_closing_ends_every_wait(world: World) -> None:
 
 @pytest.mark.parametrize("step", range(0, 60, 3))
 @in_world
-async def test_whatever_is_cancelled_leaves_nothing_behind(world: World, step: int) -> None:
+async def test_cancelled_calls_leave_no_tasks_behind(world: World, step: int) -> None:
     async def use() -> None:
         async with started(world) as cluster:
             await cluster.topic("orders", create=True)

@@ -1,4 +1,4 @@
-"""One connection of a client, with peers of every kind: nothing hangs, and the error says what was wrong."""
+"""One client connection with peers of every kind: nothing hangs, and errors name the cause."""
 
 import asyncio
 
@@ -68,7 +68,7 @@ async def test_a_broker_with_other_versions_of_an_api_is_told_of(world: World) -
     async with listening(newer):
         connection = await connect()
 
-        with pytest.raises(UnsupportedByBroker, match="versions 90 to 91, and we speak 0-13"):
+        with pytest.raises(UnsupportedByBroker, match="versions 90 to 91, this client 0-13"):
             connection.send(METADATA, timeout_ms=1000)
         await connection.close()
 
@@ -95,7 +95,7 @@ async def test_a_broker_older_than_our_api_versions_is_asked_again(world: World)
 
 
 @in_world
-async def test_nobody_there(world: World) -> None:
+async def test_connection_refused(world: World) -> None:
     with pytest.raises(BrokerUnavailable, match="Connection refused"):
         await connect()
 
@@ -112,24 +112,24 @@ async def test_a_host_that_does_not_answer(world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "guess"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it speaks HTTP"),
-        (b"\x15\x03\x03\x00\x02\x02\x46", "it speaks TLS"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "looks like an HTTP server"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "looks like a TLS listener"),
         (b"\x00\x00\x00\x02\x00\x00", "correlation id"),
-        (b"\x00\x00\x00\x0a\x00\x00\x00\x00\x00\x00\x7f\xff\xff\xff", "API_VERSIONS answer"),
+        (b"\x00\x00\x00\x0a\x00\x00\x00\x00\x00\x00\x7f\xff\xff\xff", "API_VERSIONS response"),
         (b"\x00\x00\x00\x08\x00\x00\x00\x63\x00\x00\x00\x00", "correlation id 99"),
         (b"\xff\xff\xff\xff", "length -1 is negative"),
     ],
-    ids=["http", "tls alert", "too short", "lying lengths", "another's answer", "negative length"],
+    ids=["http", "tls alert", "too short", "lying lengths", "unknown correlation id", "negative length"],
 )
 @in_world
-async def test_somebody_who_is_no_broker(world: World, words: bytes, guess: str) -> None:
+async def test_a_peer_that_is_not_a_broker_raises_not_kafka(world: World, words: bytes, guess: str) -> None:
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await next_frame(reader)
         writer.write(words)
         await stay_silent(reader, writer)
 
     async with listening(speak):
-        with pytest.raises(NotKafka, match=f"127.0.0.1:9092 does not answer as a Kafka broker: .*{guess}"):
+        with pytest.raises(NotKafka, match=f"127.0.0.1:9092 does not speak the Kafka protocol: .*{guess}"):
             await connect()
 
 
@@ -139,15 +139,15 @@ async def test_a_listener_that_hangs_up(world: World) -> None:
         await next_frame(reader)
 
     async with listening(hang_up):
-        with pytest.raises(ConnectionLost, match="the broker closed it"):
+        with pytest.raises(ConnectionLost, match="closed by the broker"):
             await connect()
 
 
 @pytest.mark.parametrize("limit", ["request_timeout_ms", "socket_connection_setup_timeout_ms"])
 @in_world
-async def test_a_listener_that_says_nothing(world: World, limit: str) -> None:
+async def test_a_silent_listener(world: World, limit: str) -> None:
     async with listening(stay_silent):
-        with pytest.raises(RequestTimedOut, match=r"API_VERSIONS: no answer .* within 2000 ms"):
+        with pytest.raises(RequestTimedOut, match=r"API_VERSIONS: no response .* within 2000 ms"):
             await connect(**{limit: 2000})
 
 
@@ -157,10 +157,10 @@ async def test_a_request_that_times_out_closes_the_connection_for_all(world: Wor
         connection = await connect()
         patient = connection.send(METADATA, timeout_ms=60_000)
 
-        with pytest.raises(RequestTimedOut, match=r"METADATA: no answer from 127.0.0.1:9092 within 100 ms"):
+        with pytest.raises(RequestTimedOut, match=r"METADATA: no response from 127.0.0.1:9092 within 100 ms"):
             await connection.ask(METADATA, timeout_ms=100)
 
-        with pytest.raises(ConnectionLost, match="METADATA was not answered"):
+        with pytest.raises(ConnectionLost, match="METADATA timed out"):
             await patient
         with pytest.raises(ConnectionLost):
             connection.send(METADATA, timeout_ms=100)
@@ -232,7 +232,7 @@ async def test_an_answer_that_does_not_parse_is_told_of_and_ends_the_connection(
     async with listening(lie):
         connection = await connect()
 
-        with pytest.raises(NotKafka, match="METADATA answer"):
+        with pytest.raises(NotKafka, match="METADATA response"):
             await connection.ask(METADATA, timeout_ms=1000)
         assert connection.closed
 

@@ -1,4 +1,4 @@
-"""Our clients in the hands of users who close and cancel at odd moments: nothing of them is left."""
+"""Closing and cancelling clients at arbitrary moments leaves no tasks or connections."""
 
 import asyncio
 from collections.abc import Callable
@@ -129,7 +129,7 @@ async def test_clients_can_be_closed_by_several_at_once(world: World) -> None:
 
 
 @in_world
-async def test_whoever_asks_for_a_position_is_told_that_the_consumer_is_closed(world: World) -> None:
+async def test_position_raises_closed_when_the_consumer_is_closed(world: World) -> None:
     async with ReadableBrokers(partitions=2).running() as brokers:
         consumer = consumer_of(world)
         await consumer.start()

@@ -1,4 +1,4 @@
-"""Our clients among brokers that say odd things, or nothing: they do not hang, break or ask without end."""
+"""Clients with misbehaving or silent brokers: they do not hang, crash or retry in a tight loop."""
 
 import asyncio
 from contextlib import suppress
@@ -32,11 +32,11 @@ SHORT = {"request_timeout_ms": 1000, "delivery_timeout_ms": 3000}
 MORE_THAN_A_SOCKET_TAKES = 300
 
 
-# What brokers say of the cluster
+# Odd metadata
 
 
 @in_world
-async def test_a_leader_that_is_no_broker_is_asked_for_at_a_decent_pace(world: World) -> None:
+async def test_a_leader_missing_in_the_broker_list_is_looked_up_with_backoff(world: World) -> None:
     async with OddBrokers().running() as brokers, producing(world, **SHORT) as producer:
         await (await producer.send("orders", b"before"))
         brokers.leaders[TopicPartition("orders", 0)] = (7, 1)
@@ -81,7 +81,7 @@ async def test_two_topics_with_one_id_do_not_mix_their_records(world: World) -> 
             assert len(set(values)) == len(values), f"{tp} has a record twice"
 
 
-# Topics that come and go
+# Deleted and recreated topics
 
 
 @in_world
@@ -92,7 +92,7 @@ async def test_a_topic_recreated_while_it_is_looked_up_gets_its_records_from_seq
         async with producing(world, metadata_max_age_ms=1000, **SHORT) as producer:
             await (await producer.send("orders", b"before"))
             await (await producer.send("orders", b"before as well"))
-            # Deleted, and the producer hears of it while it has nothing to send there.
+            # The topic is deleted, and the producer learns it while idle.
             del brokers.topic_ids["orders"]
             await asyncio.sleep(2)
             await (await producer.send("other", b"meanwhile"))
@@ -184,7 +184,7 @@ async def test_delivery_timeout_ms_holds_for_those_behind_a_batch_that_was_split
                 await young
 
 
-# What brokers say of batches
+# Odd Produce responses
 
 
 @in_world
@@ -249,7 +249,7 @@ async def test_a_broker_too_old_for_what_is_sent_is_told_of_at_once(world: World
 
 
 @in_world
-async def test_headers_that_can_be_gone_through_only_once_are_refused(world: World) -> None:
+async def test_headers_given_as_an_iterator_are_refused(world: World) -> None:
     async with OddBrokers().running(), producing(world) as producer:
         await (await producer.send("orders", b"before"))
         with pytest.raises(TypeError, match="list or a tuple, not generator"):
@@ -257,11 +257,11 @@ async def test_headers_that_can_be_gone_through_only_once_are_refused(world: Wor
         assert producer.buffered_bytes == 0
 
 
-# Brokers that do not listen
+# Brokers that stop reading
 
 
 @in_world
-async def test_closing_ends_though_a_broker_reads_nothing_of_what_it_need_not_answer(world: World) -> None:
+async def test_close_ends_although_a_broker_reads_no_acks_0_requests(world: World) -> None:
     async with DeafBrokers().running():
         producer = producer_of(world, acks=0, enable_idempotence=False, batch_size=100_000, **SHORT)
         await producer.start()
@@ -275,7 +275,7 @@ async def test_closing_ends_though_a_broker_reads_nothing_of_what_it_need_not_an
 
 
 @in_world
-async def test_a_broker_that_reads_nothing_for_a_while_is_left_and_asked_again(world: World) -> None:
+async def test_a_broker_that_stops_reading_is_disconnected_and_retried(world: World) -> None:
     async with DeafBrokers().running() as brokers:
         async with producing(
             world, acks=0, enable_idempotence=False, batch_size=100_000, **SHORT

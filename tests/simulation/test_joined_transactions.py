@@ -172,10 +172,10 @@ def test_a_transaction_that_was_ended_takes_nothing() -> None:
 def test_only_the_transaction_of_the_same_id_is_joined() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
-            with pytest.raises(ValueError, match=f"transactional.id {OURS}.* transaction of another "):
+            with pytest.raises(ValueError, match=f"transaction of another .*transactional.id {OURS}"):
                 await producer.join_transaction(OpenTransaction("another", FIRST_ID, 0))
             for nobody in (OpenTransaction(OURS, -1, 0), OpenTransaction(OURS, FIRST_ID, -1)):
-                with pytest.raises(ValueError, match="there is no"):
+                with pytest.raises(ValueError, match="invalid producer id or epoch"):
                     await producer.join_transaction(nobody)
             await transact(producer, b"a")
 
@@ -187,7 +187,7 @@ def test_a_producer_that_was_initialised_joins_nothing() -> None:
         opened = OpenTransaction(OURS, FIRST_ID, 0)
         async with transacting(world) as producer:
             await producer.init_transactions()
-            with pytest.raises(NoTransaction, match="was initialised"):
+            with pytest.raises(NoTransaction, match="is already initialized"):
                 await producer.join_transaction(opened)
             await producer.begin_transaction()
             with pytest.raises(NoTransaction, match="is open"):

@@ -234,9 +234,9 @@ async def test_a_record_that_is_too_large_is_refused_before_anything_is_taken(
             await producer.send("orders", b"x" * 450)
         with pytest.raises(TimestampOutOfRange):
             await producer.send("orders", b"a", timestamp_ms=-2)
-        with pytest.raises(TypeError, match="a value is bytes or None, not str"):
+        with pytest.raises(TypeError, match="value must be bytes or None, not str"):
             await producer.send("orders", "text")  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="a header is a text"):
+        with pytest.raises(TypeError, match="a header must be"):
             await producer.send("orders", b"a", headers=[(b"k", b"v")])  # type: ignore[list-item]
         assert producer.buffered_bytes == 0
         assert (await (await producer.send("orders", b"a"))).offset == 0
@@ -248,7 +248,9 @@ async def test_a_partitioner_that_fails_takes_nothing(world: World, broker: Brok
     async with producing(world, partitioner=lambda topic, key, count: int(key or b"0")) as producer:
         # The first one waits for metadata, and has its room when the partition is chosen.
         for _ in range(2):
-            with pytest.raises(BadPartition, match="partition 9 was chosen, and orders has 1 partitions"):
+            with pytest.raises(
+                BadPartition, match="partition 9 does not exist: topic orders has 1 partitions"
+            ):
                 await producer.send("orders", b"a", b"9")
             assert producer.buffered_bytes == 0
         assert (await (await producer.send("orders", b"a", b"0"))).offset == 0

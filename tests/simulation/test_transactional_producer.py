@@ -328,7 +328,7 @@ def test_fenced_after_a_commit_without_an_answer_is_in_doubt(unanswered: bool) -
             with pytest.raises(ProducerFenced) as fenced:
                 await producer.commit_transaction()
             assert fenced.value.in_doubt == unanswered
-            assert ("not known" in str(fenced.value)) == unanswered
+            assert ("is unknown" in str(fenced.value)) == unanswered
 
     tell(story)
 

@@ -162,7 +162,7 @@ def test_offsets_that_were_given_up_in_the_middle_can_not_be_committed_by_mistak
             brokers.on(ApiKey.TXN_OFFSET_COMMIT, DoLater(3.0))
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(producer.send_offsets_to_transaction({ORDERS: 1}, "billing"), 1)
-            with pytest.raises(MustAbort, match="is not known"):
+            with pytest.raises(MustAbort, match="it is unknown"):
                 await producer.commit_transaction()
             await producer.abort_transaction()
             await transact(producer, b"a")

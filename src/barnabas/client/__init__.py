@@ -1,7 +1,7 @@
-"""Our asyncio client: connections, admin, producer, consumer. blocking/ has the same three for scripts.
+"""The asyncio client: Admin, Producer and Consumer. blocking/ has blocking versions of them.
 
-What users need is imported from here, and each of it is loaded when it is asked for (PEP 562): a tool that
-lists topics does not load the producer.
+Public names are imported from here and loaded on first use (PEP 562): a tool that lists topics does not load
+the producer.
 """
 
 from importlib import import_module

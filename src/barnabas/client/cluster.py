@@ -1,8 +1,8 @@
-"""A cluster as a client sees it: whom to ask, who leads what, and metadata that is kept fresh.
+"""A client's view of a cluster: connections, leaders, and metadata that is kept up to date.
 
-Admin, producer and consumer each have one. connection() and leader() say where a request goes; ask() sends
-one to any broker or to a given one, and tries again while that can help. Topics that were asked for are of
-interest: they are refreshed together, when they are old and when somebody found a leader to be wrong.
+Admin, Producer and Consumer each have one. connection() and leader() route requests; ask() sends a request to
+any or a given broker and retries retriable errors. Topics in use are refreshed together, every
+metadata.max.age.ms and when a leader turns out to be wrong.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Cluster:
         self.settings = settings
         self.ports = ports or system_ports()
         self.metadata = Metadata()
-        # Why the cluster could not be asked the last time that it was refreshed by itself; None if it could.
+        # The error of the last background refresh; None if it succeeded.
         self.last_failure: ClientError | None = None
         self._nodes = Nodes(settings, self.ports.rng)
         self._shared = SharedWork()
@@ -47,14 +47,14 @@ class Cluster:
         self._crash: BaseException | None = None
         self._closed = False
 
-    # Beginning and end
+    # Start and close
 
     async def start(self) -> None:
-        """Ask one broker who there is; an error if none answers within default.api.timeout.ms."""
+        """Fetch the broker list from any broker; raise if none responds within default.api.timeout.ms."""
         deadline = Deadline(self.settings.default_api_timeout_ms)
         try:
             await retry(lambda: self.refresh([]), deadline=deadline, backoff=self._backoff, what="bootstrap")
-            # It may have been closed after the answer came, and then nothing may begin any more.
+            # close() may have been called meanwhile: then start no task.
             self._check()
         except BaseException:
             await self.close()
@@ -62,7 +62,7 @@ class Cluster:
         self._tasks.start(self._keep_fresh())
 
     async def close(self) -> None:
-        """End every task and connection. Whoever waits for an answer gets Closed."""
+        """End all tasks and connections. Pending requests raise Closed."""
         self._closed = True
         await self._tasks.close()
         await self._shared.close()
@@ -80,15 +80,15 @@ class Cluster:
     # Connections
 
     async def connection(self, node_id: int, *, lane: str = MAIN_LANE) -> Connection:
-        """To that node; opened if need be. Give fetches that wait a lane of their own."""
+        """Return a connection to a node, opened if needed. Use a lane of its own for waiting fetches."""
         self._check()
         node = self.metadata.nodes.get(node_id)
         if node is None:
-            raise BrokerUnavailable([f"node {node_id}"], "the cluster has no such node now")
+            raise BrokerUnavailable([f"node {node_id}"], "not in the cluster metadata")
         return await self._nodes.connect(node.host, node.port, lane)
 
     async def any_connection(self) -> Connection:
-        """The least busy of those that are open; else to a node that is known, else to a bootstrap server."""
+        """Return the least busy open connection; otherwise connect to a known node or a bootstrap server."""
         self._check()
         ready = min(self._nodes.ready(), key=lambda each: each.in_flight, default=None)
         if ready is not None:
@@ -120,7 +120,7 @@ class Cluster:
         node: int | None = None,
         timeout_ms: float | None = None,
     ) -> Any:
-        """The answer of `node`, or of any broker. Errors of the network are retried until the deadline."""
+        """Ask `node` (default: any broker). Network errors are retried until the deadline."""
         deadline = deadline or Deadline(self.settings.default_api_timeout_ms)
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
 
@@ -134,7 +134,7 @@ class Cluster:
     # Metadata
 
     async def refresh(self, topics: Iterable[str] | None = None, *, create: bool = False) -> Metadata:
-        """Ask for metadata now: of these topics, or of all that are of interest. One try."""
+        """Fetch metadata of these topics (default: all topics in use). One attempt."""
         self._check()
         names = frozenset(self._interest.names if topics is None else topics)
         return await self._shared.join((names, create), lambda: self._refresh(names, create))
@@ -150,7 +150,7 @@ class Cluster:
         if answer.error_code != ErrorCode.NONE:
             raise refused(answer.error_code, about="metadata")
         if not answer.brokers:
-            raise BrokerUnavailable([connection.address], "it knows no broker yet, not even itself")
+            raise BrokerUnavailable([connection.address], "its metadata lists no brokers yet")
         try:
             self.metadata = self.metadata.with_answer(answer)
         except Malformed as error:
@@ -162,9 +162,9 @@ class Cluster:
     async def topic(
         self, name: str, deadline: Deadline | None = None, *, create: bool = False, partitions: int = 0
     ) -> TopicMetadata:
-        """From what is known; else asked for until it is there and led. UnknownTopic at the deadline.
+        """Return a topic's metadata, or fetch it until the topic exists and has a leader, or UnknownTopic.
 
-        What is known is also asked for again if it has fewer partitions than these: there may be more by now.
+        Also fetch it if fewer than `partitions` partitions are known: there may be more by now.
         """
         self._check()
         self._interest.touch(name, self._now())
@@ -186,7 +186,7 @@ class Cluster:
         return await retry(attempt, deadline=deadline, backoff=self._backoff, what=f"metadata of {name}")
 
     async def leader(self, tp: TopicPartition, deadline: Deadline | None = None) -> int:
-        """The node that leads it, once there is one."""
+        """Return the leader of a partition; wait until there is one."""
         deadline = deadline or Deadline(self.settings.default_api_timeout_ms)
 
         async def attempt() -> int:
@@ -206,7 +206,7 @@ class Cluster:
     async def by_leader(
         self, tps: Iterable[TopicPartition], deadline: Deadline | None = None
     ) -> dict[int, list[TopicPartition]]:
-        """The partitions by the node that leads them."""
+        """Group partitions by leader."""
         deadline = deadline or Deadline(self.settings.default_api_timeout_ms)
         led: dict[int, list[TopicPartition]] = {}
         for tp in tps:
@@ -214,31 +214,31 @@ class Cluster:
         return led
 
     def known_leader(self, tp: TopicPartition) -> tuple[int, int] | None:
-        """Node id and leader epoch, if they are known and nobody found them to be wrong."""
+        """Return leader id and epoch if known and not reported as wrong."""
         topic = self.metadata.topics.get(tp.topic)
         found = None if topic is None else topic.leader_of(tp.partition)
         if found is None or self._interest.is_forgotten(tp, found.leader_epoch):
             return None
         if found.leader not in self.metadata.nodes:
-            # Nobody could be sent there. Whoever needs it asks again after a while, as if there were none.
+            # The leader's address is unknown: treat the partition as leaderless, so that callers retry.
             return None
         return found.leader, found.leader_epoch
 
     def forget_leader(self, tp: TopicPartition, epoch: int) -> None:
-        """It does not lead, or was not reached: nobody is sent there before metadata was asked for again."""
+        """Report a wrong or unreachable leader: it is not used again before the next metadata refresh."""
         self._interest.touch(tp.topic, self._now())
         self._interest.forget(tp, epoch)
         self._wanted.set()
 
     def take_hint(self, tp: TopicPartition, leader: int, epoch: int, endpoints: Iterable[Any]) -> bool:
-        """What produce and fetch answers tell beside NOT_LEADER (KIP-951). True if it was news."""
+        """Apply the leader hint of a Produce or Fetch error (KIP-951). Return True if it was new."""
         news = self.metadata.with_leader(tp, leader, epoch, endpoints)
         if news is not None:
             self.metadata = news
         return news is not None
 
     async def _keep_fresh(self) -> None:
-        """Refresh what is of interest when it is old or was found to be wrong, until the end."""
+        """Refresh topics in use when their metadata is old or a leader was reported as wrong."""
         failures = 0
         while True:
             wait_ms = self._backoff.wait_ms(failures) if failures else self.settings.metadata_max_age_ms
@@ -255,11 +255,11 @@ class Cluster:
                 failures, self.last_failure = 0, None
             except ClientError as error:
                 failures, self.last_failure = failures + 1, error
-                logger.info("cluster not reached because=%s", error, extra={"because": error})
+                logger.info("metadata refresh failed error=%s", error, extra={"because": error})
             if self._interest.has_forgotten:
-                # Forgotten after the question was asked that was answered just now.
+                # Leaders were reported as wrong after the request was sent.
                 self._wanted.set()
-            # Not again at once, whoever asks: a leader that is being elected takes a moment.
+            # Limit the refresh rate: electing a leader takes a moment.
             await asyncio.sleep(self._backoff.wait_ms(max(1, failures)) / 1000)
 
     def _now(self) -> float:

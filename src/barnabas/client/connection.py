@@ -1,8 +1,8 @@
-"""One socket to one broker: versions, correlation ids, pipelining, time-outs.
+"""One connection to one broker: versions, correlation ids, pipelining, timeouts.
 
-Requests are written in the order of send(), many may be under way, and each answer finds its request by the
-correlation id. Whatever breaks the connection fails every request that waits, at once and with the reason.
-Which broker to speak to is cluster.py's business.
+Requests are written in the order of send(); many may be in flight, and responses are matched by correlation
+id. If the connection breaks, all pending requests fail at once with the reason. cluster.py chooses the
+broker.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.schema.struct import schema_of
 
 _CORRELATION_IDS: Final = 1 << 31
-# What is received at a time, but for large answers, which go straight to where they stay.
+# Size of the receive buffer. Large responses are received directly into their final buffer.
 _SCRATCH_BYTES: Final = 256 * 1024
 
 
@@ -34,14 +34,14 @@ class _Waiting(NamedTuple):
 
 
 def key_of(request: object) -> ApiKey:
-    """The API that a request belongs to."""
+    """Return the API key of a request."""
     key = schema_of(type(request)).key
-    assert key is not None, f"{type(request).__name__} is no request"
+    assert key is not None, f"{type(request).__name__} is not a request"
     return ApiKey(key)
 
 
 class Connection(BufferedProtocol):
-    """Made by open_connection(), which returns it when the broker has said what it speaks."""
+    """Created by open_connection(), which returns it after the ApiVersions handshake."""
 
     def __init__(self, address: str, settings: ClientSettings) -> None:
         self.address = address
@@ -50,21 +50,21 @@ class Connection(BufferedProtocol):
         self._transport: Transport | None = None
         self._frames = FrameDecoder(HELLO_BYTES_MAX)
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
-        self._in_room = False
+        self._fills_frame = False
         self._alarm: Alarm | None = None
         self._waiting: dict[int, _Waiting] = {}
         self._next_id = 0
         self._offer = Offer(address)
         self._broken: Exception | None = None
         self._gone: Future[None] = self._loop.create_future()
-        # Set while the socket takes no more, or the broker asked us to wait.
+        # Set while the socket's send buffer is full.
         self._paused: Future[None] | None = None
         self._stuck_timer: TimerHandle | None = None
         self._throttled_until = 0.0
         self._last_used = self._loop.time()
         self._idle_timer: TimerHandle | None = None
 
-    # What others ask
+    # Public interface
 
     @property
     def in_flight(self) -> int:
@@ -76,12 +76,12 @@ class Connection(BufferedProtocol):
 
     @property
     def idle_s(self) -> float:
-        """Since something was sent or answered."""
+        """Seconds since the last request or response."""
         return self._loop.time() - self._last_used
 
     @property
     def api_versions(self) -> Mapping[int, tuple[int, int]]:
-        """First and last version of each API key, as the broker said."""
+        """First and last version of each API key, as returned by the broker."""
         return self._offer.apis
 
     @property
@@ -93,15 +93,15 @@ class Connection(BufferedProtocol):
         return self._offer.finalized_features
 
     def version_of(self, key: ApiKey) -> int:
-        """The newest version that both sides speak; UnsupportedByBroker if there is none."""
+        """Return the newest version that both sides support; UnsupportedByBroker if there is none."""
         return self._offer.version_of(key)
 
     def send(self, request: object, *, timeout_ms: float, version: int | None = None) -> "Future[Any]":
-        """Write a request now. The future is its answer, or the error.
+        """Write a request now. The future gets its response or an error.
 
-        ConnectionLost at once if the connection is closed. Cancelling the future only means that nobody
-        waits: the request is out, and its answer is dropped when it comes. A request that times out closes
-        the connection, because brokers answer in order: what comes after it would wait as well.
+        Raise ConnectionLost if the connection is closed. Cancelling the future does not cancel the request;
+        its response is dropped. A timeout closes the connection, because brokers respond in order and all
+        later responses would be late, too.
         """
         key = key_of(request)
         version = self.version_of(key) if version is None else version
@@ -112,17 +112,17 @@ class Connection(BufferedProtocol):
         return answer
 
     async def ask(self, request: object, *, timeout_ms: float, version: int | None = None) -> Any:
-        """Send, and wait for the answer."""
+        """Send a request and wait for its response."""
         await self.drained()
         return await self.send(request, timeout_ms=timeout_ms, version=version)
 
     def tell(self, request: object, *, version: int | None = None) -> None:
-        """Send a request that has no answer: a produce with acks=0."""
+        """Send a request without a response: Produce with acks=0."""
         key = key_of(request)
         self._write(request, key, self.version_of(key) if version is None else version)
 
     async def drained(self) -> None:
-        """Wait until the socket takes more and the broker does not ask us to wait (throttle_time_ms)."""
+        """Wait until the send buffer has space and the broker's throttle_time_ms is over."""
         while self._paused is not None:
             await asyncio.shield(self._paused)
         wait_s = self._throttled_until - self._loop.time()
@@ -130,26 +130,26 @@ class Connection(BufferedProtocol):
             await asyncio.sleep(wait_s)
 
     def drop(self, why: str) -> None:
-        """Close it as if the broker had: whoever had a use for it opens another."""
+        """Close the connection as if the broker had: users of it open a new one."""
         self._break(ConnectionLost(self.address, why))
 
     async def close(self) -> None:
-        """Close it, and wait until the socket is gone."""
+        """Close the connection and wait until the socket is closed."""
         self._break(Closed(f"the connection to {self.address}"))
         if self._transport is not None:
             await asyncio.shield(self._gone)
 
     def introduced(self, offer: Offer) -> None:
-        """The broker has said what it speaks; from here on answers may be large."""
+        """Finish the handshake: set the broker's versions, and allow large responses."""
         self._offer = offer
         self._frames = FrameDecoder(self._settings.receive_message_max_bytes)
 
-    # What is sent
+    # Sending
 
     def _write(self, request: object, key: ApiKey, version: int) -> int:
         if self._broken is not None:
-            raise self._broken_again()
-        assert self._transport is not None, "nothing is sent before the connection is made"
+            raise self._broken_error()
+        assert self._transport is not None, "the connection is not made yet"
         number = self._next_id
         data = encode_request(
             request, version, key=key, correlation_id=number, client_id=self._settings.client_id
@@ -164,10 +164,10 @@ class Connection(BufferedProtocol):
         error = RequestTimedOut(waiting.key.name, self.address, timeout_ms)
         if not waiting.answer.done():
             waiting.answer.set_exception(error)
-        why = f"{waiting.key.name} was not answered within {timeout_ms:.0f} ms"
+        why = f"{waiting.key.name} timed out after {timeout_ms:.0f} ms"
         self._break(ConnectionLost(self.address, why))
 
-    # What arrives (BufferedProtocol)
+    # Receiving (BufferedProtocol)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(Transport, transport)
@@ -177,12 +177,12 @@ class Connection(BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         room = self._frames.room()
-        self._in_room = room is not None
+        self._fills_frame = room is not None
         return self._scratch if room is None else room
 
     def buffer_updated(self, nbytes: int) -> None:
         try:
-            if self._in_room:
+            if self._fills_frame:
                 frames = self._frames.filled(nbytes)
             else:
                 frames = self._frames.feed(bytes(self._scratch[:nbytes]))
@@ -196,8 +196,8 @@ class Connection(BufferedProtocol):
             self._break(NotKafka(self.address, str(error) + self._sounds_like()))
 
     def _sounds_like(self) -> str:
-        """A guess at what else it is, by its first words."""
-        words = b"" if self._in_room else bytes(self._scratch[:4])
+        """Guess the protocol of a peer that is not a broker, from its first bytes."""
+        words = b"" if self._fills_frame else bytes(self._scratch[:4])
         return sounds_like(words) if not self._offer.apis else ""
 
     def _answered(self, frame: bytes) -> None:
@@ -206,18 +206,18 @@ class Connection(BufferedProtocol):
         number = int.from_bytes(frame[:4], "big", signed=True)
         waiting = self._waiting.pop(number, None) if len(frame) >= 4 else None
         if waiting is None:
-            raise Malformed("answers a request that was not sent", where=f"correlation id {number}")
+            raise Malformed("no request is pending with this id", where=f"correlation id {number}")
         waiting.timer.cancel()
         self._last_used = self._loop.time()
         if waiting.answer.done():
-            # Nobody waits any more.
+            # The caller has cancelled it.
             return
         try:
             body = offer_of(frame, waiting.version) if waiting.key is ApiKey.API_VERSIONS else None
             if body is None:
                 _, body = decode_response(frame, waiting.version, key=waiting.key)
         except Malformed as error:
-            waiting.answer.set_exception(NotKafka(self.address, f"{waiting.key.name} answer: {error}"))
+            waiting.answer.set_exception(NotKafka(self.address, f"{waiting.key.name} response: {error}"))
             raise
         throttle_ms = getattr(body, "throttle_time_ms", 0)
         if throttle_ms > 0:
@@ -225,12 +225,12 @@ class Connection(BufferedProtocol):
         waiting.answer.set_result(body)
 
     def eof_received(self) -> bool:
-        self._break(ConnectionLost(self.address, "the broker closed it"))
+        self._break(ConnectionLost(self.address, "closed by the broker"))
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         why = (
-            "the broker closed it" if exc is None else exc.strerror if isinstance(exc, OSError) else str(exc)
+            "closed by the broker" if exc is None else exc.strerror if isinstance(exc, OSError) else str(exc)
         )
         self._break(ConnectionLost(self.address, why or repr(exc)))
         if not self._gone.done():
@@ -238,10 +238,10 @@ class Connection(BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._paused = self._loop.create_future()
-        # Requests that are answered have time-outs of their own. Those with acks=0 have none, and a broker
-        # that reads nothing any more would hold up whoever has something to say to it.
+        # Requests with a response have timeouts. Those with acks=0 have none, so a broker that stops reading
+        # would block their senders forever.
         timeout_s = self._settings.request_timeout_ms / 1000
-        self._stuck_timer = self._loop.call_later(timeout_s, self.drop, "the broker reads nothing")
+        self._stuck_timer = self._loop.call_later(timeout_s, self.drop, "the broker stopped reading")
 
     def resume_writing(self) -> None:
         if self._stuck_timer is not None:
@@ -250,10 +250,10 @@ class Connection(BufferedProtocol):
             self._paused.set_result(None)
             self._paused = None
 
-    # The end
+    # Closing
 
     def _break(self, error: Exception) -> None:
-        """Fail whatever waits, and close the socket."""
+        """Fail all pending requests and close the socket."""
         if self._broken is not None:
             return
         self._broken = error
@@ -263,14 +263,14 @@ class Connection(BufferedProtocol):
         for each in waiting.values():
             each.timer.cancel()
             if not each.answer.done():
-                each.answer.set_exception(self._broken_again())
+                each.answer.set_exception(self._broken_error())
         self.resume_writing()
         if self._transport is not None:
-            # Not close(): what is still in the buffer is of requests that have failed just now.
+            # Not close(): the send buffer only holds requests that have just failed.
             self._transport.abort()
 
-    def _broken_again(self) -> Exception:
-        """The reason, as an error of its own: one exception object must not be raised in many places."""
+    def _broken_error(self) -> Exception:
+        """Return a new error with the reason: one exception object must not be raised in several tasks."""
         match self._broken:
             case Closed():
                 return Closed(f"the connection to {self.address}")
@@ -286,16 +286,16 @@ class Connection(BufferedProtocol):
 
     def _idle(self) -> None:
         if not self._waiting and self.idle_s * 1000 >= self._settings.connections_max_idle_ms:
-            self.drop(f"it was idle for {self.idle_s:.0f} s")
+            self.drop(f"idle for {self.idle_s:.0f} s")
         else:
             self._arm_idle_timer()
 
 
 async def open_connection(host: str, port: int, settings: ClientSettings) -> Connection:
-    """Connect and ask what the broker speaks.
+    """Connect and negotiate API versions.
 
-    BrokerUnavailable if nobody is there, NotKafka if somebody else is, ConnectionLost or RequestTimedOut if
-    it goes away or stays silent while being asked.
+    BrokerUnavailable if connecting fails, NotKafka if the peer is not a broker, ConnectionLost or
+    RequestTimedOut if the handshake fails.
     """
     address = join_address(host, port)
     loop = asyncio.get_running_loop()
@@ -309,11 +309,11 @@ async def open_connection(host: str, port: int, settings: ClientSettings) -> Con
     except OSError as error:
         raise BrokerUnavailable([address], _reason(error)) from None
     except (ValueError, OverflowError) as error:
-        # No host has such a name, or no socket such a port: metadata may say anything.
-        raise BrokerUnavailable([address], f"not an address: {error}") from None
+        # The host name or port is invalid: metadata may contain anything.
+        raise BrokerUnavailable([address], f"invalid address: {error}") from None
     try:
-        # Who accepts connections and never answers keeps a client no longer than who does not accept them:
-        # another address may be that of a broker.
+        # Limit the handshake by the connection timeout, so that a silent peer does not keep the client from
+        # trying the next address.
         hello_ms = min(settings.request_timeout_ms, timeout_ms)
         connection.introduced(await say_hello(connection, hello_ms))
     except BaseException:
@@ -323,7 +323,7 @@ async def open_connection(host: str, port: int, settings: ClientSettings) -> Con
 
 
 def _reason(error: OSError) -> str:
-    """The system's words. Numbers below zero are of names not found, and have words of their own."""
+    """Return the system's error text. Negative numbers are resolver errors with their own text."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)

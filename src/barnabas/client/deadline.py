@@ -1,6 +1,6 @@
-"""How long something may take, and how long to wait between tries.
+"""Deadlines, backoff, and retries.
 
-Time is the running loop's, so it is virtual where the loop is.
+Times are those of the running event loop, so they are virtual in simulations.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from barnabas.client.errors import ClientError, RequestTimedOut, is_retriable
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# Kafka's: a wait is so much shorter or longer by chance, so that clients do not come back all at once.
+# Kafka's jitter: waits vary by 20 %, so that clients do not reconnect all at once.
 JITTER: Final = 0.2
-# More doublings than this reach any maximum; it keeps the power small.
+# Bounds the power: more doublings exceed any maximum.
 _DOUBLINGS_MAX: Final = 30
 
 
 class Deadline:
-    """A point in the running loop's time."""
+    """A point in time of the running event loop."""
 
     __slots__ = ("_loop", "at", "timeout_ms")
 
@@ -40,23 +40,23 @@ class Deadline:
 
 
 class Backoff:
-    """Twice as long after each failure, up to a maximum, with jitter (KIP-580)."""
+    """Exponential backoff with a maximum and jitter (KIP-580)."""
 
     def __init__(self, *, first_ms: int, max_ms: int, rng: Random) -> None:
         self._first_ms = first_ms
-        # Kafka takes a first wait above the maximum as the only one.
+        # As in Kafka, a first wait above the maximum is used for all waits.
         self._max_ms = max(first_ms, max_ms)
         self._rng = rng
 
     def wait_ms(self, failures: int) -> float:
-        """How long to wait after so many failures in a row."""
-        assert failures > 0, "nothing has failed"
+        """Return the wait after this many consecutive failures."""
+        assert failures > 0, "wait_ms() needs at least one failure"
         wait = self._first_ms * 2.0 ** min(failures - 1, _DOUBLINGS_MAX)
         return min(wait, self._max_ms) * self._rng.uniform(1 - JITTER, 1 + JITTER)
 
 
 async def retry(attempt: Callable[[], Awaitable[T]], *, deadline: Deadline, backoff: Backoff, what: str) -> T:
-    """Try until it goes well, an error says that it never will, or the time is over: then the last error."""
+    """Retry until success, a final error, or the deadline, where the last error is raised."""
     failures = 0
     last: ClientError | None = None
     while True:
@@ -68,7 +68,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], *, deadline: Deadline, back
                 raise
             last = error
             failures += 1
-            logger.info("tried again what=%s because=%s", what, error, extra={"because": error})
+            logger.info("attempt failed what=%s error=%s", what, error, extra={"because": error})
         except TimeoutError:
             raise _out_of_time(last, deadline, what, failures) from None
         wait_ms = backoff.wait_ms(failures)
@@ -80,5 +80,5 @@ async def retry(attempt: Callable[[], Awaitable[T]], *, deadline: Deadline, back
 def _out_of_time(last: ClientError | None, deadline: Deadline, what: str, failures: int) -> ClientError:
     if last is None:
         return RequestTimedOut(what, "the cluster", deadline.timeout_ms)
-    last.add_note(f"{what}: given up after {deadline.timeout_ms:.0f} ms and {failures} tries")
+    last.add_note(f"{what}: gave up after {deadline.timeout_ms:.0f} ms and {failures} attempts")
     return last

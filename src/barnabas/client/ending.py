@@ -1,11 +1,11 @@
-"""How the end of a client is carried out, also when whoever waits for it gives up."""
+"""Closing of clients, even if the caller is cancelled."""
 
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final
 
-# How long a producer delivers when its block is left by Ctrl-C or a cancellation. With a broker that answers
-# it takes far less; without one it would take delivery.timeout.ms, two minutes.
+# Longest delivery when a producer's block is left by Ctrl-C or cancellation. A responsive broker needs far
+# less; without a broker it would take delivery.timeout.ms, two minutes.
 INTERRUPTED_CLOSE_MS: Final = 5_000.0
 
 
@@ -16,7 +16,7 @@ def close_timeout_ms(left_by: type[BaseException] | None) -> float | None:
 
 
 async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do it all, also if whoever waits is cancelled; that is raised afterwards. For what takes no time."""
+    """Finish `work` even if the caller is cancelled, then raise the cancellation. Only for quick work."""
     task = asyncio.get_running_loop().create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -1,7 +1,7 @@
-"""What can go wrong between a client and a cluster, with the facts.
+"""Errors of clients.
 
-is_retriable() says whether the same thing may go well a moment later. What only a producer or a consumer can
-meet is declared beside them.
+is_retriable() says whether the same request may succeed later. Errors of producers and consumers are declared
+in their packages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from barnabas.protocol.error_codes import ErrorCode
 
 
 class ClientError(BarnabasError):
-    """The root of what the client raises."""
+    """Base class of all client errors."""
 
     retriable = False
 
 
 class BrokerUnavailable(ClientError):
-    """Nobody could be reached."""
+    """No broker could be reached."""
 
     retriable = True
 
@@ -28,39 +28,39 @@ class BrokerUnavailable(ClientError):
 
 
 class NotKafka(ClientError):
-    """What answers there does not speak Kafka's protocol."""
+    """The peer does not speak the Kafka protocol."""
 
     def __init__(self, address: str, why: str) -> None:
-        super().__init__(f"{address} does not answer as a Kafka broker: {why}")
+        super().__init__(f"{address} does not speak the Kafka protocol: {why}")
         self.address = address
         self.why = why
 
 
 class ConnectionLost(ClientError):
-    """The broker went away in the middle. Whether it did what it was asked is not known."""
+    """The connection broke during a request. It is unknown whether the request was carried out."""
 
     retriable = True
 
     def __init__(self, address: str, why: str) -> None:
-        super().__init__(f"the connection to {address} is lost: {why}")
+        super().__init__(f"connection to {address} lost: {why}")
         self.address = address
         self.why = why
 
 
 class RequestTimedOut(ClientError):
-    """No answer in time. Whether the broker did what it was asked is not known."""
+    """No response in time. It is unknown whether the request was carried out."""
 
     retriable = True
 
     def __init__(self, api: str, address: str, timeout_ms: float) -> None:
-        super().__init__(f"{api}: no answer from {address} within {timeout_ms:.0f} ms")
+        super().__init__(f"{api}: no response from {address} within {timeout_ms:.0f} ms")
         self.api = api
         self.address = address
         self.timeout_ms = timeout_ms
 
 
 class UnsupportedByBroker(ClientError):
-    """The broker has no version of this API that we speak."""
+    """The broker has no version of this API that the client supports."""
 
     def __init__(self, api: str, address: str, why: str) -> None:
         super().__init__(f"{address} does not support {api}: {why}")
@@ -70,14 +70,14 @@ class UnsupportedByBroker(ClientError):
 
 
 class Closed(ClientError):
-    """This client, or what was asked of it, ended because it was closed."""
+    """The client was closed."""
 
     def __init__(self, what: str = "the client") -> None:
         super().__init__(f"{what} is closed")
 
 
 class Refused(ClientError):
-    """The broker said no. `about` names what was refused: a topic, a partition, a resource."""
+    """The broker returned an error code. `about` is the item: a topic, a partition, a resource."""
 
     def __init__(self, code: ErrorCode, *, about: str, message: str | None = None) -> None:
         super().__init__(f"{about}: {code.name}" + (f": {message}" if message else ""))
@@ -88,14 +88,14 @@ class Refused(ClientError):
 
 
 class UnknownTopic(Refused):
-    """There is no such topic or partition, as far as the brokers know."""
+    """The topic or partition does not exist, according to the brokers."""
 
     def __init__(self, *, about: str, message: str | None = None) -> None:
         super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, about=about, message=message)
 
 
 class SomeRefused(ClientError):
-    """Several things were asked for at once and tried; these were refused, and the others done."""
+    """A request for several items failed for those in `refused`; the others succeeded."""
 
     def __init__(self, refused: Mapping[str, Refused]) -> None:
         super().__init__("; ".join(str(each) for each in refused.values()))
@@ -103,7 +103,7 @@ class SomeRefused(ClientError):
 
 
 def refused(code: int, *, about: str, message: str | None = None) -> Refused:
-    """The error for a code of an answer, which must not be NONE."""
+    """Return the error for a response's code, which must not be NONE."""
     known = ErrorCode.of(code)
     if known is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return UnknownTopic(about=about, message=message)
@@ -111,5 +111,5 @@ def refused(code: int, *, about: str, message: str | None = None) -> Refused:
 
 
 def is_retriable(error: BaseException) -> bool:
-    """Whether the same request may go well later without anybody changing it."""
+    """Whether the same request may succeed later."""
     return isinstance(error, ClientError) and error.retriable

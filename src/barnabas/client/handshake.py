@@ -1,6 +1,7 @@
-"""The first thing said on a connection: which versions of which API does the broker speak?
+"""The ApiVersions handshake at the start of a connection.
 
-A broker that is older than our ApiVersions answers in version 0 with the one that it does speak (KIP-511).
+A broker that does not support our ApiVersions version responds in version 0 with the versions that it does
+support (KIP-511).
 """
 
 from collections.abc import Mapping
@@ -15,9 +16,9 @@ from barnabas.protocol.exchange import decode_response
 from barnabas.protocol.messages.cluster import ApiVersionsRequest
 
 _SOFTWARE: Final = "barnabas"
-# After the correlation id, an answer to ApiVersions has the error code in every version.
+# In every version of the ApiVersions response the error code follows the correlation id.
 _ERROR_AT: Final = slice(4, 6)
-# What somebody who is no broker says is taken for a length of more than this.
+# Frame limit of the handshake: the first bytes of other protocols decode to larger lengths.
 HELLO_BYTES_MAX: Final = 1024 * 1024
 
 
@@ -28,7 +29,7 @@ class Asks(Protocol):
 
 
 class Offer:
-    """What a broker speaks. Before it has said so, ApiVersions itself."""
+    """The API versions and features of a broker; empty before the handshake."""
 
     def __init__(self, address: str, answer: Any = None) -> None:
         self.address = address
@@ -47,7 +48,7 @@ class Offer:
         }
 
     def version_of(self, key: ApiKey) -> int:
-        """The newest version that both sides speak."""
+        """Return the newest version that both sides support."""
         chosen = self._chosen.get(key)
         if chosen is None:
             chosen = self._chosen[key] = self._choose(key)
@@ -57,17 +58,16 @@ class Offer:
         ours = api(key).versions
         theirs = self.apis.get(key)
         if theirs is None:
-            raise UnsupportedByBroker(key.name, self.address, "it does not serve that API")
+            raise UnsupportedByBroker(key.name, self.address, "the broker does not list it in ApiVersions")
         newest = min(ours.last, theirs[1])
         if newest < max(ours.first, theirs[0]):
-            raise UnsupportedByBroker(
-                key.name, self.address, f"it speaks versions {theirs[0]} to {theirs[1]}, and we speak {ours}"
-            )
+            why = f"the broker supports versions {theirs[0]} to {theirs[1]}, this client {ours}"
+            raise UnsupportedByBroker(key.name, self.address, why)
         return newest
 
 
 async def say_hello(connection: Asks, timeout_ms: float) -> Offer:
-    """Ask for the versions; again in an older version if the broker does not know ours."""
+    """Request the API versions; retry in an older version if the broker does not support ours."""
     request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=__version__)
     newest = api(ApiKey.API_VERSIONS).versions.last
     answer = await connection.ask(request, timeout_ms=timeout_ms, version=newest)
@@ -81,16 +81,16 @@ async def say_hello(connection: Asks, timeout_ms: float) -> Offer:
 
 
 def offer_of(frame: bytes, version: int) -> Any:
-    """The answer to ApiVersions, which is in version 0 if the broker does not speak `version`."""
+    """Decode an ApiVersions response, which is in version 0 if the broker does not support `version`."""
     refusal = int.from_bytes(frame[_ERROR_AT], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION
     return decode_response(frame, 0 if refusal else version, key=ApiKey.API_VERSIONS)[1]
 
 
 def sounds_like(words: bytes) -> str:
-    """A guess at who it is that does not speak Kafka's protocol, by its first four bytes."""
+    """Guess the protocol of a peer from its first four bytes."""
     if words == b"HTTP":
-        return " (it speaks HTTP)"
-    # An alert or a handshake of TLS 1.x.
+        return " (looks like an HTTP server)"
+    # A TLS 1.x alert or handshake record.
     if words[:1] in (b"\x15", b"\x16") and words[1:2] == b"\x03":
-        return " (it speaks TLS)"
+        return " (looks like a TLS listener)"
     return ""

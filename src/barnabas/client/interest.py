@@ -1,4 +1,4 @@
-"""Which topics a client wants to know about, and which leaders it found to be wrong. Pure."""
+"""The topics that a client uses, and the leaders that it found to be wrong. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from barnabas.base.ids import TopicPartition
 
 
 class Interest:
-    """Moments are counted, so that an answer only clears what was forgotten before it was asked for."""
+    """Counts refreshes, so that a response only clears leaders that were forgotten before its request."""
 
     def __init__(self) -> None:
         self._touched_s: dict[str, float] = {}
@@ -21,7 +21,7 @@ class Interest:
         self._touched_s[topic] = now_s
 
     def drop_idle(self, before_s: float) -> list[str]:
-        """Forget the topics that nobody asked for since; which they were."""
+        """Drop and return the topics that were not used since `before_s`."""
         dropped = [topic for topic, at_s in self._touched_s.items() if at_s < before_s]
         for topic in dropped:
             del self._touched_s[topic]
@@ -30,7 +30,7 @@ class Interest:
         return dropped
 
     def forget(self, tp: TopicPartition, epoch: int) -> None:
-        """The leader of this epoch is wrong."""
+        """Note that the leader of this epoch is wrong."""
         self._forgotten[tp] = (epoch, self._moment)
 
     def is_forgotten(self, tp: TopicPartition, epoch: int) -> bool:
@@ -42,11 +42,11 @@ class Interest:
         return bool(self._forgotten)
 
     def moment(self) -> int:
-        """Now; what is forgotten from here on is later."""
+        """Start a refresh: leaders forgotten from here on are later than it."""
         self._moment += 1
         return self._moment
 
     def refreshed(self, topics: frozenset[str], began: int) -> None:
-        """A question asked at `began` was answered for these topics: the answer is believed."""
+        """A refresh started at `began` succeeded: clear older entries of these topics."""
         for tp in [each for each, (_, at) in self._forgotten.items() if each.topic in topics and at < began]:
             del self._forgotten[tp]

@@ -1,7 +1,7 @@
-"""What a client knows of a cluster: nodes, topics, leaders. An immutable value; news make another.
+"""Immutable cluster metadata: nodes, topics, leaders. Updates return a new value.
 
-Answers of different brokers come in any order, and a broker that lags tells of leaders that were. The epoch
-of the leader says which is newer, unless the topic is another one of the same name.
+Responses of different brokers arrive in any order, and a lagging broker returns old leaders. The leader epoch
+decides which is newer, unless the topic was recreated.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class Node(NamedTuple):
 
 class PartitionMetadata(NamedTuple):
     partition: int
-    # NO_LEADER while there is none.
+    # NO_LEADER if there is none.
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
@@ -44,14 +44,14 @@ class PartitionMetadata(NamedTuple):
 
 class TopicMetadata(NamedTuple):
     name: str
-    # Zeros if the broker is too old to tell.
+    # ZERO_UUID from older brokers.
     topic_id: Uuid
     internal: bool
     # By partition number.
     partitions: tuple[PartitionMetadata, ...]
 
     def leader_of(self, partition: int) -> PartitionMetadata | None:
-        """The partition, if it is there and has a leader."""
+        """Return the partition if it exists and has a leader."""
         if not 0 <= partition < len(self.partitions):
             return None
         found = self.partitions[partition]
@@ -65,23 +65,23 @@ class Metadata:
     nodes: Mapping[int, Node] = field(default_factory=dict)
     topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
     names: Mapping[Uuid, str] = field(default_factory=dict)
-    # Why a topic that was asked for is not in `topics`.
+    # Error codes of requested topics that are not in `topics`.
     errors: Mapping[str, ErrorCode] = field(default_factory=dict)
 
     def with_answer(self, answer: MetadataResponse) -> "Metadata":
-        """With what an answer tells of the topics that are in it; the others stay as they are."""
+        """Apply a Metadata response; topics that are not in it stay unchanged."""
         topics, errors = dict(self.topics), dict(self.errors)
-        for told in answer.topics:
-            if told.name is None:
+        for entry in answer.topics:
+            if entry.name is None:
                 continue
-            code = ErrorCode.of(told.error_code)
-            # Kafka names the partitions of a topic whose leaders are being elected, beside that error.
-            if code is ErrorCode.NONE or (code is ErrorCode.LEADER_NOT_AVAILABLE and told.partitions):
-                topics[told.name] = _topic(told.name, told, topics.get(told.name))
-                errors.pop(told.name, None)
+            code = ErrorCode.of(entry.error_code)
+            # While leaders are being elected, Kafka returns this error together with the partitions.
+            if code is ErrorCode.NONE or (code is ErrorCode.LEADER_NOT_AVAILABLE and entry.partitions):
+                topics[entry.name] = _topic(entry.name, entry, topics.get(entry.name))
+                errors.pop(entry.name, None)
             else:
-                errors[told.name] = code
-                topics.pop(told.name, None)
+                errors[entry.name] = code
+                topics.pop(entry.name, None)
         return Metadata(
             cluster_id=answer.cluster_id,
             controller_id=answer.controller_id,
@@ -96,7 +96,7 @@ class Metadata:
     def with_leader(
         self, tp: TopicPartition, leader: int, epoch: int, endpoints: Iterable[Any]
     ) -> "Metadata | None":
-        """With what another answer told of a new leader; None if that is no news."""
+        """Apply a leader hint of another response; None if it is not newer."""
         topic = self.topics.get(tp.topic)
         if topic is None or not 0 <= tp.partition < len(topic.partitions) or leader < 0:
             return None
@@ -112,7 +112,7 @@ class Metadata:
         return replace(self, nodes=nodes, topics=topics)
 
     def without(self, topics: Iterable[str]) -> "Metadata":
-        """Without topics that nobody is interested in any more."""
+        """Remove topics that are no longer used."""
         dropped = set(topics)
         kept = {name: topic for name, topic in self.topics.items() if name not in dropped}
         errors = {name: code for name, code in self.errors.items() if name not in dropped}
@@ -123,30 +123,30 @@ def _names(topics: Mapping[str, TopicMetadata]) -> dict[Uuid, str]:
     return {topic.topic_id: name for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
 
 
-def _topic(name: str, told: MetadataResponseTopic, known: TopicMetadata | None) -> TopicMetadata:
-    if known is not None and known.topic_id != told.topic_id:
-        # Deleted and created again: its epochs begin anew.
+def _topic(name: str, entry: MetadataResponseTopic, known: TopicMetadata | None) -> TopicMetadata:
+    if known is not None and known.topic_id != entry.topic_id:
+        # Recreated: its leader epochs start again.
         known = None
-    rows = sorted(told.partitions, key=lambda row: row.partition_index)
+    rows = sorted(entry.partitions, key=lambda row: row.partition_index)
     if [row.partition_index for row in rows] != list(range(len(rows))):
-        raise Malformed("its partitions do not count up from 0", where=f"metadata of topic {name}")
+        raise Malformed("partition indexes are not consecutive from 0", where=f"metadata of topic {name}")
     partitions = tuple(_partition(row, known) for row in rows)
-    return TopicMetadata(name, told.topic_id, told.is_internal, partitions)
+    return TopicMetadata(name, entry.topic_id, entry.is_internal, partitions)
 
 
-def _partition(told: MetadataResponsePartition, known: TopicMetadata | None) -> PartitionMetadata:
-    number = told.partition_index
-    leader = NO_LEADER if told.error_code == ErrorCode.LEADER_NOT_AVAILABLE else told.leader_id
+def _partition(entry: MetadataResponsePartition, known: TopicMetadata | None) -> PartitionMetadata:
+    number = entry.partition_index
+    leader = NO_LEADER if entry.error_code == ErrorCode.LEADER_NOT_AVAILABLE else entry.leader_id
     news = PartitionMetadata(
         number,
         leader,
-        told.leader_epoch,
-        tuple(told.replica_nodes),
-        tuple(told.isr_nodes),
-        tuple(told.offline_replicas),
+        entry.leader_epoch,
+        tuple(entry.replica_nodes),
+        tuple(entry.isr_nodes),
+        tuple(entry.offline_replicas),
     )
     if known is None or number >= len(known.partitions):
         return news
     old = known.partitions[number]
-    # An old broker gives no epochs (-1): then the last word counts.
+    # Without epochs (-1, old brokers) the latest response wins.
     return old if 0 <= news.leader_epoch < old.leader_epoch else news

@@ -1,7 +1,7 @@
-"""The connections of a client: one a node and lane, opened when first needed.
+"""The connections of a client: one per node and lane, opened on first use.
 
-A lane is for requests that must not wait behind others: brokers answer a connection in order, so whoever asks
-for something behind a fetch that waits for records waits with it.
+Brokers respond in order on each connection, so a request behind a waiting fetch would wait with it. Requests
+that wait at the broker therefore use a lane, a connection of their own.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from barnabas.client.settings import ClientSettings
 from barnabas.client.shared import SharedWork
 
 MAIN_LANE = ""
-# Somebody may have been handed a connection and not used it yet, and a bootstrap server may be a node by
-# another name.
+# Idle time before a connection to an unknown address is closed: a caller may have got it without using it
+# yet, and a bootstrap server may be a node under another name.
 UNWANTED_S = 10.0
 
 
 class _Failures:
-    """How often a node was not reached in a row, and until when it is left alone."""
+    """Consecutive connection failures of a node, and the end of its backoff."""
 
     __slots__ = ("count", "until")
 
@@ -32,7 +32,7 @@ class _Failures:
 
 
 class Nodes:
-    """Keyed by host, port and lane, so a node that came back elsewhere gets a new connection."""
+    """Keyed by host, port and lane, so a node with a new address gets a new connection."""
 
     def __init__(self, settings: ClientSettings, rng: Random) -> None:
         self._settings = settings
@@ -44,13 +44,13 @@ class Nodes:
         self._opening = SharedWork()
 
     def ready(self, lane: str = MAIN_LANE) -> Iterator[Connection]:
-        """Those that are open."""
+        """Yield the open connections of a lane."""
         for (_, _, each), connection in self._open.items():
             if each == lane and not connection.closed:
                 yield connection
 
     async def connect(self, host: str, port: int, lane: str = MAIN_LANE) -> Connection:
-        """The connection, opened if need be; after a failure not before the backoff is over."""
+        """Return a connection, opened if needed; after a failure, wait for the backoff first."""
         key = (host, port, lane)
         connection = self._open.get(key)
         if connection is not None and not connection.closed:
@@ -73,11 +73,11 @@ class Nodes:
         return connection
 
     def keep_only(self, nodes: Iterable[Node]) -> None:
-        """Drop the connections to nodes that are no more, once they are not used."""
+        """Close unused connections to nodes that have left the cluster."""
         wanted = {(node.host, node.port) for node in nodes}
         for key, connection in list(self._open.items()):
             if key[:2] not in wanted and connection.in_flight == 0 and connection.idle_s > UNWANTED_S:
-                connection.drop("the cluster has no such node now")
+                connection.drop("the node left the cluster")
             if connection.closed:
                 del self._open[key]
         for place in [each for each in self._failures if each not in wanted]:

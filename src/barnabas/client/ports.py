@@ -1,6 +1,6 @@
-"""What a client needs of the machine beside its sockets: a clock for timestamps, and dice.
+"""The clock and random number generator of a client, injected by simulations.
 
-Sockets and waiting are the running loop's. The simulated world hands in its own.
+Sockets and timers come from the running event loop.
 """
 
 from random import Random
@@ -16,5 +16,5 @@ class ClientPorts:
 
 
 def system_ports() -> ClientPorts:
-    """The machine's."""
+    """Return the system clock and a new random number generator."""
     return ClientPorts(clock=SystemClock(), rng=Random())

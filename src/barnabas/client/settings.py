@@ -1,7 +1,7 @@
-"""The settings that every client has, under Kafka's names, and how given ones are read.
+"""Settings common to all clients, with Kafka's names, and their parsing.
 
-A producer, a consumer and an admin declare theirs in a dataclass that derives from ClientSettings. A setting
-that Kafka has and we do not support is refused with the reason, never ignored.
+Producer, Consumer and Admin declare theirs in dataclasses derived from ClientSettings. A Kafka setting that
+is not supported is refused with the reason, never ignored.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ INT, LONG, STRING, LIST, BOOLEAN = (
 )
 
 _NO_TLS: Final = "TLS and SASL are not supported yet"
-_BYTES: Final = "keys and values are bytes here: serialise them before sending, and after reading"
-_NO_METRICS: Final = "this client has no metrics reporters"
-_NO_INTERCEPTORS: Final = "this client has no interceptors"
-# Names and beginnings of names that Kafka's clients know, and why we do not take them.
+_BYTES: Final = "keys and values are bytes: serialize before sending, deserialize after reading"
+_NO_METRICS: Final = "metrics reporters are not supported"
+_NO_INTERCEPTORS: Final = "interceptors are not supported"
+# Unsupported names and name prefixes of Kafka's clients, with the reason.
 REFUSED: Final = {
     "ssl.": _NO_TLS,
     "sasl.": _NO_TLS,
@@ -38,19 +38,19 @@ REFUSED: Final = {
     "enable.metrics.push": _NO_METRICS,
     "auto.include.jmx.reporter": _NO_METRICS,
     "interceptor.classes": _NO_INTERCEPTORS,
-    "config.providers": "settings are taken as they are given",
+    "config.providers": "config providers are not supported: pass the values themselves",
 }
 
 S = TypeVar("S", bound="ClientSettings")
 
 
 class NoSettings(BarnabasError):
-    """Something that must be given was not."""
+    """A required setting is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    # What a kind of client refuses beside these: a name, or its beginning with a dot at the end.
+    # Further refused settings of a client class: a name, or a prefix that ends with a dot.
     REFUSED: ClassVar[Mapping[str, str]] = {}
 
     bootstrap_servers: tuple[str, ...] = setting(
@@ -137,7 +137,7 @@ class ClientSettings:
 
 
 def parse_settings_of(cls: type[S], given: Mapping[str, object] | None, named: Mapping[str, object]) -> S:
-    """Settings by Kafka's names, or by keywords with underscores for dots. InvalidSetting if one is wrong."""
+    """Parse settings by Kafka's names, or keywords with underscores for dots; or InvalidSetting."""
     texts = {name: setting_text(name, value) for name, value in (given or {}).items() if value is not None}
     for keyword, value in named.items():
         name = keyword.replace("_", ".")
@@ -151,7 +151,7 @@ def parse_settings_of(cls: type[S], given: Mapping[str, object] | None, named: M
             raise InvalidSetting(name, text, reason)
     settings = cls(**parse_settings(settings_of(cls), texts, {}))
     if not settings.bootstrap_servers:
-        raise NoSettings("bootstrap.servers is not given: which brokers?")
+        raise NoSettings("bootstrap.servers is missing: set it to HOST:PORT, separated by commas")
     for address in settings.bootstrap_servers:
         split_address(address)
     return settings
@@ -165,7 +165,7 @@ def _refusal(cls: type[ClientSettings], name: str) -> str | None:
 
 
 def setting_text(name: str, value: object) -> str:
-    """A value as Kafka spells it; InvalidSetting for what has no such spelling."""
+    """Return a value in Kafka's text form; InvalidSetting for other types."""
     match value:
         case str():
             return value
@@ -176,11 +176,11 @@ def setting_text(name: str, value: object) -> str:
         case list() | tuple():
             return ",".join(setting_text(name, each) for each in value)
         case _:
-            raise InvalidSetting(name, repr(value), "is neither text nor a number, a truth value or a list")
+            raise InvalidSetting(name, repr(value), "must be a string, a number, a boolean or a list")
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """HOST:PORT, [IPv6]:PORT or PROTOCOL://HOST:PORT."""
+    """Parse HOST:PORT, [IPv6]:PORT or PROTOCOL://HOST:PORT."""
     bare = address.rpartition("://")[2]
     host, colon, port = bare.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
@@ -190,5 +190,5 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def join_address(host: str, port: int) -> str:
-    """HOST:PORT, with brackets around an IPv6 address."""
+    """Format HOST:PORT, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

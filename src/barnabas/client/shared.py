@@ -1,4 +1,4 @@
-"""Work that several wait for and that is done once: a connection being opened, metadata being asked for."""
+"""Shares one task between several waiters, for example opening a connection or refreshing metadata."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class SharedWork:
-    """At most one run for each key at a time. A caller that is cancelled leaves; the run goes on.
+    """Runs at most one task per key. Cancelling a caller does not cancel the task.
 
-    Each run has a bound of its own (a time-out of what it does), so what nobody waits for any more ends too.
+    Each task has timeouts of its own, so it ends even if no caller waits any more.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class SharedWork:
         self._closed = False
 
     async def join(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the run under this key, which is begun if there is none."""
+        """Return the result of the task for this key; start it if there is none."""
         if self._closed:
             raise Closed()
         task = self._running.get(key)
@@ -41,11 +41,11 @@ class SharedWork:
     def _ended(self, key: Hashable, task: "asyncio.Task[Any]") -> None:
         del self._running[key]
         if not task.cancelled():
-            # Those who wait get it; if they have all left, it is nobody's error.
+            # Waiters get the error. Retrieve it, so that asyncio does not log it if there are none.
             task.exception()
 
     async def close(self) -> None:
-        """Cancel what runs and wait for its end; whoever waits gets Closed."""
+        """Cancel all tasks and wait for their end; waiters get Closed."""
         self._closed = True
         running = list(self._running.values())
         for task in running:

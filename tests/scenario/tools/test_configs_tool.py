@@ -179,7 +179,7 @@ def test_an_error_response_is_one_line_with_kafkas_message(tool: Tools, line: st
 )
 def test_an_unsupported_api_is_named(tool: Tools, line: str, api: str) -> None:
     assert configs(tool, line) == Ended(
-        1, "", f"{tool.address} does not support {api}: it does not serve that API\n"
+        1, "", f"{tool.address} does not support {api}: the broker does not list it in ApiVersions\n"
     )
 
 

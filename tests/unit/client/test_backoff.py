@@ -1,4 +1,4 @@
-"""How long a client waits between tries."""
+"""Backoff between retries."""
 
 from random import Random
 

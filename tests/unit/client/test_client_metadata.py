@@ -1,4 +1,4 @@
-"""What a client believes of who leads what."""
+"""Client metadata: which of several leaders is accepted."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def test_an_answer_tells_of_nodes_topics_and_leaders() -> None:
     assert known.names == {FIRST_ID: "orders"}
 
 
-def test_an_older_leader_epoch_is_not_believed() -> None:
+def test_an_older_leader_epoch_is_ignored() -> None:
     known = Metadata().with_answer(answer(row(0, leader=2, epoch=5)))
 
     known = known.with_answer(answer(row(0, leader=1, epoch=4)))
@@ -58,7 +58,7 @@ def test_an_older_leader_epoch_is_not_believed() -> None:
     assert known.topics["orders"].partitions[0].leader == 2
 
 
-def test_of_a_topic_created_again_any_epoch_is_believed() -> None:
+def test_any_epoch_of_a_recreated_topic_is_accepted() -> None:
     known = Metadata().with_answer(answer(row(0, leader=2, epoch=5)))
 
     known = known.with_answer(answer(row(0, leader=1, epoch=0), topic_id=SECOND_ID))
@@ -86,8 +86,8 @@ def test_a_topic_whose_leaders_are_being_elected_is_known() -> None:
     assert topic.leader_of(2) is None
 
 
-def test_partitions_that_do_not_count_up_are_malformed() -> None:
-    with pytest.raises(Malformed, match="count up from 0"):
+def test_partition_indexes_with_gaps_are_malformed() -> None:
+    with pytest.raises(Malformed, match="consecutive from 0"):
         Metadata().with_answer(answer(row(0), row(2)))
 
 
@@ -112,17 +112,17 @@ def test_a_hint_of_a_newer_leader_is_taken_with_its_address() -> None:
         (TopicPartition("other", 0), 2, 1),
     ],
 )
-def test_a_hint_that_is_no_news_is_not_taken(tp: TopicPartition, leader: int, epoch: int) -> None:
+def test_an_outdated_leader_hint_is_ignored(tp: TopicPartition, leader: int, epoch: int) -> None:
     assert Metadata().with_answer(answer(row(0))).with_leader(tp, leader, epoch, []) is None
 
 
-def test_topics_that_nobody_wants_are_dropped() -> None:
+def test_unused_topics_are_dropped() -> None:
     known = Metadata().with_answer(answer(row(0)))
 
     assert known.without(["orders"]) == replace(known, topics={}, names={})
 
 
-def test_a_forgotten_leader_is_believed_again_when_asked_for_afterwards() -> None:
+def test_a_forgotten_leader_is_valid_again_after_a_later_refresh() -> None:
     interest = Interest()
     before = interest.moment()
     interest.forget(ORDERS_0, 4)
@@ -134,7 +134,7 @@ def test_a_forgotten_leader_is_believed_again_when_asked_for_afterwards() -> Non
     assert not interest.is_forgotten(ORDERS_0, 4)
 
 
-def test_a_newer_leader_than_the_forgotten_one_is_believed() -> None:
+def test_a_leader_newer_than_the_forgotten_one_is_valid() -> None:
     interest = Interest()
     interest.forget(ORDERS_0, 4)
 

@@ -1,4 +1,4 @@
-"""docs/reference/client-settings.md is made from the declarations.
+"""docs/reference/client-settings.md is generated from the declarations.
 
 PYTHONPATH=src python tests/unit/client/test_client_settings_reference.py        # writes the page again
 """
@@ -22,7 +22,7 @@ KINDS = {"Producer": ProducerSettings, "Consumer": ConsumerSettings, "Admin": Ad
 
 
 def rows(cls: type[ClientSettings], without: type[ClientSettings] | None) -> list[str]:
-    """Those that are not declared alike by every client."""
+    """Settings that are not declared alike by every client."""
     common = {} if without is None else settings_of(without)
     lines = ["| name | type | default | may be | what it is for |", "|---|---|---|---|---|"]
     for name, one in settings_of(cls).items():

@@ -1,4 +1,4 @@
-"""Addresses that no broker can have, as a user mistypes them or metadata may name them: nobody is there."""
+"""Invalid addresses, from users or metadata: connecting raises BrokerUnavailable."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from barnabas.client.settings import ClientSettings, parse_settings_of
         ("\ud800", 9092),
     ],
 )
-def test_nobody_is_at_an_address_that_cannot_be(
+def test_an_impossible_address_is_unavailable(
     new_loop: Callable[[], asyncio.AbstractEventLoop], host: str, port: int
 ) -> None:
     settings = parse_settings_of(ClientSettings, {"bootstrap.servers": "localhost:9092"}, {})

@@ -1,4 +1,4 @@
-"""When the system wakes a client that receives a large answer."""
+"""SO_RCVLOWAT of a client that receives a large response."""
 
 import select
 import socket
@@ -14,7 +14,7 @@ LONG_S = 0.04
 
 
 class Transport:
-    """As much of one as an alarm asks for."""
+    """The part of a transport that the Alarm uses."""
 
     def __init__(self, receiver: socket.socket | None) -> None:
         self.receiver = receiver
@@ -90,12 +90,12 @@ def test_the_end_of_a_connection_is_told_at_once(ends: tuple[socket.socket, sock
     ("received", "apart_s", "is_given_up"),
     [
         (PART, LONG_S, True),
-        # We were late, not they: much has come in the meantime.
+        # The client was late, not the broker: much data has arrived.
         (10 * PART, LONG_S, False),
         (PART, 0.01, False),
     ],
 )
-def test_who_is_kept_waiting_gives_it_up(
+def test_late_wakeups_disable_the_low_water_mark(
     ends: tuple[socket.socket, socket.socket], received: int, apart_s: float, is_given_up: bool
 ) -> None:
     sender, receiver = ends
@@ -108,11 +108,11 @@ def test_who_is_kept_waiting_gives_it_up(
     assert is_woken(receiver) == is_given_up
 
 
-def test_the_time_between_answers_is_not_waited_for_any(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_time_between_responses_does_not_count_as_late(ends: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = ends
     alarm = Alarm(Transport(receiver))
     for number in range(8):
-        # An answer of two parts, and a second later the next one.
+        # A response of two parts, and the next one a second later.
         alarm.expect(2 * PART, 1000, NOW_S + number)
         alarm.expect(0, 2 * PART, NOW_S + number)
     alarm.expect(2 * PART, 1000, NOW_S + 9)
@@ -121,5 +121,5 @@ def test_the_time_between_answers_is_not_waited_for_any(ends: tuple[socket.socke
     assert not is_woken(receiver)
 
 
-def test_what_is_no_socket_is_left_alone() -> None:
+def test_a_transport_without_a_socket_is_ignored() -> None:
     Alarm(Transport(None)).expect(4 * PART, PART, NOW_S)

@@ -1,7 +1,7 @@
-"""The admin client: one class in admin.py, and behind it a file for each family of calls.
+"""The admin client: the Admin class in admin.py, and one module per family of calls.
 
-call.py is what they share: how a call is tried again, and what becomes of each thing that was asked for.
-The words that users need beside Admin can be imported from here; each is loaded when it is asked for.
+call.py has the shared parts: retries, and the outcome of each item of a request. The public types besides
+Admin can be imported from here; each is loaded on first use.
 """
 
 from importlib import import_module
@@ -127,7 +127,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for (PEP 562): a tool pays for what it uses."""
+    """Load names on first use (PEP 562), to keep tools fast to start."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

@@ -3,12 +3,12 @@
     async with Admin(bootstrap_servers="localhost:9092") as admin:
         await admin.create_topic("orders", partitions=3, settings={"retention.ms": 1000})
 
-Every call tries again what may go well later, until `timeout_ms` is over (default.api.timeout.ms unless it
-is given). A call about one thing raises Refused if the broker says no. A call about several tries all of
-them, and raises PartlyRefused if any was refused: `refused` holds the refusals by name, and `done` what came
-of the others. BrokerUnavailable, ConnectionLost and RequestTimedOut say that nobody answered in time,
-UnsupportedByBroker that the broker is too old. A topic is named by its name (str) or, where it says Topic, by
-its id (Uuid). What calls return is declared beside the family that they belong to.
+Every call retries retriable errors until `timeout_ms` (default: default.api.timeout.ms). A call about one
+item raises Refused if the broker rejects it. A call about several items tries all of them, and raises
+PartlyRefused if any was rejected: `refused` holds the errors by name, `done` the results of the others.
+BrokerUnavailable, ConnectionLost and RequestTimedOut mean that there was no response in time,
+UnsupportedByBroker that the broker is too old. A topic is given by name (str) or, where the type is Topic, by
+id (Uuid). Result types are declared in the module of their family.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -55,8 +55,8 @@ from barnabas.client.admin.transactions_calls import TransactionCalls
 
 
 class Admin(GroupCalls, TransactionCalls):
-    """Started by start() or `async with`. Calls may be made at the same time; those about groups are in
-    group_calls.py, those about transactions in transactions_calls.py."""
+    """Started by start() or `async with`. Calls may run concurrently. Calls about groups are in
+    group_calls.py, calls about transactions in transactions_calls.py."""
 
     # Topics
 
@@ -71,7 +71,7 @@ class Admin(GroupCalls, TransactionCalls):
         validate_only: bool = False,
         timeout_ms: float | None = None,
     ) -> CreatedTopic:
-        """Make a topic. What is left out the broker decides; `assignment` is brokers by partition."""
+        """Create a topic. The broker chooses omitted values; `assignment` maps partitions to brokers."""
         new = NewTopic(
             name=name,
             partitions=partitions,
@@ -95,7 +95,7 @@ class Admin(GroupCalls, TransactionCalls):
     async def list_topics(
         self, *, internal: bool = False, timeout_ms: float | None = None
     ) -> dict[str, TopicListing]:
-        """By name, in their order; with `internal`, those of the cluster itself as well."""
+        """List topics, sorted by name; with `internal`, also Kafka's internal topics."""
         return await topics.list_all(self._call(timeout_ms), internal=internal)
 
     async def describe_topic(
@@ -114,7 +114,7 @@ class Admin(GroupCalls, TransactionCalls):
         page_partitions: int = PAGE_PARTITIONS,
         timeout_ms: float | None = None,
     ) -> dict[Topic, TopicDescription]:
-        """By what they were asked for; None is all topics, by name. So many partitions come in an answer."""
+        """Describe topics (default: all). `page_partitions` limits the partitions per response."""
         call = self._call(timeout_ms)
         return all_of(
             await describing.describe(call, wanted, operations=operations, page_partitions=page_partitions)
@@ -129,7 +129,7 @@ class Admin(GroupCalls, TransactionCalls):
         validate_only: bool = False,
         timeout_ms: float | None = None,
     ) -> None:
-        """Let a topic have `total` partitions. `assignments` are the brokers of each new one."""
+        """Increase the partition count to `total`. `assignments` are the brokers of each new partition."""
         new = {topic: NewPartitions(total=total, assignments=assignments)}
         only(await topics.create_partitions(self._call(timeout_ms), new, validate_only=validate_only))
 
@@ -140,7 +140,7 @@ class Admin(GroupCalls, TransactionCalls):
         validate_only: bool = False,
         timeout_ms: float | None = None,
     ) -> None:
-        """The same for several topics."""
+        """Like create_partitions(), for several topics."""
         call = self._call(timeout_ms)
         all_of(await topics.create_partitions(call, wanted, validate_only=validate_only))
 
@@ -155,7 +155,7 @@ class Admin(GroupCalls, TransactionCalls):
         documentation: bool = False,
         timeout_ms: float | None = None,
     ) -> dict[str, ConfigEntry]:
-        """The settings of topic_resource("orders"), of broker_resource(1), ...; all of them, or some."""
+        """Return the configs of topic_resource("orders"), broker_resource(1), ... (default: all configs)."""
         call = self._call(timeout_ms)
         return only(
             await config_calls.describe(
@@ -171,7 +171,7 @@ class Admin(GroupCalls, TransactionCalls):
         documentation: bool = False,
         timeout_ms: float | None = None,
     ) -> dict[Resource, dict[str, ConfigEntry]]:
-        """The same for several; a mapping names the settings that are wanted of each."""
+        """Like describe_config(), for several resources; a mapping gives the config names of each."""
         wanted = dict(resources) if isinstance(resources, Mapping) else dict.fromkeys(resources)
         call = self._call(timeout_ms)
         return all_of(
@@ -189,7 +189,7 @@ class Admin(GroupCalls, TransactionCalls):
         validate_only: bool = False,
         timeout_ms: float | None = None,
     ) -> None:
-        """Change some settings and leave the others. `append` and `subtract` are for lists."""
+        """Change some configs and keep the others. `append` and `subtract` are for lists."""
         changes = changes_of(set_to=set_to or {}, delete=delete, append=append or {}, subtract=subtract or {})
         call = self._call(timeout_ms)
         only(await config_calls.alter(call, {resource: changes}, validate_only=validate_only))
@@ -201,13 +201,13 @@ class Admin(GroupCalls, TransactionCalls):
         validate_only: bool = False,
         timeout_ms: float | None = None,
     ) -> None:
-        """The same for several."""
+        """Like alter_config(), for several resources."""
         all_of(await config_calls.alter(self._call(timeout_ms), changes, validate_only=validate_only))
 
     async def list_config_resources(
         self, types: Collection[ResourceType] = (), *, timeout_ms: float | None = None
     ) -> list[Resource]:
-        """Everything that can have settings, of these types or of all."""
+        """List the resources that have configs, of these types (default: all)."""
         return await config_calls.list_resources(self._call(timeout_ms), types)
 
     # Offsets and records
@@ -219,15 +219,15 @@ class Admin(GroupCalls, TransactionCalls):
         isolation: IsolationLevel = "read_uncommitted",
         timeout_ms: float | None = None,
     ) -> dict[TopicPartition, ListedOffset]:
-        """The offset of an OffsetSpec, or of a time in milliseconds, in each partition."""
+        """Look up the offset of an OffsetSpec, or of a timestamp in milliseconds, in each partition."""
         specs = {TopicPartition(*tp): spec for tp, spec in wanted.items()}
         return all_of(await offsets.list_offsets(self._call(timeout_ms), specs, isolation=isolation))
 
     async def first_record_times(
         self, wanted: Mapping[TopicPartition, int], *, timeout_ms: float | None = None
     ) -> dict[TopicPartition, int | None]:
-        """The timestamp (ms, -1: none) of the first record at or after an offset; None if none follows."""
-        # Late: it reads batches, and nothing else here does.
+        """Return the timestamp (ms, -1: none) of the first record from an offset on; None: no record."""
+        # Imported late: only this call needs the record decoder.
         from barnabas.client.admin import record_times
 
         from_offsets = {TopicPartition(*tp): offset for tp, offset in wanted.items()}
@@ -236,7 +236,7 @@ class Admin(GroupCalls, TransactionCalls):
     async def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Remove what lies before an offset, or UP_TO_HIGH_WATERMARK; where each partition begins then."""
+        """Delete records before an offset or UP_TO_HIGH_WATERMARK, and return the new start offsets."""
         wanted = {TopicPartition(*tp): offset for tp, offset in before.items()}
         return all_of(await records.delete_records(self._call(timeout_ms), wanted))
 
@@ -247,7 +247,7 @@ class Admin(GroupCalls, TransactionCalls):
         broker: int | None = None,
         timeout_ms: float | None = None,
     ) -> dict[TopicPartition, tuple[ProducerDescription, ...]]:
-        """Who has written to each partition, as its leader knows it, or as `broker` does."""
+        """Return the producers of each partition, as known by its leader or by `broker`."""
         wanted = [TopicPartition(*tp) for tp in tps]
         return all_of(await records.describe_producers(self._call(timeout_ms), wanted, broker=broker))
 
@@ -261,17 +261,17 @@ class Admin(GroupCalls, TransactionCalls):
         operations: bool = False,
         timeout_ms: float | None = None,
     ) -> ClusterDescription:
-        """The brokers that are alive; with `fenced`, those that are registered and not."""
+        """Describe the cluster and its live brokers; with `fenced`, also its fenced brokers."""
         return await cluster.describe(
             self._call(timeout_ms), endpoints=endpoints, fenced=fenced, operations=operations
         )
 
     async def api_versions(self, *, timeout_ms: float | None = None) -> dict[int, BrokerVersions]:
-        """Of every broker, by its id; one that cannot be reached is there with the error."""
+        """Return the API versions of each broker, by id; for an unreachable broker, the error."""
         return await cluster.api_versions(self._call(timeout_ms))
 
     async def unregister_broker(self, broker: int, *, timeout_ms: float | None = None) -> None:
-        """Have the cluster forget a broker that will not come back."""
+        """Unregister a broker that will not come back."""
         await cluster.unregister(self._call(timeout_ms), broker)
 
     async def describe_features(
@@ -286,7 +286,7 @@ class Admin(GroupCalls, TransactionCalls):
         validate_only: bool = False,
         timeout_ms: float | None = None,
     ) -> None:
-        """All of them or none."""
+        """Update features, all or none."""
         await features.update(self._call(timeout_ms), updates, validate_only=validate_only)
 
     async def describe_quorum(self, *, timeout_ms: float | None = None) -> QuorumDescription:
@@ -299,7 +299,7 @@ class Admin(GroupCalls, TransactionCalls):
         partitions: Iterable[TopicPartitionLike] | None = None,
         timeout_ms: float | None = None,
     ) -> dict[int, dict[str, LogDir]]:
-        """By broker and path; of all brokers and logs, or of some."""
+        """Return log directories by broker and path (default: all brokers and partitions)."""
         tps = None if partitions is None else [TopicPartition(*tp) for tp in partitions]
         return all_of(await log_dirs.describe(self._call(timeout_ms), brokers, tps))
 
@@ -310,6 +310,6 @@ class Admin(GroupCalls, TransactionCalls):
         *,
         timeout_ms: float | None = None,
     ) -> dict[TopicPartition, bool]:
-        """In these partitions, or in all. False where the leader there was is the right one."""
+        """Elect leaders (default: all partitions). False where no election was needed."""
         tps = None if partitions is None else [TopicPartition(*tp) for tp in partitions]
         return all_of(await elections.elect(self._call(timeout_ms), election, tps))

@@ -1,8 +1,8 @@
-"""One call of the admin client: whom it asks, how often, and what becomes of each thing it asks for.
+"""One call of the admin client: connections, retries, and the outcome of each item.
 
-A call is about things that have keys: topics, partitions, resources. An attempt asks for some of them and
-says what became of each, a value or the error. settle() makes attempts until nothing is left that is worth
-asking for again, or the time is over. One thing that is refused does not keep the others from being done.
+A call handles items with keys: topics, partitions, resources. An attempt requests some of them and returns a
+value or an error for each. settle() repeats attempts until no item is worth a retry or the timeout is over.
+An error of one item does not affect the others.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from barnabas.protocol.error_codes import ErrorCode
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# How long it is worth asking for a topic, a partition or a broker that nobody knows: a broker may hear of
-# what was made a moment ago a little later than others. Kafka's client asks until its time is over.
+# How long to retry an unknown topic, partition or broker: some brokers learn of a new one slightly later.
+# Kafka's client retries until its timeout.
 UNKNOWN_MS_MAX: Final = 5_000
-# Retriable by their class in Kafka, but here they are the answer to what was asked.
+# Retriable in Kafka, but here they are the result of the request.
 _ANSWERS: Final = frozenset(
     (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -48,7 +48,7 @@ Outcome: TypeAlias = V | ClientError
 
 
 class PartlyRefused(SomeRefused):
-    """Some of the things asked for were refused. `done` holds what came of the others, by their keys."""
+    """Some of the items were rejected. `done` holds the results of the others, by key."""
 
     def __init__(self, refused: Mapping[str, Refused], done: Mapping[Any, Any]) -> None:
         super().__init__(refused)
@@ -57,9 +57,9 @@ class PartlyRefused(SomeRefused):
 
 @value
 class Spoken:
-    """A connection, and the version of an API that is spoken on it.
+    """A connection, and the version of an API that is used on it.
 
-    Metadata is spoken from version 4 on, because the cluster itself is found with that.
+    The minimum version of Metadata is 4, because the client's own cluster lookup needs it.
     """
 
     connection: Connection
@@ -67,20 +67,20 @@ class Spoken:
     version: int
 
     def needs(self, version: int, what: str) -> None:
-        """UnsupportedByBroker if this version cannot say `what`."""
+        """Raise UnsupportedByBroker if `what` needs a newer version."""
         if self.version < version:
-            why = f"{what} came with version {version}, and it speaks {self.version}"
+            why = f"{what}: needs version {version}, the broker supports up to {self.version}"
             raise UnsupportedByBroker(self.key.name, self.connection.address, why)
 
 
 class Call:
-    """Made for one call of a user, in a running loop."""
+    """Create one per user call, in a running loop."""
 
     def __init__(self, cluster: Cluster, *, timeout_ms: float | None, retries: int) -> None:
         settings = cluster.settings
         self.cluster = cluster
         self.deadline = Deadline(settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
-        # Whether a request may have been carried out though its answer never came.
+        # Whether a response was lost, so that its request may have been carried out.
         self.lost = False
         self._retries = retries
         self._still_unknown = Deadline(UNKNOWN_MS_MAX)
@@ -92,18 +92,18 @@ class Call:
 
     @property
     def request_timeout_ms(self) -> int:
-        """How long the broker may take for what a request asks of it; never nothing."""
+        """The timeout_ms field of requests, at least 1."""
         return max(1, int(min(self.cluster.settings.request_timeout_ms, self.deadline.remaining_ms)))
 
     async def connection(self, node: int | None = None) -> Connection:
-        """To that broker, or to any. A broker that the cluster does not have is refused."""
+        """Return a connection to a broker (default: any). Refused if the cluster has no such broker."""
         if node is None:
             return await self.cluster.any_connection()
         if node not in self.cluster.metadata.nodes:
             known = await self.cluster.refresh()
             if node not in known.nodes:
                 brokers = ", ".join(map(str, sorted(known.nodes)))
-                why = f"the cluster has no such broker now, but {brokers}"
+                why = f"not in the cluster, which has brokers {brokers}"
                 raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, about=f"broker {node}", message=why)
         return await self.cluster.connection(node)
 
@@ -115,17 +115,16 @@ class Call:
         *,
         newest: int | None = None,
     ) -> Any:
-        """Send what `make` makes for the version that is spoken, once, and return the answer.
+        """Send the request that `make` builds for the negotiated version, once, and return the response.
 
-        With `newest` no later version is spoken, because later ones say it in another way.
+        `newest` limits the version, because later ones have another format.
         """
         connection = await self.connection(node)
         version = connection.version_of(key)
         spoken = Spoken(connection, key, version if newest is None else min(version, newest))
         request = make(spoken)
         try:
-            # Not the rest of the call's time: an answer that is late for one call is no reason to close a
-            # connection that others use.
+            # Not the remaining time of the call: a timeout closes the connection, which other calls share.
             limit_ms = self.cluster.settings.request_timeout_ms
             return await connection.ask(request, timeout_ms=limit_ms, version=spoken.version)
         except (ConnectionLost, RequestTimedOut):
@@ -142,8 +141,8 @@ class Call:
         *,
         awaits_unknown: bool = False,
     ) -> dict[K, Outcome[V]]:
-        """What became of each thing, in the order of `wanted`. With `awaits_unknown`, what is not known is
-        asked for again for a while: its leader may be the last to hear of it."""
+        """Return the outcome of each item, in the order of `wanted`. With `awaits_unknown`, retry unknown
+        items for a while: their leader may be the last to learn of them."""
         keys = pending = list(dict.fromkeys(wanted))
         found: dict[K, Outcome[V]] = {}
         tries = 0
@@ -151,17 +150,17 @@ class Call:
             found.update(await self._attempted(pending, attempt))
             tries += 1
             for key in pending:
-                # Whatever went wrong in an earlier try says more than that there is no time left.
+                # An error of an earlier attempt is more useful than the timeout.
                 found.setdefault(key, RequestTimedOut(what, "the cluster", self.deadline.timeout_ms))
             pending = [key for key in pending if self._is_worth_asking_again(found[key], awaits_unknown)]
             if pending and not await self._wait(tries):
                 for key in pending:
-                    _note(found[key], f"{what}: given up after {tries} tries")
+                    _note(found[key], f"{what}: gave up after {tries} attempts")
                 break
         return {key: found[key] for key in keys}
 
     async def single(self, what: str, attempt: Callable[[], Awaitable[V]]) -> V:
-        """The same for one thing without a name: its value, or the error is raised."""
+        """Like settle(), for one item without a key: return its value or raise its error."""
 
         async def one(_: list[str]) -> Mapping[str, Outcome[V]]:
             return {what: await attempt()}
@@ -171,7 +170,7 @@ class Call:
     async def _attempted(
         self, wanted: list[K], attempt: Callable[[list[K]], Awaitable[Mapping[K, Outcome[V]]]]
     ) -> dict[K, Outcome[V]]:
-        """What became of them, or nothing if the time was over first."""
+        """Run one attempt and return the outcomes; {} after the timeout."""
         try:
             async with asyncio.timeout_at(self.deadline.at):
                 answered = await attempt(wanted)
@@ -194,7 +193,7 @@ class Call:
         return is_retriable(outcome)
 
     async def _wait(self, tries: int) -> bool:
-        """Before the next try; False if there is no time for one, or no try left."""
+        """Back off before the next attempt; False if no time or no retry is left."""
         wait_ms = self._backoff.wait_ms(tries)
         if tries > self._retries or wait_ms >= self.deadline.remaining_ms:
             return False
@@ -202,11 +201,11 @@ class Call:
         return True
 
 
-# What comes of it
+# Outcomes
 
 
 def judged(code: int, value: V, *, about: str, message: str | None = None) -> Outcome[V]:
-    """The value, unless the code that came with it says no."""
+    """Return the value, or the error for a code other than NONE."""
     return value if code == ErrorCode.NONE else refused(code, about=about, message=message)
 
 
@@ -216,7 +215,7 @@ def check(code: int, *, about: str, message: str | None = None) -> None:
 
 
 def only(outcomes: Mapping[K, Outcome[V]]) -> V:
-    """The one value, or its error is raised."""
+    """Return the only value, or raise its error."""
     (outcome,) = outcomes.values()
     if isinstance(outcome, ClientError):
         raise outcome
@@ -224,14 +223,14 @@ def only(outcomes: Mapping[K, Outcome[V]]) -> V:
 
 
 def all_of(outcomes: Mapping[K, Outcome[V]]) -> dict[K, V]:
-    """All values; PartlyRefused if something was refused."""
+    """Return all values; raise PartlyRefused if any item was rejected."""
     done: dict[K, V] = {}
     errors: dict[str, Refused] = {}
     for key, outcome in outcomes.items():
         if isinstance(outcome, Refused):
             errors[name_of(key)] = outcome
         elif isinstance(outcome, ClientError):
-            # Nobody refused it: it is not known what became of it.
+            # Not a rejection: the outcome is unknown.
             raise outcome
         else:
             done[key] = outcome
@@ -241,16 +240,15 @@ def all_of(outcomes: Mapping[K, Outcome[V]]) -> dict[K, V]:
 
 
 def name_of(key: Hashable) -> str:
-    """How a thing is called in errors. Topics are named by text, or by their ids, which are bytes."""
+    """Return the name of an item for errors. Topics are given by name or by id (bytes)."""
     if isinstance(key, TopicPartition):
         return str(key)
     return format_uuid(key) if isinstance(key, bytes) else str(key)  # type: ignore[arg-type]
 
 
 def _unanswered(key: Hashable) -> Refused:
-    return Refused(
-        ErrorCode.UNKNOWN_SERVER_ERROR, about=name_of(key), message="the broker's answer does not speak of it"
-    )
+    why = "missing in the broker's response"
+    return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, about=name_of(key), message=why)
 
 
 def _note(outcome: object, text: str) -> None:

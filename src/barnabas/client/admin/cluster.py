@@ -1,4 +1,4 @@
-"""The brokers of a cluster: DescribeCluster, UnregisterBroker, and what each of them speaks (ApiVersions)."""
+"""The brokers of a cluster: DescribeCluster, UnregisterBroker, and ApiVersions of each broker."""
 
 import asyncio
 from collections.abc import Mapping
@@ -36,9 +36,9 @@ class ClusterNode:
 
 @value(kw_only=True)
 class ClusterDescription:
-    """`operations` is what one may do with the cluster, None if that was not asked for.
+    """`operations` are the authorized operations, None if they were not requested.
 
-    The controller is -1 if none is known. A broker names any that is alive: brokers pass things on.
+    controller_id is -1 if unknown. A broker returns any live broker, because brokers forward requests.
     """
 
     cluster_id: str | None
@@ -49,7 +49,7 @@ class ClusterDescription:
 
 @value(kw_only=True)
 class BrokerVersions:
-    """Which versions of each API a broker speaks, first and last, by key; or why it did not say."""
+    """First and last supported version of each API of a broker, by key; or the error."""
 
     node: Node
     versions: Mapping[int, tuple[int, int]]
@@ -61,7 +61,7 @@ async def describe(
 ) -> ClusterDescription:
     def make(spoken: Spoken) -> object:
         if endpoints != "brokers":
-            spoken.needs(_ENDPOINT_TYPE_FROM, "the endpoints of controllers")
+            spoken.needs(_ENDPOINT_TYPE_FROM, "controller endpoints")
         if fenced:
             spoken.needs(_FENCED_FROM, "fenced brokers")
         return DescribeClusterRequest(
@@ -88,21 +88,21 @@ def _described(answer: DescribeClusterResponse) -> ClusterDescription:
         cluster_id=answer.cluster_id,
         controller_id=answer.controller_id,
         nodes={
-            told.broker_id: ClusterNode(
-                id=told.broker_id, host=told.host, port=told.port, rack=told.rack, fenced=told.is_fenced
+            entry.broker_id: ClusterNode(
+                id=entry.broker_id, host=entry.host, port=entry.port, rack=entry.rack, fenced=entry.is_fenced
             )
-            for told in sorted(answer.brokers, key=lambda told: told.broker_id)
+            for entry in sorted(answer.brokers, key=lambda entry: entry.broker_id)
         },
         operations=operations_of(answer.cluster_authorized_operations),
     )
 
 
 async def _from_metadata(call: Call, operations: bool) -> ClusterDescription:
-    """From a broker that is older than DescribeCluster (KIP-700)."""
+    """Describe the cluster with Metadata, for brokers without DescribeCluster (KIP-700)."""
 
     def make(spoken: Spoken) -> object:
         if operations and spoken.version not in _METADATA_OPERATIONS:
-            spoken.needs(_METADATA_OPERATIONS[0], "what one may do with the cluster")
+            spoken.needs(_METADATA_OPERATIONS[0], "authorized operations of the cluster")
         return MetadataRequest(
             topics=[],
             include_cluster_authorized_operations=operations,
@@ -113,15 +113,15 @@ async def _from_metadata(call: Call, operations: bool) -> ClusterDescription:
         cluster_id=answer.cluster_id,
         controller_id=answer.controller_id,
         nodes={
-            told.node_id: ClusterNode(id=told.node_id, host=told.host, port=told.port, rack=told.rack)
-            for told in sorted(answer.brokers, key=lambda told: told.node_id)
+            entry.node_id: ClusterNode(id=entry.node_id, host=entry.host, port=entry.port, rack=entry.rack)
+            for entry in sorted(answer.brokers, key=lambda entry: entry.node_id)
         },
         operations=operations_of(answer.cluster_authorized_operations),
     )
 
 
 async def api_versions(call: Call) -> dict[int, BrokerVersions]:
-    """Of every broker. One that cannot be reached is listed with the reason; it is asked once."""
+    """Return the versions of every broker; for an unreachable one, the error after one attempt."""
 
     async def of(node: Node) -> BrokerVersions:
         try:

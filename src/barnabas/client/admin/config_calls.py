@@ -1,7 +1,7 @@
-"""Settings of topics, brokers and the rest: DescribeConfigs, IncrementalAlterConfigs, ListConfigResources.
+"""Configs of resources: DescribeConfigs, IncrementalAlterConfigs, ListConfigResources.
 
-A broker alone knows its own settings and its loggers, so those are asked of that broker; everything else any
-broker answers, or passes on.
+Only a broker itself knows its configs and loggers, so those requests go to that broker. Any broker answers or
+forwards the others.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ async def describe(
     synonyms: bool,
     documentation: bool,
 ) -> dict[Resource, Outcome[dict[str, ConfigEntry]]]:
-    """The settings of those names, or all where there are none."""
+    """Return the named configs of each resource, or all of them for None."""
 
     async def ask(node: int | None, share: list[Resource]) -> dict[Resource, Outcome[dict[str, ConfigEntry]]]:
         def make(spoken: Spoken) -> object:
             if documentation:
-                spoken.needs(_DOCUMENTATION_FROM, "the documentation of settings")
+                spoken.needs(_DOCUMENTATION_FROM, "config documentation")
             return DescribeConfigsRequest(
                 resources=[_described_resource(resource, wanted[resource]) for resource in share],
                 include_synonyms=synonyms,
@@ -58,12 +58,12 @@ async def describe(
         answer = await call.ask(ApiKey.DESCRIBE_CONFIGS, make, node)
         found: dict[Resource, Outcome[dict[str, ConfigEntry]]] = {}
         asked = {(resource.type.value, resource.name): resource for resource in share}
-        for told in answer.results:
-            resource = asked.get((told.resource_type, told.resource_name))
+        for entry in answer.results:
+            resource = asked.get((entry.resource_type, entry.resource_name))
             if resource is not None:
-                entries = {each.name: entry_of(each) for each in told.configs}
+                entries = {each.name: entry_of(each) for each in entry.configs}
                 found[resource] = judged(
-                    told.error_code, entries, about=str(resource), message=told.error_message
+                    entry.error_code, entries, about=str(resource), message=entry.error_message
                 )
         return found
 
@@ -92,11 +92,11 @@ async def alter(
         answer = await call.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, lambda _: request, node)
         asked = {(resource.type.value, resource.name): resource for resource in share}
         found: dict[Resource, Outcome[None]] = {}
-        for told in answer.responses:
-            resource = asked.get((told.resource_type, told.resource_name))
+        for entry in answer.responses:
+            resource = asked.get((entry.resource_type, entry.resource_name))
             if resource is not None:
                 found[resource] = judged(
-                    told.error_code, None, about=str(resource), message=told.error_message
+                    entry.error_code, None, about=str(resource), message=entry.error_message
                 )
         return found
 
@@ -124,7 +124,7 @@ async def _ask_each(
     wanted: Iterable[Resource],
     ask: Callable[[int | None, list[Resource]], Awaitable[Mapping[Resource, Outcome[V]]]],
 ) -> dict[Resource, Outcome[V]]:
-    """One request for each broker that has to be asked itself, and one for all the rest."""
+    """Send one request per broker resource to that broker, and one for all other resources."""
 
     async def guarded(node: int | None, share: list[Resource]) -> Mapping[Resource, Outcome[V]]:
         try:
@@ -148,13 +148,13 @@ async def _ask_each(
 
 
 async def list_resources(call: Call, types: Collection[ResourceType]) -> list[Resource]:
-    """Everything that has settings, of these types; of all types if none is named."""
+    """List the resources that have configs, of these types or of all."""
 
     def make(spoken: Spoken) -> object:
         if spoken.version >= _ALL_TYPES_FROM:
             return ListConfigResourcesRequest(resource_types=[kind.value for kind in types])
         if set(types) != {ResourceType.CLIENT_METRICS}:
-            spoken.needs(_ALL_TYPES_FROM, "any resource but client metrics")
+            spoken.needs(_ALL_TYPES_FROM, "resource types other than client metrics")
         return ListConfigResourcesRequest()
 
     async def attempt() -> list[Resource]:
@@ -162,9 +162,9 @@ async def list_resources(call: Call, types: Collection[ResourceType]) -> list[Re
         check(answer.error_code, about="the list of resources")
         known = {kind.value: kind for kind in ResourceType}
         return [
-            Resource(known[told.resource_type], told.resource_name)
-            for told in answer.config_resources
-            if told.resource_type in known
+            Resource(known[entry.resource_type], entry.resource_name)
+            for entry in answer.config_resources
+            if entry.resource_type in known
         ]
 
     return await call.single("LIST_CONFIG_RESOURCES", attempt)

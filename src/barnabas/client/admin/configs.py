@@ -1,4 +1,4 @@
-"""What has settings, and what one of them is: the words of config_calls.py and of whoever calls it."""
+"""Types for configs: resources, entries and changes, used by config_calls.py and its callers."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -14,7 +14,7 @@ _ID_DIGITS_MAX: Final = 10
 
 
 class ResourceType(IntEnum):
-    """What can have settings, with Kafka's numbers."""
+    """Types of resources that have configs, with Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
@@ -24,7 +24,7 @@ class ResourceType(IntEnum):
 
 
 class Resource(NamedTuple):
-    """One thing that has settings. A broker is named by its id; the broker without a name is all of them."""
+    """A resource with configs. A broker is named by its id; the empty name means all brokers."""
 
     type: ResourceType
     name: str
@@ -35,10 +35,10 @@ class Resource(NamedTuple):
 
     @property
     def node(self) -> int | None:
-        """The broker that has to be asked, if it matters."""
+        """The broker that must receive the request; None: any broker."""
         is_of_broker = self.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
         is_id = self.name.isascii() and self.name.isdigit() and len(self.name) <= _ID_DIGITS_MAX
-        # Whatever else is called a broker, any of them refuses.
+        # Any broker rejects an invalid broker name.
         return int(self.name) if is_of_broker and is_id else None
 
 
@@ -47,12 +47,12 @@ def topic_resource(name: str) -> Resource:
 
 
 def broker_resource(node: int | None) -> Resource:
-    """One broker; None: what holds for all of them."""
+    """Return the resource of one broker, or of the cluster-wide default (None)."""
     return Resource(ResourceType.BROKER, "" if node is None else str(node))
 
 
 class ConfigSource(IntEnum):
-    """Where a value is from, with Kafka's names."""
+    """The source of a value, with Kafka's names."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -66,7 +66,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """One level at which a setting is given; the first of them is the one that holds."""
+    """One level at which a config is set; the first in the list is effective."""
 
     name: str
     value: str | None
@@ -75,7 +75,7 @@ class ConfigSynonym(NamedTuple):
 
 @value(kw_only=True)
 class ConfigEntry:
-    """One setting. The value of a sensitive one is never told; an old broker tells no type."""
+    """One config. Sensitive values are never returned; old brokers return no type."""
 
     name: str
     value: str | None
@@ -92,7 +92,7 @@ class ConfigEntry:
 
 
 class ConfigOperation(IntEnum):
-    """What is to be done with a value. The last two are for lists."""
+    """The kind of a change. The last two are for lists."""
 
     SET = 0
     DELETE = 1
@@ -114,7 +114,7 @@ def changes_of(
     append: Mapping[str, object],
     subtract: Mapping[str, object],
 ) -> list[ConfigChange]:
-    """The changes that a user names by what is to be done."""
+    """Return the list of changes for alter_config()."""
     changes = [ConfigChange(name, ConfigOperation.DELETE, None) for name in delete]
     for operation, values in (
         (ConfigOperation.SET, set_to),
@@ -127,28 +127,28 @@ def changes_of(
     return changes
 
 
-def entry_of(told: DescribeConfigsResourceResult) -> ConfigEntry:
+def entry_of(entry: DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
-        name=told.name,
-        value=told.value,
-        source=_source(told.config_source),
-        read_only=told.read_only,
-        sensitive=told.is_sensitive,
-        type=_TYPES.get(told.config_type),
-        synonyms=tuple(ConfigSynonym(one.name, one.value, _source(one.source)) for one in told.synonyms),
-        # An old broker tells none, which reads as an empty text.
-        documentation=told.documentation or None,
+        name=entry.name,
+        value=entry.value,
+        source=_source(entry.config_source),
+        read_only=entry.read_only,
+        sensitive=entry.is_sensitive,
+        type=_TYPES.get(entry.config_type),
+        synonyms=tuple(ConfigSynonym(one.name, one.value, _source(one.source)) for one in entry.synonyms),
+        # Old brokers return no documentation, which decodes as an empty text.
+        documentation=entry.documentation or None,
     )
 
 
-def entry_of_new_topic(told: CreatableTopicConfigs) -> ConfigEntry:
-    """As the answer to CreateTopics has it."""
+def entry_of_new_topic(entry: CreatableTopicConfigs) -> ConfigEntry:
+    """Convert a config of a CreateTopics response."""
     return ConfigEntry(
-        name=told.name,
-        value=told.value,
-        source=_source(told.config_source),
-        read_only=told.read_only,
-        sensitive=told.is_sensitive,
+        name=entry.name,
+        value=entry.value,
+        source=_source(entry.config_source),
+        read_only=entry.read_only,
+        sensitive=entry.is_sensitive,
     )
 
 
@@ -157,5 +157,5 @@ _SOURCES: Final = {source.value: source for source in ConfigSource}
 
 
 def _source(number: int) -> ConfigSource:
-    """A newer broker may know more of them."""
+    """Return the source; UNKNOWN for one that only newer brokers have."""
     return _SOURCES.get(number, ConfigSource.UNKNOWN)

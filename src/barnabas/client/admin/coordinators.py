@@ -1,8 +1,7 @@
-"""Calls about groups and transactional ids: each is asked for at its coordinator (FindCoordinator).
+"""Sends requests about groups and transactional ids to their coordinators (FindCoordinator).
 
-Who coordinates is asked anew for every try, in one request for all keys where the broker has that (version
-4), because a coordinator that has moved or is loading is why there is another try. A broker that cannot be
-reached costs its own keys a try, and no others.
+Every attempt looks the coordinators up again, because a moved or loading coordinator is the usual reason for
+a retry; from version 4 on, one request covers all keys. An unreachable broker affects only its own keys.
 """
 
 import asyncio
@@ -17,19 +16,19 @@ from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest, Fi
 
 V = TypeVar("V")
 
-# How many keys are named in one request, so that its answer has a bound.
+# Keys per request, which bounds the size of the response.
 KEYS_IN_REQUEST_MAX: Final = 500
 _TYPES_FROM, _BATCHED_FROM = 1, 4
 
 
 class KeyType(NamedTuple):
-    """What has a coordinator."""
+    """A kind of key that has a coordinator."""
 
     number: int
     noun: str
 
     def about(self, key: str) -> str:
-        """How errors call it."""
+        """Return the name of a key for errors."""
         return f"{self.noun} {key}"
 
 
@@ -43,14 +42,14 @@ AskOne: TypeAlias = Callable[[Node, list[str]], Awaitable[Mapping[str, Outcome[V
 async def ask_coordinators(
     call: Call, what: str, keys: Iterable[str], ask: AskOne[V], kind: KeyType = GROUP
 ) -> dict[str, Outcome[V]]:
-    """What the coordinators say of groups or transactional ids; `ask` asks one of them."""
+    """Ask the coordinators of groups or transactional ids; `ask` sends the request to one of them."""
 
     async def attempt(pending: list[str]) -> dict[str, Outcome[V]]:
         nodes, shares, found = await _shares(call, pending, kind)
         asked: list[asyncio.Task[Mapping[str, Outcome[V]]]] = []
         async with asyncio.TaskGroup() as tasks:
             for node_id, share in shares.items():
-                asked.append(tasks.create_task(_ask_kindly(nodes[node_id], share, ask)))
+                asked.append(tasks.create_task(_ask_or_errors(nodes[node_id], share, ask)))
         for task in asked:
             found.update(task.result())
         return found
@@ -59,14 +58,14 @@ async def ask_coordinators(
 
 
 async def coordinator_of(call: Call, group: str) -> Node:
-    """The broker that coordinates one group, or the error is raised. One try."""
+    """Return the coordinator of a group. One attempt."""
     outcome = (await _find(call, [group], GROUP))[group]
     if isinstance(outcome, ClientError):
         raise outcome
     return outcome
 
 
-async def _ask_kindly(node: Node, share: list[str], ask: AskOne[V]) -> Mapping[str, Outcome[V]]:
+async def _ask_or_errors(node: Node, share: list[str], ask: AskOne[V]) -> Mapping[str, Outcome[V]]:
     found: dict[str, Outcome[V]] = {}
     for part in _parts(share):
         try:
@@ -79,7 +78,7 @@ async def _ask_kindly(node: Node, share: list[str], ask: AskOne[V]) -> Mapping[s
 async def _shares(
     call: Call, keys: list[str], kind: KeyType
 ) -> tuple[dict[int, Node], dict[int, list[str]], dict[str, Outcome[Any]]]:
-    """The coordinators, their keys, and why some keys have none."""
+    """Return the coordinators, their keys, and the errors of keys without a coordinator."""
     nodes: dict[int, Node] = {}
     shares: dict[int, list[str]] = {}
     failed: dict[str, Outcome[Any]] = {}
@@ -98,14 +97,14 @@ async def _find(call: Call, keys: list[str], kind: KeyType) -> dict[str, Outcome
     if connection.version_of(ApiKey.FIND_COORDINATOR) >= _BATCHED_FROM:
         request = FindCoordinatorRequest(key_type=kind.number, coordinator_keys=keys)
         answer = await call.ask(ApiKey.FIND_COORDINATOR, lambda _: request)
-        return {told.key: _node(kind, told.key, told) for told in answer.coordinators}
+        return {entry.key: _node(kind, entry.key, entry) for entry in answer.coordinators}
     return {key: await _find_single(call, key, kind) for key in keys}
 
 
 async def _find_single(call: Call, key: str, kind: KeyType) -> Outcome[Node]:
     def make(spoken: Spoken) -> object:
         if kind is GROUP:
-            # The key of a group is one of type 0, which is also what there was before there were types.
+            # Groups are key type 0, which is also the meaning of requests without a type.
             return FindCoordinatorRequest(key=key)
         spoken.needs(_TYPES_FROM, f"the coordinator of a {kind.noun}")
         return FindCoordinatorRequest(key=key, key_type=kind.number)
@@ -114,9 +113,9 @@ async def _find_single(call: Call, key: str, kind: KeyType) -> Outcome[Node]:
     return _node(kind, key, answer)
 
 
-def _node(kind: KeyType, key: str, told: Any) -> Outcome[Node]:
-    node = Node(told.node_id, told.host, told.port)
-    return judged(told.error_code, node, about=kind.about(key), message=told.error_message or None)
+def _node(kind: KeyType, key: str, entry: Any) -> Outcome[Node]:
+    node = Node(entry.node_id, entry.host, entry.port)
+    return judged(entry.error_code, node, about=kind.about(key), message=entry.error_message or None)
 
 
 def _parts(keys: list[str]) -> list[list[str]]:

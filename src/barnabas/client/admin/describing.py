@@ -1,6 +1,6 @@
-"""Topics in detail: DescribeTopicPartitions page by page where the broker has it, otherwise Metadata.
+"""Topic descriptions: DescribeTopicPartitions, page by page, or Metadata from older brokers.
 
-Only the former tells of eligible leader replicas (KIP-966), and only the latter finds topics by their ids.
+Only the former has eligible leader replicas (KIP-966); only the latter finds topics by id.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,14 +27,14 @@ from barnabas.protocol.messages.cluster import (
     TopicRequest,
 )
 
-# Kafka's client asks for so many; a broker has a limit of its own beside it.
+# As in Kafka's client; brokers have a limit of their own.
 PAGE_PARTITIONS: Final = 2000
 _OPERATIONS_FROM, _IDS_FROM = 8, 12
 
 
 @value(kw_only=True)
 class PartitionDescription:
-    """Brokers by their ids. `elr` and `last_known_elr` are None where the broker does not tell."""
+    """Brokers are given by id. `elr` and `last_known_elr` are None if the broker does not return them."""
 
     partition: int
     # -1 while there is none.
@@ -49,7 +49,7 @@ class PartitionDescription:
 
 @value(kw_only=True)
 class TopicDescription:
-    """`operations` is what one may do with it, None if the broker was not asked."""
+    """`operations` are the authorized operations, None if they were not requested."""
 
     name: str
     topic_id: Uuid | None
@@ -62,7 +62,7 @@ class TopicDescription:
 async def describe(
     call: Call, topics: Iterable[Topic] | None, *, operations: bool, page_partitions: int
 ) -> dict[Topic, Outcome[TopicDescription]]:
-    """By what they were asked for; None is all of them, by name."""
+    """Describe topics by name or id; None: all topics."""
     if topics is None:
         everything = await call.single("all topics", lambda: _all(call, operations, page_partitions))
         return {name: outcome for name, outcome in everything.items()}  # noqa: C416 (its keys are Topics)
@@ -85,7 +85,7 @@ async def _all(call: Call, operations: bool, page_partitions: int) -> dict[str, 
     if await _has_pages(call):
         return await _pages(call, [], page_partitions)
     answer = await _metadata(call, None, operations)
-    return {told.name: _from_metadata(told) for told in answer.topics if told.name is not None}
+    return {entry.name: _from_metadata(entry) for entry in answer.topics if entry.name is not None}
 
 
 async def _by_name(
@@ -94,13 +94,13 @@ async def _by_name(
     if await _has_pages(call):
         return await _pages(call, names, page_partitions)
     answer = await _metadata(call, [MetadataRequestTopic(name=name) for name in names], operations)
-    return {told.name: _from_metadata(told) for told in answer.topics if told.name is not None}
+    return {entry.name: _from_metadata(entry) for entry in answer.topics if entry.name is not None}
 
 
 async def _by_id(call: Call, ids: list[Uuid], operations: bool) -> dict[Uuid, Outcome[TopicDescription]]:
     wanted = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
     answer = await _metadata(call, wanted, operations, least=_IDS_FROM)
-    return {told.topic_id: _from_metadata(told) for told in answer.topics}
+    return {entry.topic_id: _from_metadata(entry) for entry in answer.topics}
 
 
 # DescribeTopicPartitions
@@ -115,8 +115,8 @@ async def _has_pages(call: Call) -> bool:
 
 
 async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[TopicDescription]]:
-    """All pages. A topic that goes on over a page is told in parts, each with a share of its partitions."""
-    told: dict[str, DescribeTopicPartitionsResponseTopic] = {}
+    """Fetch all pages. A topic that spans pages comes in parts, each with some of its partitions."""
+    found: dict[str, DescribeTopicPartitionsResponseTopic] = {}
     cursor: Cursor | None = None
     while True:
         start = cursor.topic_name if cursor is not None else ""
@@ -130,23 +130,23 @@ async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[
         )
         for topic in page.topics:
             name = topic.name or ""
-            before = told.setdefault(name, topic)
+            before = found.setdefault(name, topic)
             if before is not topic:
                 if before.topic_id != topic.topic_id:
-                    why = "it was deleted or made anew while it was being described"
+                    why = "the topic was deleted or recreated while it was being described"
                     raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID, about=f"topic {name}", message=why)
                 before.partitions += topic.partitions
         following = page.next_cursor
         if following is None:
-            return {name: _from_page(topic) for name, topic in told.items()}
+            return {name: _from_page(topic) for name, topic in found.items()}
         if cursor is not None and _place(following) <= _place(cursor):
             where = (await call.connection()).address
-            raise NotKafka(where, f"the page after {_place(cursor)} is followed by {_place(following)}")
+            raise NotKafka(where, f"pages are out of order: {_place(following)} follows {_place(cursor)}")
         cursor = following
 
 
 def _always(request: object) -> Callable[[Spoken], object]:
-    """The same in every version."""
+    """Return a request builder for a request that is the same in every version."""
     return lambda _: request
 
 
@@ -154,7 +154,7 @@ def _place(cursor: Cursor) -> tuple[str, int]:
     return cursor.topic_name, cursor.partition_index
 
 
-def _from_page(told: DescribeTopicPartitionsResponseTopic) -> Outcome[TopicDescription]:
+def _from_page(entry: DescribeTopicPartitionsResponseTopic) -> Outcome[TopicDescription]:
     partitions = tuple(
         PartitionDescription(
             partition=row.partition_index,
@@ -166,9 +166,9 @@ def _from_page(told: DescribeTopicPartitionsResponseTopic) -> Outcome[TopicDescr
             elr=tuple(row.eligible_leader_replicas or ()),
             last_known_elr=tuple(row.last_known_elr or ()),
         )
-        for row in sorted(told.partitions, key=lambda row: row.partition_index)
+        for row in sorted(entry.partitions, key=lambda row: row.partition_index)
     )
-    return _described(told, partitions)
+    return _described(entry, partitions)
 
 
 # Metadata
@@ -178,9 +178,9 @@ async def _metadata(
     call: Call, topics: list[MetadataRequestTopic] | None, operations: bool, *, least: int = 0
 ) -> MetadataResponse:
     def make(spoken: Spoken) -> object:
-        spoken.needs(least, "a topic by its id")
+        spoken.needs(least, "topic ids")
         if operations:
-            spoken.needs(_OPERATIONS_FROM, "what one may do with a topic")
+            spoken.needs(_OPERATIONS_FROM, "authorized operations of a topic")
         return MetadataRequest(
             topics=topics,
             allow_auto_topic_creation=False,
@@ -192,7 +192,7 @@ async def _metadata(
     return answer
 
 
-def _from_metadata(told: MetadataResponseTopic) -> Outcome[TopicDescription]:
+def _from_metadata(entry: MetadataResponseTopic) -> Outcome[TopicDescription]:
     partitions = tuple(
         PartitionDescription(
             partition=row.partition_index,
@@ -202,18 +202,18 @@ def _from_metadata(told: MetadataResponseTopic) -> Outcome[TopicDescription]:
             isr=tuple(row.isr_nodes),
             offline=tuple(row.offline_replicas),
         )
-        for row in sorted(told.partitions, key=lambda row: row.partition_index)
+        for row in sorted(entry.partitions, key=lambda row: row.partition_index)
     )
-    return _described(told, partitions)
+    return _described(entry, partitions)
 
 
-def _described(told: Any, partitions: tuple[PartitionDescription, ...]) -> Outcome[TopicDescription]:
-    topic_id: Uuid = told.topic_id
+def _described(entry: Any, partitions: tuple[PartitionDescription, ...]) -> Outcome[TopicDescription]:
+    topic_id: Uuid = entry.topic_id
     found = TopicDescription(
-        name=told.name or "",
+        name=entry.name or "",
         topic_id=None if topic_id == ZERO_UUID else topic_id,
-        internal=told.is_internal,
+        internal=entry.is_internal,
         partitions=partitions,
-        operations=operations_of(told.topic_authorized_operations),
+        operations=operations_of(entry.topic_authorized_operations),
     )
-    return judged(told.error_code, found, about=f"topic {told.name or name_of(topic_id)}")
+    return judged(entry.error_code, found, about=f"topic {entry.name or name_of(topic_id)}")

@@ -1,4 +1,4 @@
-"""Features: what brokers could do and what the cluster has agreed upon (ApiVersions), and UpdateFeatures."""
+"""Features: supported and finalized levels (ApiVersions), and UpdateFeatures."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -23,7 +23,7 @@ class LevelRange(NamedTuple):
 
 @value(kw_only=True)
 class FeaturesDescription:
-    """By name: what the broker that answered supports, and what is in force, as of an epoch."""
+    """Levels by feature: supported by the broker that answered, and finalized as of an epoch."""
 
     supported: Mapping[str, LevelRange]
     finalized: Mapping[str, LevelRange]
@@ -31,7 +31,7 @@ class FeaturesDescription:
 
 
 class UpgradeType(IntEnum):
-    """Which way a feature may go. Downgrades are refused unless they are asked for by name."""
+    """Allowed direction of a change. Downgrades must be requested explicitly."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -40,7 +40,7 @@ class UpgradeType(IntEnum):
 
 @value(kw_only=True)
 class FeatureUpdate:
-    """The level that is to be in force. Level 0 takes the feature out of use."""
+    """The new finalized level. Level 0 disables the feature."""
 
     level: int
     type: UpgradeType = UpgradeType.UPGRADE
@@ -56,12 +56,12 @@ async def describe(call: Call, broker: int | None) -> FeaturesDescription:
         check(answer.error_code, about="features")
         return FeaturesDescription(
             supported={
-                told.name: LevelRange(told.min_version, told.max_version)
-                for told in sorted(answer.supported_features, key=lambda told: told.name)
+                entry.name: LevelRange(entry.min_version, entry.max_version)
+                for entry in sorted(answer.supported_features, key=lambda entry: entry.name)
             },
             finalized={
-                told.name: LevelRange(told.min_version_level, told.max_version_level)
-                for told in sorted(answer.finalized_features, key=lambda told: told.name)
+                entry.name: LevelRange(entry.min_version_level, entry.max_version_level)
+                for entry in sorted(answer.finalized_features, key=lambda entry: entry.name)
             },
             epoch=None if answer.finalized_features_epoch == _NO_EPOCH else answer.finalized_features_epoch,
         )
@@ -70,14 +70,14 @@ async def describe(call: Call, broker: int | None) -> FeaturesDescription:
 
 
 async def update(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_only: bool) -> None:
-    """All of them or none."""
+    """Update features, all or none."""
     version = 0
 
     def make(spoken: Spoken) -> object:
         nonlocal version
         version = spoken.version
         if validate_only:
-            spoken.needs(_UPGRADE_TYPES_FROM, "validation without a change")
+            spoken.needs(_UPGRADE_TYPES_FROM, "validate_only")
         return UpdateFeaturesRequest(
             timeout_ms=call.request_timeout_ms,
             feature_updates=[_key(spoken, name, one) for name, one in updates.items()],
@@ -90,10 +90,10 @@ async def update(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_o
         if version >= _NO_RESULTS_FROM:
             return dict.fromkeys(updates)
         return {
-            told.feature: judged(
-                told.error_code, None, about=f"feature {told.feature}", message=told.error_message
+            entry.feature: judged(
+                entry.error_code, None, about=f"feature {entry.feature}", message=entry.error_message
             )
-            for told in answer.results
+            for entry in answer.results
         }
 
     all_of(await call.single("UPDATE_FEATURES", attempt))
@@ -103,6 +103,6 @@ def _key(spoken: Spoken, name: str, update: FeatureUpdate) -> FeatureUpdateKey:
     if spoken.version >= _UPGRADE_TYPES_FROM:
         return FeatureUpdateKey(feature=name, max_version_level=update.level, upgrade_type=update.type)
     if update.type is UpgradeType.UNSAFE_DOWNGRADE:
-        spoken.needs(_UPGRADE_TYPES_FROM, "an unsafe downgrade")
+        spoken.needs(_UPGRADE_TYPES_FROM, "unsafe downgrades")
     is_down = update.type is not UpgradeType.UPGRADE
     return FeatureUpdateKey(feature=name, max_version_level=update.level, allow_downgrade=is_down)

@@ -1,8 +1,7 @@
-"""The calls of the admin client about groups: what Admin inherits from here.
+"""Mixin of Admin with the calls about groups.
 
-A group is named by its id. Coordinators that are loading or have moved are waited for and looked up again.
-What they return is declared in groups.py, group_descriptions.py and group_offsets.py, which are loaded by the
-calls: most tools have nothing to do with groups.
+Loading or moved coordinators are retried. Result types are declared in groups.py, group_descriptions.py and
+group_offsets.py, which the calls import late: most tools do not use groups.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,7 +28,7 @@ class GroupCalls(AdminLifetime):
         types: "Collection[GroupType]" = (),
         timeout_ms: float | None = None,
     ) -> "dict[str, GroupListing]":
-        """By name, in their order: all, or those in these states and of these types."""
+        """List groups, sorted by name, in these states and of these types (default: all)."""
         from barnabas.client.admin import groups
 
         return await groups.list_all(self._call(timeout_ms), states=states, types=types)
@@ -37,7 +36,7 @@ class GroupCalls(AdminLifetime):
     async def describe_group(
         self, group: str, *, operations: bool = False, timeout_ms: float | None = None
     ) -> "GroupDescription":
-        """Of a group of either protocol. Refused with GROUP_ID_NOT_FOUND if there is none."""
+        """Describe a group of either protocol. Refused with GROUP_ID_NOT_FOUND if it does not exist."""
         from barnabas.client.admin import group_descriptions
 
         call = self._call(timeout_ms)
@@ -52,7 +51,7 @@ class GroupCalls(AdminLifetime):
         return all_of(await group_descriptions.describe(call, wanted, operations=operations))
 
     async def delete_group(self, group: str, *, timeout_ms: float | None = None) -> None:
-        """With its offsets. Only one without members can be deleted."""
+        """Delete a group and its offsets. It must have no members."""
         from barnabas.client.admin import groups
 
         only(await groups.delete(self._call(timeout_ms), [group]))
@@ -72,9 +71,9 @@ class GroupCalls(AdminLifetime):
         require_stable: bool = False,
         timeout_ms: float | None = None,
     ) -> "dict[TopicPartition, CommittedOffset | None]":
-        """What it has committed; in these partitions, None where it has not.
+        """Return committed offsets (default: all partitions); None for a partition without one.
 
-        With `require_stable` it is waited for transactions that have offsets of the group in them.
+        With `require_stable`, wait for open transactions that contain offsets of the group.
         """
         from barnabas.client.admin import group_offsets
 
@@ -89,7 +88,7 @@ class GroupCalls(AdminLifetime):
         require_stable: bool = False,
         timeout_ms: float | None = None,
     ) -> "dict[str, dict[TopicPartition, CommittedOffset | None]]":
-        """The same for several groups; a mapping names the partitions that are wanted of each."""
+        """Like list_group_offsets(), for several groups; a mapping gives the partitions of each."""
         from barnabas.client.admin import group_offsets
 
         chosen = dict(wanted) if isinstance(wanted, Mapping) else dict.fromkeys(wanted)
@@ -103,7 +102,7 @@ class GroupCalls(AdminLifetime):
         *,
         timeout_ms: float | None = None,
     ) -> None:
-        """Let the group go on elsewhere. Only without members; a group that is not there is made."""
+        """Set committed offsets of a group without members. A missing group is created."""
         from barnabas.client.admin import group_offsets
         from barnabas.client.group.offsets import check_offset
 
@@ -118,7 +117,7 @@ class GroupCalls(AdminLifetime):
     async def delete_group_offsets(
         self, group: str, partitions: Iterable[TopicPartitionLike], *, timeout_ms: float | None = None
     ) -> None:
-        """Only of topics that no member subscribes to. What was never committed is deleted, too."""
+        """Delete committed offsets of topics that no member subscribes to. Missing offsets are no error."""
         from barnabas.client.admin import group_offsets
 
         tps = [TopicPartition(*tp) for tp in partitions]
@@ -135,7 +134,7 @@ class GroupCalls(AdminLifetime):
         reason: str | None = None,
         timeout_ms: float | None = None,
     ) -> None:
-        """Put members out, by their ids, and static ones by their instances. They may join again."""
+        """Remove members by member id, static ones by group.instance.id. They may join again."""
         from barnabas.client.admin.group_members import MemberKey, remove
 
         keys = [MemberKey(each) for each in members]
@@ -152,7 +151,7 @@ def _named(
 
 
 def _all_or_group(group: str, outcomes: Mapping[K, Outcome[V]]) -> dict[K, V]:
-    """All values. What was refused to the group as a whole is raised once, not for each of the things."""
+    """Return all values. Raise an error of the whole group once instead of per item."""
     for outcome in outcomes.values():
         if isinstance(outcome, Refused) and outcome.about == f"group {group}":
             raise outcome

@@ -1,7 +1,7 @@
-"""Groups of consumers in detail: ConsumerGroupDescribe, and DescribeGroups for those that it does not know.
+"""Group descriptions: ConsumerGroupDescribe, then DescribeGroups for groups that it does not know.
 
-A coordinator is asked for all groups in the new way first, as Kafka's client does it: what a group is can be
-told by nothing else, and a group may change from one protocol to the other at any time.
+As in Kafka's client, all groups are requested with the new API first: only that tells the type of a group,
+and a group may change its protocol at any time.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,44 +24,44 @@ from barnabas.protocol.messages.consumer_groups import (
 )
 from barnabas.protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
 
-# The protocol type of groups whose members are consumers, and of those that only commit.
+# Protocol types of groups of consumers, and of groups without members that only commit.
 CONSUMERS: Final = "consumer"
 COMMITS_ONLY: Final = ""
 _OPERATIONS_FROM: Final = 3
-_CLASSIC_MEMBER, _TYPE_NOT_TOLD = 0, -1
-# With these a group is asked for again, in the old way.
-_NOT_IN_NEW_WAY: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+_CLASSIC_MEMBER, _TYPE_UNKNOWN = 0, -1
+# With these codes DescribeGroups is tried.
+_TRY_DESCRIBE_GROUPS: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
 
 @value(kw_only=True)
 class MemberDescription:
-    """The last three are told of groups of the new protocol only."""
+    """The last three fields are only set for groups of the consumer protocol."""
 
     id: str
-    # Of a static member.
+    # Only for static members.
     instance_id: str | None
     rack: str | None
     client_id: str
-    # With a slash before it, as brokers tell it.
+    # With a leading slash, as brokers return it.
     host: str
-    # In order.
+    # Sorted.
     assignment: tuple[TopicPartition, ...]
-    # What it is to have as soon as others have let go.
+    # The target assignment, reached once other members have revoked.
     target: tuple[TopicPartition, ...] | None
     epoch: int | None
-    # Whether it speaks the new protocol; None if an older broker does not tell.
+    # Whether it uses the consumer protocol; None if the broker does not return it.
     upgraded: bool | None
 
 
 @value(kw_only=True)
 class GroupDescription:
-    """`epoch` and `assignment_epoch` are those of the new protocol, None for classic groups."""
+    """`epoch` and `assignment_epoch` belong to the consumer protocol, None for classic groups."""
 
     group: str
     type: GroupType
     state: GroupState
     protocol_type: str
-    # Classic groups: the protocol that their members have agreed on.
+    # For classic groups, the protocol that the members agreed on.
     assignor: str
     coordinator: Node
     members: tuple[MemberDescription, ...]
@@ -71,7 +71,7 @@ class GroupDescription:
 
     @property
     def is_of_consumers(self) -> bool:
-        """Whether members are consumers, if there are any. Connect, for one, has groups of other kinds."""
+        """Whether its members, if any, are consumers. Connect, for example, has groups of another type."""
         return self.protocol_type in (CONSUMERS, COMMITS_ONLY)
 
 
@@ -79,25 +79,25 @@ async def describe(
     call: Call, groups: Iterable[str], *, operations: bool
 ) -> dict[str, Outcome[GroupDescription]]:
     async def ask(node: Node, share: list[str]) -> Mapping[str, Outcome[GroupDescription]]:
-        found = await _in_new_way(call, node, share, operations)
-        rest = [group for group in share if _is_for_old_way(found.get(group))]
+        found = await _with_consumer_describe(call, node, share, operations)
+        rest = [group for group in share if _needs_describe_groups(found.get(group))]
         if not rest:
             return found
-        for group, outcome in (await _in_old_way(call, node, rest, operations)).items():
-            found[group] = _clearer(found.get(group), outcome)
+        for group, outcome in (await _with_describe_groups(call, node, rest, operations)).items():
+            found[group] = _better_error(found.get(group), outcome)
         return found
 
     return await ask_coordinators(call, "DESCRIBE_GROUPS", groups, ask)
 
 
-def _is_for_old_way(outcome: Outcome[GroupDescription] | None) -> bool:
-    return outcome is None or (isinstance(outcome, Refused) and outcome.code in _NOT_IN_NEW_WAY)
+def _needs_describe_groups(outcome: Outcome[GroupDescription] | None) -> bool:
+    return outcome is None or (isinstance(outcome, Refused) and outcome.code in _TRY_DESCRIBE_GROUPS)
 
 
-def _clearer(
+def _better_error(
     new: Outcome[GroupDescription] | None, old: Outcome[GroupDescription]
 ) -> Outcome[GroupDescription]:
-    """What is known in neither way was refused in the new one with the better reason."""
+    """If neither API knows the group, prefer the error of the new one: its message is better."""
     unknown = ErrorCode.GROUP_ID_NOT_FOUND
     if isinstance(old, Refused) and old.code is unknown and isinstance(new, Refused) and new.code is unknown:
         return new
@@ -107,10 +107,10 @@ def _clearer(
 # ConsumerGroupDescribe
 
 
-async def _in_new_way(
+async def _with_consumer_describe(
     call: Call, node: Node, share: list[str], operations: bool
 ) -> dict[str, Outcome[GroupDescription]]:
-    """Nothing from a broker that does not have it."""
+    """Describe with ConsumerGroupDescribe; {} if the broker does not support it."""
     request = ConsumerGroupDescribeRequest(group_ids=share, include_authorized_operations=operations)
     try:
         answer: ConsumerGroupDescribeResponse = await call.ask(
@@ -119,51 +119,51 @@ async def _in_new_way(
     except UnsupportedByBroker:
         return {}
     return {
-        told.group_id: judged(
-            told.error_code,
-            _consumer_group(told, node),
-            about=f"group {told.group_id}",
-            message=told.error_message,
+        entry.group_id: judged(
+            entry.error_code,
+            _consumer_group(entry, node),
+            about=f"group {entry.group_id}",
+            message=entry.error_message,
         )
-        for told in answer.groups
+        for entry in answer.groups
     }
 
 
-def _consumer_group(told: Any, node: Node) -> GroupDescription:
+def _consumer_group(entry: Any, node: Node) -> GroupDescription:
     return GroupDescription(
-        group=told.group_id,
+        group=entry.group_id,
         type=GroupType.CONSUMER,
-        state=state_of(told.group_state),
+        state=state_of(entry.group_state),
         protocol_type=CONSUMERS,
-        assignor=told.assignor_name,
+        assignor=entry.assignor_name,
         coordinator=node,
-        members=tuple(map(_consumer_member, told.members)),
-        epoch=told.group_epoch,
-        assignment_epoch=told.assignment_epoch,
-        operations=operations_of(told.authorized_operations),
+        members=tuple(map(_consumer_member, entry.members)),
+        epoch=entry.group_epoch,
+        assignment_epoch=entry.assignment_epoch,
+        operations=operations_of(entry.authorized_operations),
     )
 
 
-def _consumer_member(told: Any) -> MemberDescription:
-    kind = told.member_type
+def _consumer_member(entry: Any) -> MemberDescription:
+    kind = entry.member_type
     return MemberDescription(
-        id=told.member_id,
-        instance_id=told.instance_id,
-        rack=told.rack_id,
-        client_id=told.client_id,
-        host=told.client_host,
-        assignment=_partitions(told.assignment),
-        target=_partitions(told.target_assignment),
-        epoch=told.member_epoch,
-        upgraded=None if kind == _TYPE_NOT_TOLD else kind != _CLASSIC_MEMBER,
+        id=entry.member_id,
+        instance_id=entry.instance_id,
+        rack=entry.rack_id,
+        client_id=entry.client_id,
+        host=entry.client_host,
+        assignment=_partitions(entry.assignment),
+        target=_partitions(entry.target_assignment),
+        epoch=entry.member_epoch,
+        upgraded=None if kind == _TYPE_UNKNOWN else kind != _CLASSIC_MEMBER,
     )
 
 
-def _partitions(told: Any) -> tuple[TopicPartition, ...]:
+def _partitions(entry: Any) -> tuple[TopicPartition, ...]:
     return tuple(
         sorted(
             TopicPartition(topic.topic_name, partition)
-            for topic in told.topic_partitions
+            for topic in entry.topic_partitions
             for partition in topic.partitions
         )
     )
@@ -172,51 +172,51 @@ def _partitions(told: Any) -> tuple[TopicPartition, ...]:
 # DescribeGroups
 
 
-async def _in_old_way(
+async def _with_describe_groups(
     call: Call, node: Node, share: list[str], operations: bool
 ) -> dict[str, Outcome[GroupDescription]]:
     def make(spoken: Spoken) -> object:
         if operations:
-            spoken.needs(_OPERATIONS_FROM, "what one may do with a group")
+            spoken.needs(_OPERATIONS_FROM, "authorized operations of a group")
         return DescribeGroupsRequest(groups=share, include_authorized_operations=operations)
 
     answer: DescribeGroupsResponse = await call.ask(ApiKey.DESCRIBE_GROUPS, make, node.id)
     return {
-        told.group_id: judged(
-            told.error_code,
-            _classic_group(told, node),
-            about=f"group {told.group_id}",
-            message=told.error_message,
+        entry.group_id: judged(
+            entry.error_code,
+            _classic_group(entry, node),
+            about=f"group {entry.group_id}",
+            message=entry.error_message,
         )
-        for told in answer.groups
+        for entry in answer.groups
     }
 
 
-def _classic_group(told: Any, node: Node) -> GroupDescription:
+def _classic_group(entry: Any, node: Node) -> GroupDescription:
     return GroupDescription(
-        group=told.group_id,
+        group=entry.group_id,
         type=GroupType.CLASSIC,
-        state=state_of(told.group_state),
-        protocol_type=told.protocol_type,
-        assignor=told.protocol_data,
+        state=state_of(entry.group_state),
+        protocol_type=entry.protocol_type,
+        assignor=entry.protocol_data,
         coordinator=node,
-        members=tuple(_classic_member(member, told.protocol_type) for member in told.members),
+        members=tuple(_classic_member(member, entry.protocol_type) for member in entry.members),
         epoch=None,
         assignment_epoch=None,
-        operations=operations_of(told.authorized_operations),
+        operations=operations_of(entry.authorized_operations),
     )
 
 
-def _classic_member(told: Any, protocol_type: str) -> MemberDescription:
-    # What members of other kinds assign to each other is in a language of theirs.
-    readable = protocol_type in (CONSUMERS, COMMITS_ONLY) and told.member_assignment
+def _classic_member(entry: Any, protocol_type: str) -> MemberDescription:
+    # Assignments of other protocol types have formats of their own.
+    readable = protocol_type in (CONSUMERS, COMMITS_ONLY) and entry.member_assignment
     return MemberDescription(
-        id=told.member_id,
-        instance_id=told.group_instance_id,
+        id=entry.member_id,
+        instance_id=entry.group_instance_id,
         rack=None,
-        client_id=told.client_id,
-        host=told.client_host,
-        assignment=_assigned(told.member_assignment) if readable else (),
+        client_id=entry.client_id,
+        host=entry.client_host,
+        assignment=_assigned(entry.member_assignment) if readable else (),
         target=None,
         epoch=None,
         upgraded=None,
@@ -224,7 +224,7 @@ def _classic_member(told: Any, protocol_type: str) -> MemberDescription:
 
 
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
-    """Nothing if it cannot be read: whatever a leader sends is kept, and is no reason to hide the group."""
+    """Decode an assignment; () if malformed, because brokers store anything that a leader sends."""
     from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
     from barnabas.protocol.stored.framing import decode_versioned
 

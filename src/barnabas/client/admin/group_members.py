@@ -1,4 +1,4 @@
-"""Members put out of a group: LeaveGroup, sent to its coordinator in the place of the member."""
+"""Removes members from a group: LeaveGroup, sent to the coordinator on behalf of the member."""
 
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
@@ -10,12 +10,12 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.classic_groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 
 _SEVERAL_FROM: Final = 3
-# A coordinator finds a static member by its instance.
+# The coordinator finds a static member by its instance id.
 _ANY_MEMBER: Final = ""
 
 
 class MemberKey(NamedTuple):
-    """A member by its id, or a static one by its instance."""
+    """A member by its id, or a static member by its instance id."""
 
     member_id: str = _ANY_MEMBER
     instance_id: str | None = None
@@ -48,20 +48,20 @@ async def _remove_several(
         ApiKey.LEAVE_GROUP, lambda _: LeaveGroupRequest(group_id=group, members=rows), node.id
     )
     check(answer.error_code, about=f"group {group}")
-    return {_key(told): _judged(group, _key(told), told.error_code) for told in answer.members}
+    return {_key(entry): _judged(group, _key(entry), entry.error_code) for entry in answer.members}
 
 
-def _key(told: Any) -> MemberKey:
-    """As it was asked for: an instance is told with the id of its member, which nobody asked for."""
-    if told.group_instance_id is not None:
-        return MemberKey(instance_id=told.group_instance_id)
-    return MemberKey(told.member_id)
+def _key(entry: Any) -> MemberKey:
+    """Return the requested key: for an instance, the response also has its member id."""
+    if entry.group_instance_id is not None:
+        return MemberKey(instance_id=entry.group_instance_id)
+    return MemberKey(entry.member_id)
 
 
 async def _remove_one(call: Call, node: Node, group: str, member: MemberKey) -> Outcome[None]:
     def make(spoken: Spoken) -> object:
         if member.instance_id is not None:
-            spoken.needs(_SEVERAL_FROM, "a static member")
+            spoken.needs(_SEVERAL_FROM, "static members")
         return LeaveGroupRequest(group_id=group, member_id=member.member_id)
 
     answer: LeaveGroupResponse = await call.ask(ApiKey.LEAVE_GROUP, make, node.id, newest=_SEVERAL_FROM - 1)

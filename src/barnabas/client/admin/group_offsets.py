@@ -1,7 +1,7 @@
-"""Where groups are: OffsetFetch, OffsetCommit and OffsetDelete, asked of the coordinators of groups.
+"""Committed offsets of groups: OffsetFetch, OffsetCommit and OffsetDelete at the group coordinators.
 
-Commits are those of somebody who is no member: a coordinator takes them while the group has none. Topics are
-named, so that no version is spoken that has ids in the place of names.
+Commits are made without membership: a coordinator accepts them while the group has no members. Topics are
+given by name, so versions that replace names by ids are not used.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ _NOTHING: Final = -1
 
 @value(kw_only=True)
 class CommittedOffset:
-    """The next record that the group will read, and what was written down beside it."""
+    """The next offset that the group will read, with its metadata."""
 
     offset: int
     leader_epoch: int | None = None
@@ -49,9 +49,9 @@ class CommittedOffset:
 async def fetch(
     call: Call, wanted: Mapping[str, Iterable[TopicPartition] | None], *, require_stable: bool
 ) -> dict[str, Outcome[dict[TopicPartition, CommittedOffset | None]]]:
-    """Of each group: all that it has committed (None), or these partitions, None where nothing is.
+    """Return the committed offsets of each group, of all (None) or some partitions; None: not committed.
 
-    With `require_stable`, a partition with offsets in a transaction that is open is waited for.
+    With `require_stable`, wait for open transactions that contain offsets of a partition.
     """
     topics = {group: None if tps is None else by_topic(tps) for group, tps in wanted.items()}
 
@@ -82,7 +82,7 @@ async def _fetch_several(
         node.id,
         newest=_NAMES_UP_TO,
     )
-    return {told.group_id: _fetched(told.group_id, told) for told in answer.groups}
+    return {entry.group_id: _fetched(entry.group_id, entry) for entry in answer.groups}
 
 
 async def _fetch_one(
@@ -90,7 +90,7 @@ async def _fetch_one(
 ) -> Outcome[dict[TopicPartition, Any]]:
     def make(spoken: Spoken) -> object:
         if require_stable:
-            spoken.needs(_STABLE_FROM, "offsets that no transaction will change")
+            spoken.needs(_STABLE_FROM, "require_stable")
         if topics is None:
             spoken.needs(_ALL_FROM, "all offsets of a group")
             return OffsetFetchRequest(group_id=group, topics=None, require_stable=require_stable)
@@ -101,12 +101,12 @@ async def _fetch_one(
     return _fetched(group, answer)
 
 
-def _fetched(group: str, told: Any) -> Outcome[dict[TopicPartition, CommittedOffset | None]]:
-    """What is wrong with one partition is wrong with the answer: nobody asks for offsets to get a part."""
-    if told.error_code != ErrorCode.NONE:
-        return refused(told.error_code, about=f"group {group}")
+def _fetched(group: str, entry: Any) -> Outcome[dict[TopicPartition, CommittedOffset | None]]:
+    """Return the offsets, or the first error: partial offsets of a group are of no use."""
+    if entry.error_code != ErrorCode.NONE:
+        return refused(entry.error_code, about=f"group {group}")
     found: dict[TopicPartition, CommittedOffset | None] = {}
-    for topic in told.topics:
+    for topic in entry.topics:
         for row in topic.partitions:
             tp = TopicPartition(topic.name, row.partition_index)
             if row.error_code != ErrorCode.NONE:
@@ -192,7 +192,7 @@ def _by_partition(group: str, answer: Any) -> dict[TopicPartition, Outcome[None]
             tp = TopicPartition(topic.name, row.partition_index)
             outcome = judged(row.error_code, None, about=f"group {group}, {tp}")
             if isinstance(outcome, Refused) and outcome.code is ErrorCode.REBALANCE_IN_PROGRESS:
-                # A member would join again before it commits. Somebody who is none waits for its end.
+                # A member would rejoin before it commits; a non-member waits for the end of the rebalance.
                 outcome.retriable = True
             found[tp] = outcome
     return found

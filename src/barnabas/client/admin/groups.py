@@ -1,4 +1,4 @@
-"""Groups: ListGroups, which every broker is asked, and DeleteGroups, which coordinators are.
+"""Groups: ListGroups at every broker, and DeleteGroups at the coordinators.
 
 Describing them is in group_descriptions.py, their offsets in group_offsets.py, their members in
 group_members.py.
@@ -27,7 +27,7 @@ _STATES_FROM, _TYPES_FROM = 4, 5
 
 
 class GroupState(StrEnum):
-    """As answers have it. UNKNOWN: the broker does not tell, or is newer than we are."""
+    """Group states as in responses. UNKNOWN: not returned, or only known to newer brokers."""
 
     UNKNOWN = "Unknown"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -41,7 +41,7 @@ class GroupState(StrEnum):
 
 
 class GroupType(StrEnum):
-    """By which protocol its members speak to the coordinator."""
+    """The protocol between members and coordinator."""
 
     UNKNOWN = "Unknown"
     CLASSIC = "Classic"
@@ -55,7 +55,7 @@ _TYPES: Final = {kind.lower(): kind for kind in GroupType}
 
 
 def state_of(text: str) -> GroupState:
-    """However it is written."""
+    """Parse a state, ignoring case."""
     return _STATES.get(text.lower(), GroupState.UNKNOWN)
 
 
@@ -65,7 +65,7 @@ def type_of(text: str) -> GroupType:
 
 @value(kw_only=True)
 class GroupListing:
-    """`protocol_type` is "consumer" for groups of consumers, and empty for one that only commits."""
+    """`protocol_type` is "consumer" for groups of consumers, and empty for groups that only commit."""
 
     group: str
     type: GroupType
@@ -76,14 +76,14 @@ class GroupListing:
 async def list_all(
     call: Call, *, states: Collection[GroupState], types: Collection[GroupType]
 ) -> dict[str, GroupListing]:
-    """By name, in their order: those in these states and of these types. Empty: in all, of all."""
+    """List groups, sorted by name, in these states and of these types (empty: all)."""
 
     def make(spoken: Spoken) -> object:
         if states:
-            spoken.needs(_STATES_FROM, "groups by their state")
-        # An older broker has classic groups only, and need not be told.
+            spoken.needs(_STATES_FROM, "filtering groups by state")
+        # Older brokers have classic groups only, so the filter is not needed.
         if types and GroupType.CLASSIC not in types:
-            spoken.needs(_TYPES_FROM, "groups by their type")
+            spoken.needs(_TYPES_FROM, "filtering groups by type")
         by_type = spoken.version >= _TYPES_FROM
         return ListGroupsRequest(
             states_filter=[state.value for state in states],
@@ -96,24 +96,24 @@ async def list_all(
             check(answer.error_code, about=f"the groups of broker {broker}")
         except ClientError as error:
             return error
-        return [_listing(told) for told in answer.groups]
+        return [_listing(entry) for entry in answer.groups]
 
     async def attempt(pending: list[int]) -> dict[int, Outcome[list[GroupListing]]]:
         return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
 
     brokers = sorted((await call.single("the brokers", call.cluster.refresh)).nodes)
     shares = all_of(await call.settle("LIST_GROUPS", brokers, attempt))
-    # A group that moves while they are asked may be told by two.
+    # A group that moves meanwhile may be listed by two brokers.
     listed = {listing.group: listing for share in shares.values() for listing in share}
     return dict(sorted(listed.items()))
 
 
-def _listing(told: Any) -> GroupListing:
+def _listing(entry: Any) -> GroupListing:
     return GroupListing(
-        group=told.group_id,
-        type=type_of(told.group_type),
-        state=state_of(told.group_state),
-        protocol_type=told.protocol_type,
+        group=entry.group_id,
+        type=type_of(entry.group_type),
+        state=state_of(entry.group_state),
+        protocol_type=entry.protocol_type,
     )
 
 
@@ -123,12 +123,12 @@ async def delete(call: Call, groups: Iterable[str]) -> dict[str, Outcome[None]]:
             ApiKey.DELETE_GROUPS, lambda _: DeleteGroupsRequest(groups_names=share), node.id
         )
         return {
-            told.group_id: judged(told.error_code, None, about=f"group {told.group_id}")
-            for told in answer.results
+            entry.group_id: judged(entry.error_code, None, about=f"group {entry.group_id}")
+            for entry in answer.results
         }
 
     outcomes = await ask_coordinators(call, "DELETE_GROUPS", groups, ask)
     for outcome in outcomes.values():
         if call.lost and isinstance(outcome, Refused) and outcome.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            outcome.add_note("an earlier try of this call, whose answer was lost, may have deleted it")
+            outcome.add_note("an earlier attempt of this call, whose response was lost, may have deleted it")
     return outcomes

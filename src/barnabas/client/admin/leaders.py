@@ -1,7 +1,7 @@
-"""Calls about partitions: each partition is asked for at the broker that leads it.
+"""Sends requests about partitions to their leaders.
 
-Who leads is asked anew for every try, in one request for all topics. A broker that cannot be reached costs
-its own partitions a try, and no others.
+Every attempt looks the leaders up again, with one request for all topics. An unreachable broker affects only
+its own partitions.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ async def ask_leaders(
     *,
     node: int | None = None,
 ) -> dict[TopicPartition, Outcome[V]]:
-    """What the leaders say of partitions, or what the one broker `node` does.
+    """Ask the leaders of partitions, or only the broker `node`.
 
-    `make` makes the request for some of the partitions, `read` takes an answer apart.
+    `make` builds the request for some partitions, `read` parses a response.
     """
 
     async def attempt(pending: list[TopicPartition]) -> dict[TopicPartition, Outcome[V]]:
@@ -60,7 +60,7 @@ async def _ask(
 async def shares_of(
     call: Call, pending: list[TopicPartition], node: int | None
 ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, Outcome[Any]]]:
-    """Partitions by leader, and why some have none."""
+    """Return the partitions by leader, and the errors of partitions without one."""
     if node is not None:
         return {node: pending}, {}
     known = await call.cluster.refresh({tp.topic for tp in pending})
@@ -81,7 +81,7 @@ async def shares_of(
 
 
 def _unknown(tp: TopicPartition) -> UnknownTopic:
-    return UnknownTopic(about=str(tp), message="no broker knows of it")
+    return UnknownTopic(about=str(tp), message="no such topic or partition")
 
 
 def _refused(tp: TopicPartition, code: ErrorCode) -> Refused:
@@ -89,6 +89,6 @@ def _refused(tp: TopicPartition, code: ErrorCode) -> Refused:
 
 
 def by_topic(tps: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
-    """Topics with their partitions, as requests have them."""
+    """Group partitions by topic, as requests need them."""
     ordered = sorted(set(tps))
     return [(topic, [tp.partition for tp in group]) for topic, group in groupby(ordered, lambda tp: tp.topic)]

@@ -1,4 +1,4 @@
-"""The beginning and the end of an admin client, and how a call of it begins. Its calls are in Admin."""
+"""Start and close of the admin client, and creation of a Call. The public calls are in Admin."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -29,7 +29,7 @@ class AdminLifetime:
         await self.cluster.start()
 
     async def close(self) -> None:
-        """Calls that are under way end with Closed."""
+        """Close all connections. Pending calls raise Closed."""
         await self._disconnect()
 
     async def _disconnect(self) -> None:

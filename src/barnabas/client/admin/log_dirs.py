@@ -1,4 +1,4 @@
-"""What lies in the log directories of brokers: DescribeLogDirs, asked of each of them."""
+"""Contents of log directories: DescribeLogDirs at each broker."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -18,12 +18,12 @@ from barnabas.protocol.messages.log_dirs import (
     DescribeLogDirsResult,
 )
 
-_NOT_TOLD: Final = -1
+_UNKNOWN: Final = -1
 
 
 @value(kw_only=True)
 class ReplicaLog:
-    """One log. A future one is on its way here from another directory of its broker."""
+    """One log. A future log is being moved here from another directory of the broker."""
 
     size_bytes: int
     offset_lag: int
@@ -32,7 +32,7 @@ class ReplicaLog:
 
 @value(kw_only=True)
 class LogDir:
-    """One directory, or why it is out of service. Sizes are None where the broker does not tell them."""
+    """One log directory, or its error if it is offline. Sizes are None if not returned."""
 
     path: str
     error: Refused | None
@@ -45,7 +45,7 @@ class LogDir:
 async def describe(
     call: Call, brokers: Iterable[int] | None, tps: Iterable[TopicPartition] | None
 ) -> dict[int, Outcome[dict[str, LogDir]]]:
-    """By broker and path. None: all brokers, all logs."""
+    """Return log directories by broker and path. None: all brokers, all partitions."""
     topics = None
     if tps is not None:
         topics = [
@@ -61,7 +61,7 @@ async def describe(
             check(answer.error_code, about=f"broker {broker}")
         except ClientError as error:
             return error
-        return {told.log_dir: _log_dir(told) for told in answer.results}
+        return {entry.log_dir: _log_dir(entry) for entry in answer.results}
 
     async def attempt(pending: list[int]) -> dict[int, Outcome[dict[str, LogDir]]]:
         return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
@@ -75,20 +75,20 @@ async def _all_brokers(call: Call) -> list[int]:
     return sorted((await call.cluster.refresh()).nodes)
 
 
-def _log_dir(told: DescribeLogDirsResult) -> LogDir:
+def _log_dir(entry: DescribeLogDirsResult) -> LogDir:
     replicas = {
         TopicPartition(topic.name, row.partition_index): ReplicaLog(
             size_bytes=row.partition_size, offset_lag=row.offset_lag, future=row.is_future_key
         )
-        for topic in told.topics
+        for topic in entry.topics
         for row in topic.partitions
     }
-    failed = told.error_code != ErrorCode.NONE
+    failed = entry.error_code != ErrorCode.NONE
     return LogDir(
-        path=told.log_dir,
-        error=refused(told.error_code, about=f"log directory {told.log_dir}") if failed else None,
-        total_bytes=None if told.total_bytes == _NOT_TOLD else told.total_bytes,
-        usable_bytes=None if told.usable_bytes == _NOT_TOLD else told.usable_bytes,
-        cordoned=told.is_cordoned,
+        path=entry.log_dir,
+        error=refused(entry.error_code, about=f"log directory {entry.log_dir}") if failed else None,
+        total_bytes=None if entry.total_bytes == _UNKNOWN else entry.total_bytes,
+        usable_bytes=None if entry.usable_bytes == _UNKNOWN else entry.usable_bytes,
+        cordoned=entry.is_cordoned,
         replicas=replicas,
     )

@@ -1,4 +1,4 @@
-"""Where partitions begin and end, and which offset a time has: ListOffsets, asked of leaders."""
+"""Start, end and timestamp offsets of partitions: ListOffsets at the leaders."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -20,25 +20,25 @@ IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
 
 _ISOLATION_LEVELS: Final[Mapping[str, int]] = {"read_uncommitted": 0, "read_committed": 1}
 _ISOLATION_FROM: Final = 2
-# Who asks: no broker.
+# replica_id of requests from clients.
 _CONSUMER: Final = -1
 _NOTHING: Final = -1
 
 
 class OffsetSpec(IntEnum):
-    """What to look for. A number that is not negative is a time in milliseconds: the first record since."""
+    """Special timestamps. A number >= 0 is a time in milliseconds: the first record at or after it."""
 
     LATEST = -1
     EARLIEST = -2
     # The record with the greatest timestamp.
     MAX_TIMESTAMP = -3
-    # The first offset that a broker has on its own disk, and the last that is in remote storage.
+    # The first offset on the broker's local disk, and the last one in remote storage.
     EARLIEST_LOCAL = -4
     LATEST_TIERED = -5
     EARLIEST_PENDING_UPLOAD = -6
 
 
-# From which version on each may be asked for.
+# The first ListOffsets version that supports each.
 _SINCE: Final = {
     OffsetSpec.MAX_TIMESTAMP: 7,
     OffsetSpec.EARLIEST_LOCAL: 8,
@@ -49,9 +49,9 @@ _SINCE: Final = {
 
 @value(kw_only=True)
 class ListedOffset:
-    """`offset` is None if nothing is found: no record is as late, nothing is tiered.
+    """`offset` is None if nothing is found, for example no record at or after the timestamp.
 
-    `timestamp_ms` is told with a record only, and `leader_epoch` not by an old broker.
+    `timestamp_ms` is None without a record, `leader_epoch` from an old broker.
     """
 
     offset: int | None
@@ -84,7 +84,7 @@ def _topic(
     for partition in partitions:
         tp = TopicPartition(topic, partition)
         leader = call.cluster.known_leader(tp)
-        # With the epoch a leader that was, and does not know yet, cannot answer for the one that is.
+        # The epoch keeps a former leader, which has not noticed yet, from answering.
         epoch = leader[1] if leader is not None else _NOTHING
         rows.append(
             ListOffsetsPartition(partition_index=partition, current_leader_epoch=epoch, timestamp=wanted[tp])
@@ -96,14 +96,14 @@ def _read(answer: Any) -> dict[TopicPartition, Outcome[ListedOffset]]:
     response: ListOffsetsResponse = answer
     found: dict[TopicPartition, Outcome[ListedOffset]] = {}
     for topic in response.topics:
-        for told in topic.partitions:
-            tp = TopicPartition(topic.name, told.partition_index)
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
             listed = ListedOffset(
-                offset=_or_none(told.offset),
-                timestamp_ms=_or_none(told.timestamp),
-                leader_epoch=_or_none(told.leader_epoch),
+                offset=_or_none(entry.offset),
+                timestamp_ms=_or_none(entry.timestamp),
+                leader_epoch=_or_none(entry.leader_epoch),
             )
-            found[tp] = judged(told.error_code, listed, about=str(tp))
+            found[tp] = judged(entry.error_code, listed, about=str(tp))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The quorum of controllers: DescribeQuorum."""
+"""The controller quorum: DescribeQuorum."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -20,12 +20,12 @@ from barnabas.protocol.messages.quorum import (
 
 _TOPIC: Final = "__cluster_metadata"
 _PARTITION: Final = 0
-_NOT_TOLD: Final = -1
+_UNKNOWN: Final = -1
 
 
 @value(kw_only=True)
 class QuorumReplica:
-    """One that keeps the metadata log. Times are None where the broker does not tell them."""
+    """A replica of the metadata log. Times are None if not returned."""
 
     id: int
     directory_id: Uuid | None
@@ -42,7 +42,7 @@ class QuorumEndpoint(NamedTuple):
 
 @value(kw_only=True)
 class QuorumDescription:
-    """`nodes` says where the voters listen; it is empty if the broker is too old to tell."""
+    """`nodes` has the listeners of the voters; empty from older brokers."""
 
     leader_id: int
     leader_epoch: int
@@ -61,14 +61,14 @@ async def describe(call: Call) -> QuorumDescription:
     async def attempt() -> QuorumDescription:
         answer: DescribeQuorumResponse = await call.ask(ApiKey.DESCRIBE_QUORUM, lambda _: request)
         check(answer.error_code, about="the quorum", message=answer.error_message)
-        told = _the_partition(answer)
-        check(told.error_code, about="the quorum", message=told.error_message)
+        entry = _the_partition(answer)
+        check(entry.error_code, about="the quorum", message=entry.error_message)
         return QuorumDescription(
-            leader_id=told.leader_id,
-            leader_epoch=told.leader_epoch,
-            high_watermark=told.high_watermark,
-            voters=tuple(map(_replica, told.current_voters)),
-            observers=tuple(map(_replica, told.observers)),
+            leader_id=entry.leader_id,
+            leader_epoch=entry.leader_epoch,
+            high_watermark=entry.high_watermark,
+            voters=tuple(map(_replica, entry.current_voters)),
+            observers=tuple(map(_replica, entry.observers)),
             nodes={
                 node.node_id: tuple(QuorumEndpoint(at.name, at.host, at.port) for at in node.listeners)
                 for node in answer.nodes
@@ -80,22 +80,22 @@ async def describe(call: Call) -> QuorumDescription:
 
 def _the_partition(answer: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData:
     for topic in answer.topics:
-        for told in topic.partitions:
-            if topic.topic_name == _TOPIC and told.partition_index == _PARTITION:
-                return told
-    why = f"the answer does not speak of {_TOPIC}-{_PARTITION}"
+        for entry in topic.partitions:
+            if topic.topic_name == _TOPIC and entry.partition_index == _PARTITION:
+                return entry
+    why = f"the response has no entry for {_TOPIC}-{_PARTITION}"
     raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, about="the quorum", message=why)
 
 
-def _replica(told: ReplicaState) -> QuorumReplica:
+def _replica(entry: ReplicaState) -> QuorumReplica:
     return QuorumReplica(
-        id=told.replica_id,
-        directory_id=None if told.replica_directory_id == ZERO_UUID else told.replica_directory_id,
-        log_end_offset=told.log_end_offset,
-        last_fetch_ms=_or_none(told.last_fetch_timestamp),
-        last_caught_up_ms=_or_none(told.last_caught_up_timestamp),
+        id=entry.replica_id,
+        directory_id=None if entry.replica_directory_id == ZERO_UUID else entry.replica_directory_id,
+        log_end_offset=entry.log_end_offset,
+        last_fetch_ms=_or_none(entry.last_fetch_timestamp),
+        last_caught_up_ms=_or_none(entry.last_caught_up_timestamp),
     )
 
 
 def _or_none(number: int) -> int | None:
-    return None if number == _NOT_TOLD else number
+    return None if number == _UNKNOWN else number

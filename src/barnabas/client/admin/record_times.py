@@ -1,8 +1,8 @@
-"""The timestamp of the first record at an offset or after it: one small Fetch a partition, one batch read.
+"""The timestamp of the first record at or after an offset: usually one small Fetch per partition.
 
-That is how old the first record is that a group has not read. Offsets are no records: those of control
-batches, those that compaction has removed and those before the beginning of the log are passed over. Records
-of aborted transactions count, as they do in a group's lag.
+It is the age of the first record that a group has not read. Offsets without a record are skipped: control
+batches, compacted records, and offsets before the start of the log. Records of aborted transactions count, as
+they do in a group's lag.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 
-# How many partitions are read at a time: the answers are in memory together.
+# Partitions read concurrently, which bounds the memory of their responses.
 PARTITIONS_AT_ONCE: Final = 16
-# The first batch is sent whole however little is asked for (KIP-74). Where that holds no record, more is read
-# at a time, so that many small batches without one are passed over quickly.
+# A broker returns the first batch whole even above the limit (KIP-74). If it has no record, larger fetches
+# follow, to skip many small batches quickly.
 _FIRST_BYTES: Final = 1
 _NEXT_BYTES: Final = 256 * 1024
 _IDS_FROM: Final = 13
@@ -33,7 +33,7 @@ _NO_EPOCH: Final = -1
 async def first_times(
     call: Call, wanted: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Outcome[int | None]]:
-    """In milliseconds, for each partition and offset; -1 if the record has none. None: no record follows."""
+    """Return timestamps in ms for each partition and offset; -1: record without one, None: no record."""
     room = asyncio.Semaphore(PARTITIONS_AT_ONCE)
 
     async def one(leader: int, tp: TopicPartition) -> Outcome[int | None]:
@@ -57,22 +57,22 @@ async def first_times(
 
 
 async def _first_time(call: Call, leader: int, tp: TopicPartition, offset: int) -> int | None:
-    """Batch by batch until there is a record, or the end."""
+    """Fetch until a record or the end of the log."""
     bytes_max = _FIRST_BYTES
     while True:
-        told = await _fetch(call, leader, tp, offset, bytes_max)
-        if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        entry = await _fetch(call, leader, tp, offset, bytes_max)
+        if entry.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             start = await _start(call, tp)
             if start is None or start <= offset:
-                # It lies after the end: the log was cut, or the offset was made up.
+                # The offset is after the end: the log was truncated, or the offset never existed.
                 return None
             offset = start
             continue
-        check(told.error_code, about=str(tp))
-        timestamp, following = _read(tp, told, offset)
+        check(entry.error_code, about=str(tp))
+        timestamp, following = _read(tp, entry, offset)
         if timestamp is not None:
             return timestamp
-        if following <= offset or following >= told.high_watermark:
+        if following <= offset or following >= entry.high_watermark:
             return None
         offset, bytes_max = following, _NEXT_BYTES
 
@@ -102,9 +102,9 @@ async def _fetch(call: Call, leader: int, tp: TopicPartition, offset: int, bytes
     check(answer.error_code, about=str(tp))
     rows = [row for topic in answer.responses for row in topic.partitions]
     if len(rows) != 1:
-        why = "the broker's answer does not speak of it"
+        why = "missing in the broker's response"
         silent = Refused(ErrorCode.UNKNOWN_SERVER_ERROR, about=str(tp), message=why)
-        # A broker that holds back a client answers its fetches with nothing (KIP-219).
+        # A throttled client gets empty fetch responses (KIP-219).
         silent.retriable = answer.throttle_time_ms > 0
         raise silent
     found: PartitionData = rows[0]
@@ -116,9 +116,9 @@ def _topic_id(call: Call, tp: TopicPartition) -> Uuid:
     return ZERO_UUID if topic is None else topic.topic_id
 
 
-def _read(tp: TopicPartition, told: PartitionData, offset: int) -> tuple[int | None, int]:
-    """The timestamp of the first record, if there is one, and where the log goes on after what was read."""
-    data = bytes(told.records or b"")
+def _read(tp: TopicPartition, entry: PartitionData, offset: int) -> tuple[int | None, int]:
+    """Return the timestamp of the first record, or None, and the next offset."""
+    data = bytes(entry.records or b"")
     try:
         whole, _, _ = reach(data, 0, len(data))
         reader = BatchReader(tp.topic, tp.partition, data, 0, whole, offset, True, [])
@@ -128,7 +128,7 @@ def _read(tp: TopicPartition, told: PartitionData, offset: int) -> tuple[int | N
                 return found[0].timestamp, reader.next_offset
     except Malformed as error:
         corrupt = Refused(ErrorCode.CORRUPT_MESSAGE, about=str(tp), message=f"at offset {offset}: {error}")
-        # What is broken on the disk of a leader stays so.
+        # A corrupt batch on the leader's disk stays corrupt.
         corrupt.retriable = False
         raise corrupt from error
     return None, reader.next_offset

@@ -1,7 +1,4 @@
-"""Records removed from partitions (DeleteRecords), and who has written to them (DescribeProducers).
-
-Leaders are asked for both.
-"""
+"""DeleteRecords and DescribeProducers, both at the partition leaders."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -23,14 +20,14 @@ from barnabas.protocol.messages.transaction_admin import (
     TopicRequest,
 )
 
-# Instead of an offset: everything that consumers can read now.
+# In place of an offset: all records below the high watermark.
 UP_TO_HIGH_WATERMARK: Final = -1
 _NOTHING: Final = -1
 
 
 @value(kw_only=True)
 class ProducerDescription:
-    """Who has written to a partition; None is what there is not, as an open transaction."""
+    """A producer of a partition. None means absent, for example no open transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -43,7 +40,7 @@ class ProducerDescription:
 async def delete_records(
     call: Call, before: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Outcome[int]]:
-    """The low watermarks afterwards."""
+    """Delete records and return the new low watermarks."""
 
     def make(_: Spoken, share: list[TopicPartition]) -> object:
         topics = [
@@ -67,9 +64,9 @@ def _low_watermarks(answer: Any) -> dict[TopicPartition, Outcome[int]]:
     response: DeleteRecordsResponse = answer
     found: dict[TopicPartition, Outcome[int]] = {}
     for topic in response.topics:
-        for told in topic.partitions:
-            tp = TopicPartition(topic.name, told.partition_index)
-            found[tp] = judged(told.error_code, told.low_watermark, about=str(tp))
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            found[tp] = judged(entry.error_code, entry.low_watermark, about=str(tp))
     return found
 
 
@@ -91,8 +88,8 @@ def _producers(answer: Any) -> dict[TopicPartition, Outcome[tuple[ProducerDescri
     response: DescribeProducersResponse = answer
     found: dict[TopicPartition, Outcome[tuple[ProducerDescription, ...]]] = {}
     for topic in response.topics:
-        for told in topic.partitions:
-            tp = TopicPartition(topic.name, told.partition_index)
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
             active = tuple(
                 ProducerDescription(
                     producer_id=each.producer_id,
@@ -102,9 +99,9 @@ def _producers(answer: Any) -> dict[TopicPartition, Outcome[tuple[ProducerDescri
                     coordinator_epoch=_or_none(each.coordinator_epoch),
                     transaction_start_offset=_or_none(each.current_txn_start_offset),
                 )
-                for each in told.active_producers
+                for each in entry.active_producers
             )
-            found[tp] = judged(told.error_code, active, about=str(tp), message=told.error_message)
+            found[tp] = judged(entry.error_code, active, about=str(tp), message=entry.error_message)
     return found
 
 

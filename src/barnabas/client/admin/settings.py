@@ -1,4 +1,4 @@
-"""The settings of the admin client, under the names and with the defaults of Kafka's."""
+"""Admin client settings with Kafka's names and defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ _INT_MAX = 2**31 - 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminSettings(ClientSettings):
     REFUSED: ClassVar[Mapping[str, str]] = {
-        "bootstrap.controllers": "this client speaks to brokers, which pass on what controllers decide",
-        "metadata.recovery.strategy": "this client always begins again with bootstrap.servers",
+        "bootstrap.controllers": "connecting to controllers is not supported: use bootstrap.servers",
+        "metadata.recovery.strategy": "not configurable: this client always falls back to bootstrap.servers",
     }
 
     retries: int = setting(

@@ -1,6 +1,6 @@
-"""Topics: CreateTopics, DeleteTopics, CreatePartitions, and the list of them from Metadata.
+"""Topics: CreateTopics, DeleteTopics, CreatePartitions, and listing with Metadata.
 
-What is the controller's to decide is asked of any broker, which passes it on. describing.py tells details.
+Any broker forwards requests for the controller. Descriptions are in describing.py.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,16 +32,16 @@ from barnabas.protocol.messages.topics import (
 # A topic by its name, or by its id.
 Topic: TypeAlias = str | Uuid
 
-# Lets the broker choose: its num.partitions, its default.replication.factor.
+# Use the broker's num.partitions or default.replication.factor.
 DEFAULT: Final = -1
 _DEFAULTS_FROM: Final = 4
 _IDS_FROM: Final = 6
-_MAYBE_OURS: Final = "an earlier try of this call was lost on the way, and may be what did it"
+_MAYBE_OURS: Final = "an earlier attempt of this call, whose response was lost, may have caused this"
 
 
 @value(kw_only=True)
 class NewTopic:
-    """A topic to be made. With an `assignment` (partition -> brokers) the two numbers are left alone."""
+    """A topic to create. With an `assignment` (partition -> brokers) the two counts are ignored."""
 
     name: str
     partitions: int = DEFAULT
@@ -56,7 +56,7 @@ class NewTopic:
 
 @value(kw_only=True)
 class CreatedTopic:
-    """What was made, or would be. None is what the broker does not tell: it is old, or one may not know."""
+    """The created topic, or the validation result. None: not returned (old broker or not authorized)."""
 
     name: str
     topic_id: Uuid | None
@@ -67,7 +67,7 @@ class CreatedTopic:
 
 @value(kw_only=True)
 class NewPartitions:
-    """How many there are to be afterwards, and the brokers of each new one, if that matters."""
+    """The new total, and optionally the brokers of each new partition."""
 
     total: int
     assignments: Sequence[Sequence[int]] | None = None
@@ -75,7 +75,7 @@ class NewPartitions:
 
 @value(kw_only=True)
 class TopicListing:
-    """topic_id is None if the broker is too old to tell."""
+    """topic_id is None from older brokers."""
 
     name: str
     topic_id: Uuid | None
@@ -95,7 +95,7 @@ async def create(
         def make(spoken: Spoken) -> object:
             chosen = [topic for topic in new if topic.name in pending]
             if any(topic.leaves_numbers_open for topic in chosen):
-                spoken.needs(_DEFAULTS_FROM, "the broker's own number of partitions or replicas")
+                spoken.needs(_DEFAULTS_FROM, "default partition and replica counts")
             return CreateTopicsRequest(
                 topics=[_creatable(topic) for topic in chosen],
                 timeout_ms=call.request_timeout_ms,
@@ -104,7 +104,7 @@ async def create(
 
         pending = set(names)
         answer = await call.ask(ApiKey.CREATE_TOPICS, make)
-        return {told.name: _created(told, is_made=not validate_only) for told in answer.topics}
+        return {entry.name: _created(entry, is_made=not validate_only) for entry in answer.topics}
 
     outcomes = await call.settle("CREATE_TOPICS", [topic.name for topic in new], attempt)
     _note_if_lost(call, outcomes, ErrorCode.TOPIC_ALREADY_EXISTS)
@@ -128,18 +128,20 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _created(told: CreatableTopicResult, *, is_made: bool) -> Outcome[CreatedTopic]:
-    # Without the right to describe settings, only the name and the id are told (KIP-525).
-    is_told = told.topic_config_error_code == ErrorCode.NONE and told.num_partitions != DEFAULT
+def _created(entry: CreatableTopicResult, *, is_made: bool) -> Outcome[CreatedTopic]:
+    # Without DescribeConfigs authorization only name and id are returned (KIP-525).
+    is_described = entry.topic_config_error_code == ErrorCode.NONE and entry.num_partitions != DEFAULT
     made = CreatedTopic(
-        name=told.name,
-        # A broker that only validates has thrown dice for an id all the same, which nothing will have.
-        topic_id=told.topic_id if is_made and told.topic_id != ZERO_UUID else None,
-        partitions=told.num_partitions if is_told else None,
-        replication_factor=told.replication_factor if is_told else None,
-        settings={each.name: entry_of_new_topic(each) for each in told.configs or ()} if is_told else None,
+        name=entry.name,
+        # With validate_only the broker returns a random id that is never used.
+        topic_id=entry.topic_id if is_made and entry.topic_id != ZERO_UUID else None,
+        partitions=entry.num_partitions if is_described else None,
+        replication_factor=entry.replication_factor if is_described else None,
+        settings={each.name: entry_of_new_topic(each) for each in entry.configs or ()}
+        if is_described
+        else None,
     )
-    return judged(told.error_code, made, about=f"topic {told.name}", message=told.error_message)
+    return judged(entry.error_code, made, about=f"topic {entry.name}", message=entry.error_message)
 
 
 # Delete
@@ -154,7 +156,7 @@ async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[Non
             timeout_ms = call.request_timeout_ms
             if spoken.version < _IDS_FROM:
                 if ids:
-                    spoken.needs(_IDS_FROM, "a topic by its id")
+                    spoken.needs(_IDS_FROM, "topic ids")
                 return DeleteTopicsRequest(topic_names=names, timeout_ms=timeout_ms)
             states = [DeleteTopicState(name=name) for name in names]
             states += [DeleteTopicState(topic_id=topic_id) for topic_id in ids]
@@ -163,10 +165,10 @@ async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[Non
         answer = await call.ask(ApiKey.DELETE_TOPICS, make)
         wanted = set(ids)
         found: dict[Topic, Outcome[None]] = {}
-        for told in answer.responses:
-            key = told.topic_id if told.topic_id in wanted else told.name
+        for entry in answer.responses:
+            key = entry.topic_id if entry.topic_id in wanted else entry.name
             about = f"topic {name_of(key)}"
-            found[key] = judged(told.error_code, None, about=about, message=told.error_message)
+            found[key] = judged(entry.error_code, None, about=about, message=entry.error_message)
         return found
 
     outcomes = await call.settle("DELETE_TOPICS", topics, attempt)
@@ -175,7 +177,7 @@ async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[Non
 
 
 def _note_if_lost(call: Call, outcomes: Mapping[Any, Outcome[Any]], *codes: ErrorCode) -> None:
-    """Say so, where a refusal may be the trace of this very call."""
+    """Add a note if an earlier attempt of this call may have caused the error."""
     for outcome in outcomes.values():
         if call.lost and isinstance(outcome, Refused) and outcome.code in codes:
             outcome.add_note(_MAYBE_OURS)
@@ -197,8 +199,10 @@ async def create_partitions(
 
         answer = await call.ask(ApiKey.CREATE_PARTITIONS, make)
         return {
-            told.name: judged(told.error_code, None, about=f"topic {told.name}", message=told.error_message)
-            for told in answer.results
+            entry.name: judged(
+                entry.error_code, None, about=f"topic {entry.name}", message=entry.error_message
+            )
+            for entry in answer.results
         }
 
     outcomes = await call.settle("CREATE_PARTITIONS", wanted, attempt)
@@ -228,13 +232,13 @@ async def list_all(call: Call, *, internal: bool) -> dict[str, TopicListing]:
         check(answer.error_code, about="the list of topics")
         found = (
             TopicListing(
-                name=told.name,
-                topic_id=None if told.topic_id == ZERO_UUID else told.topic_id,
-                internal=told.is_internal,
-                partitions=len(told.partitions),
+                name=entry.name,
+                topic_id=None if entry.topic_id == ZERO_UUID else entry.topic_id,
+                internal=entry.is_internal,
+                partitions=len(entry.partitions),
             )
-            for told in answer.topics
-            if told.name is not None and (internal or not told.is_internal)
+            for entry in answer.topics
+            if entry.name is not None and (internal or not entry.is_internal)
         )
         return {topic.name: topic for topic in sorted(found, key=lambda topic: topic.name)}
 

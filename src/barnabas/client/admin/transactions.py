@@ -1,7 +1,6 @@
-"""Transactions: ListTransactions, which every broker is asked, and DescribeTransactions for coordinators.
+"""Transactions: ListTransactions at every broker, and DescribeTransactions at the coordinators.
 
-How they are ended from outside is in transactions_ending.py, how those that hang are found in
-transactions_hanging.py.
+transactions_ending.py aborts and fences, transactions_hanging.py finds hanging transactions.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ _ANY_DURATION: Final = -1
 
 
 class TransactionState(StrEnum):
-    """As answers have it. UNKNOWN: the broker is newer than we are."""
+    """Transaction states as in responses. UNKNOWN: only known to newer brokers."""
 
     ONGOING = "Ongoing"
     PREPARE_ABORT = "PrepareAbort"
@@ -49,7 +48,7 @@ def state_of(text: str) -> TransactionState:
 
 @value(kw_only=True)
 class TransactionListing:
-    """`coordinator` is the broker that told it."""
+    """`coordinator` is the broker that listed it."""
 
     transactional_id: str
     producer_id: int
@@ -59,7 +58,7 @@ class TransactionListing:
 
 @value(kw_only=True)
 class TransactionDescription:
-    """`partitions` are in their order. `start_time_ms` is of the last transaction, None before the first."""
+    """`partitions` are sorted. `start_time_ms` is that of the last transaction, None before the first."""
 
     transactional_id: str
     coordinator: int
@@ -79,18 +78,18 @@ async def list_all(
     longer_than_ms: int | None = None,
     pattern: str | None = None,
 ) -> dict[str, TransactionListing]:
-    """By transactional id, in their order: those that all filters let through."""
+    """List transactions, sorted by transactional id, that pass all filters."""
 
     def make(spoken: Spoken) -> object:
         if longer_than_ms is not None and longer_than_ms >= 0:
-            spoken.needs(_DURATION_FROM, "transactions by their duration")
+            spoken.needs(_DURATION_FROM, "filtering transactions by duration")
         if pattern:
-            spoken.needs(_PATTERN_FROM, "transactions by a pattern of their ids (KIP-1152)")
+            spoken.needs(_PATTERN_FROM, "filtering transactions by id pattern (KIP-1152)")
         return ListTransactionsRequest(
             state_filters=[state.value for state in states],
             producer_id_filters=list(producer_ids),
             duration_filter=_ANY_DURATION if longer_than_ms is None else longer_than_ms,
-            # A pattern that is empty lets all through, and older brokers need not be told.
+            # An empty pattern matches all, so it is not sent to older brokers.
             transactional_id_pattern=pattern or None,
         )
 
@@ -100,23 +99,23 @@ async def list_all(
             check(answer.error_code, about=f"the transactions of broker {broker}")
         except ClientError as error:
             return error
-        return [_listing(told, broker) for told in answer.transaction_states]
+        return [_listing(entry, broker) for entry in answer.transaction_states]
 
     async def attempt(pending: list[int]) -> dict[int, Outcome[list[TransactionListing]]]:
         return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
 
     brokers = sorted((await call.single("the brokers", call.cluster.refresh)).nodes)
     shares = all_of(await call.settle("LIST_TRANSACTIONS", brokers, attempt))
-    # An id whose coordinator moves while they are asked may be told by two.
+    # An id whose coordinator moves meanwhile may be listed by two brokers.
     listed = {listing.transactional_id: listing for share in shares.values() for listing in share}
     return dict(sorted(listed.items()))
 
 
-def _listing(told: Any, broker: int) -> TransactionListing:
+def _listing(entry: Any, broker: int) -> TransactionListing:
     return TransactionListing(
-        transactional_id=told.transactional_id,
-        producer_id=told.producer_id,
-        state=state_of(told.transaction_state),
+        transactional_id=entry.transactional_id,
+        producer_id=entry.producer_id,
+        state=state_of(entry.transaction_state),
         coordinator=broker,
     )
 
@@ -128,23 +127,23 @@ async def describe(call: Call, ids: Iterable[str]) -> dict[str, Outcome[Transact
             lambda _: DescribeTransactionsRequest(transactional_ids=share),
             node.id,
         )
-        return {told.transactional_id: _description(told, node.id) for told in answer.transaction_states}
+        return {entry.transactional_id: _description(entry, node.id) for entry in answer.transaction_states}
 
     return await ask_coordinators(call, "DESCRIBE_TRANSACTIONS", ids, ask, TRANSACTION)
 
 
-def _description(told: Any, broker: int) -> Outcome[TransactionDescription]:
+def _description(entry: Any, broker: int) -> Outcome[TransactionDescription]:
     partitions = {
-        TopicPartition(each.topic, partition) for each in told.topics for partition in each.partitions
+        TopicPartition(each.topic, partition) for each in entry.topics for partition in each.partitions
     }
     found = TransactionDescription(
-        transactional_id=told.transactional_id,
+        transactional_id=entry.transactional_id,
         coordinator=broker,
-        state=state_of(told.transaction_state),
-        producer_id=told.producer_id,
-        producer_epoch=told.producer_epoch,
-        timeout_ms=told.transaction_timeout_ms,
-        start_time_ms=told.transaction_start_time_ms if told.transaction_start_time_ms >= 0 else None,
+        state=state_of(entry.transaction_state),
+        producer_id=entry.producer_id,
+        producer_epoch=entry.producer_epoch,
+        timeout_ms=entry.transaction_timeout_ms,
+        start_time_ms=entry.transaction_start_time_ms if entry.transaction_start_time_ms >= 0 else None,
         partitions=tuple(sorted(partitions)),
     )
-    return judged(told.error_code, found, about=TRANSACTION.about(told.transactional_id))
+    return judged(entry.error_code, found, about=TRANSACTION.about(entry.transactional_id))

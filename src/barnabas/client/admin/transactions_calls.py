@@ -1,9 +1,9 @@
-"""The calls of the admin client about transactions: what Admin inherits from here.
+"""Mixin of Admin with the calls about transactions.
 
-A transactional id is asked for at its coordinator, a partition at its leader. Coordinators that are loading
-or have moved are waited for and looked up again. What the calls return is declared in transactions.py,
-transactions_ending.py and transactions_hanging.py, which are loaded by the calls. Who has written to a
-partition, with its open transaction, is told by describe_producers() of Admin.
+Requests about a transactional id go to its coordinator, requests about a partition to its leader. Loading or
+moved coordinators are retried. Result types are declared in transactions.py, transactions_ending.py and
+transactions_hanging.py, which the calls import late. Admin.describe_producers() returns the producers and
+open transactions of a partition.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -35,8 +35,8 @@ class TransactionCalls(AdminLifetime):
         pattern: str | None = None,
         timeout_ms: float | None = None,
     ) -> "dict[str, TransactionListing]":
-        """By transactional id, in their order: all, or those in these states, of these producers, that have
-        been running for longer, and whose whole id the regular expression (RE2) matches."""
+        """List transactions, sorted by transactional id, filtered by state, producer id, minimum duration and
+        a regular expression (RE2) that must match the full id."""
         from barnabas.client.admin import transactions
 
         return await transactions.list_all(
@@ -50,7 +50,7 @@ class TransactionCalls(AdminLifetime):
     async def describe_transaction(
         self, transactional_id: str, *, timeout_ms: float | None = None
     ) -> "TransactionDescription":
-        """Refused with TRANSACTIONAL_ID_NOT_FOUND if there is none."""
+        """Describe a transaction. Refused with TRANSACTIONAL_ID_NOT_FOUND if the id is unknown."""
         from barnabas.client.admin import transactions
 
         return only(await transactions.describe(self._call(timeout_ms), [transactional_id]))
@@ -72,11 +72,11 @@ class TransactionCalls(AdminLifetime):
         tell: "Callable[[SearchProgress], object] | None" = None,
         timeout_ms: float | None = None,
     ) -> "list[HangingTransaction]":
-        """Transactions that are open in partitions and that no coordinator will ever end.
+        """Find hanging transactions: open in a partition, but unknown to every coordinator.
 
-        In these topics and partitions, or in all. With `broker`, in the replicas that it has, and as it knows
-        them. `max_timeout_ms` is the longest that a transaction may take (15 minutes): younger ones are
-        passed over. `tell` is told how far the search is, and `timeout_ms` is for each of its steps.
+        Search these topics and partitions (default: all). With `broker`, search its replicas on that broker.
+        Transactions younger than `max_timeout_ms` (default: 15 minutes) are skipped. `tell` is called with
+        the progress, and `timeout_ms` applies to each step.
         """
         from barnabas.client.admin.transactions_hanging import MAX_TIMEOUT_MS, HangingSearch
 
@@ -92,12 +92,13 @@ class TransactionCalls(AdminLifetime):
     async def end_transactions(
         self, opened: "Iterable[OpenTransaction]", *, commit: bool, timeout_ms: float | None = None
     ) -> None:
-        """Commit or abort transactions that producers handed over, which need not be there any more.
+        """Commit or abort transactions that producers handed over; the producers need not exist any more.
 
-        Each is atomic, not all of them together. All are tried, and the first error is raised, with notes of
-        the others: ProducerFenced if a newer producer has the id, TransactionNotOpen if it was ended in
-        another way, TransactionsFailed if the coordinator refuses it, and OutcomeUnknown if nobody answered
-        in time. The same call may be made again, also for those that were ended by it.
+        Each transaction is atomic, not all of them together. All are tried, and the first error is raised
+        with notes about the others: ProducerFenced if a newer producer uses the id, TransactionNotOpen if it
+        was already ended differently, TransactionsFailed if the coordinator rejects the request, and
+        OutcomeUnknown without a response in time. The call may be repeated, also for transactions that it
+        has already ended.
         """
         from barnabas.client.admin import transactions_handed_over
 
@@ -113,9 +114,9 @@ class TransactionCalls(AdminLifetime):
         coordinator_epoch: int,
         timeout_ms: float | None = None,
     ) -> None:
-        """Abort one that hangs, in one partition, past its coordinator.
+        """Abort a hanging transaction in one partition, bypassing its coordinator.
 
-        Of what find_hanging() found; where that has no coordinator epoch it is 0.
+        Use the values from find_hanging(), and coordinator epoch 0 if it has none.
         """
         from barnabas.client.admin import transactions_ending
 
@@ -136,10 +137,10 @@ class TransactionCalls(AdminLifetime):
         transaction_timeout_ms: int | None = None,
         timeout_ms: float | None = None,
     ) -> "FencedProducer":
-        """Let nobody go on who uses this id, and have what is open aborted.
+        """Fence all producers of a transactional id and abort its open transaction.
 
-        The id keeps this transaction time-out until a producer gives it another; as in Kafka's client it is
-        request.timeout.ms unless it is given.
+        The id keeps `transaction_timeout_ms` (default, as in Kafka's client: request.timeout.ms) until a
+        producer sets another.
         """
         return only(await self._fence([transactional_id], transaction_timeout_ms, timeout_ms))
 
@@ -150,7 +151,7 @@ class TransactionCalls(AdminLifetime):
         transaction_timeout_ms: int | None = None,
         timeout_ms: float | None = None,
     ) -> "dict[str, FencedProducer]":
-        """The same for several."""
+        """Like fence_producer(), for several ids."""
         return all_of(await self._fence(ids, transaction_timeout_ms, timeout_ms))
 
     async def _fence(

@@ -1,8 +1,8 @@
-"""Transactions ended from outside: by a marker in one partition, or by fencing the producer.
+"""Ends transactions from outside: with a marker in one partition, or by fencing the producer.
 
-WriteTxnMarkers goes to the leader of the partition and past the coordinator: it is for transactions that
-hang, which no coordinator knows of. InitProducerId goes to the coordinator, which gives the transactional id
-a new epoch and aborts what is open.
+WriteTxnMarkers goes to the partition leader and bypasses the coordinator: it is for hanging transactions that
+no coordinator knows. InitProducerId goes to the coordinator, which bumps the epoch of the transactional id
+and aborts its open transaction.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ from barnabas.protocol.messages.transactions import (
 
 @value(kw_only=True)
 class FencedProducer:
-    """What the transactional id has now: whoever used it with less than this epoch is fenced."""
+    """The new producer id and epoch: producers with an older epoch are fenced."""
 
     producer_id: int
     producer_epoch: int
@@ -37,7 +37,7 @@ class FencedProducer:
 async def abort(
     call: Call, tp: TopicPartition, *, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> dict[TopicPartition, Outcome[None]]:
-    """Write the marker. If an answer is lost it is written again, and a second one does no harm."""
+    """Write an abort marker. After a lost response it is written again; a second marker is harmless."""
     marker = WritableTxnMarker(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
@@ -57,9 +57,9 @@ def _written(answer: Any) -> dict[TopicPartition, Outcome[None]]:
     found: dict[TopicPartition, Outcome[None]] = {}
     for marker in response.markers:
         for topic in marker.topics:
-            for told in topic.partitions:
-                tp = TopicPartition(topic.name, told.partition_index)
-                found[tp] = judged(told.error_code, None, about=str(tp))
+            for entry in topic.partitions:
+                tp = TopicPartition(topic.name, entry.partition_index)
+                found[tp] = judged(entry.error_code, None, about=str(tp))
     return found
 
 
@@ -71,14 +71,14 @@ async def fence(
             transactional_id=transactional_id, transaction_timeout_ms=transaction_timeout_ms
         )
         try:
-            told: InitProducerIdResponse = await call.ask(ApiKey.INIT_PRODUCER_ID, lambda _: request, broker)
+            entry: InitProducerIdResponse = await call.ask(ApiKey.INIT_PRODUCER_ID, lambda _: request, broker)
         except ClientError as error:
             return error
-        fenced = FencedProducer(producer_id=told.producer_id, producer_epoch=told.producer_epoch)
-        return judged(told.error_code, fenced, about=TRANSACTION.about(transactional_id))
+        fenced = FencedProducer(producer_id=entry.producer_id, producer_epoch=entry.producer_epoch)
+        return judged(entry.error_code, fenced, about=TRANSACTION.about(transactional_id))
 
     async def ask(node: Node, share: list[str]) -> Mapping[str, Outcome[FencedProducer]]:
-        # A request is about one id.
+        # InitProducerId has one id per request.
         return {each: await one(node.id, each) for each in share}
 
     return await ask_coordinators(call, "INIT_PRODUCER_ID", ids, ask, TRANSACTION)

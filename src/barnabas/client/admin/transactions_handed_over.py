@@ -1,7 +1,7 @@
-"""Transactions that were handed over, ended from here: EndTxn for each, with the numbers of its producer.
+"""Ends transactions that were handed over: EndTxn for each, with the producer id and epoch of its producer.
 
-Asked again after a lost answer, the coordinator says what became of it, so nothing is ended twice: in version
-1 of transactions because the epoch is still the same, in version 2 because it knows the epoch before.
+A repeated EndTxn after a lost response returns the outcome and ends nothing twice: in version 1 of
+transactions the epoch is unchanged, in version 2 the coordinator recognizes the previous epoch.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ from barnabas.client.producer.transaction_verdicts import (
 )
 from barnabas.protocol.error_codes import ErrorCode
 
-# So many requests are under way at once.
+# Limit of concurrent requests.
 AT_ONCE: Final = 16
-# So many errors are told beside the first.
+# Limit of notes about further errors.
 NOTES_MAX: Final = 20
-# Only InitProducerId has it, which is not sent from here.
+# Only used by InitProducerId, which is not sent here.
 _NO_TIMEOUT_MS: Final = 0
 
 
 async def end_all(
     cluster: Cluster, opened: Iterable[OpenTransaction], *, commit: bool, deadline: Deadline
 ) -> None:
-    """Each of them once, however often it is named: several may have handed over the one that they joined.
+    """End each transaction once, even if several producers that joined it handed it over.
 
-    All are tried. Then the first error is raised, with notes of the others.
+    All are tried. Then the first error is raised, with notes about the others.
     """
     turn = asyncio.Semaphore(AT_ONCE)
     endings = [
@@ -55,12 +55,12 @@ async def end_all(
     for other in others[:NOTES_MAX]:
         first.add_note(f"also: {other}")
     if len(others) > NOTES_MAX:
-        first.add_note(f"and {len(others) - NOTES_MAX} others that were not ended")
+        first.add_note(f"and {len(others) - NOTES_MAX} more transactions were not ended")
     raise first
 
 
 class _Ending:
-    """One transaction, asked for until there is an answer that says yes or no."""
+    """Ends one transaction: retries EndTxn until its outcome is known."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class _Ending:
             max_ms=settings.retry_backoff_max_ms,
             rng=cluster.ports.rng,
         )
-        # Version 2, unless the coordinator says otherwise on being connected.
+        # Assume version 2 until the coordinator's ApiVersions are known.
         self._is_v2 = True
-        # A request was not answered, and may have been done.
+        # A request had no response and may have succeeded.
         self._in_doubt = False
 
     async def run(self) -> None:
@@ -98,7 +98,7 @@ class _Ending:
             await self._requests.close()
 
     async def _try(self) -> None:
-        # A turn for each try, not for all of them: those whose coordinator is away do not keep the others.
+        # Hold the semaphore per attempt, so that unavailable coordinators do not block other transactions.
         async with self._turn:
             self._is_v2 = await self._requests.speaks_v2()
             before, self._in_doubt = self._in_doubt, True
@@ -106,7 +106,7 @@ class _Ending:
                 who = Identity(self._opened.producer_id, self._opened.epoch)
                 await self._requests.end(who, commit=self._commit, is_v2=self._is_v2)
             except (Refused, BrokerUnavailable):
-                # This try has changed nothing.
+                # This attempt has changed nothing.
                 self._in_doubt = before
                 raise
 

@@ -1,9 +1,9 @@
-"""Transactions that hang: open in a partition, and not in any transaction that a coordinator knows.
+"""Finds hanging transactions: open in a partition, but unknown to every coordinator.
 
-Nobody will ever end them, so the last stable offset of the partition stays where they began. They are found
-as Kafka's tool finds them: of the producers of each partition those with a transaction that is older than any
-may be, of these the transactional ids, and of these what their coordinators say. A transaction that ends in
-the middle of all that would look the same, so what was found is looked at once more.
+Nobody will end them, so the last stable offset of the partition stops at their start. The search is that of
+Kafka's tool: find producers with a transaction older than the maximum timeout, look up their transactional
+ids, and describe those at the coordinators. A transaction that ends during the search looks the same, so the
+partitions of all findings are checked again.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ from barnabas.protocol.error_codes import ErrorCode
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# Of brokers as they come (transaction.max.timeout.ms): no transaction is open for longer.
+# Default of the broker's transaction.max.timeout.ms: no transaction is open for longer.
 MAX_TIMEOUT_MS: Final = 15 * 60 * 1000
-# How many topics or partitions are asked for at once.
+# Topics or partitions per request.
 BATCH_MAX: Final = 500
 
 
 class SearchStage(StrEnum):
-    """What a search does, one after the other."""
+    """The steps of a search, in order."""
 
     LIST_TOPICS = "list topics"
     DESCRIBE_TOPICS = "describe topics"
@@ -40,7 +40,7 @@ class SearchStage(StrEnum):
 
 @value
 class SearchProgress:
-    """How far it is: `done` of `total` topics, partitions, producers or transactions."""
+    """Progress: `done` of `total` topics, partitions, producers or transactions."""
 
     stage: SearchStage
     done: int
@@ -49,22 +49,27 @@ class SearchProgress:
 
 @value(kw_only=True)
 class HangingTransaction:
-    """`transactional_id` is None if no coordinator knows the producer. `producer` is as the partition has it:
-    what abort_transaction() needs."""
+    """`transactional_id` is None if no coordinator knows the producer. `producer` has the values for
+    abort_transaction()."""
 
     partition: TopicPartition
     producer: ProducerDescription
     transactional_id: str | None
 
 
-Told: TypeAlias = Callable[[SearchProgress], object]
+OnProgress: TypeAlias = Callable[[SearchProgress], object]
 
 
 class HangingSearch:
-    """One search. Every step has a call of its own, because all partitions together may take long."""
+    """One search. Every request has its own Call and timeout, because the whole search may take long."""
 
     def __init__(
-        self, new_call: Callable[[], Call], *, broker: int | None, max_timeout_ms: int, tell: Told | None
+        self,
+        new_call: Callable[[], Call],
+        *,
+        broker: int | None,
+        max_timeout_ms: int,
+        tell: OnProgress | None,
     ) -> None:
         self._new_call = new_call
         self._broker = broker
@@ -74,7 +79,7 @@ class HangingSearch:
     async def run(
         self, names: Iterable[str] | None, partitions: Iterable[TopicPartition] | None
     ) -> list[HangingTransaction]:
-        """In the order of partitions and producers. Without topics and partitions, in all."""
+        """Return findings sorted by partition and producer. Default: search all partitions."""
         everywhere = names is None and partitions is None
         wanted = list(partitions) if partitions is not None else []
         if names is not None or everywhere:
@@ -96,7 +101,7 @@ class HangingSearch:
     # Which partitions
 
     async def _partitions_of(self, names: Iterable[str] | None) -> list[TopicPartition]:
-        """Of these topics, or of all; of a broker those that it has a replica of."""
+        """Return the partitions of these topics (None: all), only those with a replica on `broker` if set."""
         may_be_gone = names is None
         if names is None:
             self._at(SearchStage.LIST_TOPICS, 0, 1)
@@ -115,7 +120,7 @@ class HangingSearch:
                 ]
         return found
 
-    # What is open in them
+    # Open transactions
 
     async def _open_for_long(
         self, wanted: list[TopicPartition], *, may_be_gone: bool
@@ -143,7 +148,7 @@ class HangingSearch:
             open_now |= {_begun(tp, each) for tp, found in _there(outcomes, True).items() for each in found}
         return [each for each in suspects if _begun(each.partition, each.producer) in open_now]
 
-    # What coordinators know of it
+    # Coordinators
 
     async def _ids_of(self, producer_ids: set[int]) -> dict[int, str]:
         wanted, found = sorted(producer_ids), dict[int, str]()
@@ -156,7 +161,7 @@ class HangingSearch:
     async def _described(self, ids: Sequence[str]) -> dict[str, TransactionDescription]:
         self._at(SearchStage.DESCRIBE_TRANSACTIONS, 0, len(ids))
         outcomes = await transactions.describe(self._new_call(), ids)
-        # One that has expired since it was listed.
+        # Skip ids that expired since they were listed.
         return all_of({each: outcome for each, outcome in outcomes.items() if not _is_not_found(outcome)})
 
     def _at(self, stage: SearchStage, done: int, total: int) -> None:
@@ -165,7 +170,7 @@ class HangingSearch:
 
 
 def is_open_for_long(producer: ProducerDescription, *, now_ms: int, max_timeout_ms: int) -> bool:
-    """Whether it has a transaction that no coordinator would let go on for so long."""
+    """Whether it has an open transaction older than the maximum timeout."""
     if producer.transaction_start_offset is None:
         return False
     return now_ms - producer.last_timestamp_ms > max_timeout_ms
@@ -174,7 +179,7 @@ def is_open_for_long(producer: ProducerDescription, *, now_ms: int, max_timeout_
 def is_known(
     tp: TopicPartition, transactional_id: str | None, known: Mapping[str, TransactionDescription]
 ) -> bool:
-    """Whether the partition is in the transaction, as its coordinator has it: then it will be ended."""
+    """Whether the coordinator's transaction contains the partition: then it will be ended."""
     description = None if transactional_id is None else known.get(transactional_id)
     return description is not None and tp in description.partitions
 
@@ -188,13 +193,13 @@ def _is_not_found(outcome: object) -> bool:
 
 
 def _there(outcomes: Mapping[K, Outcome[V]], may_be_gone: bool) -> dict[K, V]:
-    """What was told. Of topics that nobody named, one that was deleted meanwhile is not missed."""
+    """Return the results. In a search of all topics, ignore topics deleted in the meantime."""
     if may_be_gone:
         outcomes = {key: each for key, each in outcomes.items() if not isinstance(each, UnknownTopic)}
     return all_of(outcomes)
 
 
 def _batches(wanted: list[K]) -> Iterator[tuple[int, list[K]]]:
-    """Some at a time, each with how many came before."""
+    """Yield slices of BATCH_MAX items, with the number of preceding items."""
     for start in range(0, len(wanted), BATCH_MAX):
         yield start, wanted[start : start + BATCH_MAX]

@@ -1,4 +1,4 @@
-"""Admin, Producer and Consumer for scripts and threads: an event loop in a thread of its own behind each.
+"""Blocking Admin, Producer and Consumer for scripts and threads, each with an event loop in its own thread.
 
     from barnabas.client.blocking import Admin, Consumer, Producer
 
@@ -10,7 +10,7 @@
         for message in consumer:
             print(message.value)
 
-They have the settings, methods and errors of the async clients; each is loaded when it is asked for.
+They have the settings, methods and errors of the async clients; each is loaded on first use.
 """
 
 from importlib import import_module

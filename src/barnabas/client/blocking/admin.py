@@ -1,4 +1,4 @@
-"""The admin client for scripts: the methods of the async one, which says what each does, without `await`."""
+"""The blocking admin client: the methods of the async Admin, which documents them, without `await`."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from barnabas.client.ports import ClientPorts
 
 
 class Admin(Blocking[AsyncAdmin]):
-    """Ready when it is made. May be used by several threads at once."""
+    """Started by the constructor. Thread-safe."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The consumer for scripts: what is assigned and where it stands. See also reading.py and grouped.py."""
+"""The blocking consumer: assignment and positions. See also reading.py and grouped.py."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -10,12 +10,12 @@ from barnabas.client.errors import ClientError
 
 
 class Consumer(Grouped):
-    """Ready when it is made, and used by one thread; close() may be called by any, and ends a wait."""
+    """Started by the constructor, used by one thread; any thread may call close(), which ends a wait."""
 
     def assign(self, tps: Iterable[tuple[str, int]], *, topic_ids: Mapping[str, Uuid] | None = None) -> None:
-        """Read these partitions and no others. Those that were assigned before keep their positions.
+        """Assign exactly these partitions. Those that were assigned before keep their positions.
 
-        TopicRecreated if a topic is another one than `topic_ids` says, where that names it.
+        TopicRecreated if the id of a topic differs from `topic_ids`.
         """
         wanted = [TopicPartition(*each) for each in tps]
 
@@ -26,7 +26,7 @@ class Consumer(Grouped):
         self._thread.run(assign())
 
     def assign_topic(self, *names: str) -> frozenset[TopicPartition]:
-        """Read all partitions that these topics have now, and no others; which they are."""
+        """Assign exactly the current partitions of these topics, and return them."""
 
         async def assign() -> frozenset[TopicPartition]:
             await self._take_back()
@@ -35,27 +35,27 @@ class Consumer(Grouped):
         return self._thread.run(assign())
 
     def unassign(self) -> None:
-        """Read nothing."""
+        """Remove all partitions from the assignment."""
         self._after_taking_back(self._client.unassign)
 
     def seek(self, tp: tuple[str, int], offset: int, *, until: int | None = None) -> None:
-        """Go on at this offset; with `until`, only to that one."""
+        """Continue at this offset; with `until`, stop fetching at that one."""
         self._after_taking_back(lambda: self._client.seek(tp, offset, until=until))
 
     def seek_to_beginning(self, *tps: tuple[str, int]) -> None:
-        """Go on with the first record there is; all partitions if none is named."""
+        """Continue at the first record (default: all partitions)."""
         self._after_taking_back(lambda: self._client.seek_to_beginning(*tps))
 
     def seek_to_end(self, *tps: tuple[str, int]) -> None:
-        """Go on with what comes next; all partitions if none is named."""
+        """Continue at the end, with new records only (default: all partitions)."""
         self._after_taking_back(lambda: self._client.seek_to_end(*tps))
 
     def seek_to_time(self, time_ms: int, *tps: tuple[str, int]) -> None:
-        """Go on with the first record that is not older, or with what comes next if there is none."""
+        """Continue at the first record with this timestamp or later, or at the end if there is none."""
         self._after_taking_back(lambda: self._client.seek_to_time(time_ms, *tps))
 
     def pause(self, *tps: tuple[str, int]) -> None:
-        """Leave partitions out until resume(). All if none is named."""
+        """Do not read partitions until resume() (default: all partitions)."""
         self._after_taking_back(lambda: self._client.pause(*tps))
 
     def _after_taking_back(self, change: Callable[[], None]) -> None:
@@ -66,12 +66,12 @@ class Consumer(Grouped):
         self._thread.run(there())
 
     def position(self, tp: tuple[str, int]) -> int:
-        """The offset of the next message; waits until it is known, at most default.api.timeout.ms."""
+        """Return the offset of the next message; wait until it is known, at most default.api.timeout.ms."""
         first = self._first_ahead(tp)
         return self._thread.run(self._client.position(tp)) if first is None else first
 
     def lag(self, tp: tuple[str, int]) -> int | None:
-        """How many offsets are left to read, as of the last answer; None before the first."""
+        """Return the number of offsets left to read, as of the last response; None before the first."""
 
         async def lag() -> int | None:
             left = self._client.lag(tp)
@@ -86,7 +86,7 @@ class Consumer(Grouped):
         return next((each.offset for each in self._ahead if each.tp == tp), None)
 
     def resume(self, *tps: tuple[str, int]) -> None:
-        """Read them again; one that an error stopped is tried again. All partitions if none is named."""
+        """Read partitions again, also those that an error stopped (default: all partitions)."""
         self._look(lambda: self._client.resume(*tps))
 
     beginning_offsets = mirrored(AsyncConsumer.beginning_offsets)
@@ -103,10 +103,10 @@ class Consumer(Grouped):
 
     @property
     def stopped(self) -> Mapping[TopicPartition, ClientError]:
-        """The partitions that stand still because of an error."""
+        """The partitions stopped by an error."""
         return self._look(lambda: self._client.stopped)
 
     @property
     def held_bytes(self) -> int:
-        """What was fetched by the loop and is not read yet."""
+        """Bytes fetched but not read yet."""
         return self._look(lambda: self._client.held_bytes)

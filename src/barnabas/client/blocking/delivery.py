@@ -1,7 +1,7 @@
-"""What a thread holds of a record that it sent: like a concurrent.futures.Future, but light.
+"""The outcome of a record sent by a thread: like a concurrent.futures.Future, but lighter.
 
-A delivery is filled in by the loop: first it has the record, then the async delivery or the error. Waiting
-for it costs a turn of the loop, and asking for what is known already costs nothing.
+The event loop fills it in: it first holds the record, then the async delivery or the error. Waiting needs a
+round trip to the loop; reading a known outcome does not.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from barnabas.records.record import Header
 
 
 class Handed(NamedTuple):
-    """A record on its way to the loop: the arguments of send()."""
+    """A record to be passed to the loop: the arguments of send()."""
 
     topic: str
     value: bytes | None
@@ -24,7 +24,7 @@ class Handed(NamedTuple):
 
 
 class Waits(Protocol):
-    """What can wait for a delivery: handover.py."""
+    """Waits for deliveries: Handover in handover.py."""
 
     def wait_for(self, delivery: "Delivery", timeout: float | None) -> None: ...
 
@@ -32,7 +32,7 @@ class Waits(Protocol):
 
 
 class Delivery:
-    """The word of one record, or of the rows of a table that went together."""
+    """The outcome of one record, or of the table rows in one batch."""
 
     __slots__ = ("_waits", "callbacks", "error", "inner", "record")
 
@@ -40,7 +40,7 @@ class Delivery:
         self, waits: Waits, *, record: Handed | None = None, inner: AsyncDelivery | None = None
     ) -> None:
         self._waits = waits
-        # Only the loop's thread changes these: the record goes when one of the other two comes.
+        # Only the loop thread changes these: `record` becomes None when `inner` or `error` is set.
         self.record = record
         self.inner = inner
         self.error: Exception | None = None
@@ -50,23 +50,23 @@ class Delivery:
         return self.error is not None or (self.inner is not None and self.inner.done())
 
     def result(self, timeout: float | None = None) -> Delivered:
-        """Where the record is; its error if it was not delivered; TimeoutError after so many seconds."""
+        """Return the record's position or raise its error; TimeoutError after `timeout` seconds."""
         error = self.exception(timeout)
         if error is not None:
-            # One error is raised for many records: without the traces of the others.
+            # Many records share one error object: do not accumulate their tracebacks.
             raise error.with_traceback(None)
-        assert self.inner is not None, "what has no error was sent"
+        assert self.inner is not None, "a delivery without an error was sent"
         return self.inner.result()
 
     def exception(self, timeout: float | None = None) -> Exception | None:
-        """Why it was not delivered, None if it was; waits as result() does."""
+        """Return the error, None if the record was delivered; waits like result()."""
         if not self.done():
             self._waits.wait_for(self, timeout)
         if self.error is not None:
             return self.error
-        assert self.inner is not None, "what has no error was sent"
+        assert self.inner is not None, "a delivery without an error was sent"
         return self.inner.exception()
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
-        """Call it with this delivery when it is done, in the loop's thread: it must not wait."""
+        """Call `callback` with this delivery in the loop thread when it is done. It must not block."""
         self._waits.call_when_done(self, callback)

@@ -1,4 +1,4 @@
-"""The blocking consumer in its group: subscribing, committing, closing."""
+"""The group methods of the blocking consumer: subscribe, commit, close."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -22,9 +22,9 @@ class Grouped(Reading):
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
     ) -> None:
-        """Read what the group gives this member of these topics, or of those that match.
+        """Subscribe to topics by name or pattern.
 
-        The callbacks are called in this thread, inside of the calls that read, unsubscribe or close.
+        The callbacks run in the calling thread, during calls that read, unsubscribe or close.
         """
         self._turns.check("subscribe()")
         wrapped = self._turns.wrapped
@@ -39,7 +39,7 @@ class Grouped(Reading):
         )
 
     def unsubscribe(self) -> None:
-        """Give everything back, with on_revoked, and leave the group."""
+        """Revoke all partitions, with on_revoked, and leave the group."""
         self._turns.check("unsubscribe()")
 
         async def there() -> None:
@@ -54,13 +54,13 @@ class Grouped(Reading):
         return self._look(lambda: self._client.subscription)
 
     def commit(self, offsets: Mapping[tuple[str, int], int | OffsetAndMetadata] | None = None) -> None:
-        """Commit the position of everything that the script got so far, or these offsets."""
+        """Commit the positions after all messages returned so far, or the given offsets."""
         is_calling = self._turns.is_calling
 
         async def there() -> None:
             wanted = offsets if offsets is not None else self._delivered()
             if is_calling:
-                # The group waits for the callback, and this must not wait for the group.
+                # The group waits for the callback, so the commit must not wait for the group.
                 async with self._client.calling():
                     await self._client.commit(wanted)
             else:
@@ -70,7 +70,7 @@ class Grouped(Reading):
 
     @property
     def delivered(self) -> Mapping[tuple[str, int], int | OffsetAndMetadata]:
-        """What commit() would commit: the position after the last message of each partition."""
+        """The offsets that commit() would commit: the position after the last message of each partition."""
         return self._look(self._delivered)
 
     def _delivered(self) -> Mapping[tuple[str, int], int | OffsetAndMetadata]:
@@ -78,15 +78,15 @@ class Grouped(Reading):
         return {tp: OffsetAndMetadata(ahead[tp]) if tp in ahead else one for tp, one in at.items()}
 
     def group_metadata(self) -> Committer:
-        """In whose name this member commits now; what a transaction needs to commit offsets with it."""
+        """Return group, generation and member id, which a transaction needs to commit offsets."""
         return self._look(self._client.group_metadata)
 
     def committed(self, tps: Iterable[tuple[str, int]]) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for each partition, assigned or not; None if nothing."""
+        """Return the group's committed offset of each partition, assigned or not; None if there is none."""
         return self._thread.run(self._client.committed(tps))
 
     def close(self) -> None:
-        """Commit if that goes by itself, leave the group, and end connections and thread."""
+        """Commit if enable.auto.commit is set, leave the group, and end connections and thread."""
         self._close(finished=True)
 
     def __exit__(
@@ -110,7 +110,7 @@ class Grouped(Reading):
         try:
             self._turns.run(there(), ends=True)
         except Closed:
-            # Another thread closes it, too, and was faster.
+            # Another thread has closed it.
             return
         finally:
             self._thread.close()

@@ -1,9 +1,9 @@
-"""Records on their way from the threads that send them to the loop, in bunches.
+"""The queue that passes records from sending threads to the event loop.
 
-put() is called by threads, and wakes the loop only if it has nothing to do: a call into the loop for every
-record would cost more than sending it. What lies here is bounded in bytes; when it is full, put() waits. The
-loop takes all there is at once and passes it on in order. Records of a topic that is not known yet wait
-aside, so that those of other topics do not wait with them.
+Threads call put(), which wakes the loop only if it is idle: a call into the loop per record would cost more
+than sending it. The queue is bounded in bytes; when it is full, put() waits. The loop takes all queued
+records at once and passes them on in order. Records of a topic without metadata wait in a queue of their own,
+so that they do not block other topics.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from barnabas.client.producer.delivery import Delivery as AsyncDelivery
 from barnabas.client.producer.errors import BufferFull, ProducerCrashed, TopicNotReady
 from barnabas.client.producer.producer import Producer
 
-# Beside buffer.memory, which counts records from when the loop has passed them on.
+# In addition to buffer.memory, which counts records only after the loop has passed them on.
 HANDED_BYTES_MAX: Final = 1 << 20
-# About what the objects of a record take while they lie here.
+# Approximate memory of the objects of a queued record.
 _RECORD_BYTES: Final = 300
-# After so many records the sender gets its turn, and frees what was passed on.
+# Records passed on before yielding to the sender and freeing queue space.
 _TURN_RECORDS: Final = 500
 
 
 class Handover:
-    """Made in the loop of `thread`, for the producer that runs there."""
+    """Create it in the loop of `thread`, for the producer that runs there."""
 
     def __init__(self, thread: LoopThread, producer: Producer) -> None:
         self._thread = thread
@@ -44,35 +44,35 @@ class Handover:
         self._is_awake = False
         self._closed = False
         self._crash: BaseException | None = None
-        # Only in the loop.
-        self._bunch: deque[Delivery] = deque()
-        self._aside: dict[str, deque[Delivery]] = {}
-        self._news = asyncio.Event()
+        # Used only in the loop.
+        self._batch: deque[Delivery] = deque()
+        self._unresolved: dict[str, deque[Delivery]] = {}
+        self._wakeup = asyncio.Event()
         self._progress = asyncio.Event()
         self._tasks = Tasks(self._crashed)
-        carrying = self._tasks.start(self._carry())
-        # A producer that is dropped without close() takes this task along, and LoopThread warns of that.
-        # asyncio would log an error besides: "Task was destroyed but it is pending!"
+        carrying = self._tasks.start(self._pass_on_all())
+        # If the producer is garbage-collected without close(), so is this task. LoopThread warns about that;
+        # without this line asyncio would also log "Task was destroyed but it is pending!"
         carrying._log_destroy_pending = False  # type: ignore[attr-defined]
 
-    # In threads
+    # Called in sending threads
 
     def put(self, delivery: Delivery, record: Handed) -> None:
-        """Hand a record over; BufferFull if there is no room within max.block.ms."""
+        """Queue a record; BufferFull if no space is free within max.block.ms."""
         size = _size(record)
         if self._thread.forked:
-            # Not under the lock: it may have been held by a thread that is not here.
+            # Do not take the lock: a thread of the parent process may have held it during fork().
             raise Forked()
         with self._room:
             self._check()
             if self._bytes and self._bytes + size > HANDED_BYTES_MAX:
                 self._wait_for_room(size)
-            # In this order, because Ctrl-C may come between any two lines: the loop is woken too often then,
-            # or believes that there is more room than there is, but nothing lies here that nobody fetches.
+            # The order matters, because Ctrl-C may interrupt between any two lines: then the loop is woken
+            # once too often or the byte count is too low, but no queued record is left behind.
             self._handed.append(delivery)
             self._bytes += size
             if not self._is_awake:
-                self._thread.loop.call_soon_threadsafe(self._news.set)
+                self._thread.loop.call_soon_threadsafe(self._wakeup.set)
                 self._is_awake = True
 
     def _check(self) -> None:
@@ -103,14 +103,14 @@ class Handover:
         self._check()
 
     def wait_for(self, delivery: Delivery, timeout: float | None) -> None:
-        """Until the delivery is done."""
+        """Wait until the delivery is done."""
 
         async def ended() -> None:
             async with asyncio.timeout(timeout):
                 while delivery.record is not None:
                     await self._progress.wait()
                 if delivery.inner is not None:
-                    # Its error is for exception() to tell.
+                    # exception() reports the error.
                     with suppress(Exception):
                         await delivery.inner
 
@@ -124,18 +124,22 @@ class Handover:
         else:
             self._thread.loop.call_soon_threadsafe(self._watch, delivery, callback)
 
-    # In the loop
+    # Called in the event loop
 
     async def moved(self) -> None:
-        """Until what lies here now is with the producer, or has failed."""
+        """Wait until all records queued now are passed to the producer or have failed."""
         with self._room:
-            left = [*self._handed, *self._bunch, *(each for aside in self._aside.values() for each in aside)]
+            left = [
+                *self._handed,
+                *self._batch,
+                *(each for queue in self._unresolved.values() for each in queue),
+            ]
         for delivery in left:
             while delivery.record is not None:
                 await self._progress.wait()
 
     async def close(self, deadline: Deadline | None) -> None:
-        """Take no more; pass on what is here while there is time, and fail the rest with Closed."""
+        """Accept no more records, pass on queued ones until the deadline, and fail the rest with Closed."""
         with self._room:
             self._closed = True
             self._room.notify_all()
@@ -148,24 +152,24 @@ class Handover:
             self._fail_all(lambda: Closed("the producer"))
             await self._tasks.close()
 
-    async def _carry(self) -> None:
+    async def _pass_on_all(self) -> None:
         while True:
-            await self._news.wait()
+            await self._wakeup.wait()
             while self._take():
                 freed = 0
-                for turn in range(1, len(self._bunch) + 1):
-                    delivery = self._bunch[0]
+                for turn in range(1, len(self._batch) + 1):
+                    delivery = self._batch[0]
                     record = delivery.record
-                    # None if it failed when everything was given up.
+                    # None if _fail_all() has failed it.
                     if record is not None:
                         size = self._pass_on(delivery, record)
                         if size is None:
-                            # That may take a while, and those before it have moved.
+                            # Free the space of earlier records first: this send may take a while.
                             self._free(freed)
                             freed, size = 0, await self._send(delivery, record)
                         freed += size
-                    # Not before: whoever looks for what has not moved yet has to find it.
-                    self._bunch.popleft()
+                    # Remove it only now: moved() must find records that are not passed on yet.
+                    self._batch.popleft()
                     if turn % _TURN_RECORDS == 0:
                         self._free(freed)
                         freed = 0
@@ -174,27 +178,27 @@ class Handover:
                 await asyncio.sleep(0)
 
     def _take(self) -> bool:
-        """Fetch what was handed over; False if nothing was, and the next put() has to wake us."""
+        """Take all queued records; False if there are none, and then the next put() wakes the loop."""
         with self._room:
             if not self._handed:
                 self._is_awake = False
-                self._news.clear()
+                self._wakeup.clear()
                 return False
-            self._bunch.extend(self._handed)
+            self._batch.extend(self._handed)
             self._handed.clear()
             return True
 
     def _pass_on(self, delivery: Delivery, record: Handed) -> int | None:
-        """Give it to the producer or put it aside; how many bytes are free now. None: there is no room."""
-        aside = self._aside.get(record.topic)
+        """Pass a record on or set it aside. Return the bytes freed; None if buffer.memory is full."""
+        aside = self._unresolved.get(record.topic)
         if aside is not None:
             aside.append(delivery)
             return 0
         try:
             sent = self._try_send(record)
         except TopicNotReady:
-            self._aside[record.topic] = deque([delivery])
-            self._tasks.start(self._carry_aside(record.topic))
+            self._unresolved[record.topic] = deque([delivery])
+            self._tasks.start(self._pass_on_unresolved(record.topic))
             return 0
         except BufferFull:
             return None
@@ -211,7 +215,7 @@ class Handover:
         )
 
     async def _send(self, delivery: Delivery, record: Handed) -> int:
-        """The same with a wait for room, or for the topic."""
+        """Pass a record on, and wait for memory or metadata. Return the bytes freed."""
         topic, value, key, partition, timestamp_ms, headers = record
         try:
             sent = await self._producer.send(
@@ -223,9 +227,9 @@ class Handover:
             self._settle(delivery, sent)
         return _size(record)
 
-    async def _carry_aside(self, topic: str) -> None:
-        """Records of a topic that was not known. They wait for it together, and not one after the other."""
-        waiting = self._aside[topic]
+    async def _pass_on_unresolved(self, topic: str) -> None:
+        """Pass on the records of a topic without metadata. All of them wait for one metadata lookup."""
+        waiting = self._unresolved[topic]
         failed: ClientError | None = None
         while waiting:
             delivery = waiting[0]
@@ -238,10 +242,10 @@ class Handover:
                     await self._send_or_fail(delivery, record, failed)
                 self._free(_size(record))
             waiting.popleft()
-        del self._aside[topic]
+        del self._unresolved[topic]
 
     async def _send_or_fail(self, delivery: Delivery, record: Handed, error: ClientError) -> None:
-        """After another one has waited in vain: it goes if it can, and shares its fate if it cannot."""
+        """After the lookup failed: send the record if possible without waiting, otherwise fail it, too."""
         try:
             sent = self._try_send(record)
         except TopicNotReady:
@@ -256,7 +260,7 @@ class Handover:
             self._settle(delivery, sent)
 
     def _settle(self, delivery: Delivery, outcome: AsyncDelivery | Exception) -> None:
-        """The delivery has its async half, or its error."""
+        """Set the async delivery or the error of a delivery."""
         if delivery.record is None:
             return
         if isinstance(outcome, Exception):
@@ -285,14 +289,18 @@ class Handover:
 
     def _fail_all(self, error: Callable[[], ClientError]) -> None:
         with self._room:
-            left = [*self._handed, *self._bunch, *(each for aside in self._aside.values() for each in aside)]
+            left = [
+                *self._handed,
+                *self._batch,
+                *(each for queue in self._unresolved.values() for each in queue),
+            ]
             self._handed.clear()
         for delivery in left:
             self._settle(delivery, error())
         self._free(0)
 
     def _crashed(self, error: BaseException) -> None:
-        """A bug: nobody waits for what will not come, and nothing more is taken."""
+        """A bug: fail all queued records and accept no more."""
         with self._room:
             self._crash = error
             self._room.notify_all()

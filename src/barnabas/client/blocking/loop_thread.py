@@ -1,9 +1,9 @@
-"""An event loop in a thread of its own, for clients that are used without one.
+"""An event loop in a thread of its own, for the blocking clients.
 
-run() waits for a coroutine there. A wait that is interrupted (Ctrl-C) cancels the coroutine and sees it end,
-so nothing of it goes on behind the user's back. The thread is a daemon: a script that forgets to close its
-client ends all the same, and what was not flushed is lost; as for an unclosed file, Python has a
-ResourceWarning for it. A process that is forked has no such thread, so whoever uses the client there is told.
+run() waits for a coroutine in the loop. If the wait is interrupted (Ctrl-C), the coroutine is cancelled and
+awaited, so nothing continues in the background. The thread is a daemon: a script that does not close its
+client still exits, unflushed records are lost, and Python issues a ResourceWarning as for an unclosed file. A
+forked child has no such thread, so using the client there raises Forked.
 """
 
 import asyncio
@@ -22,36 +22,38 @@ from barnabas.client.errors import ClientError, Closed
 T = TypeVar("T")
 Disconnect: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
-# How long a coroutine that is cancelled may take for its own end, and a loop for its last turn.
+# Longest wait for a cancelled coroutine, and for the loop to stop.
 ENDING_S_MAX: Final = 10.0
-# The same for a loop that nobody closed before the interpreter ends: it ends without it then.
+# The same at interpreter exit, for a client that was not closed.
 LEAVING_S_MAX: Final = 1.0
 
 
 class NotFromItsLoop(RuntimeError):
-    """A blocking client was used in a callback of its own: the wait would be for itself."""
+    """A blocking client was called in a callback of its own, which would deadlock."""
 
 
 class Forked(ClientError):
-    """The client was made before os.fork(), and works in the parent alone."""
+    """The client was created before os.fork() and works only in the parent process."""
 
     def __init__(self) -> None:
-        super().__init__("this client belongs to the process that forked this one: make another one here")
+        super().__init__(
+            "this client was created before fork() and works only in the parent: create a new one here"
+        )
 
 
 class LoopThread:
     def __init__(self, name: str) -> None:
-        # In a child of the process that has the thread.
+        # Whether this is a forked child, where the thread does not exist.
         self.forked = False
         self.loop = _new_loop()
-        # Close the connections of a client that its user did not close.
+        # Called for clients that were not closed.
         self.disconnects: list[Disconnect] = []
         self._name = name
         self._closed = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=_serve, args=(self.loop,), name=name, daemon=True)
         self._thread.start()
-        # When nobody holds the client any more, nothing need go on.
+        # Stop the loop when the client is garbage-collected.
         self._finalizer = weakref.finalize(self, _abandon, self.loop, self.disconnects, name)
         self._finalizer.atexit = False
         _threads.add(self)
@@ -61,7 +63,7 @@ class LoopThread:
         return self._closed
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What comes of a coroutine in the loop. Closed if there is none any more."""
+        """Run a coroutine in the loop and return its result. Closed if the loop has ended."""
         try:
             self._check_caller()
         except BaseException:
@@ -84,7 +86,7 @@ class LoopThread:
         if self.forked:
             raise Forked()
         if threading.current_thread() is self._thread:
-            raise NotFromItsLoop("a blocking client cannot be waited for in one of its own callbacks")
+            raise NotFromItsLoop("a blocking client cannot be called in its own callbacks: it would deadlock")
 
     def _begin(self, waiting: "_Waiting[T]") -> None:
         with self._lock:
@@ -94,7 +96,7 @@ class LoopThread:
             self.loop.call_soon_threadsafe(waiting.begin)
 
     def close(self) -> None:
-        """End whatever still runs there, and the thread. Once is enough, more often is allowed."""
+        """Cancel all tasks and end the thread. May be called repeatedly."""
         if self._closed:
             return
         self._check_caller()
@@ -108,7 +110,7 @@ class LoopThread:
         self._thread.join(ENDING_S_MAX)
 
     def leave(self) -> None:
-        """The interpreter ends: have the tasks end too, or Python complains of them."""
+        """At interpreter exit: end the tasks, or Python complains about pending tasks."""
         if self._closed:
             return
         self._closed = True
@@ -120,19 +122,19 @@ class LoopThread:
         _warn_unclosed(self._name)
 
     def stay_behind(self) -> None:
-        """This is a child of the process where the thread runs. What others held is held here for ever."""
+        """After fork() in the child: replace the lock, which another thread may have held forever."""
         self.forked = self._closed = True
         self._lock = threading.Lock()
         self._finalizer.detach()
 
 
-# Those that nobody closed yet, and perhaps nobody will.
+# Loop threads that are not closed.
 _threads: "weakref.WeakSet[LoopThread]" = weakref.WeakSet()
 
 
 def _leave_all() -> None:
     with ExitStack() as all_of_them:
-        # With `-W error` a warning is an exception, and the others are to leave all the same.
+        # With `-W error` a warning raises, and the other threads must still be ended.
         for thread in list(_threads):
             all_of_them.callback(thread.leave)
 
@@ -147,7 +149,7 @@ os.register_at_fork(after_in_child=_stay_behind)
 
 
 class _Waiting(Generic[T]):
-    """A coroutine that a thread waits for."""
+    """A coroutine in the loop that a thread waits for."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
         self.outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -176,12 +178,12 @@ class _Waiting(Generic[T]):
 
     def _cancelled(self) -> None:
         self.outcome.cancel()
-        # Without this, who waits for the outcome with a limit is not told.
+        # Otherwise concurrent.futures.wait() with a timeout does not notice the cancellation.
         self.outcome.set_running_or_notify_cancel()
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's if it is installed: about twice as fast."""
+    """Use uvloop if installed: about twice as fast."""
     try:
         import uvloop
     except ImportError:
@@ -190,7 +192,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """What the thread does: run the loop until it is stopped, and close it with the sockets that it has."""
+    """Thread function: run the loop until it is stopped, then close it and its sockets."""
     try:
         loop.run_forever()
     finally:
@@ -198,14 +200,14 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _abandon(loop: asyncio.AbstractEventLoop, disconnects: list[Disconnect], name: str) -> None:
-    """Nobody has the client any more, and nobody waits for its end."""
+    """The client was garbage-collected: end its loop without waiting."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(lambda: loop.create_task(_end(loop, disconnects)))
         _warn_unclosed(name)
 
 
 def _warn_unclosed(name: str) -> None:
-    # There is no line of the user's to point at: this runs in the garbage collector, or at the end.
+    # No stack level points at user code: this runs in the garbage collector or at exit.
     warnings.warn(f"unclosed {name}: use it in a `with` block, or close() it", ResourceWarning, stacklevel=2)
 
 
@@ -234,5 +236,5 @@ async def _cancel_all(disconnects: Iterable[Disconnect] = ()) -> None:
     await _cancel_tasks(disconnects)
     loop = asyncio.get_running_loop()
     await loop.shutdown_asyncgens()
-    # Names of hosts are looked up in its threads.
+    # Host names are resolved in its threads.
     await loop.shutdown_default_executor()

@@ -1,7 +1,6 @@
-"""What the three blocking clients have in common: one async client, in the loop of a thread of its own.
+"""The base class of the blocking clients: an async client in the loop of its own thread.
 
-A method that is the async one and a wait is declared in one line, with mirrored(); it has the same arguments,
-returns what the other's `await` does, and raises the same errors.
+mirrored() declares a blocking method that calls an async one and waits: same arguments, result and errors.
 """
 
 import functools
@@ -22,14 +21,14 @@ class AsyncClient(Protocol):
 
 
 C = TypeVar("C", bound=AsyncClient)
-# A blocking form of a client is also one of that client's base classes, where some methods are declared.
+# Covariant, because some mirrored methods are declared in a base class of the async client.
 C_co = TypeVar("C_co", bound=AsyncClient, covariant=True)
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Blocking(Generic[C_co]):
-    """Made and started at once: an error of starting is raised by the constructor, which leaves nothing."""
+    """Started by the constructor, which raises start errors and leaves no thread behind."""
 
     def __init__(self, make: Callable[[], C_co]) -> None:
         self._thread = LoopThread(f"barnabas {type(self).__name__.lower()}")
@@ -41,12 +40,12 @@ class Blocking(Generic[C_co]):
         self._thread.disconnects.append(self._client._disconnect)
 
     def close(self) -> None:
-        """End what is under way, all connections and the thread. Later calls raise Closed."""
+        """End pending calls, all connections and the thread. Later calls raise Closed."""
         if not self._thread.closed:
             try:
                 self._thread.run(self._client.close())
             except Closed:
-                # Another thread closes it, too, and was faster.
+                # Another thread has closed it.
                 return
             finally:
                 self._thread.close()
@@ -73,7 +72,7 @@ async def _started(make: Callable[[], C]) -> C:
 def mirrored(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Blocking[C], P], T]:
-    """The method that waits for an async one."""
+    """Return a blocking method that waits for the async one."""
 
     def wait(self: Blocking[C], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._thread.run(method(self._client, *args, **kwargs))

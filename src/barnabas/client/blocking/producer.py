@@ -1,4 +1,4 @@
-"""The producer for scripts and threads."""
+"""The blocking producer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,13 +38,13 @@ class Transaction:
         self._inner: AsyncTransaction = producer.transaction()
 
     def send_offsets(self, offsets: Offsets, group: Group) -> None:
-        """Commit these offsets of a group with the transaction, or not at all."""
-        # A consumer for scripts answers here, in its own thread, and not in the producer's loop.
+        """Commit the offsets of a group atomically with the transaction."""
+        # Call the blocking consumer in this thread, not in the producer's loop.
         who = group if isinstance(group, str | tuple) else group.group_metadata()
         self._run(lambda: self._inner.send_offsets(offsets, who))
 
     def prepare(self) -> PreparedTransaction:
-        """Experimental: see Producer.prepare_transaction(). The block does not end it any more."""
+        """Experimental: see Producer.prepare_transaction(). The block then no longer ends it."""
         return self._run(self._inner.prepare)
 
     def __enter__(self) -> "Transaction":
@@ -58,7 +58,7 @@ class Transaction:
 
 
 class Producer(Blocking[AsyncProducer]):
-    """Ready when it is made. May be used by several threads at once; each one's records stay in order."""
+    """Started by the constructor. Thread-safe; records of each thread stay in order."""
 
     def __init__(
         self,
@@ -86,11 +86,11 @@ class Producer(Blocking[AsyncProducer]):
         timestamp_ms: int | None = None,
         headers: Sequence[Header] = (),
     ) -> Delivery:
-        """Hand a record over. It waits for room only, at most max.block.ms, and then raises BufferFull.
+        """Queue a record. Waits only for memory, and raises BufferFull after max.block.ms.
 
-        Everything else that is wrong, as a topic that is not there, the delivery tells.
+        The delivery reports all other errors, for example an unknown topic.
         """
-        # A copy: the loop looks at it later, and by then the user may have changed the list.
+        # Copy the headers: the user may change the list before the loop reads it.
         record = Handed(topic, value, key, partition, timestamp_ms, tuple(headers) if headers else ())
         delivery = Delivery(self._handover, record=record)
         self._handover.put(delivery, record)
@@ -99,7 +99,7 @@ class Producer(Blocking[AsyncProducer]):
     def send_table(
         self, topic: str, table: "pa.Table | pa.RecordBatch", *, partition: int | None = None
     ) -> list[Delivery]:
-        """The rows of an Arrow table, in order after what was sent before; one delivery a batch."""
+        """Queue the rows of an Arrow table after all earlier records; return one delivery per batch."""
 
         async def send() -> list[Delivery]:
             await self._handover.moved()
@@ -109,7 +109,7 @@ class Producer(Blocking[AsyncProducer]):
         return self._thread.run(send())
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all that was sent is delivered or has failed; TimeoutError after so many seconds."""
+        """Wait until all records are delivered or have failed; TimeoutError after `timeout` seconds."""
 
         async def flush() -> None:
             async with asyncio.timeout(timeout):
@@ -121,13 +121,13 @@ class Producer(Blocking[AsyncProducer]):
     # Transactions
 
     def transaction(self) -> Transaction:
-        """For `with`: begun at its beginning, committed at its end, aborted if the block raises."""
+        """For `with`: begin on entry, commit on exit, abort if the block raises."""
         return Transaction(self._run_after_moving, self._client)
 
     def init_transactions(self, keep_prepared: bool = False) -> PreparedTransaction:
-        """Get a producer id, and fence an older producer of this name. The first begin does it by itself.
+        """Get a producer id and fence older producers of this transactional.id. The first begin does so, too.
 
-        Experimental: with `keep_prepared` what the older one left open is not aborted, but returned.
+        Experimental: with `keep_prepared` a prepared transaction is returned instead of aborted.
         """
         return self._thread.run(self._client.init_transactions(keep_prepared))
 
@@ -135,42 +135,42 @@ class Producer(Blocking[AsyncProducer]):
         self._run_after_moving(self._client.begin_transaction)
 
     def send_offsets_to_transaction(self, offsets: Offsets, group: Group) -> None:
-        """Commit these offsets of a group with the transaction, or not at all."""
+        """Commit the offsets of a group atomically with the transaction."""
         self.transaction().send_offsets(offsets, group)
 
     def prepare_transaction(self) -> PreparedTransaction:
-        """Experimental: wait for all that was sent. Then only complete, commit and abort are possible."""
+        """Experimental: flush all records. Then only complete, commit and abort are possible."""
         return self._run_after_moving(self._client.prepare_transaction)
 
     def complete_transaction(self, prepared: PreparedTransaction | str) -> None:
-        """Experimental: commit if this is the transaction that is prepared, and abort it otherwise."""
+        """Experimental: commit if `prepared` is the prepared transaction, otherwise abort it."""
         self._run_after_moving(lambda: self._client.complete_transaction(prepared))
 
     def hand_over_transaction(self) -> OpenTransaction | None:
-        """Wait for all that was sent, and leave the transaction open for somebody else to end.
+        """Flush all records, and leave the transaction open for another process to end.
 
-        None if nothing is in it. Otherwise this producer can only be closed: see the async one.
+        None if the transaction is empty. Otherwise this producer can only be closed: see the async Producer.
         """
         return self._run_after_moving(self._client.hand_over_transaction)
 
     def open_transaction_for_others(self) -> OpenTransaction:
-        """Begin a transaction and hand it over with nothing in it, for others to join."""
+        """Begin a transaction and hand it over empty, for other producers to join."""
         return self._run_after_moving(self._client.open_transaction_for_others)
 
     def join_transaction(self, opened: OpenTransaction) -> None:
-        """Write into the open transaction of another producer: the async one says by which rules."""
+        """Join the open transaction of another producer: see the rules at the async Producer."""
         self._run_after_moving(lambda: self._client.join_transaction(opened))
 
     def commit_transaction(self) -> None:
-        """Wait for all that was sent, and commit. MustAbort if any of it failed: nothing was committed."""
+        """Flush all records and commit. MustAbort if any record failed: then nothing was committed."""
         self._run_after_moving(self._client.commit_transaction)
 
     def abort_transaction(self) -> None:
-        """Who reads committed records sees none of what was sent."""
+        """Abort: read_committed consumers see no record of the transaction."""
         self._run_after_moving(self._client.abort_transaction)
 
     def _run_after_moving(self, call: Callable[[], Awaitable[T]]) -> T:
-        """After what was sent before it, which belongs to this transaction or to none."""
+        """Call it after all queued records are passed to the producer."""
 
         async def there() -> T:
             await self._handover.moved()
@@ -179,9 +179,9 @@ class Producer(Blocking[AsyncProducer]):
         return self._thread.run(there())
 
     def close(self, timeout_ms: float | None = None) -> None:
-        """Deliver what was sent, within the time if one is given; what is left then fails with Closed.
+        """Deliver all records, for at most `timeout_ms`; the rest fail with Closed.
 
-        A transaction that is open is aborted, but not if it is prepared or handed over.
+        An open transaction is aborted, but not a prepared one or one that was handed over.
         """
         if self._thread.closed:
             return
@@ -196,7 +196,7 @@ class Producer(Blocking[AsyncProducer]):
         try:
             self._thread.run(finish())
         except Closed:
-            # Another thread closes it, too, and was faster.
+            # Another thread has closed it.
             return
         finally:
             self._thread.close()

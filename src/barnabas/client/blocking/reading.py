@@ -1,9 +1,9 @@
-"""The consumer for scripts.
+"""The read methods of the blocking consumer.
 
-Messages come from the loop in batches and wait here until the script asks for the next one. What waits here
-counts as not read: position() and lag() tell of the next message that the script gets, commit() commits what
-the script got, and whatever moves a position takes back what was fetched ahead. Rebalance callbacks run in
-the script's thread, in the calls that read, unsubscribe or close (turns.py).
+Messages are taken from the loop in batches and buffered here until the user reads them. Buffered messages
+count as unread: position() and lag() refer to the next message the user gets, commit() commits what the user
+got, and every change of a position discards the buffer. Rebalance callbacks run in the user's thread, in the
+calls that read, unsubscribe or close (turns.py).
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Reading(Blocking[AsyncConsumer]):
-    """What the blocking Consumer adds groups and positions to."""
+    """Base of the blocking Consumer, which adds groups and positions."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class Reading(Blocking[AsyncConsumer]):
         self._reader = self._client.reader
         self._turns = self._thread.run(_turns(self._thread))
         self._ahead: deque[Message] = deque()
-        # What the script got last: not dealt with if it leaves with an error.
+        # The last messages returned: not processed if the `with` block raises.
         self._in_hand: list[Message] = []
-        # The same for arrow(): more than none only if a wait was interrupted in its last moment.
+        # Buffered tables of arrow(): non-empty only after a wait was interrupted at its very end.
         self._tables: deque[pa.Table | EndOfPartition] = deque()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Message:
-        """The next message, however long it takes. Ends when the consumer is closed."""
+        """Wait for the next message. Iteration ends when the consumer is closed."""
         if not self._ahead or self._reader.slow or self._thread.closed:
             try:
                 self._turns.check("reading")
@@ -63,18 +63,18 @@ class Reading(Blocking[AsyncConsumer]):
         return message
 
     def batch(self, max_records: int | None = None, timeout_ms: float | None = None) -> list[Message]:
-        """Up to max_records messages (max.poll.records if None), once there is one; [] if time is over."""
+        """Wait for messages, return up to max_records (default: max.poll.records); [] after the timeout."""
         most = self._client.settings.max_poll_records if max_records is None else max(1, max_records)
         if not self._ahead or self._reader.slow or self._thread.closed:
             self._turns.check("reading")
-            # A way to the loop and back costs more than a message: small batches share it.
+            # A round trip to the loop costs more than a message: fetch more for small batches.
             self._turns.run(self._fetch(max(most, self._client.settings.max_poll_records), timeout_ms))
         self._reader.visits += 1
         self._in_hand = [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
         return self._in_hand
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Message]]:
-        """One batch() after the other, until the consumer is closed."""
+        """Yield batch() results until the consumer is closed."""
         while True:
             try:
                 found = self.batch(max_records)
@@ -84,9 +84,9 @@ class Reading(Blocking[AsyncConsumer]):
 
     async def _fetch(self, most: int | None, timeout_ms: float | None) -> None:
         if self._tables or self._ahead:
-            # The group waits for the script, which must not hold what it has not read.
+            # The group waits for this reader, which must not keep unread messages.
             await self._take_back()
-        # Put down by the loop itself: a wait that is interrupted after that has lost nothing.
+        # Stored by the loop itself, so that an interrupted wait loses nothing.
         self._ahead.extend(await self._client.batch(most, timeout_ms))
 
     def arrow(
@@ -97,7 +97,7 @@ class Reading(Blocking[AsyncConsumer]):
         views: bool = False,
         timeout_ms: float | None = None,
     ) -> "Generator[pa.Table | EndOfPartition]":
-        """What arrives as Arrow tables, until the consumer is closed: see Reader.arrow()."""
+        """Yield Arrow tables until the consumer is closed: see Reader.arrow()."""
         tables = self._client.arrow(
             max_rows=max_rows, max_bytes=max_bytes, views=views, timeout_ms=timeout_ms
         )
@@ -120,7 +120,7 @@ class Reading(Blocking[AsyncConsumer]):
                 self._thread.run(tables.aclose())  # type: ignore[attr-defined]
 
     async def _take_back(self) -> None:
-        """Forget what is ahead: the positions go back to the first message of each partition there."""
+        """Discard the buffer, and move positions back to its first message of each partition."""
         firsts = self._firsts()
         self._tables.clear()
         self._ahead.clear()
@@ -128,7 +128,7 @@ class Reading(Blocking[AsyncConsumer]):
             self._client.go_back(tp, offset)
 
     def _firsts(self) -> dict[TopicPartition, int]:
-        """The first offset of each partition that lies here."""
+        """Return the first buffered offset of each partition."""
         firsts: dict[TopicPartition, int] = {}
         for table in self._tables:
             for tp, offset in _firsts_of(table):
@@ -149,7 +149,7 @@ async def _turns(thread: LoopThread) -> CallerTurns:
 
 
 def _firsts_of(table: "pa.Table | EndOfPartition") -> list[tuple[TopicPartition, int]]:
-    """The first offset of each partition in a table."""
+    """Return the first offset of each partition in a table."""
     if isinstance(table, EndOfPartition):
         return [(table.tp, table.offset)]
     columns = (table.column(name).to_pylist() for name in ("topic", "partition", "offset"))

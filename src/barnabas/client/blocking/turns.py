@@ -1,7 +1,7 @@
-"""Callbacks that run in the thread of whoever waits, while it waits.
+"""Runs rebalance callbacks in the user's thread while it waits for the loop.
 
-The loop asks for a callback and goes on with other things until it has run. It runs in a script's thread, in
-the next call that waits for the loop here: reading, subscribing, closing. So a script needs no locks.
+The loop requests a callback and continues with other tasks until it has run. The callback runs in the user's
+next call that waits for the loop: reading, subscribing, closing. So user code needs no locks.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _Tps = frozenset[TopicPartition]
 
 
 class _Asked:
-    """One call that the loop waits for."""
+    """A callback requested by the loop."""
 
     def __init__(self, callback: Callback, tps: _Tps) -> None:
         self.callback = callback
@@ -33,12 +33,12 @@ class CallerTurns:
         # Whether a callback runs in a thread right now.
         self.is_calling = False
         self._has_callbacks = False
-        # Only in the loop.
+        # Used only in the loop.
         self._asked: deque[_Asked] = deque()
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
 
     def wrapped(self, callback: Callback | None) -> "Callable[[_Tps], Awaitable[None]] | None":
-        """The same for the loop: it is done when a thread has run it."""
+        """Wrap a callback for the loop: the wrapper completes when a thread has run the callback."""
         if callback is None:
             return None
         self._has_callbacks = True
@@ -46,7 +46,7 @@ class CallerTurns:
         async def ask(tps: _Tps) -> None:
             asked = _Asked(callback, tps)
             self._asked.append(asked)
-            self._news.set()
+            self._wakeup.set()
             try:
                 await asked.done
             finally:
@@ -60,9 +60,9 @@ class CallerTurns:
             raise InCallback(what)
 
     def run(self, work: Coroutine[Any, Any, T], *, ends: bool = False) -> T:
-        """What comes of a coroutine in the loop; callbacks that are asked for meanwhile run here.
+        """Run a coroutine in the loop and return its result; meanwhile run requested callbacks here.
 
-        If it `ends` what asks for them, those that were asked for before are not run any more.
+        `ends`: the coroutine ends the subscription, so drop callbacks requested before.
         """
         if not self._has_callbacks:
             return self._thread.run(work)
@@ -76,7 +76,7 @@ class CallerTurns:
             except Exception as error:
                 self._thread.run(_answer(asked, error))
             except BaseException as error:
-                # Ctrl-C: the loop hears of it, and so does the script.
+                # Ctrl-C: report it to the loop, then raise it here.
                 self._thread.run(_answer(asked, RuntimeError(repr(error))))
                 self._thread.run(waiting.end())
                 raise
@@ -97,14 +97,14 @@ class CallerTurns:
             raise
 
     async def _next(self, waiting: "_Waiting[T]") -> _Asked | None:
-        """The next callback to run; None when the work is done."""
+        """Return the next requested callback; None when the work is done."""
         task = waiting.begun()
         try:
             while not task.done():
                 if self._asked:
                     return self._asked.popleft()
-                self._news.clear()
-                news = asyncio.ensure_future(self._news.wait())
+                self._wakeup.clear()
+                news = asyncio.ensure_future(self._wakeup.wait())
                 try:
                     await asyncio.wait([task, news], return_when=asyncio.FIRST_COMPLETED)
                 finally:
@@ -116,7 +116,7 @@ class CallerTurns:
 
 
 class _Waiting(Generic[T]):
-    """Work in the loop that a thread looks after."""
+    """A coroutine in the loop whose end a thread waits for."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
@@ -128,18 +128,18 @@ class _Waiting(Generic[T]):
         return self._task
 
     async def end(self) -> None:
-        """Cancel it, and see it end."""
+        """Cancel the task and wait for its end."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     def drop(self) -> None:
-        """If it was never begun, it never will be."""
+        """Close the coroutine if it was never started."""
         if self._task is None:
             self._work.close()
 
     def result(self) -> T:
-        assert self._task is not None, "it was never begun"
+        assert self._task is not None, "the task was never started"
         return self._task.result()
 
 

@@ -1,6 +1,6 @@
-"""The consumer: reads partitions by assignment, as messages, lists of them, or Arrow tables.
+"""The consumer: reads assigned partitions as messages, lists of messages, or Arrow tables.
 
-positions.py holds what is assigned and where it stands, delivery.py what has arrived and was not read.
-fetcher.py is one task a broker that brings data in; upkeep.py finds out where to begin and whether a position
-still holds. decode.py and message.py are compiled. consumer.py is what users see.
+consumer.py is the public class. positions.py holds the assigned partitions and their positions, delivery.py
+the fetched data that is not read yet. fetcher.py is one fetch task per broker; upkeep.py looks up start
+offsets and validates positions after leader changes. decode.py and message.py are compiled.
 """

@@ -1,4 +1,4 @@
-"""What a fetch answer says of one partition, and what follows from it."""
+"""Handles one partition of a fetch response."""
 
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ from barnabas.records.beneath import bytes_beneath
 
 NO_REPLICA: Final = -1
 
-# The broker is not the one to ask, or not for the moment: look up the leader and ask again.
+# This broker cannot serve the partition now: look up the leader and retry.
 _MOVED: Final = frozenset(
     (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -25,18 +25,18 @@ _MOVED: Final = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.OFFSET_NOT_AVAILABLE,
-        # Upkeep says whether the topic is gone, once the metadata says so.
+        # Upkeep reports a deleted topic once the metadata confirms it.
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-# It passes without our doing anything: the broker has yet to hear of its epoch, or had a mishap.
+# Transient errors: the broker has not seen the epoch yet, or had an internal error.
 _PASSING: Final = frozenset((ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 class Asked(NamedTuple):
-    """One partition of a fetch that is under way."""
+    """One partition of a fetch in flight."""
 
     one: Assigned
     generation: int
@@ -46,9 +46,9 @@ class Asked(NamedTuple):
 def take_answer(
     core: Core, asked: Asked, data: PartitionData, *, node: int, endpoints: list[NodeEndpoint]
 ) -> bool:
-    """Do what the answer says. True if it brought something to read."""
+    """Apply the response. Return True if it brought records."""
     one = asked.one
-    # The offset may be another one in the same generation, if two brokers were asked while it moved.
+    # The offset can differ within a generation if the leader moved and two brokers were asked.
     if not core.is_current(one, asked.generation) or one.fetch_offset != asked.offset:
         return False
     if data.error_code != ErrorCode.NONE:
@@ -60,7 +60,7 @@ def take_answer(
         one.preferred = data.preferred_read_replica
         lasts_ms = core.settings.metadata_max_age_ms
         one.preferred_until_ms = core.cluster.ports.clock.monotonic_ms() + lasts_ms
-        # Another fetcher has it now, and it may not be running yet.
+        # Another fetcher takes over, and may have to be started.
         core.changed()
         return False
     if not data.records:
@@ -70,7 +70,7 @@ def take_answer(
 
 
 def take_silence(core: Core, one: Assigned) -> None:
-    """Nothing new: perhaps because the end is reached."""
+    """Handle a response without records: report the end of the partition if it is reached."""
     end = one.end_offset(committed=core.settings.read_committed)
     if 0 <= end <= one.fetch_offset:
         core.delivery.reach_end(one)
@@ -94,7 +94,7 @@ def _take_records(core: Core, one: Assigned, data: PartitionData, node: int) -> 
         core.stop(one, CorruptRecords(one.tp, one.fetch_offset, str(error)))
         return False
     if next_offset <= one.fetch_offset:
-        why = f"{end - start} bytes hold no batch that is whole and ends after it"
+        why = f"{end - start} bytes of records contain no complete batch that ends after it"
         core.stop(one, CorruptRecords(one.tp, one.fetch_offset, why))
         return False
     committed = core.settings.read_committed
@@ -117,10 +117,10 @@ def _take_records(core: Core, one: Assigned, data: PartitionData, node: int) -> 
 
 
 def _bytes_of(records: Records) -> tuple[bytes, int, int]:
-    """The bytes that hold them, and where in them they are.
+    """Return a buffer with the records, and their start and end in it.
 
-    These are the whole answer if most of it is of this partition. Otherwise it is a copy, so that the answer
-    need not be kept for as long as the last of its partitions is unread.
+    The buffer is the whole response if most of it belongs to this partition. Otherwise the records are
+    copied, so that an unread partition does not keep the whole response in memory.
     """
     found = bytes_beneath(records) if isinstance(records, memoryview) else None
     if found is not None and 2 * len(records) >= len(found[0]):
@@ -146,18 +146,18 @@ def _take_error(
         one.preferred = None
         core.failed(one, code.name)
     elif code is ErrorCode.CORRUPT_MESSAGE:
-        core.stop(one, CorruptRecords(one.tp, one.fetch_offset, "the broker cannot read them"))
+        core.stop(one, CorruptRecords(one.tp, one.fetch_offset, "the broker returned CORRUPT_MESSAGE"))
     else:
         core.stop(one, refused(code, about=f"partition {one.tp}"))
 
 
 def _take_out_of_range(core: Core, one: Assigned) -> None:
     if one.preferred is not None:
-        # A follower may lag behind what was read from the leader, which is asked next.
+        # A follower may lag behind the position: ask the leader next.
         one.preferred = None
         core.changed()
     elif one.queue:
-        # It may be in range again by the time that this is read; if not, it is told then.
+        # The offset may be in range once the queue is read; if not, the error is handled then.
         one.no_ahead = True
     else:
         core.reset(one)

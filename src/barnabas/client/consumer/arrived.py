@@ -1,4 +1,4 @@
-"""What one answer brought for one partition, until it is read."""
+"""The unread data of one partition in one fetch response."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from barnabas.client.consumer.message import Message
 
 
 class Arrived:
-    """`data[start:whole]` is whole batches of this partition. What else is in `data` is not looked at."""
+    """`data[start:whole]` holds complete batches of this partition; the rest of `data` is ignored."""
 
     __slots__ = (
         "aborted",
@@ -41,23 +41,23 @@ class Arrived:
         self.start: Final = start
         self.whole: Final = whole
         self.from_offset: Final = from_offset
-        # After the last whole batch, and the leader epoch of that batch.
+        # The offset after the last complete batch, and the leader epoch of that batch.
         self.next_offset: Final = next_offset
         self.last_epoch: Final = last_epoch
-        # Where the log ended for this reader when the answer was made.
+        # The end offset of the log for this reader at the time of the response.
         self.end_offset: Final = end_offset
-        # (first offset, producer id) of the transactions to leave out.
+        # (first offset, producer id) of aborted transactions.
         self.aborted: Final = aborted
-        # Which broker it came from: the bytes are counted by broker.
+        # The source broker: buffered bytes are counted per broker.
         self.node: Final = node
         self.begun = False
         self.reader: BatchReader | None = None
-        # Messages that were made and not read, because the partition was paused.
+        # Decoded messages that were not read because the partition was paused.
         self.rest: list[Message] = []
 
     @property
     def size(self) -> int:
-        """What it keeps in memory."""
+        """Bytes held in memory."""
         return len(self.data)
 
     def open(self, topic: str, partition: int, *, check_crc: bool) -> BatchReader:

@@ -1,7 +1,7 @@
-"""Fetched partitions as Arrow tables, without a Python object a record.
+"""Builds Arrow tables from fetched partitions, without a Python object per record.
 
-Each table is made of whole answers for partitions, straight from their bytes (records/columns_read.py), with
-topic and partition in front. The only room here that imports pyarrow.
+A table consists of whole fetch responses of partitions, decoded by records/columns_read.py, plus topic and
+partition columns. The only module of the consumer that imports pyarrow.
 """
 
 from typing import Final, NamedTuple
@@ -27,11 +27,11 @@ def table_schema(*, views: bool = False) -> pa.Schema:
 
 
 class Limits(NamedTuple):
-    """A table is ended when it has so many rows, or is made of so many fetched bytes."""
+    """A table ends at this many rows or fetched bytes."""
 
     rows: int
     fetched_bytes: int
-    # What the compressed batches of one answer may unpack to at a time.
+    # Limit of the decompressed size of one response.
     unpacked_bytes: int = MAX_UNPACKED
 
 
@@ -44,9 +44,9 @@ class TableMaker:
         self._schema = table_schema(views=views)
 
     def next_table(self) -> "pa.Table | EndOfPartition | None":
-        """A table of what has arrived, or the end of a partition; None if nothing is here.
+        """Return a table of fetched data or an EndOfPartition; None if nothing is buffered.
 
-        The error of a partition, if it is its turn and nothing comes before it.
+        Raise the error of a partition when it is its turn and no rows come before it.
         """
         parts: list[pa.RecordBatch] = []
         rows = size = 0
@@ -57,7 +57,7 @@ class TableMaker:
             one, arrived = found
             part = self._decode(one, arrived)
             size += arrived.size
-            # What holds aborted transactions or markers only has no rows.
+            # A response with only aborted transactions or markers has no rows.
             if part is not None and part.num_rows > 0:
                 parts.append(part)
                 rows += part.num_rows
@@ -66,7 +66,7 @@ class TableMaker:
         return self._delivery.take_end()
 
     def _decode(self, one: Assigned, arrived: Arrived) -> pa.RecordBatch | None:
-        """The rows of one answer; those before a batch that is corrupt, if there is one."""
+        """Decode the rows of one response, up to the first corrupt batch."""
         try:
             fetched = self._columns(one, arrived, arrived.whole)
         except Malformed as error:
@@ -75,7 +75,7 @@ class TableMaker:
         return self._with_place(one, fetched)
 
     def _columns(self, one: Assigned, arrived: Arrived, end: int) -> Fetched:
-        assert one.position is not None, f"{one.tp} is read without a position"
+        assert one.position is not None, f"{one.tp} has data but no position"
         return decode_fetched(
             memoryview(arrived.data)[arrived.start : end],
             from_offset=one.position,
@@ -87,7 +87,7 @@ class TableMaker:
         )
 
     def _decode_until(self, one: Assigned, arrived: Arrived, error: Malformed) -> pa.RecordBatch | None:
-        """Find the first batch that cannot be read, by halving: corruption is rare, and need not be fast."""
+        """Find the first corrupt batch by bisection: corruption is rare and need not be fast."""
         starts = _batch_starts(arrived)
         good, bad = 0, len(starts)
         while bad - good > 1:
@@ -103,9 +103,9 @@ class TableMaker:
             fetched = self._columns(one, arrived, starts[good])
             part = self._with_place(one, fetched)
             one.position = fetched.next_offset if fetched.next_offset is not None else one.position
-        assert one.position is not None, f"{one.tp} is read without a position"
+        assert one.position is not None, f"{one.tp} has data but no position"
         if good > 0 and isinstance(error, DecompressedTooLarge):
-            # Too much for one table rather than wrong: the rest is fetched again.
+            # Not corrupt but too large for one table: fetch the rest again.
             self._delivery.shed(one)
             return part
         self._delivery.spoil(one, corrupt(one, one.position, arrived, starts[good], error))
@@ -113,7 +113,7 @@ class TableMaker:
 
     def _with_place(self, one: Assigned, fetched: Fetched) -> pa.RecordBatch:
         rows = fetched.rows.num_rows
-        # A row of zero bytes a record: index 0 of a dictionary of one topic.
+        # Zeros: index 0 of a dictionary with one topic, for every row.
         indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
         topic = pa.DictionaryArray.from_arrays(indices, pa.array([one.tp.topic], pa.string()))
         partition = pa.repeat(pa.scalar(one.tp.partition, pa.int32()), rows)

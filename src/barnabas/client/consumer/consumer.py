@@ -1,7 +1,7 @@
-"""The consumer that users see.
+"""The public consumer.
 
-It reads partitions that it is assigned, or that its group gives it (client/group). Whoever reads takes what
-has arrived (reader.py); bringing it in is the fetchers' business.
+It reads partitions assigned by the user or by its group (client/group). Fetcher tasks (fetcher.py) buffer
+data; readers (reader.py) take it from the buffer.
 """
 
 import asyncio
@@ -55,14 +55,14 @@ class Consumer(Grouped):
         self._closed = False
         self._leaving = False
 
-    # Beginning and end
+    # Start and close
 
     async def start(self) -> None:
-        """Reach the cluster; BrokerUnavailable or NotKafka if it is not there in default.api.timeout.ms."""
+        """Connect to the cluster; BrokerUnavailable or NotKafka if default.api.timeout.ms passes first."""
         if self._closed:
             raise Closed("the consumer")
-        assert self._core_or_none is None, "it has been started"
-        # Known from now on: it may be closed while it starts.
+        assert self._core_or_none is None, "the consumer is already started"
+        # Set before start(): close() may be called meanwhile.
         self._cluster = cluster = Cluster(self.settings, self._ports)
         await cluster.start()
         self._core_or_none = core = Core(self.settings, cluster)
@@ -74,9 +74,9 @@ class Consumer(Grouped):
             self._member_or_none.start()
 
     async def close(self) -> None:
-        """Commit if that goes by itself, leave the group, and end every task and connection.
+        """Commit if enable.auto.commit is set, leave the group, and end all tasks and connections.
 
-        What was handed out counts as dealt with. Whoever waits for messages gets Closed; `async for` ends.
+        All delivered messages count as processed. Pending reads raise Closed; `async for` ends.
         """
         await self._close(finished=True)
 
@@ -87,12 +87,12 @@ class Consumer(Grouped):
         self._closed = True
         try:
             if core is not None:
-                self._tell_readers(core)
+                self._wake_readers(core)
                 if member is not None:
                     await self._leave(member, finished=finished)
                 await self._end_fetching(core)
         finally:
-            # Also if this is cancelled: what is left takes no time.
+            # Even if this is cancelled: disconnecting takes no time.
             await to_its_end(self._disconnect())
 
     async def _disconnect(self) -> None:
@@ -107,7 +107,7 @@ class Consumer(Grouped):
             self._leaving = False
             self._member_or_none = None
 
-    def _tell_readers(self, core: Core) -> None:
+    def _wake_readers(self, core: Core) -> None:
         for visitor in core.gate.visitors:
             visitor.slow = True
         core.news.set()
@@ -125,22 +125,22 @@ class Consumer(Grouped):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After an error the message in hand was perhaps not dealt with: it is not committed.
+        # After an error the last message was perhaps not processed: do not commit it.
         await self._close(finished=kind is None)
 
     def _crashed(self, error: BaseException) -> None:
-        """A task ended by a mistake of ours: nothing is fetched any more, so every reader is told."""
+        """An internal task failed, which is a bug: nothing is fetched any more, so wake all readers."""
         self._crash = error
         if self._core_or_none is not None:
-            self._tell_readers(self._core_or_none)
+            self._wake_readers(self._core_or_none)
 
     def _check(self, *, leaving: bool = False) -> Core:
-        """With `leaving` also while the last callback runs, which may want to commit."""
+        """Return the core, or raise. With `leaving`, also while the last callback runs: it may commit."""
         if self._closed and not (leaving and self._leaving):
             raise Closed("the consumer")
         if self._crash is not None:
             raise self._crash
-        assert self._core_or_none is not None, "it has not been started"
+        assert self._core_or_none is not None, "the consumer is not started"
         return self._core_or_none
 
     # Assignment
@@ -148,10 +148,10 @@ class Consumer(Grouped):
     async def assign(
         self, tps: Iterable[tuple[str, int]], *, topic_ids: Mapping[str, Uuid] | None = None
     ) -> None:
-        """Read these partitions and no others. Those that were assigned before keep their positions.
+        """Assign exactly these partitions. Those that were assigned before keep their positions.
 
-        UnknownTopic if one of them is not there within default.api.timeout.ms. TopicRecreated if a topic is
-        another one than `topic_ids` says, where that names it: then nothing is changed.
+        UnknownTopic if a partition does not exist within default.api.timeout.ms. TopicRecreated if the id of
+        a topic differs from `topic_ids`; the assignment is then unchanged.
         """
         core = self._check_unsubscribed()
         wanted = [TopicPartition(*each) for each in tps]
@@ -166,14 +166,14 @@ class Consumer(Grouped):
                 raise UnknownTopic(about=f"partition {tp}")
             ids[tp] = found[tp.topic].topic_id
             meant = (topic_ids or {}).get(tp.topic, ids[tp])
-            # Brokers before Kafka 2.8 know no ids.
+            # Brokers before Kafka 2.8 have no topic ids.
             if meant != ids[tp] and ids[tp] != ZERO_UUID:
                 raise TopicRecreated(tp, meant, ids[tp])
         self._replace(self._check_unsubscribed(), ids)
         core.changed()
 
     async def assign_topic(self, *names: str) -> frozenset[TopicPartition]:
-        """Read all partitions that these topics have now, and no others; which they are."""
+        """Assign exactly the current partitions of these topics, and return them."""
         core = self._check_unsubscribed()
         deadline = Deadline(self.settings.default_api_timeout_ms)
         found = [await self._topic(name, deadline) for name in dict.fromkeys(names)]
@@ -208,14 +208,14 @@ class Consumer(Grouped):
         return self.reader.__anext__()
 
     async def batch(self, max_records: int | None = None, timeout_ms: float | None = None) -> list[Message]:
-        """Up to max_records messages (max.poll.records if None), as soon as there is one; [] if time is over.
+        """Wait for messages, return up to max_records (default: max.poll.records); [] after the timeout.
 
-        Closed if the consumer is closed. The error of a partition comes when what was before it is read.
+        Closed if the consumer is closed. The error of a partition is raised after the data before it is read.
         """
         return await self.reader.batch(max_records, timeout_ms)
 
     def batches(self, max_records: int | None = None) -> AsyncIterator[list[Message]]:
-        """One batch() after the other, until the consumer is closed."""
+        """Yield batch() results until the consumer is closed."""
         return self.reader.batches(max_records)
 
     def arrow(
@@ -226,14 +226,14 @@ class Consumer(Grouped):
         views: bool = False,
         timeout_ms: float | None = None,
     ) -> "AsyncIterator[pa.Table]":
-        """What arrives as Arrow tables, until the consumer is closed: see Reader.arrow()."""
+        """Yield Arrow tables until the consumer is closed: see Reader.arrow()."""
         return self.reader.arrow(max_rows=max_rows, max_bytes=max_bytes, views=views, timeout_ms=timeout_ms)
 
     def streams(self, count: int) -> list[Reader]:
-        """So many readers of what this consumer reads, each for a task of its own.
+        """Split the consumer into `count` readers, each for a task of its own.
 
-        Every partition belongs to one of them at a time, so its records stay in order. Call it once, before
-        the first message; from then on the consumer itself is not read.
+        Every partition belongs to one reader at a time, so its records stay in order. Call it once, before
+        the first message; from then on read from the streams only.
         """
         core = self._check()
         readers = split(core, self.reader, count, self._check)
@@ -242,16 +242,16 @@ class Consumer(Grouped):
 
     def _not_read(self) -> Core:
         self._check()
-        raise AssignedOtherwise("this consumer is read by its streams")
+        raise AssignedOtherwise("this consumer was split by streams(): read from the streams")
 
-    # Where partitions begin and end
+    # Offsets of partitions
 
     async def beginning_offsets(self, tps: Iterable[tuple[str, int]]) -> dict[TopicPartition, int]:
-        """The first offset of each partition, assigned or not."""
+        """Return the first offset of each partition, assigned or not."""
         return await self._ends(tps, EARLIEST)
 
     async def end_offsets(self, tps: Iterable[tuple[str, int]]) -> dict[TopicPartition, int]:
-        """The offset after the last record; with read_committed, after the last one that can be read."""
+        """Return the end offset of each partition; with read_committed, the last stable offset."""
         return await self._ends(tps, LATEST)
 
     async def _ends(self, tps: Iterable[tuple[str, int]], which: int) -> dict[TopicPartition, int]:
@@ -261,7 +261,7 @@ class Consumer(Grouped):
     async def offsets_for_times(
         self, times_ms: Mapping[tuple[str, int], int]
     ) -> dict[TopicPartition, OffsetAt | None]:
-        """The first record of each partition that is not older than the time; None if there is none."""
+        """Return the first offset at or after a timestamp in each partition; None if there is none."""
         for time_ms in times_ms.values():
             if time_ms < 0:
                 raise ValueError(f"time {time_ms} is before 1970")
@@ -274,12 +274,12 @@ class Consumer(Grouped):
         return await list_offsets(core.cluster, wanted, committed=committed, deadline=deadline)
 
     async def position(self, tp: tuple[str, int]) -> int:
-        """The offset of the next message; waits until it is known, at most default.api.timeout.ms."""
+        """Return the offset of the next message; wait until it is known, at most default.api.timeout.ms."""
         one = self._check(leaving=True).positions[TopicPartition(*tp)]
         deadline = Deadline(self.settings.default_api_timeout_ms)
         while True:
             core = self._check(leaving=True)
-            # It may have been taken away meanwhile.
+            # The partition may have been revoked in the meantime.
             one = core.positions[one.tp]
             offset = core.delivery.position_of(one)[0]
             if offset is not None:

@@ -1,4 +1,4 @@
-"""What the parts of a consumer share: positions, what has arrived, where partitions are fetched."""
+"""State shared by the parts of a consumer: positions, buffered data, and the broker of each partition."""
 
 import asyncio
 import logging
@@ -18,14 +18,14 @@ from barnabas.client.errors import ClientError, UnknownTopic
 
 logger = logging.getLogger(__name__)
 
-# Errors of brokers, rather than of partitions, that the reader has not seen yet.
+# Limit of pending errors of brokers, rather than of partitions.
 COMPLAINTS_MAX: Final = 16
-# No wait here is so short that this matters.
+# All waits here are much longer than this.
 TIMER_SLACK_S: Final = 0.001
 
 
 class FetcherLike(Protocol):
-    """What others ask of a fetcher."""
+    """The fetcher methods used by other modules."""
 
     def poke(self) -> None: ...
 
@@ -33,7 +33,7 @@ class FetcherLike(Protocol):
 
 
 class Core:
-    """Made in a running loop."""
+    """Create it in a running loop."""
 
     def __init__(self, settings: ConsumerSettings, cluster: Cluster) -> None:
         self.settings = settings
@@ -45,16 +45,16 @@ class Core:
             on_room=self._room_at,
         )
         self.fetchers: dict[int, FetcherLike] = {}
-        # Set when the reader should look again, and when upkeep should.
+        # Wake the readers, and upkeep.
         self.news = asyncio.Event()
         self.chores = asyncio.Event()
-        # Set when a position has become known.
+        # Set when a position becomes known.
         self.found = asyncio.Event()
         self.complaints: deque[ClientError] = deque(maxlen=COMPLAINTS_MAX)
-        # Why nothing can be read for good: the group does not take this member.
+        # A fatal error of the group: reading raises it.
         self.failure: ClientError | None = None
         self.gate = Gate(self.news.set)
-        # Whether a group says what is read: then a topic that goes away is the group's business.
+        # With a subscription, the group handles deleted topics.
         self.is_subscribed = False
         self.backoff = Backoff(
             first_ms=max(1, settings.retry_backoff_ms),
@@ -67,7 +67,7 @@ class Core:
         return self._loop.time()
 
     def due_s(self) -> float:
-        """What is to be done by this time is due now. A timer may fire a moment before its time."""
+        """Return the time up to which work is due now. A timer may fire slightly early."""
         return self._loop.time() + TIMER_SLACK_S
 
     # Waking
@@ -78,7 +78,7 @@ class Core:
             fetcher.poke()
 
     def changed(self) -> None:
-        """Positions, pauses or leaders are not what they were: everybody looks again."""
+        """Positions, pauses or leaders changed: wake everything."""
         self.chores.set()
         self.news.set()
         self.found.set()
@@ -88,11 +88,11 @@ class Core:
     # Partitions
 
     def is_current(self, one: Assigned, generation: int) -> bool:
-        """Whether what was begun for this generation still counts."""
+        """Whether work started for this generation is still valid."""
         return one.generation == generation and self.positions.find(one.tp) is one
 
     def route(self, one: Assigned) -> int | None:
-        """The broker to fetch from; None if that has to be found out first."""
+        """Return the broker to fetch from; None if it has to be looked up first."""
         led = self.cluster.known_leader(one.tp)
         if led is None:
             self.chores.set()
@@ -106,16 +106,16 @@ class Core:
         return leader if one.preferred is None else one.preferred
 
     def check_identity(self, one: Assigned) -> None:
-        """A topic of that name may be another one by now, whose offsets mean something else."""
+        """Detect a recreated topic, whose offsets are unrelated to the old ones."""
         topic = self.cluster.metadata.topics.get(one.tp.topic)
         if topic is None or topic.topic_id == one.topic_id or one.error is not None:
             return
         if one.topic_id == ZERO_UUID:
-            # The group gave it to us before the metadata told of it.
+            # The group assigned the partition before its metadata was known.
             one.topic_id = topic.topic_id
         elif self.is_subscribed:
-            # Whoever subscribes wants the topic of that name, whichever it is.
-            logger.info("topic is another one now tp=%s", one.tp)
+            # A subscription is by name, so continue with the new topic.
+            logger.info("topic was recreated tp=%s", one.tp)
             one.topic_id = topic.topic_id
             self.delivery.drop(one)
             one.move_by(self.settings.reset_to(self.cluster.ports.clock.now_ms()))
@@ -123,7 +123,7 @@ class Core:
             self.stop(one, TopicRecreated(one.tp, one.topic_id, topic.topic_id))
 
     def _may_read(self, one: Assigned, replica: int) -> bool:
-        """Whether a replica is still the one to read from: it is there, and the leader named it lately."""
+        """Whether the preferred read replica is still valid: online, and recently named by the leader."""
         metadata = self.cluster.metadata
         topic = metadata.topics.get(one.tp.topic)
         return (
@@ -134,7 +134,7 @@ class Core:
         )
 
     def _meet_leader(self, one: Assigned, epoch: int) -> None:
-        """Another epoch than before: what was read may be gone from the new leader's log. (KIP-320)"""
+        """Handle a new leader epoch: the new leader's log may lack records that were read. (KIP-320)"""
         position, read_epoch = self.delivery.position_of(one)
         if (
             position is not None
@@ -142,7 +142,7 @@ class Core:
             and read_epoch != UNKNOWN
             and epoch != UNKNOWN
         ):
-            # What lies here unread may be gone too; it is fetched again once the position is sure.
+            # Buffered data may be truncated, too: fetch it again once the position is validated.
             self.delivery.drop(one)
             one.move_to(position, read_epoch)
             one.doubt = Doubt.LEADER
@@ -150,17 +150,17 @@ class Core:
         one.leader_epoch = epoch
 
     def replace(self, ids: dict[TopicPartition, Uuid]) -> list[Assigned]:
-        """Assign these partitions and no others; those that are new, which do not know where to begin."""
+        """Assign exactly these partitions. Return the new ones, which have no position yet."""
         before = set(self.positions)
         for gone in self.positions.replace(ids, None):
             self.delivery.drop(gone)
         self.delivery.settle_in(self.positions)
         return [one for one in self.positions if one not in before]
 
-    # What was handed out
+    # Delivered messages
 
     def delivered(self, visitor: Visitor | None = None) -> dict[TopicPartition, tuple[int, int]]:
-        """Next offset and epoch of the last record, of what this reader or any was handed."""
+        """Return next offset and last leader epoch per partition, as delivered to this or any reader."""
         found: dict[TopicPartition, tuple[int, int]] = {}
         for one in self.positions:
             if visitor is None or self.delivery.is_at(one, visitor.delivery):
@@ -170,7 +170,7 @@ class Core:
         return found
 
     def finished(self) -> dict[TopicPartition, tuple[int, int]]:
-        """The same without what a reader may still be working on."""
+        """Like delivered(), but without messages that a reader may still be processing."""
         found = self.delivered()
         for visitor in self.gate.visitors:
             for message in visitor.unfinished():
@@ -180,47 +180,47 @@ class Core:
         return found
 
     def first_unread(self, visitor: Visitor) -> list[Message]:
-        """Where this reader stands, as messages that are not there: for what is handed out as a table."""
+        """Return this reader's positions as EndOfPartition placeholders, for delivery of a table."""
         here = self.delivered(visitor)
         return [EndOfPartition(tp.topic, tp.partition, offset) for tp, (offset, _) in here.items()]
 
     def failed(self, one: Assigned, why: object) -> None:
-        """Something about it went wrong and may go well later."""
+        """Note a retriable failure of a partition and back off."""
         one.failures += 1
         wait_ms = self.backoff.wait_ms(one.failures)
         one.not_before_s = self.now_s() + wait_ms / 1000
         if one.failures == 1:
-            logger.info("partition not read for now tp=%s because=%s", one.tp, why)
+            logger.info("partition cannot be read, will retry tp=%s reason=%s", one.tp, why)
         self.chores.set()
 
     def forget_leader(self, one: Assigned, why: object) -> None:
-        """The same, and whoever is believed to lead it may not."""
+        """Like failed(), and the known leader may be wrong."""
         one.preferred = None
         self.cluster.forget_leader(one.tp, one.leader_epoch)
         self.failed(one, why)
 
     def stop(self, one: Assigned, error: ClientError) -> None:
-        logger.info("partition stopped tp=%s because=%s", one.tp, error)
+        logger.info("partition stopped tp=%s error=%s", one.tp, error)
         self.delivery.stop(one, error)
         if self.is_subscribed and isinstance(error, UnknownTopic):
-            # The group will take it away; nobody asked for this topic but by a subscription.
+            # The group revokes it later; a deleted topic of a subscription is no error for the reader.
             one.error_told = True
         self.news.set()
         self.found.set()
 
     def reset(self, one: Assigned) -> None:
-        """Its offset is not there: go on by auto.offset.reset, or find out what to tell the reader."""
+        """Handle an offset out of range: apply auto.offset.reset, or look up the range for the error."""
         reset_to = self.settings.reset_to(self.cluster.ports.clock.now_ms())
         if reset_to is None:
             one.doubt = Doubt.RANGE
         else:
-            logger.info("position reset tp=%s offset=%s by=%s", one.tp, one.position, reset_to)
+            logger.info("position reset tp=%s offset=%s reset_to=%s", one.tp, one.position, reset_to)
             self.delivery.drop(one)
             one.move_by(reset_to)
         self.chores.set()
 
     def complain(self, error: ClientError) -> None:
-        """An error of a broker that does not pass by itself: the reader has to know."""
+        """Report a fatal broker error to the reader."""
         if str(error) not in map(str, self.complaints):
             self.complaints.append(error)
             self.news.set()

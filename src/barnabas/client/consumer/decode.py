@@ -1,8 +1,8 @@
-"""From the bytes of a fetch answer to Messages, batch by batch (compiled).
+"""Decodes fetched bytes into Messages, batch by batch (compiled).
 
-The rules for batches (CRC, control batches, aborted transactions, unpacking, what comes before the wanted
-offset) are those of records/column_walk.py, which the Arrow side uses too, so that both read the same.
-Records are read by records/decode.py's rules into Messages without an object in between.
+records/column_walk.py handles batches (CRC, control batches, aborted transactions, decompression, records
+before the fetch offset), for Arrow tables as well, so that both read the same. Records are decoded by the
+rules of records/decode.py directly into Messages, without an intermediate object.
 """
 
 from typing import Final
@@ -19,8 +19,7 @@ from barnabas.records.errors import CorruptBatch, batch_at
 from barnabas.records.header import TimestampType
 from barnabas.records.varint import BAD, read_varint
 
-# Where the fields of a batch header are: records/header.py has the same under the same names, and
-# column_walk.py says why they are repeated.
+# Positions of batch header fields, as in records/header.py; column_walk.py explains why they are repeated.
 LEADER_EPOCH_AT: Final = 12
 ATTRIBUTES_AT: Final = 21
 LAST_OFFSET_DELTA_AT: Final = 23
@@ -37,9 +36,9 @@ LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 
 
 def reach(data: bytes, start: i64, end: i64) -> tuple[int, int, int]:
-    """Hop over the whole batches of data[start:end]: their end, the offset after them, the last one's epoch.
+    """Return end, next offset and last leader epoch of the complete batches in data[start:end].
 
-    Without a whole batch these are `start`, -1 and -1. Nothing is checked but the lengths.
+    Without a complete batch these are `start`, -1 and -1. Only lengths are checked.
     """
     at: i64 = start
     last: i64 = -1
@@ -56,15 +55,15 @@ def reach(data: bytes, start: i64, end: i64) -> tuple[int, int, int]:
 
 
 def claimed_next_offset(data: bytes, at: i64) -> int:
-    """Where the batch at `at` says that the next one begins, whether or not it can be believed."""
+    """Return the next offset according to the header of the batch at `at`, which may be corrupt."""
     return read_i64_be(data, at) + i64(read_i32_be(data, at + LAST_OFFSET_DELTA_AT)) + 1
 
 
 class BatchWalk(Walk):
-    """A Walk that goes one batch at a time and keeps nothing of those before."""
+    """A Walk over one batch at a time that keeps nothing of earlier batches."""
 
     def forget(self) -> None:
-        """Let go of what was walked over, but for the room that small unpacked areas share."""
+        """Release earlier batches, except for the arena that small decompressed areas share."""
         arena = self.arena
         if arena is None:
             self.sources = []
@@ -75,15 +74,15 @@ class BatchWalk(Walk):
             self.arena_source = 0
         self.spans = self.spans[:0]
         self.rows = 0
-        # The limit is for one batch here, because one is unpacked at a time.
+        # The limit applies per batch, because one batch is decompressed at a time.
         self.left = MAX_DECOMPRESSED
 
 
 class BatchReader:
-    """What one answer brought for one partition. take() makes Messages of the next batches.
+    """Reads one partition's data of one fetch response. take() decodes the next batches.
 
-    `next_offset` is where the partition goes on after what was taken, `last_epoch` the leader epoch of the
-    last batch taken, -1 before the first.
+    `next_offset` is the offset after the batches taken, `last_epoch` the leader epoch of the last one, -1
+    before the first.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class BatchReader:
         check_crc: bool,
         aborted: list[tuple[int, int]],
     ) -> None:
-        """`data[start:end]` is whole batches; `aborted` has (first offset, producer id), as for Walk."""
+        """`data[start:end]` holds complete batches; `aborted` has pairs (first offset, producer id)."""
         self.topic = topic
         self.partition: i64 = partition
         self.data = data
@@ -118,10 +117,10 @@ class BatchReader:
         return self.at >= self.end
 
     def take(self, enough: int) -> list[Message]:
-        """The messages of whole batches, until there are enough or nothing is left.
+        """Decode whole batches until there are `enough` messages or no data is left.
 
-        A corrupt batch is a CorruptBatch, or another Malformed, if it is the first; otherwise the messages
-        before it come first, and the error with the next call.
+        A corrupt batch raises CorruptBatch or another Malformed. If messages precede it, they are returned
+        first and the next call raises.
         """
         out: list[Message] = []
         least: i64 = enough
@@ -142,8 +141,7 @@ class BatchReader:
         at = self.at
         size = batch_size(data, at, self.end)
         walk.forget()
-        # A batch that fails is walked over once more at the next call. What the walk has noted of
-        # transactions by then it would note again: no harm.
+        # A corrupt batch is walked again by the next call. Noting its transactions twice is harmless.
         walk.feed(data, at, at + size, False)
         if len(walk.spans) > 0:
             self.read_records(walk.sources[walk.spans[0]], walk.spans[1], walk.spans[2], at, out)
@@ -169,7 +167,7 @@ class BatchReader:
             while index < count:
                 length, body = read_varint(area, at, end)
                 if body == BAD or length < MIN_RECORD - 1 or length > end - body:
-                    raise BadRecord(f"its length {length} does not fit in the {end - at} bytes left")
+                    raise BadRecord(f"record length {length} is out of range, {end - at} bytes are left")
                 at = body + length
                 self.read_record(area, body, at, base_offset, timestamp, append_time, kind, epoch, out)
                 index += 1
@@ -190,23 +188,23 @@ class BatchReader:
         epoch: i64,
         out: list[Message],
     ) -> None:
-        # The first byte is the record's attributes: none are defined, and readers ignore them.
+        # Skip the attributes byte: no record attributes are defined.
         timestamp_delta, at = read_varint(data, at + 1, stop)
         if at == BAD:
-            raise BadRecord("its timestamp delta is cut off")
+            raise BadRecord("timestamp delta is truncated")
         offset_delta, at = read_varint(data, at, stop)
         if at == BAD or offset_delta < 0 or offset_delta > INT32_MAX:
-            raise BadRecord(f"its offset delta {offset_delta} is out of range")
+            raise BadRecord(f"offset delta {offset_delta} is out of range")
         size, at = read_varint(data, at, stop)
         if at == BAD or size < NULL or size > stop - at:
-            raise BadRecord(f"its key's length {size} is out of range")
+            raise BadRecord(f"key length {size} is out of range")
         key: bytes | None = None
         if size >= 0:
             key = data[at : at + size]
             at += size
         size, at = read_varint(data, at, stop)
         if at == BAD or size < NULL or size > stop - at:
-            raise BadRecord(f"its value's length {size} is out of range")
+            raise BadRecord(f"value length {size} is out of range")
         value: bytes | None = None
         if size >= 0:
             value = data[at : at + size]
@@ -216,7 +214,7 @@ class BatchReader:
             timestamp = add_timestamps(base_timestamp, timestamp_delta)
         headers = read_headers(data, at, stop)
         offset = base_offset + offset_delta
-        # It is read to its end all the same: a batch is sound as a whole or not at all.
+        # Decode skipped records, too: a batch is valid as a whole or not at all.
         if offset < self.walk.from_offset:
             return
         out.append(Message(self.topic, self.partition, offset, timestamp, kind, key, value, headers, epoch))

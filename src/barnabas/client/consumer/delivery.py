@@ -1,8 +1,8 @@
-"""What has arrived and was not read: whose turn it is, the chunk that is being read, how much is held. Pure.
+"""The buffer of fetched data: round-robin order of partitions, current chunk, and buffered bytes. Pure.
 
-A partition whose data has arrived waits for its turn; when all that one answer brought is read, the next
-partition has its turn. An end or an error of a partition comes after its data. The reader takes messages from
-`ready[at:]`, so that reading one costs an index; everything else follows from that lazily.
+Partitions with data are read in turn: after one fetch response of a partition, the next partition follows. An
+end or an error of a partition comes after its data. The reader takes messages from `ready[at:]`, so reading
+one only increments an index; positions are derived from it lazily.
 """
 
 from collections import deque
@@ -21,21 +21,21 @@ _HEADER_SIZE: Final = 61
 
 
 class Delivery:
-    """`on_room` is called with a broker's number when it may be asked for more."""
+    """`on_room` is called with a node id when that broker may be asked for more data."""
 
     def __init__(self, *, check_crcs: bool, tells_ends: bool, on_room: Callable[[int], None]) -> None:
         self._check_crcs = check_crcs
         self._tells_ends = tells_ends
         self._on_room = on_room
         self._turns: deque[Assigned] = deque()
-        # Bytes that lie here, by the broker they came from.
+        # Buffered bytes by source broker.
         self.held: dict[int, int] = {}
         self.ready: list[Message] = []
         self.at = 0
-        # Whose messages `ready` has; None if it has none, or an end.
+        # The partition of the messages in `ready`; None if it is empty or holds an end.
         self._reading: Assigned | None = None
 
-    # What comes in
+    # Arrival
 
     def arrive(self, one: Assigned, arrived: Arrived) -> None:
         one.queue.append(arrived)
@@ -44,13 +44,13 @@ class Delivery:
         self._take_turn(one)
 
     def reach_end(self, one: Assigned) -> None:
-        """An answer had nothing more for this partition."""
+        """A response had no more records for this partition."""
         if self._tells_ends and not one.queue:
             one.end_due = True
             self._take_turn(one)
 
     def stop(self, one: Assigned, error: ClientError) -> None:
-        """Nothing more is read of it; the reader gets the error when the data before it is read."""
+        """Stop a partition; the reader gets the error after the data before it."""
         one.error, one.error_told = error, False
         self._take_turn(one)
 
@@ -59,16 +59,16 @@ class Delivery:
             one.in_turn = True
             self._turns.append(one)
 
-    # What becomes of it without being read
+    # Discarding and pausing
 
     def drop(self, one: Assigned) -> None:
-        """Nothing that has arrived for it is wanted any more."""
+        """Discard all buffered data of a partition."""
         self._leave(one)
         while one.queue:
             self._release(one.queue.popleft())
 
     def park(self, one: Assigned) -> None:
-        """It was paused: what it has is kept for later."""
+        """Pause a partition and keep its data."""
         if one is self._reading:
             rest = self.ready[self.at :]
             one.position, one.epoch = self.position_of(one)
@@ -83,9 +83,9 @@ class Delivery:
             self._take_turn(one)
 
     def shed(self, one: Assigned) -> None:
-        """There is no room for what it has beyond its position: it will be fetched again."""
+        """Discard the data of a partition to free memory; it is fetched again from the position."""
         assert one is not self._reading, f"{one.tp} is being read"
-        assert one.position is not None, f"{one.tp} has data and no position"
+        assert one.position is not None, f"{one.tp} has data but no position"
         self.drop(one)
         one.fetch_offset = one.position
 
@@ -100,25 +100,25 @@ class Delivery:
         self.held[arrived.node] -= arrived.size
         self._on_room(arrived.node)
 
-    # Where else it could lie: see streams.py
+    # Splitting: see streams.py
 
     def another(self) -> "Delivery":
-        """An empty one that is made like this one, and counts bytes together with it."""
+        """Return an empty Delivery with the same options and a shared byte count."""
         made = Delivery(check_crcs=self._check_crcs, tells_ends=self._tells_ends, on_room=self._on_room)
         made.held = self.held
         return made
 
     def settle_in(self, ones: Iterable[Assigned]) -> None:
-        """These are assigned now."""
+        """The assignment is now `ones`."""
 
     def is_at(self, one: Assigned, delivery: "Delivery | None") -> bool:
-        """Whether what arrives for it is read there."""
+        """Whether the partition is read from `delivery`."""
         return delivery is self
 
     # Reading
 
     def position_of(self, one: Assigned) -> tuple[int | None, int]:
-        """The next offset for the reader, and the leader epoch of the record before it."""
+        """Return the next offset for the reader, and the leader epoch of the last record."""
         if one is not self._reading or self.at == 0:
             return one.position, one.epoch
         if self.at == len(self.ready) and not one.queue[0].rest:
@@ -129,9 +129,9 @@ class Delivery:
         return last.offset + 1, last.leader_epoch
 
     def advance(self, enough: int, *, quiet: bool = False) -> bool:
-        """Have something in `ready`; False if nothing is here. The error of a partition, if it is its turn.
+        """Fill `ready`; False if nothing is buffered. Raise the error of a partition when it is its turn.
 
-        With `quiet` an error stays where it is: whoever has messages in hand returns them first.
+        With `quiet` an error is left for later: the caller has messages to return first.
         """
         self._settle()
         while self._turns:
@@ -173,7 +173,7 @@ class Delivery:
         return bool(self.ready)
 
     def begin_next(self) -> None:
-        """Have the next answer asked for before this one is read, which may keep the loop busy."""
+        """Start the next fetch before this response is read, because reading may keep the loop busy."""
         if self.at == len(self.ready) and self._turns and self._turns[0].queue:
             self._begin(self._turns[0])
 
@@ -181,18 +181,18 @@ class Delivery:
         arrived = one.queue[0]
         if not arrived.begun:
             arrived.begun = True
-            # From now on the answer after it may be on its way.
+            # From now on the next response may be fetched.
             self._on_room(arrived.node)
         return arrived
 
     def spoil(self, one: Assigned, error: ClientError) -> None:
-        """What comes next cannot be read."""
+        """Stop a partition at a corrupt batch."""
         self._reading, self.ready, self.at = None, [], 0
         self.shed(one)
         self.stop(one, error)
 
     def _settle(self) -> None:
-        """Note what was read of the current chunk, which must be all of it."""
+        """Update the position after the current chunk, which must be read completely."""
         one, self._reading = self._reading, None
         assert self.at == len(self.ready), f"{len(self.ready) - self.at} messages were not read"
         self.ready, self.at = [], 0
@@ -209,7 +209,7 @@ class Delivery:
         assert one.position == arrived.next_offset, f"{one.tp}: {one.position}, not {arrived.next_offset}"
         one.end_due = self._tells_ends and one.position >= arrived.end_offset
         if one.in_turn:
-            # The others first.
+            # Other partitions first.
             self._turns.remove(one)
             self._turns.append(one)
         self._release(arrived)
@@ -223,13 +223,13 @@ class Delivery:
         self.ready, self.at = [EndOfPartition(one.tp.topic, one.tp.partition, one.position)], 0
         return True
 
-    # Reading whole answers, for Arrow
+    # Reading whole responses, for Arrow
 
     def next_whole(self, *, quiet: bool = False) -> tuple[Assigned, Arrived] | None:
-        """What arrived first, to be given back to finish_whole() or spoil(); None if nothing is here.
+        """Return the next response, for finish_whole() or spoil(); None if nothing is buffered.
 
-        An end is left to take_end(), and with `quiet` an end or an error stays where it is. What is left of a
-        chunk that is being read comes with the answer it belongs to: its rows begin at the position.
+        An end is left for take_end(); with `quiet`, an end or an error is left for later. The unread rest of
+        a current chunk is returned with its response, whose rows start at the position.
         """
         self._put_back()
         while self._turns:
@@ -241,16 +241,16 @@ class Delivery:
         return None
 
     def take_end(self) -> EndOfPartition | None:
-        """The end that next_whole() came upon."""
+        """Return the EndOfPartition that next_whole() found."""
         if self.at == len(self.ready):
             return None
         end = self.ready[self.at]
-        assert isinstance(end, EndOfPartition), "messages are not taken like this"
+        assert isinstance(end, EndOfPartition), "take_end() with messages in `ready`"
         self.at += 1
         return end
 
     def finish_whole(self, one: Assigned, arrived: Arrived) -> None:
-        assert one.queue[0] is arrived, f"{one.tp}: another answer is first"
+        assert one.queue[0] is arrived, f"{one.tp}: another response is first"
         one.position, one.epoch = arrived.next_offset, max(arrived.last_epoch, one.epoch)
         self._finish(one)
 
@@ -269,7 +269,7 @@ def _has_error(one: Assigned) -> bool:
 
 
 def corrupt(one: Assigned, position: int, arrived: Arrived, at: int, error: Malformed) -> CorruptRecords:
-    """The error for the batch at byte `at` of what arrived."""
+    """Return the error for the batch at byte `at` of a response."""
     beyond: int | None = None
     if arrived.whole - at >= _HEADER_SIZE:
         claimed = claimed_next_offset(arrived.data, at)

@@ -1,7 +1,7 @@
-"""What only a consumer can meet, with the facts.
+"""Errors of consumers.
 
-Each of these stops its partition and reaches the reader once. The partition stands still until seek(),
-resume() or assign() says how to go on; the others are read meanwhile.
+The errors about offsets, records and topics stop their partition and are raised by the reader once. The
+partition stays stopped until seek(), resume() or assign(); other partitions are still read.
 """
 
 from barnabas.base.ids import TopicPartition, Uuid, format_uuid
@@ -9,11 +9,11 @@ from barnabas.client.errors import ClientError
 
 
 class NoOffset(ClientError):
-    """There is nothing at this offset, or nobody said where to begin, and auto.offset.reset is none."""
+    """The offset is out of range, or there is no start offset, and auto.offset.reset is none."""
 
     def __init__(self, tp: TopicPartition, offset: int | None, start: int, end: int) -> None:
-        asked = "no offset was given" if offset is None else f"offset {offset} is not there"
-        super().__init__(f"{tp}: {asked}: the log is from {start} to {end}, and auto.offset.reset is none")
+        asked = "no start offset" if offset is None else f"offset {offset} is out of range"
+        super().__init__(f"{tp}: {asked}: the log is from {start} to {end} and auto.offset.reset is none")
         self.tp = tp
         self.offset = offset
         self.start = start
@@ -21,14 +21,14 @@ class NoOffset(ClientError):
 
 
 class CorruptRecords(ClientError):
-    """A batch that cannot be read. The position is before it.
+    """A corrupt batch. The position stays before it.
 
-    `next_offset` is where its header says that the next batch begins: seek() there leaves this one out. None
-    if the header says nothing that can be.
+    `next_offset` is the offset after the batch according to its header: seek() there skips the batch. None if
+    the header is corrupt.
     """
 
     def __init__(self, tp: TopicPartition, offset: int, why: str, next_offset: int | None = None) -> None:
-        further = "" if next_offset is None else f"; seek to {next_offset} to leave it out"
+        further = "" if next_offset is None else f"; seek to {next_offset} to skip the batch"
         super().__init__(f"{tp}: the records at offset {offset} are corrupt: {why}{further}")
         self.tp = tp
         self.offset = offset
@@ -37,24 +37,25 @@ class CorruptRecords(ClientError):
 
 
 class LogTruncated(ClientError):
-    """After a change of leaders the log no longer has what was read, and auto.offset.reset is none. (KIP-320)
+    """The log of a new leader lacks records that were read, and auto.offset.reset is none. (KIP-320)
 
-    `diverged_at` is the first offset that may be another record now; None if the leader cannot tell.
+    `diverged_at` is the first offset that may hold a different record now; None if the leader cannot tell.
     """
 
     def __init__(self, tp: TopicPartition, offset: int, diverged_at: int | None) -> None:
-        since = "" if diverged_at is None else f" from offset {diverged_at} on"
-        super().__init__(f"{tp}: the log was truncated below the position {offset}{since}")
+        to = "" if diverged_at is None else f" to offset {diverged_at}"
+        super().__init__(f"{tp}: the log was truncated{to}, below the position {offset}")
         self.tp = tp
         self.offset = offset
         self.diverged_at = diverged_at
 
 
 class TopicRecreated(ClientError):
-    """The topic was deleted, and another one has its name now. assign() again to read that one."""
+    """The topic was deleted and recreated. Call assign() again to read the new topic."""
 
     def __init__(self, tp: TopicPartition, was: Uuid, now: Uuid) -> None:
-        super().__init__(f"{tp}: topic {tp.topic} was {format_uuid(was)} and is {format_uuid(now)} now")
+        ids = f"from {format_uuid(was)} to {format_uuid(now)}"
+        super().__init__(f"{tp}: topic {tp.topic} was recreated: its id changed {ids}")
         self.tp = tp
         self.was = was
         self.now = now

@@ -1,8 +1,9 @@
-"""The task that brings data from one broker.
+"""The task that fetches from one broker.
 
-One fetch is under way at a time, on a connection of its own, because one that waits for records would hold up
-everything behind it. While an answer is being read the next one is fetched. A partition that has an unread
-answer is left out; then the fetch does not wait at the broker, because those left out would wait as well.
+One fetch is in flight at a time, on a connection of its own, because a fetch that waits for records would
+block all requests behind it. While a response is read, the next one is fetched. Partitions with an unread
+response are left out; such a fetch does not wait at the broker, because the partitions left out would wait,
+too.
 """
 
 import asyncio
@@ -28,14 +29,14 @@ _SESSION_ERRORS: Final = (
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
 )
-# A broker that refuses a new session so often in a row is left alone for a while.
+# After this many rejected sessions in a row, back off.
 _SESSION_TRIES_MAX: Final = 2
-# A broker that does not take notice of the end of a session so soon finds out by itself.
+# Time to tell a broker that a session ends; otherwise the broker evicts it by itself.
 _END_SESSION_MS: Final = 1_000
 
 
 class Plan(NamedTuple):
-    """What to ask for next."""
+    """The next fetch."""
 
     asked: list[Asked]
     bytes_max: int
@@ -44,7 +45,7 @@ class Plan(NamedTuple):
 
 
 class Fetcher:
-    """run() ends when nothing that is assigned is fetched from this broker any more."""
+    """run() ends when no assigned partition is fetched from this broker any more."""
 
     def __init__(self, core: Core, node: int) -> None:
         self._core = core
@@ -53,8 +54,8 @@ class Fetcher:
         self._session = FetchSession()
         self._session_tries = 0
         self._wake = asyncio.Event()
-        # A look at some partitions that did not wait found nothing: the next one comes no sooner than this.
-        self._look_after_s = 0.0
+        # A fetch without waiting found nothing: no other such fetch before this time.
+        self._next_poll_s = 0.0
         self._connection: Connection | None = None
 
     def poke(self) -> None:
@@ -73,34 +74,34 @@ class Fetcher:
                     continue
                 await self._sleep(mine)
         finally:
-            # Upkeep starts another one when it is needed.
+            # Upkeep starts a new fetcher when needed.
             if self._core.fetchers.get(self._node) is self:
                 del self._core.fetchers[self._node]
         await self.end_session()
 
-    # What to ask for
+    # Planning
 
     def _plan(self, mine: list[Assigned]) -> Plan | None:
         now_s = self._core.due_s()
         able = [one for one in mine if one.is_fetchable(now_s)]
-        hungry = [one for one in able if not one.is_full]
-        waits = len(hungry) == len(able)
-        if not hungry or (not waits and (2 * len(hungry) < len(able) or now_s < self._look_after_s)):
+        wanting = [one for one in able if not one.is_full]
+        waits = len(wanting) == len(able)
+        if not wanting or (not waits and (2 * len(wanting) < len(able) or now_s < self._next_poll_s)):
             return None
-        room = self._room(mine, len(hungry))
+        room = self._room(mine, len(wanting))
         if room is None:
             return None
-        asked = [Asked(one, one.generation, one.fetch_offset) for one in hungry]
+        asked = [Asked(one, one.generation, one.fetch_offset) for one in wanting]
         return Plan(asked, min(self._settings.fetch_max_bytes, room), waits)
 
     def _room(self, mine: list[Assigned], count: int) -> int | None:
-        """How many bytes may come from this broker; None if that is too little for now."""
+        """Return how many bytes may be fetched from this broker; None if too few."""
         delivery = self._core.delivery
         share = self._settings.queued_max_bytes // max(1, len(self._core.fetchers))
         most = min(self._settings.fetch_max_bytes, count * self._settings.max_partition_fetch_bytes)
         enough = max(1, min(most, share // 2))
         if share - delivery.held.get(self._node, 0) < enough:
-            # What is kept for paused partitions must not stand in the way of the others.
+            # Data of paused partitions must not block the others.
             for one in mine:
                 if one.paused and one.queue:
                     delivery.shed(one)
@@ -108,29 +109,29 @@ class Fetcher:
         return room if room >= enough else None
 
     async def _sleep(self, mine: list[Assigned]) -> None:
-        """Until something changes, or it is time to try again."""
+        """Sleep until something changes or a retry is due."""
         now_s = self._core.due_s()
         times = [one.not_before_s for one in mine if one.not_before_s > now_s]
-        if self._look_after_s > now_s:
-            times.append(self._look_after_s)
+        if self._next_poll_s > now_s:
+            times.append(self._next_poll_s)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(min(times, default=None)):
                 await self._wake.wait()
 
-    # Asking
+    # Fetching
 
     async def _fetch(self, plan: Plan) -> None:
         try:
             connection = await self._core.cluster.connection(self._node, lane=FETCH_LANE)
             self._connection = connection
-            # What was planned may have been sought elsewhere while the connection was made.
+            # Positions may have changed while the connection was opened.
             plan.asked[:] = [each for each in plan.asked if self._core.is_current(each.one, each.generation)]
             if not plan.asked:
                 return
             sent, answer = await self._ask(connection, plan)
         except ClientError as error:
             self._session.failed()
-            for one in self._still(plan):
+            for one in self._current(plan):
                 self._core.forget_leader(one, error)
             if not is_retriable(error):
                 self._core.complain(error)
@@ -173,47 +174,47 @@ class Fetcher:
         )
         return sent, answer
 
-    def _still(self, plan: Plan) -> list[Assigned]:
+    def _current(self, plan: Plan) -> list[Assigned]:
         return [each.one for each in plan.asked if self._core.is_current(each.one, each.generation)]
 
-    # What comes back
+    # Responses
 
     def _take(self, plan: Plan, answer: FetchResponse) -> None:
         find = _finder(plan.asked)
         brought = False
-        told: set[TopicPartition] = set()
+        seen: set[TopicPartition] = set()
         for topic in answer.responses:
             for data in topic.partitions:
                 asked = find(topic.topic, topic.topic_id, data.partition_index)
                 if asked is None:
                     continue
-                told.add(asked.one.tp)
+                seen.add(asked.one.tp)
                 brought |= take_answer(
                     self._core, asked, data, node=self._node, endpoints=answer.node_endpoints
                 )
         if self._settings.enable_partition_eof:
-            # In a session no word means that nothing has changed since the last one.
+            # In a session, a partition missing in the response has not changed.
             for asked in plan.asked:
-                if asked.one.tp not in told and self._core.is_current(asked.one, asked.generation):
+                if asked.one.tp not in seen and self._core.is_current(asked.one, asked.generation):
                     take_silence(self._core, asked.one)
         if not plan.waits and not brought:
-            self._look_after_s = self._core.now_s() + self._settings.fetch_max_wait_ms / 1000
+            self._next_poll_s = self._core.now_s() + self._settings.fetch_max_wait_ms / 1000
 
     def _take_refusal(self, plan: Plan, code: ErrorCode) -> None:
-        """The whole request was refused: because of its session, and then it is made anew, or otherwise."""
+        """Handle an error of the whole request. After a session error the next fetch starts a new session."""
         self._session_tries += 1
         if code in _SESSION_ERRORS and self._session_tries <= _SESSION_TRIES_MAX:
             return
         error = refused(code, about=f"fetch from node {self._node}")
-        for one in self._still(plan):
+        for one in self._current(plan):
             self._core.forget_leader(one, error)
         if not is_retriable(error) and code not in _SESSION_ERRORS:
             self._core.complain(error)
 
     async def end_session(self) -> None:
-        """Tell the broker that its memory is not needed any more, as well as that can be done at once.
+        """Close the fetch session at the broker, best effort.
 
-        Not on the fetches' own connection: a fetch that waits there would hold it up.
+        It uses the main connection: a waiting fetch would block it on the fetch connection.
         """
         if self._session.id == NO_SESSION or self._connection is None or self._connection.closed:
             return
@@ -232,7 +233,7 @@ class Fetcher:
 
 
 def _finder(asked: list[Asked]) -> Callable[[str, Uuid, int], Asked | None]:
-    """Find a partition of an answer, which names its topic by id or by name."""
+    """Return a lookup for the partitions of a response, by topic id or name."""
     by_name: dict[TopicPartition, Asked] = {each.one.tp: each for each in asked}
     names = {each.one.topic_id: each.one.tp.topic for each in asked}
 

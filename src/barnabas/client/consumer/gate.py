@@ -1,10 +1,10 @@
-"""Where the readers of a consumer and its group meet.
+"""Synchronizes the readers of a consumer with rebalances of its group.
 
-A reader is *inside* from when it comes for messages until it leaves with some: whatever it was handed before
-is dealt with, for it came back. Partitions change hands only while every reader is inside, so nobody works on
-records of a partition that another member has by now, and what is committed then was dealt with.
+A reader is *inside* from when it polls until it leaves with messages: a poll means that all earlier messages
+are processed. Partitions are assigned and revoked only while every reader is inside, so no reader processes
+records of a partition that another member owns, and everything committed then is processed.
 
-A reader without a group passes by: it sets two flags.
+Without a group the cost is two flags per poll.
 """
 
 import asyncio
@@ -17,54 +17,54 @@ from barnabas.client.consumer.message import Message
 
 
 class Visitor:
-    """One reader as the gate sees it."""
+    """One reader's state at the gate."""
 
     def __init__(self) -> None:
-        # Where its messages lie, once the consumer has started.
+        # The buffer it reads from, once the consumer has started.
         self.delivery: Delivery | None = None
-        # It must not take what is ready without coming to the gate first.
+        # It must pass the gate before it takes the next message.
         self.slow = True
-        # Nothing that it was handed may still be in work. So it is before the first message, too.
+        # All messages delivered to it are processed; also true before the first message.
         self.inside = True
-        # It is in a call right now, however long that takes.
+        # A poll is in progress.
         self.in_call = False
-        # It stayed away too long, and counts as gone until it comes back.
+        # It exceeded max.poll.interval.ms and has not polled since.
         self.expired = False
         self.commit_due = False
         self.visits = 0
-        # What it left with, and how far it had read then.
+        # The messages it left with, and its read index at that time.
         self.in_hand: list[Message] = []
         self.left_at = 0
         self.seen: tuple[object, ...] = ()
         self.seen_s = 0.0
 
     def unfinished(self) -> list[Message]:
-        """What it was handed and may not have dealt with, for it has not come back since."""
+        """Return the delivered messages that may not be processed yet."""
         delivery = self.delivery
         if self.inside or delivery is None:
             return []
         if delivery.at > self.left_at:
-            # One by one since then: all but the last are dealt with.
+            # Read one by one since then: all but the last are processed.
             return delivery.ready[delivery.at - 1 : delivery.at]
         return self.in_hand
 
     def put_down(self) -> None:
-        """What it has in hand is dealt with, or was taken back."""
+        """Its messages are processed, or were taken back."""
         self.inside, self.in_hand = True, []
 
     def pulse(self) -> tuple[object, ...]:
-        """Something that changes whenever it reads, also where it does not come to the gate."""
+        """Return a value that changes with every read, including reads that bypass the gate."""
         delivery = self.delivery
         return (self.visits,) if delivery is None else (self.visits, id(delivery.ready), delivery.at)
 
 
 class Gate:
-    """Made in a running loop. `on_open` is called when readers may go on."""
+    """Create it in a running loop. `on_open` is called when readers may continue."""
 
     def __init__(self, on_open: Callable[[], None]) -> None:
         self.visitors: list[Visitor] = []
         self.closed = False
-        # Called for a reader whose turn it is to commit, while it is inside.
+        # Called for a reader that is inside when a commit of its messages is due.
         self.on_commit_due: Callable[[Visitor], None] = lambda visitor: None
         self._on_open = on_open
         self._came = asyncio.Event()
@@ -81,7 +81,7 @@ class Gate:
         self._came.set()
 
     def go_out(self, visitor: Visitor, found: list[Message]) -> None:
-        """With messages, or with nothing, which leaves it inside as far as the group is concerned."""
+        """End a poll. A reader without messages stays inside."""
         visitor.visits += 1
         visitor.in_call = False
         if found:
@@ -91,7 +91,7 @@ class Gate:
             visitor.slow = self.closed or visitor.commit_due
 
     def ask_to_commit(self) -> None:
-        """Have every reader's messages committed: now if it is inside, else when it comes."""
+        """Request a commit of every reader's messages: now if it is inside, otherwise at its next poll."""
         for visitor in self.visitors:
             if visitor.inside:
                 self.on_commit_due(visitor)
@@ -100,13 +100,13 @@ class Gate:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is at work outside."""
+        """Whether every reader is inside and none has expired."""
         return all(each.inside and not each.expired for each in self.visitors)
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """Wait until every reader is inside, and let none leave before the block has ended."""
-        assert not self.closed, "one at a time"
+        """Wait until every reader is inside, and keep them inside until the block ends."""
+        assert not self.closed, "the gate is already held"
         self.closed = True
         for visitor in self.visitors:
             visitor.slow = True
@@ -121,7 +121,7 @@ class Gate:
 
     @asynccontextmanager
     async def calling(self) -> AsyncIterator[None]:
-        """While a callback of the user runs, or something else that the group waits for, in this task."""
+        """Mark this task as running a user callback, or other work that the group waits for."""
         task = asyncio.current_task()
         before = set(self._callers)
         self._callers.add(task)
@@ -133,5 +133,5 @@ class Gate:
 
     @property
     def is_in_callback(self) -> bool:
-        """Whether whoever asks is a callback, which readers and the group wait for."""
+        """Whether the current task is a callback, which readers and the group wait for."""
         return bool(self._callers) and asyncio.current_task() in self._callers

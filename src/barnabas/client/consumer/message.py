@@ -1,7 +1,7 @@
-"""One record as a consumer's user sees it (compiled).
+"""One consumed record (compiled).
 
-All fields lie in the object itself: a consumer makes one for every record, and a second object for what
-a batch has in common would cost more than the few words it saves.
+All fields are in the object itself: there is one per record, and a second object for the fields that a batch
+shares would cost more than it saves.
 """
 
 from mypy_extensions import i64, mypyc_attr
@@ -11,10 +11,10 @@ from barnabas.records.header import TimestampType
 from barnabas.records.record import Headers
 
 
-# It can not be part of a cycle, so the garbage collector need not visit millions of them.
+# A message cannot be part of a cycle, so the garbage collector can skip it.
 @mypyc_attr(acyclic=True)
 class Message:
-    """A null key or value is None, which is not the same as empty. The epoch is -1 where there is none."""
+    """A null key or value is None, unlike an empty one. The leader epoch is -1 if unknown."""
 
     __slots__ = (
         "headers",
@@ -69,7 +69,7 @@ class Message:
         )
 
     def fields(self) -> tuple[object, ...]:
-        """Everything, for comparing."""
+        """Return all fields, for comparison."""
         return (
             self.topic,
             self.partition,
@@ -85,10 +85,10 @@ class Message:
 
 @mypyc_attr(acyclic=True)
 class EndOfPartition(Message):
-    """Not a record: it stands in the stream where a partition has no more for now (enable.partition.eof).
+    """Marks the current end of a partition in the stream (enable.partition.eof); not a record.
 
-    It is a Message, so that a typed loop that never asked for ends need not tell them apart. Its offset is
-    the one that comes next; key and value are None.
+    It is a Message, so that typed loops without enable.partition.eof need not distinguish it. Its offset is
+    the next offset; key and value are None.
     """
 
     __slots__ = ()

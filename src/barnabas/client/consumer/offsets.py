@@ -1,4 +1,4 @@
-"""Where partitions begin, end, and were at a time: ListOffsets, and OffsetForLeaderEpoch for positions."""
+"""Offset lookups: ListOffsets by end or timestamp, and OffsetForLeaderEpoch to validate positions."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ _CONSUMER: Final = -1
 
 
 class OffsetAt(NamedTuple):
-    """An offset that ListOffsets found, with the record's timestamp and leader epoch (-1: not told)."""
+    """An offset from ListOffsets, with the record's timestamp and leader epoch (-1: unknown)."""
 
     offset: int
     timestamp_ms: int
@@ -31,7 +31,7 @@ class OffsetAt(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """Where the log of the largest epoch up to the one asked for ends; -1 for both if there is none."""
+    """End offset of the largest epoch up to the requested one; -1 for both if there is none."""
 
     leader_epoch: int
     end_offset: int
@@ -40,9 +40,9 @@ class EpochEnd(NamedTuple):
 async def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, committed: bool, deadline: Deadline
 ) -> dict[TopicPartition, OffsetAt | None]:
-    """The offset of each partition for a timestamp, or for EARLIEST or LATEST; None if there is none.
+    """Return the offset of each partition for a timestamp, EARLIEST or LATEST; None if there is none.
 
-    Leaders are looked up, and asked again while that can help, until the deadline.
+    Look up leaders, and retry retriable errors until the deadline.
     """
     settings = cluster.settings
     backoff = Backoff(
@@ -55,7 +55,9 @@ async def list_offsets(
     while left:
         by_leader = await cluster.by_leader(left, deadline)
         asked = [
-            _ask_kindly(cluster, node, {tp: left[tp] for tp in tps}, committed=committed, deadline=deadline)
+            _ask_or_errors(
+                cluster, node, {tp: left[tp] for tp in tps}, committed=committed, deadline=deadline
+            )
             for node, tps in by_leader.items()
         ]
         last: ClientError | None = None
@@ -73,10 +75,10 @@ async def list_offsets(
     return found
 
 
-async def _ask_kindly(
+async def _ask_or_errors(
     cluster: Cluster, node: int, wanted: Mapping[TopicPartition, int], *, committed: bool, deadline: Deadline
 ) -> Mapping[TopicPartition, OffsetAt | ClientError | None]:
-    """The same as ask_offsets(), but a broker that is not reached is an answer too."""
+    """Like ask_offsets(), but return the error for every partition if the broker cannot be reached."""
     timeout_ms = min(cluster.settings.request_timeout_ms, max(1.0, deadline.remaining_ms))
     try:
         return await ask_offsets(cluster, node, wanted, committed=committed, timeout_ms=timeout_ms)
@@ -106,7 +108,7 @@ async def ask_offsets(
     committed: bool,
     timeout_ms: float | None = None,
 ) -> dict[TopicPartition, OffsetAt | Refused | None]:
-    """Ask one leader, once. What it refuses is a value of the answer, and so is what it does not mention."""
+    """Send ListOffsets to one leader, once. Errors are values of the result, also for missing rows."""
     timeout_ms = cluster.settings.request_timeout_ms if timeout_ms is None else timeout_ms
     request = ListOffsetsRequest(
         replica_id=_CONSUMER,
@@ -128,23 +130,23 @@ async def ask_offsets(
         timeout_ms=int(timeout_ms),
     )
     answer = await (await cluster.connection(node)).ask(request, timeout_ms=timeout_ms)
-    told: dict[TopicPartition, OffsetAt | Refused | None] = {}
+    results: dict[TopicPartition, OffsetAt | Refused | None] = {}
     for topic in answer.topics:
         for each in topic.partitions:
             tp = TopicPartition(topic.name, each.partition_index)
             if each.error_code != ErrorCode.NONE:
-                told[tp] = refused(each.error_code, about=f"partition {tp}")
+                results[tp] = refused(each.error_code, about=f"partition {tp}")
             elif each.offset == NO_OFFSET:
-                told[tp] = None
+                results[tp] = None
             else:
-                told[tp] = OffsetAt(each.offset, each.timestamp, each.leader_epoch)
-    return {tp: told[tp] if tp in told else _not_told(tp) for tp in wanted}
+                results[tp] = OffsetAt(each.offset, each.timestamp, each.leader_epoch)
+    return {tp: results[tp] if tp in results else _missing(tp) for tp in wanted}
 
 
 async def ask_epoch_ends(
     cluster: Cluster, node: int, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, EpochEnd | Refused]:
-    """Ask one leader, once, where these epochs end in its log."""
+    """Send OffsetForLeaderEpoch to one leader, once."""
     timeout_ms = cluster.settings.request_timeout_ms
     request = OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER,
@@ -164,20 +166,21 @@ async def ask_epoch_ends(
         ],
     )
     answer = await (await cluster.connection(node)).ask(request, timeout_ms=timeout_ms)
-    told: dict[TopicPartition, EpochEnd | Refused] = {}
+    results: dict[TopicPartition, EpochEnd | Refused] = {}
     for topic in answer.topics:
         for each in topic.partitions:
             tp = TopicPartition(topic.topic, each.partition)
             if each.error_code != ErrorCode.NONE:
-                told[tp] = refused(each.error_code, about=f"partition {tp}")
+                results[tp] = refused(each.error_code, about=f"partition {tp}")
             else:
-                told[tp] = EpochEnd(each.leader_epoch, each.end_offset)
-    return {tp: told[tp] if tp in told else _not_told(tp) for tp in epochs}
+                results[tp] = EpochEnd(each.leader_epoch, each.end_offset)
+    return {tp: results[tp] if tp in results else _missing(tp) for tp in epochs}
 
 
-def _not_told(tp: TopicPartition) -> Refused:
-    """A broker that leaves out what it was asked for is asked again."""
-    return Refused(ErrorCode.NETWORK_EXCEPTION, about=f"partition {tp}", message="the answer leaves it out")
+def _missing(tp: TopicPartition) -> Refused:
+    """Return a retriable error for a partition missing in a response."""
+    why = "missing in the broker's response"
+    return Refused(ErrorCode.NETWORK_EXCEPTION, about=f"partition {tp}", message=why)
 
 
 def _epoch(cluster: Cluster, tp: TopicPartition) -> int:

@@ -1,7 +1,7 @@
-"""What is assigned, where each partition stands, and what must be found out before it can be fetched. Pure.
+"""The assigned partitions, their positions, and what must be looked up before they can be fetched. Pure.
 
-A partition is fetched while its position is known and sure, it is not paused, not stopped by an error and not
-left alone after a failure. Every seek begins a new generation: what was fetched for an older one is dropped.
+A partition is fetched while its position is known and validated, and it is not paused, stopped by an error or
+in backoff. Every seek starts a new generation: data fetched for an older one is dropped.
 """
 
 from collections import deque
@@ -15,14 +15,14 @@ from barnabas.client.consumer.errors import NotAssigned
 from barnabas.client.errors import ClientError
 
 UNKNOWN: Final = -1
-# Answers of one partition that lie unread beside the one that is being read.
+# Unread responses per partition in addition to the one being read.
 AHEAD_MAX: Final = 1
 
 
 class Doubt(Enum):
-    """What makes a known position doubtful."""
+    """Why a known position must be checked."""
 
-    # Another leader: does its log still have what was read?
+    # New leader: its log may lack records that were read.
     LEADER = "leader"
     # The offset is out of range, and the error has to name the range.
     RANGE = "range"
@@ -65,36 +65,36 @@ class Assigned:
         self.tp: Final = tp
         self.topic_id = topic_id
         self.generation = 0
-        # The next offset for the reader, None until it is known; the epoch is that of the last record read.
+        # The reader's next offset, None until known, and the leader epoch of the last record read.
         self.position: int | None = None
         self.epoch = UNKNOWN
-        # The next offset to ask for: after everything that lies in the queue.
+        # The next offset to fetch: after all data in the queue.
         self.fetch_offset = UNKNOWN
-        # Where reading ends for good, None if nobody said so: nothing is fetched from there on.
+        # Stop fetching at this offset; None: no limit.
         self.until: int | None = None
-        # What ListOffsets is to be asked for; None if the position is known, or nobody said where to begin.
+        # Timestamp to look up with ListOffsets; None if the position is known or there is no reset policy.
         self.reset_to: int | None = None
-        # The leader's epoch under which the position is known to hold. (KIP-320)
+        # The leader epoch for which the position is validated. (KIP-320)
         self.leader_epoch = UNKNOWN
-        # Why it is not fetched before somebody was asked.
+        # Why the position must be checked before the next fetch.
         self.doubt: Doubt | None = None
-        # A question about this partition is under way.
+        # A lookup for this partition is in flight.
         self.busy = False
         self.paused = False
         self.error: ClientError | None = None
         self.error_told = False
-        # The replica that the leader sent us to, and until when. (KIP-392)
+        # The preferred read replica, and until when it is valid. (KIP-392)
         self.preferred: int | None = None
         self.preferred_until_ms = 0
-        # As the last answer told; UNKNOWN before.
+        # From the last response; UNKNOWN before.
         self.high_watermark = UNKNOWN
         self.last_stable_offset = UNKNOWN
         self.log_start_offset = UNKNOWN
         self.failures = 0
         self.not_before_s = 0.0
-        # How often the metadata has said in a row that it does not exist.
+        # Consecutive metadata responses without this partition.
         self.missing = 0
-        # Not to be fetched before everything in the queue is read.
+        # Do not fetch until the queue is empty.
         self.no_ahead = False
         self.queue: deque[Arrived] = deque()
         self.in_turn = False
@@ -102,15 +102,15 @@ class Assigned:
         self.end_told_at = UNKNOWN
 
     def move_to(self, offset: int, epoch: int = UNKNOWN) -> None:
-        """Go on at an offset; what was under way for the old position is void."""
+        """Continue at an offset, and invalidate work in flight for the old position."""
         self._begin_anew()
         self.position = self.fetch_offset = offset
         self.epoch = epoch
-        # Without an epoch there is nothing to compare: whoever leads now is believed.
+        # Without an epoch the position cannot be validated: accept the current leader.
         self.leader_epoch = UNKNOWN
 
     def move_by(self, reset_to: int | None) -> None:
-        """Go on where ListOffsets will say."""
+        """Continue at the offset that ListOffsets returns."""
         self._begin_anew()
         self.position, self.fetch_offset, self.epoch = None, UNKNOWN, UNKNOWN
         self.reset_to = reset_to
@@ -135,20 +135,20 @@ class Assigned:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is enough to read for now."""
+        """Whether enough data is buffered for now."""
         unread = len(self.queue)
         if self.no_ahead:
             return unread > 0
         return unread > (AHEAD_MAX if unread and self.queue[0].begun else AHEAD_MAX - 1)
 
     def end_offset(self, *, committed: bool) -> int:
-        """What this reader takes for the end: the last stable offset if it reads committed records only."""
+        """Return the end for this reader: high watermark, or last stable offset with read_committed."""
         end = self.last_stable_offset if committed else self.high_watermark
         return end if self.until is None else min(end, self.until)
 
 
 class Positions:
-    """The assigned partitions, in the order in which they are fetched where that can be chosen."""
+    """The assigned partitions, in fetch order."""
 
     def __init__(self) -> None:
         self._assigned: dict[TopicPartition, Assigned] = {}
@@ -180,13 +180,13 @@ class Positions:
         return found
 
     def named(self, tps: Iterable[TopicPartition]) -> list[Assigned]:
-        """Those, or all if none is named."""
+        """Return the given partitions, or all if none is given."""
         return [self[tp] for tp in dict.fromkeys(tps)] or list(self._assigned.values())
 
     def replace(self, ids: dict[TopicPartition, Uuid], reset_to: int | None) -> list[Assigned]:
-        """Assign these with the ids of their topics, and nothing else; those that went.
+        """Assign exactly these partitions, with their topic ids, and return the removed ones.
 
-        What stays keeps its position, unless an error stopped it or its topic is another one now.
+        Kept partitions keep their position, unless an error stopped them or their topic was recreated.
         """
         before, self._assigned = self._assigned, {}
         for tp, topic_id in ids.items():
@@ -199,7 +199,7 @@ class Positions:
         return list(before.values())
 
     def serve_last(self, one: Assigned) -> None:
-        """It got something: next time the others come first."""
+        """Move a partition that got records to the end of the fetch order."""
         if self._assigned.get(one.tp) is one:
             del self._assigned[one.tp]
             self._assigned[one.tp] = one

@@ -1,7 +1,7 @@
-"""Reading: what has arrived, as messages, in lists or as Arrow tables.
+"""Reads buffered data as messages, lists of messages, or Arrow tables.
 
-Whoever reads takes what is here and waits if nothing is. Messages are taken after every wait and never
-across one, so a reader that is cancelled loses nothing. A consumer has one reader, or those of streams().
+A reader takes buffered data and waits if there is none. It never holds messages across an await, so
+cancelling a read loses nothing. A consumer has one reader, or those of streams().
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from barnabas.client.group.errors import InCallback
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# One table of arrow() is made of so many rows or fetched bytes, and little more.
+# Default size of a table in rows or fetched bytes; tables may be slightly larger.
 TABLE_ROWS: int = 1_000_000
 TABLE_BYTES: int = 16 * 1024 * 1024
 
 
 class Reader(Visitor):
-    """`check` gives the consumer's core, or raises why there is nothing to read any more."""
+    """`check` returns the consumer's core, or raises if the consumer can no longer be read."""
 
     def __init__(self, check: Callable[[], Core]) -> None:
         super().__init__()
@@ -50,29 +50,29 @@ class Reader(Visitor):
         return found[0]
 
     async def batch(self, max_records: int | None = None, timeout_ms: float | None = None) -> list[Message]:
-        """Up to max_records messages (max.poll.records if None), as soon as there is one; [] if time is over.
+        """Wait for messages, return up to max_records (default: max.poll.records); [] after the timeout.
 
-        Closed if the consumer is closed. The error of a partition comes when what was before it is read.
+        Closed if the consumer is closed. The error of a partition is raised after the data before it is read.
         """
         core = self._come_in()
         most = core.settings.max_poll_records if max_records is None else max(1, max_records)
         found: list[Message] = []
         try:
-            await self._give_way()
+            await self._yield_to_loop()
             found = self._take(most)
             if found:
                 return found
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                     while not found:
-                        await self._news()
+                        await self._wait_for_news()
                         found = self._take(most)
             return found
         finally:
             core.gate.go_out(self, found)
 
     async def batches(self, max_records: int | None = None) -> AsyncIterator[list[Message]]:
-        """One batch() after the other, until the consumer is closed."""
+        """Yield batch() results until the consumer is closed."""
         with suppress(Closed):
             while True:
                 yield await self.batch(max_records)
@@ -85,12 +85,11 @@ class Reader(Visitor):
         views: bool = False,
         timeout_ms: float | None = None,
     ) -> "AsyncIterator[pa.Table]":
-        """What arrives as Arrow tables, until the consumer is closed: topic, partition, offset and so on.
+        """Yield Arrow tables (topic, partition, offset, ...) until the consumer is closed.
 
-        A table is made of what whole answers brought for partitions, and ends when it has max_rows rows or
-        max_bytes fetched bytes or more. An EndOfPartition comes between them if that was asked for. With
-        `views` keys and values are binary views over the fetched bytes. RequestTimedOut if nothing at all
-        comes for timeout_ms.
+        A table consists of whole fetch responses, and ends at max_rows rows or max_bytes fetched bytes or
+        more. With enable.partition.eof, EndOfPartition objects come between tables. With `views`, keys and
+        values are binary views over the fetched bytes. RequestTimedOut if nothing arrives for timeout_ms.
         """
         try:
             from barnabas.client.consumer.arrow import Limits, TableMaker
@@ -99,7 +98,7 @@ class Reader(Visitor):
                 raise NoArrow from None
             raise
         check_crcs = self._check().settings.check_crcs
-        maker = TableMaker(self._lying(), Limits(max_rows, max_bytes), check_crcs=check_crcs, views=views)
+        maker = TableMaker(self._buffer(), Limits(max_rows, max_bytes), check_crcs=check_crcs, views=views)
         with suppress(Closed):
             while True:
                 yield await self._next_table(maker.next_table, timeout_ms)
@@ -113,12 +112,12 @@ class Reader(Visitor):
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 while table is None:
-                    await self._give_way()
+                    await self._yield_to_loop()
                     self._raise_complaints()
                     if not core.gate.closed:
                         table = next_table()
                     if table is None:
-                        await self._news()
+                        await self._wait_for_news()
             return table
         except TimeoutError:
             late = RequestTimedOut("reading", "the cluster", timeout_ms or 0)
@@ -128,8 +127,8 @@ class Reader(Visitor):
 
     # Steps
 
-    def _lying(self) -> Delivery:
-        assert self.delivery is not None, "it has not been started"
+    def _buffer(self) -> Delivery:
+        assert self.delivery is not None, "the consumer is not started"
         return self.delivery
 
     def _come_in(self) -> Core:
@@ -139,12 +138,12 @@ class Reader(Visitor):
         core.gate.come_in(self)
         return core
 
-    async def _give_way(self) -> None:
-        """Others have their turn between two batches, the fetchers first, however much lies here."""
-        self._lying().begin_next()
+    async def _yield_to_loop(self) -> None:
+        """Yield between two batches, so that fetchers and other tasks run however much is buffered."""
+        self._buffer().begin_next()
         await asyncio.sleep(0)
 
-    async def _news(self) -> None:
+    async def _wait_for_news(self) -> None:
         core = self._check()
         core.news.clear()
         if not core.complaints:
@@ -159,12 +158,12 @@ class Reader(Visitor):
         return core
 
     def _take(self, most: int) -> list[Message]:
-        """What is here, without waiting; [] if nothing is, or nobody may take anything for the moment."""
+        """Take buffered messages without waiting; [] if there are none or the gate is closed."""
         core = self._raise_complaints()
         found: list[Message] = []
         if core.gate.closed:
             return found
-        delivery = self._lying()
+        delivery = self._buffer()
         while len(found) < most:
             if delivery.at == len(delivery.ready) and not delivery.advance(
                 max(most - len(found), core.settings.max_poll_records), quiet=bool(found)

@@ -1,6 +1,6 @@
-"""Where to read: seeking, pausing, and what is known of positions. Nothing here waits.
+"""Mixin of Consumer for seeking, pausing and positions. Nothing here waits.
 
-The half of Consumer that changes positions; each change voids what was under way for the old one.
+Each change of a position invalidates the data in flight for the old one.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from barnabas.client.group.errors import AssignedOtherwise
 
 
 class Seeking:
-    """What Consumer adds the reading to."""
+    """Position and assignment methods of Consumer."""
 
     settings: ConsumerSettings
 
@@ -21,10 +21,10 @@ class Seeking:
         raise NotImplementedError
 
     def _check_unsubscribed(self) -> Core:
-        """What a group gives is not assigned by hand."""
+        """Raise if the group assigns the partitions."""
         core = self._check()
         if core.is_subscribed:
-            raise AssignedOtherwise("the group says what is read: unsubscribe() first")
+            raise AssignedOtherwise("the group assigns the partitions: call unsubscribe() first")
         return core
 
     @property
@@ -32,28 +32,26 @@ class Seeking:
         return self._check(leaving=True).positions.tps
 
     def unassign(self) -> None:
-        """Read nothing."""
+        """Remove all partitions from the assignment."""
         core = self._check_unsubscribed()
         core.replace({})
         core.changed()
 
     def seek(self, tp: tuple[str, int], offset: int, *, until: int | None = None) -> None:
-        """Go on at this offset; whether it is there shows when it is fetched.
+        """Continue at this offset; whether it exists is checked by the next fetch.
 
-        With `until` nothing is fetched from that offset on, and EndOfPartition comes there if it is asked
-        for. A batch is handed out whole: its last records may be beyond.
+        With `until`, fetching stops at that offset, with an EndOfPartition if enable.partition.eof is set.
+        Batches are delivered whole, so the last records may be beyond it.
         """
         if offset < 0:
-            raise ValueError(
-                f"offset {offset} is negative; seek_to_beginning() and seek_to_end() are for the ends"
-            )
+            raise ValueError(f"offset {offset} is negative; use seek_to_beginning() or seek_to_end()")
         if until is not None and until <= offset:
-            raise ValueError(f"from {offset} until {until} there is nothing to read")
+            raise ValueError(f"until={until} must be greater than offset={offset}")
         self._check().positions[TopicPartition(*tp)].until = until
         self.go_back(tp, offset)
 
     def go_back(self, tp: tuple[str, int], offset: int) -> None:
-        """Go on at an offset, and only as far as was said before."""
+        """Continue at an offset, and keep the `until` of the last seek()."""
         core = self._check()
         one = core.positions[TopicPartition(*tp)]
         core.delivery.drop(one)
@@ -61,15 +59,15 @@ class Seeking:
         core.changed()
 
     def seek_to_beginning(self, *tps: tuple[str, int]) -> None:
-        """Go on with the first record there is; all partitions if none is named."""
+        """Continue at the first record (default: all partitions)."""
         self._seek_by(EARLIEST, tps)
 
     def seek_to_end(self, *tps: tuple[str, int]) -> None:
-        """Go on with what comes next; all partitions if none is named."""
+        """Continue at the end, with new records only (default: all partitions)."""
         self._seek_by(LATEST, tps)
 
     def seek_to_time(self, time_ms: int, *tps: tuple[str, int]) -> None:
-        """Go on with the first record that is not older, or with what comes next if there is none."""
+        """Continue at the first record with this timestamp or later, or at the end if there is none."""
         if time_ms < 0:
             raise ValueError(f"time {time_ms} is before 1970")
         self._seek_by(time_ms, tps)
@@ -83,7 +81,7 @@ class Seeking:
         core.changed()
 
     def pause(self, *tps: tuple[str, int]) -> None:
-        """Leave partitions out until resume(); what was fetched of them is kept. All if none is named."""
+        """Do not read partitions until resume(); fetched data is kept (default: all partitions)."""
         core = self._check()
         for one in core.positions.named(TopicPartition(*each) for each in tps):
             if not one.paused:
@@ -92,7 +90,7 @@ class Seeking:
         core.changed()
 
     def resume(self, *tps: tuple[str, int]) -> None:
-        """Read them again; one that an error stopped is tried again. All partitions if none is named."""
+        """Read partitions again, also those that an error stopped (default: all partitions)."""
         core = self._check()
         for one in core.positions.named(TopicPartition(*each) for each in tps):
             one.paused = False
@@ -116,11 +114,11 @@ class Seeking:
 
     @property
     def stopped(self) -> Mapping[TopicPartition, ClientError]:
-        """The partitions that stand still because of an error, which the reader has got or will get."""
+        """The partitions stopped by an error, which the reader has raised or will raise."""
         return {one.tp: one.error for one in self._check().positions if one.error is not None}
 
     def lag(self, tp: tuple[str, int]) -> int | None:
-        """How many offsets are left to read, as of the last answer; None before the first."""
+        """Return the number of offsets left to read, as of the last response; None before the first."""
         core = self._check()
         one = core.positions[TopicPartition(*tp)]
         position, _ = core.delivery.position_of(one)
@@ -129,5 +127,5 @@ class Seeking:
 
     @property
     def held_bytes(self) -> int:
-        """What was fetched and is not read yet: about queued.max.messages.kbytes at most."""
+        """Bytes fetched but not read yet, at most about queued.max.messages.kbytes."""
         return sum(self._check().delivery.held.values())

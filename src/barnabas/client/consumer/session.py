@@ -1,7 +1,7 @@
-"""The client's side of fetch sessions (KIP-227): a broker remembers what is fetched, and hears what changes.
+"""The client's side of fetch sessions (KIP-227): the broker keeps the partition list, requests send changes.
 
-One session a broker. request() says what to send for what is wanted now, answered() and failed() what became
-of it. After any doubt the next request names everything and asks for a new session. Pure.
+There is one session per broker. request() builds the next request, answered() and failed() note its outcome.
+After any failure the next request is full and starts a new session. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
 
 @value
 class SessionRequest:
-    """What a fetch request says of its session: everything if it is full, otherwise what changed."""
+    """The session part of a fetch request: all partitions if it is full, otherwise the changes."""
 
     session_id: int
     epoch: int
@@ -53,16 +53,16 @@ class FetchSession:
         return self._id
 
     def request(self, wanted: Mapping[TopicPartition, Wanted], *, uses_ids: bool) -> SessionRequest:
-        """What to send so that the broker fetches `wanted`, in that order where the order can be said."""
+        """Build the request for `wanted`. Only a full request carries the order."""
         if uses_ids != self._uses_ids:
-            # A session is of topics by id or by name, never both.
+            # A session names topics either by id or by name.
             self.failed()
             self._uses_ids = uses_ids
         if self._epoch == INITIAL_EPOCH:
             self._known = dict(wanted)
             return SessionRequest(self._id, INITIAL_EPOCH, _topics(wanted.items(), uses_ids), [])
         changed = {tp: one for tp, one in wanted.items() if self._known.get(tp) != one}
-        # A topic of the same name with another id is another topic: the old one is forgotten as well.
+        # A topic with another id was recreated: forget the old one as well.
         gone = [
             (tp, known)
             for tp, known in self._known.items()
@@ -74,7 +74,7 @@ class FetchSession:
         )
 
     def answered(self, answer: FetchResponse, sent: SessionRequest) -> bool:
-        """Take note of an answer. False if it is about the session itself and has nothing to read."""
+        """Note a response. Return False if it is an error of the session or the whole request."""
         code = answer.error_code
         if code != ErrorCode.NONE:
             if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
@@ -82,7 +82,7 @@ class FetchSession:
             self.failed()
             return False
         if answer.session_id == NO_SESSION:
-            # The broker keeps none, or has just ended it.
+            # The broker has no session, or has just ended it.
             self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
         else:
             self._id = answer.session_id
@@ -90,7 +90,7 @@ class FetchSession:
         return True
 
     def failed(self) -> None:
-        """It is not known what the broker remembers: begin anew, and have it end the session it may have."""
+        """Start a new session, because the broker's state is unknown; the request also closes the old one."""
         self._epoch = INITIAL_EPOCH
         self._known = {}
 

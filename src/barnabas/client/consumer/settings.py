@@ -1,4 +1,4 @@
-"""The settings of a consumer, under the names and with the defaults of Kafka's; two are librdkafka's.
+"""Consumer settings with Kafka's names and defaults; two are librdkafka's.
 
 Those of a member of a group are in client/group/settings.py.
 """
@@ -13,12 +13,12 @@ from barnabas.base.settings import SettingType, setting
 from barnabas.client.group.settings import GroupSettings, check_together
 from barnabas.client.settings import BOOLEAN, INT, STRING, parse_settings_of
 
-# The timestamps that ListOffsets takes for the two ends of a log.
+# Special ListOffsets timestamps for the two ends of a log.
 EARLIEST: Final = -2
 LATEST: Final = -1
 
 _BY_DURATION: Final = "by_duration:"
-# ISO 8601 as Java's Duration reads it, of which a reset takes what is not negative.
+# ISO 8601 as parsed by Java's Duration, without negative values.
 _DURATION: Final = re.compile(
     r"P(?:(?P<days>[0-9]{1,9})D)?"
     r"(?P<time>T(?:(?P<hours>[0-9]{1,11})H)?(?:(?P<minutes>[0-9]{1,12})M)?"
@@ -29,7 +29,7 @@ _KIBIBYTES_MAX: Final = 2_097_151
 
 
 def duration_ms(text: str) -> int | None:
-    """Milliseconds of P1DT2H3M4.5S, or None if that is no such text."""
+    """Return the milliseconds of a duration such as P1DT2H3M4.5S; None if it is invalid."""
     found = _DURATION.fullmatch(text)
     if found is None or text.upper() in ("P", "PT") or (found["time"] or "").upper() == "T":
         return None
@@ -127,7 +127,7 @@ class ConsumerSettings(GroupSettings):
         return self.queued_max_messages_kbytes * 1024
 
     def reset_to(self, now_ms: int) -> int | None:
-        """What auto.offset.reset asks ListOffsets for; None if it says that there is no reset."""
+        """Return the ListOffsets timestamp for auto.offset.reset; None for `none`."""
         match self.auto_offset_reset:
             case "none":
                 return None
@@ -137,15 +137,15 @@ class ConsumerSettings(GroupSettings):
                 return LATEST
             case text:
                 back_ms = duration_ms(text.removeprefix(_BY_DURATION))
-                assert back_ms is not None, "the rule lets no other text through"
-                # Before 1970 there is nothing, and a negative timestamp would mean something else.
+                assert back_ms is not None, "the setting's rule accepts no other text"
+                # Negative timestamps have special meanings in ListOffsets.
                 return max(0, now_ms - back_ms)
 
 
 def parse_consumer_settings(
     given: Mapping[str, object] | None, named: Mapping[str, object]
 ) -> ConsumerSettings:
-    """Settings as parse_settings_of() takes them; InvalidSetting also for those that do not go together."""
+    """Parse settings like parse_settings_of(); InvalidSetting also for conflicting ones."""
     settings = parse_settings_of(ConsumerSettings, given, named)
     names = {name for name, value in (given or {}).items() if value is not None}
     names |= {name.replace("_", ".") for name, value in named.items() if value is not None}

@@ -1,7 +1,7 @@
-"""Several readers of one consumer: each has its own share of the partitions, and a place where they arrive.
+"""Several readers of one consumer, each with its own share of the partitions and its own buffer.
 
-Records of a partition are read in order because one reader has it at a time. Which one that is changes only
-while partitions come and go, when no reader is at work.
+A partition belongs to one reader at a time, so its records are read in order. It moves to another reader only
+during a change of the assignment, when no reader is processing messages.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,18 +18,18 @@ STREAMS_MAX: Final = 1024
 
 
 class SplitDelivery(Delivery):
-    """What the fetchers put things into: it passes them on to where each partition is read."""
+    """Passes fetched data on to the buffer of each partition's reader."""
 
     def __init__(self, places: list[Delivery]) -> None:
         self._places = places
         self._homes: dict[Assigned, Delivery] = {}
-        # They all count into the one.
+        # All buffers share one byte count.
         self.held = places[0].held
         for place in places:
             place.held = self.held
 
     def settle_in(self, ones: Iterable[Assigned]) -> None:
-        """Those that stay have their place; new ones go where least is, then it is evened out."""
+        """Keep the readers of kept partitions, give new ones to the least loaded reader, and rebalance."""
         assigned = list(ones)
         known = self._homes
         self._homes = {one: known[one] for one in assigned if one in known}
@@ -58,7 +58,7 @@ class SplitDelivery(Delivery):
         return self._homes.get(one) is delivery
 
     def _home(self, one: Assigned) -> Delivery:
-        # One that has gone is asked for once more, by whoever drops it: any place will do.
+        # A removed partition is still dropped once: any buffer will do.
         return self._homes.get(one, self._places[0])
 
     def arrive(self, one: Assigned, arrived: Arrived) -> None:
@@ -90,11 +90,11 @@ class SplitDelivery(Delivery):
 
 
 def split(core: Core, reader: Reader, count: int, check: Callable[[], Core]) -> list[Reader]:
-    """Make `count` readers of a consumer that has one."""
+    """Split a consumer's reader into `count` readers."""
     if not 1 <= count <= STREAMS_MAX:
-        raise ValueError(f"{count} streams: there can be 1 to {STREAMS_MAX}")
+        raise ValueError(f"stream count {count} is out of range (1 to {STREAMS_MAX})")
     before = reader.delivery
-    assert before is not None, "it has not been started"
+    assert before is not None, "the consumer is not started"
     readers = [Reader(check) for _ in range(count)]
     for each in readers:
         each.delivery = before.another()

@@ -1,8 +1,8 @@
-"""The task that finds out what must be known before partitions can be fetched.
+"""The task that prepares partitions for fetching and starts one fetcher per broker.
 
-Where to begin (ListOffsets), whether a position holds under a new leader (OffsetForLeaderEpoch, KIP-320), who
-leads (metadata), and whether a topic is still there. It starts a fetcher for each broker that is read from.
-Each question is a task of its own, so that a broker that hangs holds up only what it leads.
+It looks up start offsets (ListOffsets), validates positions after leader changes (OffsetForLeaderEpoch,
+KIP-320), finds leaders (metadata), and detects deleted topics. Each lookup is a task of its own, so that a
+broker that hangs delays only the partitions it leads.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from barnabas.client.consumer.settings import EARLIEST, LATEST
 from barnabas.client.errors import ClientError, Refused, UnknownTopic, is_retriable, refused
 from barnabas.protocol.error_codes import ErrorCode
 
-# A topic is gone when the metadata says so as often in a row: one broker may be behind.
+# Consecutive metadata responses without a topic until it counts as deleted: one broker may lag.
 MISSING_MAX: Final = 2
 
 Question = Callable[[int, list[Assigned]], Coroutine[Any, Any, None]]
@@ -39,20 +39,20 @@ class Upkeep:
         while True:
             self._core.chores.clear()
             await self._keep_interest()
-            later_s = self._look_after()
+            later_s = self._start_due_work()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(min(later_s, self._core.now_s() + interest_s)):
                     await self._core.chores.wait()
 
     async def _keep_interest(self) -> None:
-        """Topics that nobody asks for are no longer refreshed. Asking for one that is known does not wait."""
+        """Keep assigned topics from being dropped as idle. For a known topic this does not wait."""
         for topic in self._core.positions.topics:
             known = self._cluster.metadata.topics.get(topic)
             if known is not None and any(known.leader_of(each.partition) for each in known.partitions):
                 await self._cluster.topic(topic)
 
-    def _look_after(self) -> float:
-        """Start what has to be done; when to look again at the latest."""
+    def _start_due_work(self) -> float:
+        """Start all due work, and return when to look again."""
         now_s = self._core.due_s()
         later_s = float("inf")
         leaderless: list[Assigned] = []
@@ -68,7 +68,7 @@ class Upkeep:
                 leaderless.append(one)
                 continue
             node = self._core.route(one)
-            assert node is not None, f"{one.tp} has a leader and no route"
+            assert node is not None, f"{one.tp} has a leader but no route"
             if one.error is not None:
                 continue
             question = self._question(one)
@@ -102,11 +102,11 @@ class Upkeep:
     def _start(self, question: Question, leader: int, ones: list[Assigned]) -> None:
         for one in ones:
             one.busy = True
-        # Noted now: by the time that the task begins to run they may have been sought elsewhere.
+        # Capture the generations now: a seek may come before the task runs.
         self._tasks.start(self._ask(question, leader, [(one, one.generation) for one in ones]))
 
     async def _ask(self, question: Question, leader: int, asked: list[tuple[Assigned, int]]) -> None:
-        """Carry out a question; if it fails as a whole, all that it was about are tried again later."""
+        """Run a lookup; if it fails as a whole, retry all its partitions later."""
         try:
             current = [one for one, generation in asked if self._core.is_current(one, generation)]
             if current:
@@ -123,7 +123,7 @@ class Upkeep:
                     one.busy = False
             self._core.changed()
 
-    # Questions. Each may find that a partition was sought elsewhere meanwhile: then its answer is void.
+    # Lookups. A result is ignored if the partition's generation has changed in the meantime.
 
     async def _find_start(self, node: int, ones: list[Assigned]) -> None:
         asked = {one.tp: (one, one.generation) for one in ones}
@@ -137,7 +137,7 @@ class Upkeep:
                 case Refused() as error:
                     self._refused(one, error)
                 case None:
-                    # Nothing is that young: what comes next is.
+                    # No record is at or after the timestamp: start at the end.
                     one.reset_to = LATEST
                 case OffsetAt(offset=offset):
                     one.move_to(offset)
@@ -145,7 +145,7 @@ class Upkeep:
                         _note_end(one, offset, committed=committed)
 
     async def _find_range(self, node: int, ones: list[Assigned]) -> None:
-        """There is no position to go on from, and no rule to find one: say what there would be."""
+        """Stop partitions without a position and reset policy; look up their range for the error."""
         asked = {one.tp: (one, one.generation) for one in ones}
         ends: list[dict[TopicPartition, OffsetAt | Refused | None]] = []
         for which in (EARLIEST, LATEST):
@@ -198,7 +198,7 @@ class Upkeep:
             one.move_by(reset_to)
 
     def _refused(self, one: Assigned, error: object) -> None:
-        assert isinstance(error, Refused), f"{one.tp}: {error!r} is no error"
+        assert isinstance(error, Refused), f"{one.tp}: {error!r} is not an error"
         if not error.retriable:
             self._core.stop(one, error)
         else:
@@ -226,7 +226,7 @@ class Upkeep:
         self._core.changed()
 
     def _check_topic(self, one: Assigned) -> None:
-        """What the metadata says of a partition whose leader was not known."""
+        """Check the metadata of a partition without a known leader."""
         metadata, name = self._cluster.metadata, one.tp.topic
         topic = metadata.topics.get(name)
         self._core.check_identity(one)
@@ -238,11 +238,13 @@ class Upkeep:
             if not code.retriable:
                 self._core.stop(one, refused(code, about=f"topic {name}"))
             elif code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and one.missing >= MISSING_MAX:
-                self._core.stop(one, UnknownTopic(about=f"partition {one.tp}", message="it was deleted"))
+                self._core.stop(
+                    one, UnknownTopic(about=f"partition {one.tp}", message="the topic was deleted")
+                )
             else:
                 self._core.failed(one, code.name)
         elif self._cluster.known_leader(one.tp) is None:
-            self._core.failed(one, "it has no leader")
+            self._core.failed(one, "no leader")
 
 
 def _note_end(one: Assigned, offset: int, *, committed: bool) -> None:

@@ -1,5 +1,5 @@
-"""Membership of a consumer in a group: who reads what, and how far everybody has come.
+"""Group membership of a consumer: assignment of partitions and committed offsets.
 
-Pure: subscription.py, assignors/, classic.py and modern.py (the two protocols as state machines), readers.py.
-They decide; member.py carries it out with coordinator.py, commits.py and callbacks.py.
+Pure: subscription.py, assignors/, classic.py and modern.py (the two protocols as state machines). They
+decide; session.py and member.py carry it out with coordinator.py, commits.py and callbacks.py.
 """

@@ -1,4 +1,4 @@
-"""Where partitions begin that a member has just got: at the committed offset, else by auto.offset.reset."""
+"""Finds the start offset of newly assigned partitions: the committed offset, else auto.offset.reset."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,16 +18,16 @@ class Beginnings:
         self._reader = reader
 
     def wait_for(self, ones: Iterable[Assigned]) -> dict[TopicPartition, tuple[Assigned, int]]:
-        """Have these left alone until find() knows; what is sought meanwhile is not waited for any more."""
+        """Keep these partitions from being fetched until find() is done. A seek ends the wait."""
         waiting = {}
         for one in ones:
-            # Upkeep leaves alone what somebody asks about; a seek begins a new generation and ends that.
+            # Upkeep skips busy partitions; a seek starts a new generation and clears the flag.
             one.busy = True
             waiting[one.tp] = (one, one.generation)
         return waiting
 
     async def find(self, waiting: dict[TopicPartition, tuple[Assigned, int]]) -> None:
-        """Until all of them have a beginning, or are not wanted any more."""
+        """Retry until each partition has a start offset or was moved or removed."""
         pace = Pace(self._core.cluster)
         while True:
             waiting = {tp: each for tp, each in waiting.items() if self._core.is_current(*each)}
@@ -41,7 +41,7 @@ class Beginnings:
                     require_stable=self._core.settings.read_committed,
                 )
             except ClientError as error:
-                if not is_retriable(error) and not _passes(error):
+                if not is_retriable(error) and not _is_transient(error):
                     self._stop_all(waiting, error)
                     return
                 await pace.wait()
@@ -58,7 +58,7 @@ class Beginnings:
             return
         match at:
             case Refused() as error:
-                # An open transaction may have commits pending: then it is asked again.
+                # A retriable error (an open transaction may have pending commits) is tried again.
                 if not error.retriable:
                     one.busy = False
                     self._core.stop(one, error)
@@ -74,8 +74,8 @@ class Beginnings:
                 self._core.stop(one, error)
 
 
-def _passes(error: ClientError) -> bool:
-    """A member whose epoch moves on is asked for again; one that is lost has other worries."""
+def _is_transient(error: ClientError) -> bool:
+    """Whether a membership error is worth a retry: the member's epoch may be updated soon."""
     return isinstance(error, Refused) and error.code in (
         ErrorCode.STALE_MEMBER_EPOCH,
         ErrorCode.UNKNOWN_MEMBER_ID,

@@ -1,4 +1,4 @@
-"""What the user wants to be told of: partitions that come and go."""
+"""Rebalance callbacks of the user."""
 
 import inspect
 import logging
@@ -12,12 +12,12 @@ from barnabas.client.errors import ClientError
 
 logger = logging.getLogger(__name__)
 
-# Plain or async.
+# Sync or async.
 Callback: TypeAlias = Callable[[frozenset[TopicPartition]], Awaitable[None] | None]
 
 
 class CallbackFailed(ClientError):
-    """A rebalance callback raised, which is its cause. The rebalance went on; the reader is told once."""
+    """A rebalance callback raised `__cause__`. The rebalance continued; the reader raises this once."""
 
     def __init__(self, which: str, error: Exception) -> None:
         super().__init__(f"{which} raised {error!r}")
@@ -29,7 +29,7 @@ class CallbackFailed(ClientError):
 class Callbacks:
     on_assigned: Callback | None = None
     on_revoked: Callback | None = None
-    # For those who do not tell the two apart, what is lost is revoked, as in Kafka's consumer.
+    # Without on_lost, lost partitions are passed to on_revoked, as in Kafka's consumer.
     on_lost: Callback | None = None
 
     async def assigned(self, core: Core, tps: frozenset[TopicPartition]) -> None:
@@ -54,6 +54,6 @@ async def _call(core: Core, which: str, callback: Callback | None, tps: frozense
             if inspect.isawaitable(result):
                 await result
     except Exception as error:
-        # Whatever the user's code does: the group must not stand still because of it.
-        logger.warning("rebalance callback failed which=%s because=%r", which, error)
+        # Errors of user code must not block the group.
+        logger.warning("rebalance callback failed callback=%s error=%r", which, error)
         core.complain(CallbackFailed(which, error))

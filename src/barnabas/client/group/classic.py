@@ -1,10 +1,10 @@
 """Membership in a classic group as a state machine. Pure: no IO, no clock.
 
-`todo` says what has to be done; whoever does it reports with one of the methods after it. Heartbeats are sent
-beside that whenever `heartbeat()` gives one, and heard() may change what is to be done at any time.
+`todo` is the next effect; the driver carries it out and reports the result with a method below.
+Heartbeats are sent independently whenever `heartbeat()` returns one, and heard() may change `todo`.
 
-Eager members give everything back before they join. Cooperative ones keep what they have and give back only
-what the leader takes from them, and then everybody joins once more. (KIP-429)
+Eager members revoke all partitions before they join. Cooperative members keep theirs and revoke only what the
+leader takes away, and then the group rebalances once more. (KIP-429)
 """
 
 from enum import Enum, auto
@@ -31,13 +31,13 @@ from barnabas.protocol.messages.classic_groups import (
 
 
 class Phase(Enum):
-    # Give back what must be, then join.
+    # Revoke partitions where required, then join.
     PREPARING = auto()
     JOINING = auto()
-    # Joined, and the leader shares out.
+    # Joined as the leader, which computes the assignment.
     DIVIDING = auto()
     SYNCING = auto()
-    # The leader has taken something from a cooperative member.
+    # The new assignment takes partitions from this cooperative member.
     LETTING_GO = auto()
     GIVING = auto()
     STABLE = auto()
@@ -49,39 +49,39 @@ class ClassicMembership(ClassicRequests):
         super().__init__(settings, group_id, rack)
         self.phase = Phase.PREPARING
         self.is_leader = False
-        # How often everything was lost: what was begun before counts no more.
+        # Number of times the membership was lost: work started before is invalid.
         self.losses = 0
-        # Generation and member id of the last time that it was a member.
+        # The last valid generation and member id.
         self._last = (NO_GENERATION, NOBODY)
         self._failure: GroupFailed | None = None
-        # What the last join told of; it may have changed while the broker waited for the others.
+        # Topics of the last JoinGroup; the subscription may have changed while the broker waited.
         self._joined_for: frozenset[str] = frozenset()
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._members: dict[str, Subscription] = {}
 
-    # What others ask
+    # State
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is on its way that changes who has what."""
+        """Whether no rebalance is in progress."""
         return self.phase in (Phase.STABLE, Phase.FAILED)
 
     @property
     def is_joining(self) -> bool:
-        """Whether the broker has the word."""
+        """Whether it waits for the broker."""
         return self.phase in (Phase.JOINING, Phase.DIVIDING, Phase.SYNCING)
 
     @property
     def is_lost(self) -> bool:
-        """Whether what is owned belongs to somebody else by now."""
+        """Whether the owned partitions may belong to another member."""
         return self.generation == NO_GENERATION
 
     @property
     def identity(self) -> tuple[int, str]:
-        """Generation and member id, for commits.
+        """Generation and member id for commits.
 
-        Of one that is lost they are those that it had: brokers refuse them. Without any, a transaction's
-        offsets would be taken from somebody whose records another member may have done since.
+        A lost member keeps its last ones, which brokers reject. Without them, a transaction could commit
+        offsets of records that another member has processed in the meantime.
         """
         return self._last if self.is_lost else (self.generation, self.member_id)
 
@@ -89,7 +89,7 @@ class ClassicMembership(ClassicRequests):
     def todo(self) -> Effect:
         match self.phase:
             case Phase.PREPARING:
-                return TakeAway(self._to_give_back())
+                return TakeAway(self._to_revoke())
             case Phase.JOINING:
                 return SendJoin(self._join())
             case Phase.DIVIDING:
@@ -107,28 +107,28 @@ class ClassicMembership(ClassicRequests):
                 assert self._failure is not None
                 return TakeAway(self.owned) if self.owned else Fail(self._failure)
 
-    def _to_give_back(self) -> frozenset[TopicPartition]:
+    def _to_revoke(self) -> frozenset[TopicPartition]:
         if self.is_lost or not self.cooperative:
             return self.owned
         return frozenset(tp for tp in self.owned if tp.topic not in self.topics)
 
-    # What happens
+    # Events
 
     def subscribe(self, topics: frozenset[str]) -> None:
         if self._failure is not None:
-            # Asked for again by the user.
+            # The user subscribes again after a fatal error.
             self._failure, self.phase = None, Phase.PREPARING
             self._forget(keeps_id=False)
         self.follow(topics)
 
     def follow(self, topics: frozenset[str]) -> None:
-        """A pattern matches these now."""
+        """The pattern now matches these topics."""
         if topics != self.topics:
             self.topics = topics
             self.rejoin("the subscription has changed")
 
     def rejoin(self, reason: str) -> None:
-        """Join again: at once, or when what is under way is done."""
+        """Join again, now or after the rebalance in progress."""
         self._reason = reason
         if self.phase is Phase.STABLE:
             self.phase = Phase.PREPARING
@@ -139,7 +139,7 @@ class ClassicMembership(ClassicRequests):
             self.phase, self._joined_for = Phase.JOINING, self.topics
         elif self.phase is Phase.LETTING_GO:
             self.phase = Phase.GIVING
-            # What was let go has a new owner, who gets it when everybody has joined again.
+            # The new owner gets the revoked partitions in the next rebalance.
             self._reason = "partitions were revoked"
 
     def gave(self, tps: frozenset[TopicPartition]) -> None:
@@ -149,16 +149,16 @@ class ClassicMembership(ClassicRequests):
             self.phase = Phase.STABLE if self._reason is None else Phase.PREPARING
 
     def join_lost(self) -> None:
-        """No answer: the same request again."""
+        """JoinGroup had no response: send the same request again."""
 
     def join_answered(self, answer: JoinGroupResponse) -> bool:
-        """Whether to wait a moment before what comes next."""
+        """Handle the response. Return True to back off before the next step."""
         code = ErrorCode.of(answer.error_code)
         match code:
             case ErrorCode.NONE:
                 return self._joined(answer)
             case ErrorCode.MEMBER_ID_REQUIRED:
-                # A first join that is tried again must not leave a member behind. (KIP-394)
+                # The id keeps a retried first join from leaving a dead member behind. (KIP-394)
                 self.member_id = answer.member_id
                 return False
             case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
@@ -194,28 +194,28 @@ class ClassicMembership(ClassicRequests):
             self._shares, self.phase = shares, Phase.SYNCING
 
     def sync_lost(self) -> None:
-        """No answer: whether the generation stands is not known, so join again."""
+        """SyncGroup had no response: the generation may have ended, so join again."""
         if self.phase is Phase.SYNCING:
-            self._prepare("the answer to a sync was lost")
+            self._prepare("SyncGroup response was lost")
 
     def sync_answered(self, answer: SyncGroupResponse) -> bool:
-        """Whether to wait a moment before what comes next."""
+        """Handle the response. Return True to back off before the next step."""
         if self.phase is not Phase.SYNCING:
-            # The session has ended meanwhile.
+            # The membership changed in the meantime.
             return False
         code = ErrorCode.of(answer.error_code)
         match code:
             case ErrorCode.NONE:
                 return self._synced(answer)
             case ErrorCode.REBALANCE_IN_PROGRESS:
-                self._prepare("the group rebalances again")
+                self._prepare("another rebalance started")
                 return False
             case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
                 self._begin_anew(keeps_id=code is ErrorCode.ILLEGAL_GENERATION)
                 return False
             case _:
                 if code.retriable:
-                    self._prepare(f"a sync was refused: {code.name}")
+                    self._prepare(f"SyncGroup failed: {code.name}")
                 return self._wait_or_fail(code)
 
     def _synced(self, answer: SyncGroupResponse) -> bool:
@@ -227,19 +227,19 @@ class ClassicMembership(ClassicRequests):
         return False
 
     def heard(self, generation: int, code: ErrorCode) -> None:
-        """What a heartbeat of this generation was answered."""
+        """Handle the error code of a heartbeat of this generation."""
         if generation != self.generation:
             return
         match code:
             case ErrorCode.REBALANCE_IN_PROGRESS:
-                self.rejoin(self._reason or "the group rebalances")
+                self.rejoin(self._reason or "the group is rebalancing")
             case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
                 self._begin_anew(keeps_id=code is ErrorCode.ILLEGAL_GENERATION)
             case _ if code is not ErrorCode.NONE:
                 self._wait_or_fail(code)
 
     def left(self) -> None:
-        """It is no member any more; it joins again when it is read again."""
+        """The member has left; it joins again when the reader polls again."""
         self._begin_anew(keeps_id=False)
 
     def _begin_anew(self, *, keeps_id: bool) -> None:
@@ -267,7 +267,7 @@ class ClassicMembership(ClassicRequests):
         return False
 
     def heartbeat(self) -> HeartbeatRequest | None:
-        """None while there is nothing to keep alive: without a generation, and while a join waits."""
+        """Return a heartbeat; None without a generation and while a join waits at the broker."""
         if self.is_lost or self.phase in (Phase.JOINING, Phase.FAILED):
             return None
         return self._heartbeat()

@@ -1,4 +1,4 @@
-"""What a member of a classic group says to its coordinator, and what it has to remember for that. Pure."""
+"""Builds the requests of a member of a classic group, and holds the state they need. Pure."""
 
 from typing import Final
 
@@ -26,24 +26,24 @@ NOBODY: Final = ""
 
 
 class ClassicRequests:
-    """The half of ClassicMembership that decides nothing."""
+    """The part of ClassicMembership that builds requests."""
 
     def __init__(self, settings: GroupSettings, group_id: str, rack: str | None) -> None:
         self._settings = settings
         self._group_id = group_id
         self._rack = rack
         self._assignors = [ASSIGNORS[name] for name in settings.assignors]
-        # All of them must be able to: which one is chosen is not known before everybody has joined.
+        # All assignors must be cooperative: the group chooses one after all members have joined.
         self.cooperative: Final = all(each.cooperative for each in self._assignors)
         self.topics: frozenset[str] = frozenset()
         self.owned: frozenset[TopicPartition] = frozenset()
         self.member_id = NOBODY
         self.generation = NO_GENERATION
-        # Why it joins.
+        # The reason sent with JoinGroup.
         self._reason: str | None = "first join"
         self._protocol: str | None = None
         self._shares: Shares = {}
-        # The last assignment, also after it was given back: a sticky leader wants to know.
+        # The last assignment, even if revoked: sticky assignors use it.
         self._had: tuple[frozenset[TopicPartition], int] = (frozenset(), NO_GENERATION)
 
     def _join(self) -> JoinGroupRequest:
@@ -96,7 +96,7 @@ class ClassicRequests:
         )
 
     def leave(self, reason: str) -> LeaveGroupRequest | None:
-        """None if there is nothing to leave, or for a static member: it will be back, or its session ends."""
+        """Build LeaveGroup; None without a member id, and for static members, which may come back."""
         if self.member_id == NOBODY or self._settings.group_instance_id is not None:
             return None
         member = MemberIdentity(member_id=self.member_id, reason=reason)

@@ -1,8 +1,7 @@
-"""Committing: by hand until it is done or cannot be, by interval as well as it goes.
+"""Commits offsets: manual commits retry until done, automatic ones are best effort.
 
-A rebalance may come in between. Then a commit waits for its end and is tried again for the partitions that
-are still ours; for the others CommitFailed says that they are not. Inside of a rebalance callback nobody can
-wait for the rebalance, so there it says so at once.
+If a rebalance intervenes, a commit waits for its end and retries the partitions that the member still owns;
+CommitFailed names the others. In a rebalance callback it cannot wait, so it raises at once.
 """
 
 import logging
@@ -20,7 +19,7 @@ from barnabas.protocol.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-# The broker does not know this generation or epoch: not any more, or not yet.
+# The broker does not know this generation or epoch: it is stale, or too new.
 _OUTDATED: Final = frozenset(
     (
         ErrorCode.REBALANCE_IN_PROGRESS,
@@ -33,7 +32,7 @@ _OUTDATED: Final = frozenset(
 
 
 class Membership(Protocol):
-    """What a commit has to know of the member; see member.py."""
+    """The state of the member that commits need; see member.py."""
 
     @property
     def committer(self) -> Committer: ...
@@ -53,13 +52,13 @@ class Commits:
         self._core = core
         self._coordinator = coordinator
         self._membership = membership
-        # What is known to be committed, so that an interval without records costs nothing.
+        # Last committed offsets, so that an interval without records sends no request.
         self._last: dict[TopicPartition, int] = {}
-        # Who committed last: an older commit that is tried again must not undo a newer one.
+        # The newest commit() call per partition: a retried older one must not overwrite it.
         self._newest: dict[TopicPartition, object] = {}
 
     def forget(self, tps: frozenset[TopicPartition]) -> None:
-        """Somebody else may commit for these now."""
+        """Forget partitions that another member may own now."""
         for tp in tps:
             self._last.pop(tp, None)
             self._newest.pop(tp, None)
@@ -67,7 +66,7 @@ class Commits:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: float | None = None
     ) -> None:
-        """Until all are committed, one is refused, or the time is over: then the last error."""
+        """Retry until all offsets are committed or one is rejected; at the deadline raise the last error."""
         settings = self._core.settings
         deadline = Deadline(settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
         pace = Pace(self._core.cluster)
@@ -77,9 +76,9 @@ class Commits:
         self._newest |= dict.fromkeys(left, mine)
         while left:
             if self._membership.losses != losses:
-                raise CommitFailed(left, "the group has gone on without this member")
+                raise CommitFailed(left, "this member was removed from the group")
             if not await self._membership.is_member(deadline):
-                raise CommitFailed(left, "this consumer is no member of the group now")
+                raise CommitFailed(left, "this consumer is not a member of the group")
             sent = self._membership.committer
             outdated, last = await self._try(sent, left)
             if not left:
@@ -90,23 +89,23 @@ class Commits:
             if deadline.passed:
                 raise last or RequestTimedOut("commit", "the coordinator", deadline.timeout_ms)
             await pace.wait()
-            # What never was ours may be committed, too: that has not been forgotten.
+            # Partitions that were never assigned may be committed, too: those were not forgotten.
             self._check_ours(tp for tp in left if tp not in self._newest)
             left = {tp: one for tp, one in left.items() if self._newest.get(tp, mine) is mine}
 
     async def _try(
         self, sent: Committer, left: dict[TopicPartition, OffsetAndMetadata]
     ) -> tuple[ErrorCode | None, ClientError | None]:
-        """Commit what is left, and take from it what is done. Why it is outdated, or the last error."""
+        """Commit `left` and remove what succeeded. Return a stale-member code, or the last error."""
         try:
-            told = await send_commit(self._coordinator, sent, left)
+            codes = await send_commit(self._coordinator, sent, left)
         except ClientError as error:
             if not is_retriable(error):
                 raise
             return None, error
         outdated: ErrorCode | None = None
         last: ClientError | None = None
-        for tp, code in told.items():
+        for tp, code in codes.items():
             if code is ErrorCode.NONE:
                 self._last[tp] = left.pop(tp).offset
             elif code in _OUTDATED:
@@ -126,25 +125,25 @@ class Commits:
         code: ErrorCode,
         deadline: Deadline,
     ) -> None:
-        """Return if it makes sense to try again, in the name of what the member is by then."""
+        """Wait for the end of the rebalance. Return if a retry makes sense, otherwise raise CommitFailed."""
         if code is ErrorCode.STALE_MEMBER_EPOCH:
-            # The next heartbeat brings the new epoch, also while a callback runs.
+            # The next heartbeat returns the new epoch, even while a callback runs.
             return
         await self._membership.settled(deadline)
         if self._membership.committer == sent:
-            raise CommitFailed(left, f"this member is not up to date: {code.name}")
+            raise CommitFailed(left, f"the member id or generation is stale: {code.name}")
         self._check_ours(left)
 
     def _check_ours(self, left: Iterable[TopicPartition]) -> None:
-        """Whoever has them now commits for them: in our new generation we could undo that."""
+        """Raise for partitions of another member: a commit in our new generation could overwrite its own."""
         gone = [tp for tp in left if not self._membership.has(tp)]
         if gone:
-            raise CommitFailed(gone, "they were given to another member in a rebalance")
+            raise CommitFailed(gone, "a rebalance assigned the partitions to another member")
 
     async def commit_finished(
         self, at: Mapping[TopicPartition, tuple[int, int]], *, timeout_ms: float
     ) -> None:
-        """What commits by itself: what has not changed is left out, and an error is only noted."""
+        """Commit automatically: skip unchanged offsets, and only log errors."""
         offsets = {
             tp: OffsetAndMetadata(offset, "", epoch)
             for tp, (offset, epoch) in at.items()
@@ -155,4 +154,4 @@ class Commits:
         try:
             await self.commit(offsets, timeout_ms=timeout_ms)
         except ClientError as error:
-            logger.warning("offsets not committed count=%d because=%s", len(offsets), error)
+            logger.warning("offset commit failed count=%d error=%s", len(offsets), error)

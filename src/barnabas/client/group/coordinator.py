@@ -1,7 +1,7 @@
-"""The broker that coordinates a group: found when it is needed, and found again when it is not the one.
+"""The coordinator of a group, looked up when needed and again after it has moved.
 
-ask() is one try. Whoever asks waits between tries with a Pace of its own, because only it knows for how long
-trying makes sense.
+ask() is one attempt. Callers back off between attempts with a Pace of their own, because only they know how
+long retries make sense.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 
 logger = logging.getLogger(__name__)
 
-# A join waits at the broker for the other members, and nothing else may wait behind it.
+# A join waits at the broker for the other members, and would block requests behind it.
 JOIN_LANE: Final = "group"
 _SEVERAL_FROM: Final = 4
 _MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 class Pace:
-    """How long to wait after failures in a row."""
+    """Backoff that grows with consecutive failures."""
 
     def __init__(self, cluster: Cluster) -> None:
         settings = cluster.settings
@@ -64,7 +64,7 @@ class Coordinator:
         lane: str = MAIN_LANE,
         newest: int | None = None,
     ) -> Any:
-        """The coordinator's answer. An error of the network means that it has to be found again."""
+        """Ask the coordinator, once. A network error causes a new lookup."""
         node = await self._find()
         limit_ms = self._cluster.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
@@ -78,7 +78,7 @@ class Coordinator:
             raise
 
     async def version_of(self, key: ApiKey) -> int:
-        """The newest version of an API that it and we speak."""
+        """Return the newest version of an API that both sides support."""
         node = await self._find()
         try:
             return (await self._cluster.connection(node)).version_of(key)
@@ -87,13 +87,13 @@ class Coordinator:
             raise
 
     def check(self, code: int) -> None:
-        """It may have said that it is not the one."""
+        """Forget the coordinator if the code says that it has moved."""
         if code in _MOVED and self._node is not None:
             self._forget(self._node, ErrorCode.of(code).name)
 
     def _forget(self, node: int, why: object) -> None:
         if self._node == node:
-            logger.info("coordinator lost group=%s node=%s because=%s", self._group_id, node, why)
+            logger.info("coordinator lost group=%s node=%s reason=%s", self._group_id, node, why)
             self._node = None
 
     async def _find(self) -> int:
@@ -110,14 +110,16 @@ class Coordinator:
             request = FindCoordinatorRequest(key=self._group_id)
         timeout_ms = self._cluster.settings.request_timeout_ms
         answer = await connection.ask(request, timeout_ms=timeout_ms, version=version)
-        # Before version 4 the answer itself is about the one group.
-        told = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
-        if told is None:
-            raise BrokerUnavailable([connection.address], f"it says nothing of group {self._group_id}")
-        if told.error_code != ErrorCode.NONE:
-            raise refused(told.error_code, about=f"group {self._group_id}", message=told.error_message)
-        if told.node_id not in self._cluster.metadata.nodes:
+        # Before version 4 the response itself describes the group.
+        entry = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
+        if entry is None:
+            raise BrokerUnavailable(
+                [connection.address], f"its response has no entry for group {self._group_id}"
+            )
+        if entry.error_code != ErrorCode.NONE:
+            raise refused(entry.error_code, about=f"group {self._group_id}", message=entry.error_message)
+        if entry.node_id not in self._cluster.metadata.nodes:
             await self._cluster.refresh([])
-        self._node = int(told.node_id)
+        self._node = int(entry.node_id)
         logger.info("coordinator found group=%s node=%s", self._group_id, self._node)
         return self._node

@@ -1,4 +1,4 @@
-"""What a membership wants done next. member.py does it, and tells the membership how it went."""
+"""Effects of a membership state machine. session.py carries them out and reports the results."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -12,14 +12,14 @@ from barnabas.protocol.messages.classic_groups import JoinGroupRequest, SyncGrou
 
 @value
 class TakeAway:
-    """Have readers come back, commit, tell the user, and read these no more. Then took()."""
+    """Revoke: wait for readers to poll, commit, call on_revoked, drop the partitions. Then took()."""
 
     tps: frozenset[TopicPartition]
 
 
 @value
 class Give:
-    """Read these, of which `added` are new; tell the user. Then gave()."""
+    """Assign `tps`, of which `added` are new, and call on_assigned. Then gave()."""
 
     tps: frozenset[TopicPartition]
     added: frozenset[TopicPartition]
@@ -27,14 +27,14 @@ class Give:
 
 @value
 class SendJoin:
-    """Then join_answered(), or join_lost() if there was no answer."""
+    """Send JoinGroup. Then join_answered(), or join_lost() without a response."""
 
     request: JoinGroupRequest
 
 
 @value
 class Divide:
-    """Lead: share out the partitions of the topics that anybody wants. Then divided()."""
+    """Compute the assignment as the leader. Then divided()."""
 
     assignor: str
     members: Mapping[str, Subscription]
@@ -42,26 +42,26 @@ class Divide:
 
 @value
 class SendSync:
-    """Then sync_answered(), or sync_lost() if there was no answer."""
+    """Send SyncGroup. Then sync_answered(), or sync_lost() without a response."""
 
     request: SyncGroupRequest
 
 
 @value
 class Resolve:
-    """Find out what these topics are called. Then resolved()."""
+    """Look up the names of these topic ids. Then resolved()."""
 
     topic_ids: frozenset[Uuid]
 
 
 @value
 class Stay:
-    """Nothing, until something happens."""
+    """Wait for the next event."""
 
 
 @value
 class Fail:
-    """Nothing any more: whoever reads is told."""
+    """Report a fatal error to the reader."""
 
     error: GroupFailed
 

@@ -1,4 +1,4 @@
-"""What only a member of a group can meet, with the facts."""
+"""Errors of group members."""
 
 from collections.abc import Iterable
 
@@ -8,23 +8,23 @@ from barnabas.protocol.error_codes import ErrorCode
 
 
 class NoGroup(ClientError):
-    """Asked for something that only a member of a group has, and no group.id was given."""
+    """The call needs a group, and group.id is not set."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} needs a group: set group.id")
 
 
 class AssignedOtherwise(ClientError):
-    """A consumer reads what it is assigned or what its group gives it, not both."""
+    """Partitions are assigned either manually or by the group, not both."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
 
 
 class CommitFailed(ClientError):
-    """These offsets were not committed, because the partitions are no longer this member's.
+    """The offsets were not committed, because this member no longer owns the partitions.
 
-    Whoever has them now begins at the last commit that was taken: what was read since is read again.
+    The new owner starts at the last successful commit: records read since then are read again.
     """
 
     def __init__(self, tps: Iterable[TopicPartition], why: str) -> None:
@@ -34,7 +34,7 @@ class CommitFailed(ClientError):
 
 
 class GroupFailed(Refused):
-    """The group does not take this member, and will not by itself; subscribe() tries again."""
+    """The group rejects this member for good; subscribe() tries again."""
 
     def __init__(self, code: ErrorCode, *, group: str, message: str | None = None) -> None:
         super().__init__(code, about=f"group {group}", message=message)
@@ -43,14 +43,14 @@ class GroupFailed(Refused):
 
 
 class FencedInstance(GroupFailed):
-    """Another member has come with the same group.instance.id. Final: one of the two is one too many."""
+    """Another member uses the same group.instance.id. Fatal: only one of them may run."""
 
 
 class InCallback(ClientError):
-    """Reading, subscribing and closing are not possible inside of a rebalance callback."""
+    """Reading, subscribing and closing are not possible in a rebalance callback."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not possible in a rebalance callback, which it would wait for")
+        super().__init__(f"{what} is not possible in a rebalance callback: it would deadlock")
 
 
 def group_failed(code: ErrorCode, *, group: str, message: str | None = None) -> GroupFailed:

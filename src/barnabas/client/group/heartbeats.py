@@ -1,4 +1,4 @@
-"""Tasks beside a session: heartbeats of either protocol, and an eye on readers that stay away."""
+"""Background tasks of a session: heartbeats of both protocols, and the max.poll.interval.ms check."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 async def beat_classic(session: Session) -> None:
-    """Every heartbeat.interval.ms, as long as there is a generation to keep alive."""
+    """Send a heartbeat every heartbeat.interval.ms while the member has a generation."""
     membership, settings = session.membership, session.core.settings
     assert isinstance(membership, ClassicMembership)
     pace = Pace(session.core.cluster)
@@ -30,7 +30,7 @@ async def beat_classic(session: Session) -> None:
             except ClientError as error:
                 if not is_retriable(error):
                     await session.fail_until_stirred(error)
-                # The session goes on running at the broker, so this does not wait for the interval.
+                # The session timeout keeps running at the broker, so retry before the next interval.
                 await pace.wait()
                 continue
             pace.reset()
@@ -41,7 +41,7 @@ async def beat_classic(session: Session) -> None:
 
 
 async def beat_modern(session: Session) -> None:
-    """As often as the broker says, and whenever there is something to tell."""
+    """Send a heartbeat at the broker's interval, and whenever the member's state changes."""
     membership = session.membership
     assert isinstance(membership, ConsumerMembership)
     pace = Pace(session.core.cluster)
@@ -70,7 +70,7 @@ async def beat_modern(session: Session) -> None:
 
 
 async def _until_due(session: Session, membership: ConsumerMembership) -> None:
-    """Until the interval is over, or there is something to tell."""
+    """Wait until the interval is over or the member's state changes."""
     at_s = session.core.now_s() + membership.interval_ms / 1000
     while not membership.is_hurried:
         progress = session.progress
@@ -82,7 +82,7 @@ async def _until_due(session: Session, membership: ConsumerMembership) -> None:
 
 
 async def watch_readers(session: Session) -> None:
-    """A reader that does not come back in max.poll.interval.ms is taken for dead, and its work for free."""
+    """Leave the group if a reader does not poll within max.poll.interval.ms."""
     core, limit_s = session.core, session.core.settings.max_poll_interval_ms / 1000
     while True:
         now_s = core.now_s()
@@ -101,10 +101,10 @@ async def watch_readers(session: Session) -> None:
 async def _leave(session: Session) -> None:
     membership = session.membership
     logger.warning(
-        "left the group because nobody came for records in max.poll.interval.ms=%d; back at the next read",
+        "left the group: no poll within max.poll.interval.ms=%d; rejoins at the next poll",
         session.core.settings.max_poll_interval_ms,
     )
-    reason = "the reader did not come back within max.poll.interval.ms"
+    reason = "no poll within max.poll.interval.ms"
     request = membership.leave(reason)
     membership.left()
     session.stir()

@@ -1,4 +1,4 @@
-"""Leaving a group: a word to the coordinator, if there is one to be told. Nobody waits long for it."""
+"""Sends the request to leave a group, best effort."""
 
 import logging
 from typing import Final
@@ -17,7 +17,7 @@ _SEVERAL_FROM: Final = 3
 async def send_leave(
     coordinator: Coordinator, request: LeaveGroupRequest | ConsumerGroupHeartbeatRequest
 ) -> None:
-    """One try: a broker that is not told finds out by the end of the session."""
+    """Try once: otherwise the broker removes the member after its session timeout."""
     try:
         if isinstance(request, LeaveGroupRequest):
             version = await coordinator.version_of(ApiKey.LEAVE_GROUP)
@@ -27,4 +27,4 @@ async def send_leave(
                 )
         await coordinator.ask(request)
     except ClientError as error:
-        logger.info("left the group without a word because=%s", error)
+        logger.info("leave request failed error=%s", error)

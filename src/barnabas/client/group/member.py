@@ -1,6 +1,6 @@
 """A consumer's part in its group: subscribing, committing, and leaving.
 
-Without a subscription it is no member, but reads and commits offsets of the group all the same.
+Without a subscription it is not a member, but it can still fetch and commit offsets of the group.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ logger = logging.getLogger(__name__)
 
 
 class Member:
-    """Made in a running loop, if there is a group.id."""
+    """Create it in a running loop, if group.id is set."""
 
     def __init__(self, core: Core, on_crash: Callable[[BaseException], None]) -> None:
         group_id = core.settings.group_id
-        assert group_id is not None, "there is no group"
+        assert group_id is not None, "group.id is not set"
         self.group_id = group_id
         self._core = core
         self._settings = core.settings
@@ -45,11 +45,11 @@ class Member:
         self._coordinator = Coordinator(core.cluster, group_id)
         self._commits = Commits(core, self._coordinator, self)
         self._beginnings = Beginnings(core, self._coordinator, lambda: self._reader)
-        # Those that live as long as the consumer, and those of the subscription.
+        # Tasks that live as long as the consumer, and as long as the subscription.
         self._tasks = Tasks(on_crash)
         self._session_tasks = Tasks(on_crash)
         self._session: Session | None = None
-        # The last callback may still commit in its name.
+        # The ending session: the last callback may still commit for it.
         self._leaving: Session | None = None
         self._watch: TopicWatch | None = None
         self._committing: dict[Visitor, asyncio.Task[None]] = {}
@@ -60,12 +60,12 @@ class Member:
             self._tasks.start(self._commit_by_interval())
 
     async def close(self, *, finished: bool) -> None:
-        """Commit if that goes by itself, leave, end. `finished`: what was handed out last is dealt with."""
+        """Auto-commit, leave the group, and stop. `finished`: the last delivered messages are processed."""
         try:
             async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
                 await self._end_session("the consumer is closed", finished=finished)
         except TimeoutError:
-            logger.warning("left the group without a word group=%s", self.group_id)
+            logger.warning("leave request not answered group=%s", self.group_id)
         finally:
             await self._session_tasks.close()
             await self._tasks.close()
@@ -79,7 +79,7 @@ class Member:
 
     @property
     def topics(self) -> frozenset[str]:
-        """What is subscribed to; of a pattern, what it matches as far as this member knows."""
+        """The subscribed topics; for a pattern, its matches as far as this member knows."""
         session = self._session
         if session is None:
             return frozenset()
@@ -88,7 +88,7 @@ class Member:
         return session.membership.topics or frozenset(tp.topic for tp in session.membership.owned)
 
     def subscribe(self, wanted: Wanted, callbacks: Callbacks) -> None:
-        """Join, or tell the group of another subscription."""
+        """Join the group, or change the subscription."""
         regex = None
         if wanted.pattern is not None and self._settings.group_protocol == CONSUMER:
             regex = re2_of(wanted.pattern)
@@ -132,7 +132,7 @@ class Member:
         self._session_tasks.start(self._watch.run())
 
     async def unsubscribe(self) -> None:
-        """Give everything back, and leave."""
+        """Revoke all partitions and leave the group."""
         await self._end_session("the subscription ended", finished=False)
 
     async def _end_session(self, reason: str, *, finished: bool) -> None:
@@ -143,7 +143,7 @@ class Member:
             return
         self._leaving = session
         try:
-            # First: what runs there would change what is given back here.
+            # Stop the session first: it could change the owned partitions.
             await self._session_tasks.close()
             lost = session.membership.is_lost
             if self._settings.auto_commits and not lost:
@@ -161,7 +161,7 @@ class Member:
     # Committing
 
     @property
-    def _anybody(self) -> Committer:
+    def _non_member(self) -> Committer:
         return Committer(self.group_id, NO_GENERATION, "", None)
 
     @property
@@ -169,16 +169,16 @@ class Member:
         session = self._session or self._leaving
         instance_id = self._settings.group_instance_id
         if session is None:
-            return self._anybody
+            return self._non_member
         return Committer(self.group_id, *session.membership.identity, instance_id)
 
     @property
     def _reader(self) -> Committer:
-        """Who asks where to begin: a member of the consumer protocol is fenced in this as well."""
+        """The identity for OffsetFetch, which is fenced in the consumer protocol, too."""
         session = self._session
         if session is not None and isinstance(session.membership, ConsumerMembership):
             return self.committer
-        return self._anybody
+        return self._non_member
 
     @property
     def losses(self) -> int:
@@ -189,7 +189,7 @@ class Member:
         return tp in self._core.positions
 
     async def is_member(self, deadline: Deadline) -> bool:
-        """Whether it can commit in its own name; without a subscription it need not. A join is waited for."""
+        """Whether it can commit: as a member, after waiting for a join, or without a subscription."""
         session = self._session or self._leaving
         if session is None:
             return True
@@ -198,7 +198,7 @@ class Member:
         return not session.membership.is_lost and self.committer.generation > 0
 
     async def settled(self, deadline: Deadline) -> None:
-        """Wait for the end of a rebalance, if it does not wait for whoever asks."""
+        """Wait for the end of a rebalance, unless called in a callback that the rebalance waits for."""
         if self._session is not None and not self._core.gate.is_in_callback:
             await self._session.settled(deadline)
 
@@ -210,12 +210,12 @@ class Member:
     async def committed(
         self, tps: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed, asked for until the deadline."""
+        """Return the group's committed offsets; retry until the deadline."""
         wanted = frozenset(tps)
 
         async def attempt() -> dict[TopicPartition, OffsetAndMetadata | None]:
             stable = self._settings.read_committed
-            found = await fetch_committed(self._coordinator, self._anybody, wanted, require_stable=stable)
+            found = await fetch_committed(self._coordinator, self._non_member, wanted, require_stable=stable)
             for one in found.values():
                 if isinstance(one, Refused):
                     raise one
@@ -225,7 +225,7 @@ class Member:
         return await retry(attempt, deadline=deadline, backoff=self._core.backoff, what="committed offsets")
 
     def begin(self, fresh: list[Assigned]) -> None:
-        """Partitions that the user assigned: they too go on where the group has come to."""
+        """Start manually assigned partitions at the group's committed offsets, too."""
         waiting = self._beginnings.wait_for(fresh)
         if waiting:
             self._tasks.start(self._beginnings.find(waiting))
@@ -238,7 +238,7 @@ class Member:
     def _commit_soon(self, visitor: Visitor) -> None:
         session, before = self._session, self._committing.get(visitor)
         if (session is not None and session.membership.is_lost) or (before is not None and not before.done()):
-            # One at a time: after the next interval there is more to commit.
+            # One commit per reader at a time; the next interval commits the rest.
             return
         at = self._core.delivered(visitor)
         if at:

@@ -1,8 +1,8 @@
 """Membership in a group of the consumer protocol (KIP-848) as a state machine. Pure: no IO, no clock.
 
-The broker decides who reads what, and tells each member its target with the answers to heartbeats. A member
-gives back what it shall not have, takes what is new, and acknowledges that with the next heartbeat. `todo`
-says what of that is to be done; beat() makes the next heartbeat, which tells what has changed and no more.
+The broker computes the assignment and sends each member its target in heartbeat responses. A member revokes
+partitions outside its target, takes new ones, and acknowledges that with the next heartbeat. `todo` is the
+next effect; beat() builds the next heartbeat, which contains only changes.
 """
 
 from enum import Enum, auto
@@ -22,7 +22,7 @@ from barnabas.protocol.messages.consumer_groups import (
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
-# A static member that will be back.
+# Leave epoch of a static member that may come back.
 LEAVE_FOR_NOW_EPOCH: Final = -2
 _PASSING: Final = frozenset(
     (
@@ -34,17 +34,17 @@ _PASSING: Final = frozenset(
 
 
 class Phase(Enum):
-    # Not known to the group: everything is told.
+    # Not known to the group: send a full heartbeat.
     JOINING = auto()
     MEMBER = auto()
-    # Thrown out, or left because nobody read: let go of everything, then join.
+    # Fenced, or left after max.poll.interval.ms: drop all partitions, then join.
     LOST = auto()
     FAILED = auto()
 
 
 class ConsumerMembership:
     cooperative: Final = True
-    # There is no leader among the members.
+    # The broker computes the assignment, so there is no leader.
     is_leader: Final = False
 
     def __init__(self, settings: GroupSettings, group_id: str, rack: str | None, member_id: str) -> None:
@@ -62,14 +62,14 @@ class ConsumerMembership:
         self._names: dict[Uuid, str] = {}
         self._ids: dict[str, Uuid] = {}
         self._target: frozenset[tuple[Uuid, int]] | None = None
-        # A target that is being carried out; it is acknowledged as a whole.
+        # The target is being applied; it is acknowledged as a whole.
         self._reconciling = False
         self._failure: GroupFailed | None = None
         self._hurry = True
-        # What the broker knows of us; None: nothing for sure.
-        self._told: ConsumerGroupHeartbeatRequest | None = None
+        # The state last sent to the broker; None: unknown, send everything.
+        self._last_sent: ConsumerGroupHeartbeatRequest | None = None
 
-    # What others ask
+    # State
 
     @property
     def is_settled(self) -> bool:
@@ -79,7 +79,7 @@ class ConsumerMembership:
 
     @property
     def is_joining(self) -> bool:
-        """Whether the broker has the word."""
+        """Whether it waits for the broker."""
         return self.phase is Phase.JOINING
 
     @property
@@ -92,7 +92,7 @@ class ConsumerMembership:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether there is something to tell that should not wait for the interval."""
+        """Whether a heartbeat should be sent without waiting for the interval."""
         return self._hurry and self.phase in (Phase.JOINING, Phase.MEMBER)
 
     @property
@@ -120,10 +120,10 @@ class ConsumerMembership:
         unknown = frozenset(topic_id for topic_id, _ in self._target) - self._names.keys()
         if gone:
             return TakeAway(gone)
-        # One topic that nobody can name, because it was deleted perhaps, holds up no other.
+        # A topic id without a known name (perhaps deleted) must not delay other topics.
         return Resolve(unknown) if unknown and not added else Give(wanted, added)
 
-    # What happens
+    # Events
 
     def subscribe(self, topics: frozenset[str], regex: str | None = None) -> None:
         if self._failure is not None:
@@ -137,12 +137,12 @@ class ConsumerMembership:
         if self.phase is Phase.LOST and not self.owned:
             self.phase, self.epoch = Phase.JOINING, JOIN_EPOCH
             self._target, self._reconciling = None, False
-            self._told, self._hurry = None, True
+            self._last_sent, self._hurry = None, True
 
     def gave(self, tps: frozenset[TopicPartition]) -> None:
         if self.phase is Phase.MEMBER:
             self.owned = tps
-            self._reconciling = self._has_ids() != self._target
+            self._reconciling = self._owned_ids() != self._target
             self._hurry = True
 
     def resolved(self, names: dict[Uuid, str]) -> None:
@@ -153,18 +153,18 @@ class ConsumerMembership:
         self._hurry = True
 
     def lost_word(self) -> None:
-        """A heartbeat had no answer, or an error: the next one tells everything."""
-        self._told = None
+        """A heartbeat failed: send a full one next."""
+        self._last_sent = None
 
     def answered(self, sent: ConsumerGroupHeartbeatRequest, answer: ConsumerGroupHeartbeatResponse) -> bool:
-        """Whether to wait a moment before the next heartbeat, beside the interval."""
+        """Handle the response. Return True to back off before the next heartbeat."""
         if self.phase not in (Phase.JOINING, Phase.MEMBER) or sent.member_epoch < 0:
             return False
         code = ErrorCode.of(answer.error_code)
         if code is ErrorCode.NONE:
             self._accepted(answer)
             return False
-        self._told = None
+        self._last_sent = None
         if code in _PASSING:
             self._hurry = True
             return True
@@ -181,27 +181,27 @@ class ConsumerMembership:
         self.interval_ms = answer.heartbeat_interval_ms
         if answer.assignment is not None:
             self._target = _target_of(answer.assignment)
-            self._reconciling = self._reconciling or self._has_ids() != self._target
+            self._reconciling = self._reconciling or self._owned_ids() != self._target
 
-    def _has_ids(self) -> frozenset[tuple[Uuid, int]]:
+    def _owned_ids(self) -> frozenset[tuple[Uuid, int]]:
         return frozenset((self._ids[tp.topic], tp.partition) for tp in self.owned)
 
     def left(self) -> None:
-        """It is no member any more: everything is lost, and when that is told, it joins again."""
+        """The membership is lost: drop all partitions, call on_lost, then join again."""
         self.losses += 1
         self.phase = Phase.LOST
 
     # Requests
 
     def beat(self) -> ConsumerGroupHeartbeatRequest:
-        """The next heartbeat. What the broker knows already is left out."""
-        now = self._everything()
-        told, self._told, self._hurry = self._told, now, False
-        if told is None:
+        """Build the next heartbeat, without state that the broker already knows."""
+        now = self._full_heartbeat()
+        last, self._last_sent, self._hurry = self._last_sent, now, False
+        if last is None:
             return now
         same = (
-            now.subscribed_topic_names == told.subscribed_topic_names
-            and now.subscribed_topic_regex == told.subscribed_topic_regex
+            now.subscribed_topic_names == last.subscribed_topic_names
+            and now.subscribed_topic_regex == last.subscribed_topic_regex
         )
         return ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
@@ -211,15 +211,15 @@ class ConsumerMembership:
             rack_id=None,
             rebalance_timeout_ms=-1,
             subscribed_topic_names=None if same else now.subscribed_topic_names,
-            # An empty one takes back the one before.
+            # An empty regex withdraws the previous one.
             subscribed_topic_regex=None
             if same
-            else self.regex or ("" if told.subscribed_topic_regex else None),
+            else self.regex or ("" if last.subscribed_topic_regex else None),
             server_assignor=None,
-            topic_partitions=None if now.topic_partitions == told.topic_partitions else now.topic_partitions,
+            topic_partitions=None if now.topic_partitions == last.topic_partitions else now.topic_partitions,
         )
 
-    def _everything(self) -> ConsumerGroupHeartbeatRequest:
+    def _full_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         return ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
             member_id=self.member_id,
@@ -243,7 +243,7 @@ class ConsumerMembership:
         ]
 
     def leave(self, reason: str) -> ConsumerGroupHeartbeatRequest | None:
-        """None if the group does not know it. This protocol has no room for the reason."""
+        """Build the leave heartbeat; None if it is not a member. This protocol has no reason field."""
         if self.phase is not Phase.MEMBER:
             return None
         is_static = self._settings.group_instance_id is not None

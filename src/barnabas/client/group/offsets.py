@@ -1,4 +1,4 @@
-"""Committed offsets on the wire: OffsetCommit and OffsetFetch, one try each."""
+"""OffsetCommit and OffsetFetch, one attempt each."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -19,14 +19,14 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestTopics,
 )
 
-# From version 10 on topics are named by id, which members that know a topic by its name gain nothing from.
+# Version 10 replaces topic names by ids, which has no benefit for a client that knows the names.
 _NAMES_UNTIL: Final = 9
 _GROUPS_FROM: Final = 8
 _OFFSET_MAX: Final = (1 << 63) - 1
 
 
 class OffsetAndMetadata(NamedTuple):
-    """The next offset to read, the user's words about it, the leader epoch of the last record (-1: none)."""
+    """The next offset to read, user metadata, and the leader epoch of the last record (-1: none)."""
 
     offset: int
     metadata: str = ""
@@ -36,7 +36,7 @@ class OffsetAndMetadata(NamedTuple):
 def offsets_given(
     offsets: Mapping[tuple[str, int], int | OffsetAndMetadata],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What a user wants to be committed; ValueError for what cannot be an offset."""
+    """Normalize offsets given by the user; ValueError for an invalid offset."""
     wanted = {
         TopicPartition(*tp): OffsetAndMetadata(one) if isinstance(one, int) else one
         for tp, one in offsets.items()
@@ -52,7 +52,7 @@ def check_offset(tp: TopicPartition, offset: int) -> None:
 
 
 class Committer(NamedTuple):
-    """In whose name offsets are committed; generation -1 and no member: a group without members."""
+    """Identity for commits; generation -1 and an empty member id: a group without members."""
 
     group_id: str
     generation: int
@@ -63,7 +63,7 @@ class Committer(NamedTuple):
 async def send_commit(
     coordinator: Coordinator, committer: Committer, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> dict[TopicPartition, ErrorCode]:
-    """What became of each."""
+    """Send OffsetCommit and return the error code of each partition."""
     topics = [
         OffsetCommitRequestTopic(
             name=topic,
@@ -88,21 +88,21 @@ async def send_commit(
         topics=topics,
     )
     answer = await coordinator.ask(request, newest=_NAMES_UNTIL)
-    told = {
+    codes = {
         TopicPartition(topic.name, one.partition_index): ErrorCode.of(one.error_code)
         for topic in answer.topics
         for one in topic.partitions
     }
-    for code in set(told.values()):
+    for code in set(codes.values()):
         coordinator.check(code)
-    # A broker that leaves one out has not said that it was taken.
-    return {tp: told.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR) for tp in offsets}
+    # A partition missing in the response is not committed.
+    return {tp: codes.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR) for tp in offsets}
 
 
 async def fetch_committed(
     coordinator: Coordinator, reader: Committer, tps: Iterable[TopicPartition], *, require_stable: bool
 ) -> dict[TopicPartition, OffsetAndMetadata | Refused | None]:
-    """What the group has committed for each; None if nothing. Refused as a whole if the group is."""
+    """Return the committed offset of each partition, None if there is none. Raise errors of the group."""
     wanted = by_topic(tps)
     asked = OffsetFetchRequestGroup(
         group_id=reader.group_id,
@@ -123,14 +123,14 @@ async def fetch_committed(
         else OffsetFetchRequest(group_id=reader.group_id, topics=before_8, require_stable=require_stable)
     )
     answer = await coordinator.ask(request, newest=min(newest, _NAMES_UNTIL))
-    told = next(iter(answer.groups), answer)
-    if told.error_code != ErrorCode.NONE:
-        coordinator.check(told.error_code)
-        raise refused(told.error_code, about=f"group {reader.group_id}")
+    entry = next(iter(answer.groups), answer)
+    if entry.error_code != ErrorCode.NONE:
+        coordinator.check(entry.error_code)
+        raise refused(entry.error_code, about=f"group {reader.group_id}")
     found: dict[TopicPartition, OffsetAndMetadata | Refused | None] = dict.fromkeys(
         TopicPartition(topic, number) for topic, numbers in wanted.items() for number in numbers
     )
-    for topic in told.topics:
+    for topic in entry.topics:
         for one in topic.partitions:
             tp = TopicPartition(topic.name, one.partition_index)
             if one.error_code != ErrorCode.NONE:

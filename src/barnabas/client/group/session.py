@@ -1,7 +1,8 @@
-"""One subscription's life: carries out what the membership wants done, in order.
+"""Drives the membership of one subscription: carries out its effects, in order.
 
-The membership (classic.py, modern.py) decides; here it is done, and told to it. Heartbeats (heartbeats.py)
-and the look at topics (topic_watch.py) run beside this and may change what is to be done: see stir().
+The membership (classic.py, modern.py) decides; the session acts and reports the results. Heartbeats
+(heartbeats.py) and the topic watch (topic_watch.py) run concurrently and may change the next effect: see
+stir().
 """
 
 import asyncio
@@ -35,14 +36,14 @@ from barnabas.client.group.topics import Wanted, names_of, partition_counts, top
 
 logger = logging.getLogger(__name__)
 
-# Kafka's: how much longer than the broker we wait for the end of a rebalance.
+# Kafka's margin for JoinGroup and SyncGroup beyond the rebalance timeout.
 _JOIN_MORE_MS: Final = 5_000
-# Metadata of what we are given is waited for so long; then it is read when it is known.
+# Longest wait for metadata of assigned topics; later the fetch waits for it.
 _METADATA_MS: Final = 5_000
 
 
 class Session:
-    """Made in a running loop. run() ends only by being cancelled."""
+    """Create it in a running loop. run() ends only when cancelled."""
 
     def __init__(
         self,
@@ -57,10 +58,10 @@ class Session:
         self.membership = membership
         self.wanted = wanted
         self.callbacks = callbacks
-        # How many partitions the topics had that we shared out as the leader.
+        # Partition counts and topics of the last assignment computed as the leader.
         self.shared_out: dict[str, int] = {}
         self.shared_topics: frozenset[str] = frozenset()
-        # Set when the topics of a pattern are known for the first time.
+        # Set once the topics of a pattern are known.
         self.is_ready = asyncio.Event()
         self.stirred = asyncio.Event()
         self.progress = asyncio.Event()
@@ -69,19 +70,19 @@ class Session:
     def attach(
         self, commits: Commits, beginnings: Beginnings, start: Callable[[Coroutine[Any, Any, None]], object]
     ) -> None:
-        """`start` is for tasks that end with the session."""
+        """`start` starts tasks that end with the session."""
         self._commits = commits
         self._beginnings = beginnings
         self._start = start
 
     def stir(self) -> None:
-        """Something has changed: look what is to be done, and wake who waits for the end of a rebalance."""
+        """Wake run() and waiters for the end of a rebalance, because the membership changed."""
         self.stirred.set()
         self.progress.set()
         self.progress = asyncio.Event()
 
     async def settled(self, deadline: Deadline) -> None:
-        """Wait for the end of a rebalance, or until it needs a reader to come back: that may be who asks."""
+        """Wait for the end of a rebalance, or until it waits for a reader, which may be the caller."""
         while not self.membership.is_settled and (self.membership.is_joining or self.core.gate.is_empty):
             try:
                 async with asyncio.timeout_at(deadline.at):
@@ -122,30 +123,30 @@ class Session:
             await self._pace.wait()
 
     async def fail_until_stirred(self, error: ClientError) -> None:
-        """Whoever reads is told, until somebody subscribes again."""
+        """Make reading raise the error until the user subscribes again."""
         if self.core.failure is None:
-            logger.warning("group membership ended because=%s", error)
+            logger.warning("group membership failed error=%s", error)
         self.core.failure = error
         self.core.changed()
         while self.core.failure is not None:
             await self.progress.wait()
 
-    # What comes and goes
+    # Revocation and assignment
 
     async def _take_away(self) -> None:
         async with self.core.gate.hold():
             if not self.membership.is_lost and self.core.settings.auto_commits:
-                # Like a callback, this must not wait for the end of the rebalance that waits for it.
+                # Like a callback, the commit must not wait for the end of the rebalance: that would deadlock.
                 async with self.core.gate.calling():
                     await self.commit_finished()
-            # It may have been lost while we waited or committed, and then it is more.
+            # The membership may have been lost in the meantime: then more partitions are dropped.
             effect = self.membership.todo
             if isinstance(effect, TakeAway):
                 await self.let_go(effect.tps, lost=self.membership.is_lost)
                 self.membership.took(effect.tps)
 
     async def let_go(self, tps: frozenset[TopicPartition], *, lost: bool) -> None:
-        """Tell the user, who may still commit if it is not lost; then read them no more."""
+        """Call on_revoked (where the user may still commit) or on_lost, then drop the partitions."""
         if not tps:
             return
         logger.info("partitions %s tps=%s", "lost" if lost else "revoked", ",".join(map(str, sorted(tps))))
@@ -159,7 +160,7 @@ class Session:
         self.core.changed()
 
     async def commit_finished(self, *, all_delivered: bool = True) -> None:
-        """Commit what was dealt with, as well as it goes in the time there is for it."""
+        """Commit processed messages, best effort and within the rebalance timeout."""
         settings = self.core.settings
         timeout_ms = min(settings.request_timeout_ms, settings.max_poll_interval_ms)
         at = self.core.delivered() if all_delivered else self.core.finished()
@@ -169,7 +170,7 @@ class Session:
         ids = await self._ids_of(effect.tps)
         async with self.core.gate.hold():
             if self.membership.todo != effect:
-                # Lost, or another one is wanted by now.
+                # The membership was lost or its target changed.
                 return
             logger.info("partitions assigned tps=%s", ",".join(map(str, sorted(effect.tps))))
             fresh = self.core.replace(ids)
@@ -181,7 +182,7 @@ class Session:
         self.core.changed()
 
     async def _ids_of(self, tps: frozenset[TopicPartition]) -> dict[TopicPartition, Uuid]:
-        """With the ids of their topics; zeros for one that is not known yet, which shows later."""
+        """Return the topic ids; zero for a topic without metadata, which check_identity() fills in later."""
         topics = self.core.cluster.metadata.topics
         unknown = {tp.topic for tp in tps} - topics.keys()
         deadline = Deadline(_METADATA_MS)
@@ -189,7 +190,7 @@ class Session:
             try:
                 await self.core.cluster.topic(name, deadline)
             except ClientError as error:
-                logger.info("assigned topic is not known topic=%s because=%s", name, error)
+                logger.info("metadata of assigned topic is not available topic=%s error=%s", name, error)
         topics = self.core.cluster.metadata.topics
         return {tp: topics[tp.topic].topic_id if tp.topic in topics else ZERO_UUID for tp in sorted(tps)}
 
@@ -228,10 +229,10 @@ class Session:
 
     @property
     def _classic(self) -> ClassicMembership:
-        assert isinstance(self.membership, ClassicMembership), "only the classic protocol wants this"
+        assert isinstance(self.membership, ClassicMembership), "the effect belongs to the classic protocol"
         return self.membership
 
-    # And of the other one
+    # Requests of the consumer protocol
 
     async def _resolve(self, effect: Resolve) -> None:
         assert isinstance(self.membership, ConsumerMembership)
@@ -239,5 +240,5 @@ class Session:
         if names:
             self.membership.resolved(names)
         else:
-            # Our broker has not heard of them yet, or they are gone: then the next target is without them.
+            # The broker does not know the ids yet, or the topics are deleted and the next target omits them.
             await self._pace.wait()

@@ -1,4 +1,4 @@
-"""The settings of a member of a group, under the names and with the defaults of Kafka's consumer."""
+"""Group member settings with the names and defaults of Kafka's consumer."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from barnabas.client.settings import BOOLEAN, INT, LIST, STRING, ClientSettings
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 _JAVA: Final = "org.apache.kafka.clients.consumer."
-# What Kafka's own consumer calls its assignors.
+# Class names of the assignors in Kafka's consumer.
 ASSIGNOR_CLASSES: Final = {
     f"{_JAVA}RangeAssignor": "range",
     f"{_JAVA}RoundRobinAssignor": "roundrobin",
@@ -19,7 +19,7 @@ ASSIGNOR_CLASSES: Final = {
     f"{_JAVA}CooperativeStickyAssignor": "cooperative-sticky",
 }
 ASSIGNOR_NAMES: Final = tuple(ASSIGNOR_CLASSES.values())
-# The broker has these for a group of the consumer protocol.
+# Set at the broker for groups of the consumer protocol.
 _DECIDED_BY_THE_GROUP: Final = (
     "session.timeout.ms",
     "heartbeat.interval.ms",
@@ -116,24 +116,24 @@ class GroupSettings(ClientSettings):
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """The names that go over the wire."""
+        """The assignor names as sent to the broker."""
         return tuple(ASSIGNOR_CLASSES.get(each, each) for each in self.partition_assignment_strategy)
 
 
 def check_together(settings: GroupSettings, given: Collection[str]) -> None:
-    """Refuse what does not go together, as Kafka's consumer does; `given` are the names that were set."""
+    """Refuse conflicting settings, as Kafka's consumer does; `given` are the names that were set."""
 
     def refuse(name: str, why: str) -> None:
         value = getattr(settings, settings_of(type(settings))[name].attribute)
         raise InvalidSetting(name, format_value(value) or "", why)
 
     if settings.group_id is None and "enable.auto.commit" in given and settings.enable_auto_commit:
-        refuse("enable.auto.commit", "needs a group.id to commit for")
+        refuse("enable.auto.commit", "needs group.id")
     if settings.group_protocol == CONSUMER:
         for name in _DECIDED_BY_THE_GROUP:
             if name in given:
-                refuse(name, "is the group's own with group.protocol=consumer, set at the broker")
+                refuse(name, "is set at the broker with group.protocol=consumer")
     elif "group.remote.assignor" in given:
-        refuse("group.remote.assignor", "is for group.protocol=consumer")
+        refuse("group.remote.assignor", "needs group.protocol=consumer")
     elif settings.heartbeat_interval_ms >= settings.session_timeout_ms:
         refuse("heartbeat.interval.ms", f"must be below session.timeout.ms={settings.session_timeout_ms}")

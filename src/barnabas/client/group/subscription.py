@@ -1,6 +1,6 @@
-"""What members of a classic group tell each other, as values and as bytes. Pure.
+"""Subscriptions and assignments of members of a classic group, as values and as bytes. Pure.
 
-Java's and librdkafka's members read the same bytes: a version first, then ConsumerProtocolSubscription or
+The format is that of Java and librdkafka: a version, then ConsumerProtocolSubscription or
 ConsumerProtocolAssignment.
 """
 
@@ -30,11 +30,11 @@ _GENERATION: Final = Struct(">i")
 
 @value(kw_only=True)
 class Subscription:
-    """One member as the leader sees it: what it wants, and what it has had until now."""
+    """A member's subscription as the leader sees it, with its previous partitions."""
 
     topics: frozenset[str]
     owned: frozenset[TopicPartition] = frozenset()
-    # Under which generation it had them.
+    # The generation of the owned partitions.
     generation: int = NO_GENERATION
     user_data: bytes | None = None
     rack: str | None = None
@@ -42,7 +42,7 @@ class Subscription:
 
 
 def by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partitions in order, under topics in order."""
+    """Group partitions by topic, both sorted."""
     grouped: dict[str, list[int]] = {}
     for tp in sorted(tps):
         grouped.setdefault(tp.topic, []).append(tp.partition)
@@ -50,7 +50,7 @@ def by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """In the newest form: older members read the front of it, which has stayed as it was."""
+    """Encode in the newest version: older members read its prefix, which is unchanged."""
     owned = [
         ConsumerProtocolSubscriptionTopicPartition(topic=topic, partitions=partitions)
         for topic, partitions in by_topic(subscription.owned).items()
@@ -66,16 +66,16 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 
 def decode_subscription(data: bytes, *, instance_id: str | None = None) -> Subscription:
-    """Malformed if it cannot be read. A version newer than ours is read as far as we know it."""
-    told, _ = decode_versioned(ConsumerProtocolSubscription, data, newer_as_last=True)
+    """Decode, or raise Malformed. Unknown fields of a newer version are ignored."""
+    message, _ = decode_versioned(ConsumerProtocolSubscription, data, newer_as_last=True)
     return Subscription(
-        topics=frozenset(told.topics),
+        topics=frozenset(message.topics),
         owned=frozenset(
-            TopicPartition(one.topic, number) for one in told.owned_partitions for number in one.partitions
+            TopicPartition(one.topic, number) for one in message.owned_partitions for number in one.partitions
         ),
-        generation=told.generation_id,
-        user_data=told.user_data,
-        rack=told.rack_id or None,
+        generation=message.generation_id,
+        user_data=message.user_data,
+        rack=message.rack_id or None,
         instance_id=instance_id,
     )
 
@@ -90,47 +90,47 @@ def encode_assignment(tps: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> frozenset[TopicPartition]:
-    """Nothing for no bytes: a leader may leave a member out."""
+    """Decode an assignment. Empty bytes mean no partitions: a leader may omit a member."""
     if not data:
         return frozenset()
-    told, _ = decode_versioned(ConsumerProtocolAssignment, data, newer_as_last=True)
+    message, _ = decode_versioned(ConsumerProtocolAssignment, data, newer_as_last=True)
     return frozenset(
-        TopicPartition(one.topic, number) for one in told.assigned_partitions for number in one.partitions
+        TopicPartition(one.topic, number) for one in message.assigned_partitions for number in one.partitions
     )
 
 
-# What the sticky assignors write into the bytes that are theirs: Java's StickyAssignor cannot use the owned
-# partitions of the subscription, because an eager member has given everything back before it joins.
+# User data of the sticky assignors. Java's StickyAssignor cannot use the owned partitions of the
+# subscription, because an eager member has revoked all partitions before it joins.
 
 
 def encode_previous(tps: Iterable[TopicPartition], generation: int) -> bytes:
-    """What an eager member had, and when: an assignment without its version and bytes, then a generation."""
+    """Encode an eager member's last assignment (without version and user data) and generation."""
     topics = [
         ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=partitions)
         for topic, partitions in by_topic(tps).items()
     ]
     whole = encode(ConsumerProtocolAssignment(assigned_partitions=topics), 0)
-    # The last four bytes stand for the user data, of which there are none.
+    # Replace the last four bytes, the length of the empty user data.
     return whole[:-4] + _GENERATION.pack(generation)
 
 
 def decode_previous(data: bytes | None) -> tuple[frozenset[TopicPartition], int]:
-    """The same back; nothing if it is not that: it is a wish, not an order."""
+    """Decode encode_previous(); empty if malformed, because stickiness is only a preference."""
     if not data:
         return frozenset(), NO_GENERATION
     nothing = _GENERATION.pack(-1)
-    # The oldest form has no generation; read with the newer one first, as Java does.
+    # Try the newer format first, as Java does; the oldest one has no generation.
     for tail, has_generation in ((nothing, True), (nothing, False)):
         body = data[:-4] + tail if has_generation else data + tail
         generation = _GENERATION.unpack(data[-4:])[0] if has_generation and len(data) >= 4 else NO_GENERATION
         try:
-            told, end = decode(ConsumerProtocolAssignment, 0, body)
+            message, end = decode(ConsumerProtocolAssignment, 0, body)
         except Malformed:
             continue
         if end == len(body):
             tps = {
                 TopicPartition(one.topic, number)
-                for one in told.assigned_partitions
+                for one in message.assigned_partitions
                 for number in one.partitions
             }
             return frozenset(tps), generation
@@ -138,7 +138,7 @@ def decode_previous(data: bytes | None) -> tuple[frozenset[TopicPartition], int]
 
 
 def encode_generation(generation: int) -> bytes:
-    """What a cooperative sticky member adds, for leaders that know subscriptions of version 1 only."""
+    """Encode the user data of cooperative-sticky, for leaders limited to subscription version 1."""
     return _GENERATION.pack(generation)
 
 

@@ -1,4 +1,4 @@
-"""The task that looks which topics there are, and has those made that may be: see topics.py."""
+"""The task that watches the subscribed topics, and lets missing ones be created: see topics.py."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ class TopicWatch:
         self._pace = Pace(self._cluster)
 
     def poke(self) -> None:
-        """The subscription is another one."""
+        """The subscription has changed."""
         self._poked.set()
 
     async def run(self) -> None:
@@ -34,7 +34,7 @@ class TopicWatch:
             except ClientError as error:
                 if not is_retriable(error):
                     self._session.core.complain(error)
-                logger.info("topics not looked up because=%s", error)
+                logger.info("topic lookup failed error=%s", error)
                 await self._pace.wait()
                 continue
             with suppress(TimeoutError):
@@ -42,11 +42,11 @@ class TopicWatch:
                     await self._poked.wait()
 
     async def _look(self) -> float:
-        """One look; after how long to have the next."""
+        """Look up the topics once, and return the wait until the next time."""
         session, settings = self._session, self._settings
         missing = False
         if session.wanted.pattern is not None:
-            # The pattern of a member of the consumer protocol is the broker's business.
+            # In the consumer protocol the broker evaluates the pattern.
             if isinstance(session.membership, ClassicMembership):
                 topics = await matching_topics(
                     self._cluster, session.wanted, exclude_internal=settings.exclude_internal_topics
@@ -60,15 +60,15 @@ class TopicWatch:
         if session.membership.is_leader:
             await self._compare()
         session.stir()
-        # A topic that is not there yet is looked for more often than one may grow.
+        # Look for a missing topic more often than for new partitions.
         return settings.retry_backoff_max_ms if missing else settings.metadata_max_age_ms
 
     async def _compare(self) -> None:
-        """Whether what the leader shared out is still all there is."""
+        """As the leader, start a rebalance if topics or partition counts changed since the assignment."""
         session, membership = self._session, self._session.membership
-        assert isinstance(membership, ClassicMembership), "the broker watches the others"
+        assert isinstance(membership, ClassicMembership), "in the consumer protocol the broker watches topics"
         before = session.shared_out
         now = await partition_counts(self._cluster, session.shared_topics)
-        # It may have shared out anew, or lead no more.
+        # A new assignment or leader may have come in the meantime.
         if membership.is_leader and session.shared_out is before and now != before:
-            membership.rejoin("topics or partitions have come or gone")
+            membership.rejoin("topics or partitions changed")

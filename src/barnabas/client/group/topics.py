@@ -1,7 +1,7 @@
-"""The topics of a subscription: which there are, by name or by pattern, and how many partitions they have.
+"""Looks up the topics of a subscription, by name or by pattern, and their partition counts.
 
-The leader of a classic group watches all topics that anybody in it wants, and everybody watches what matches
-its own pattern. In a group of the consumer protocol the broker does both.
+In a classic group the leader watches all subscribed topics, and each member the topics that match its own
+pattern. In a group of the consumer protocol the broker does both.
 """
 
 import re
@@ -18,7 +18,7 @@ _FLAGS = {re.IGNORECASE: "i", re.DOTALL: "s", re.MULTILINE: "m"}
 
 
 class Wanted:
-    """What the user subscribed to: names, or a pattern that whole names must match."""
+    """The user's subscription: names, or a pattern that must match the full name."""
 
     def __init__(self, names: Iterable[str], pattern: "re.Pattern[str] | None") -> None:
         self.names = frozenset(names)
@@ -29,10 +29,10 @@ class Wanted:
 
 
 def re2_of(pattern: "re.Pattern[str]") -> str:
-    """The same for a broker, whose patterns are RE2's. Flags go in front, where RE2 has them too."""
+    """Convert a pattern to RE2 syntax for brokers, with its flags as a prefix."""
     unsupported = pattern.flags & ~(re.UNICODE | re.IGNORECASE | re.DOTALL | re.MULTILINE)
     if unsupported:
-        raise ValueError(f"{pattern.pattern}: a broker has no {re.RegexFlag(unsupported)!r}")
+        raise ValueError(f"pattern {pattern.pattern}: brokers do not support {re.RegexFlag(unsupported)!r}")
     flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
     return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 
@@ -40,13 +40,13 @@ def re2_of(pattern: "re.Pattern[str]") -> str:
 async def partition_counts(
     cluster: Cluster, names: frozenset[str], *, create: bool = False
 ) -> dict[str, int]:
-    """How many partitions each of these topics has; those that are not there are left out. One try."""
+    """Return the partition counts of existing topics. One attempt."""
     metadata = await cluster.refresh(names, create=create)
     return {name: len(metadata.topics[name].partitions) for name in names if name in metadata.topics}
 
 
 async def matching_topics(cluster: Cluster, wanted: Wanted, *, exclude_internal: bool) -> frozenset[str]:
-    """All topics of the cluster that the pattern matches. One try."""
+    """Return all topics of the cluster that match the pattern. One attempt."""
     answer = await _ask(cluster, MetadataRequest(topics=None, allow_auto_topic_creation=False))
     return frozenset(
         topic.name
@@ -59,7 +59,7 @@ async def matching_topics(cluster: Cluster, wanted: Wanted, *, exclude_internal:
 
 
 async def names_of(cluster: Cluster, topic_ids: frozenset[Uuid]) -> dict[Uuid, str]:
-    """What these topics are called; those that nobody knows are left out. One try."""
+    """Return the names of topic ids, without unknown ones. One attempt."""
     known = {each: name for each in topic_ids if (name := cluster.metadata.names.get(each)) is not None}
     unknown = topic_ids - known.keys()
     if unknown:
@@ -80,5 +80,5 @@ async def _ask(cluster: Cluster, request: MetadataRequest) -> MetadataResponse:
 
 
 def topics_of(members: Iterable[Subscription]) -> frozenset[str]:
-    """Everything that anybody in the group wants."""
+    """Return all topics that any member subscribes to."""
     return frozenset().union(*(one.topics for one in members))

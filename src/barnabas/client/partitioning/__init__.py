@@ -1,8 +1,8 @@
-"""Which partition a key belongs to, as the clients of others compute it.
+"""Key hashes that are compatible with other Kafka clients.
 
-Records with the same key are in order only if every producer puts them in the same partition, whatever it is
-written in. So these are the hashes of Java's producer (murmur2.py) and of librdkafka (crc.py, fnv1a.py, and
-murmur2.py again), bit for bit; tests/fixtures/partitions-of-keys.json holds what those clients did.
+Records with the same key stay in order only if all producers, in any language, send them to the same
+partition. These are the hashes of Java's producer (murmur2.py) and of librdkafka (crc.py, fnv1a.py,
+murmur2.py), bit for bit; tests/fixtures/partitions-of-keys.json holds recorded results of those clients.
 
-What to do with a record that has no key is not decided here.
+Records without a key are handled elsewhere (producer/partitioner.py).
 """

@@ -1,7 +1,7 @@
 """The partition of a key by CRC-32, as librdkafka's `consistent` and `consistent_random` choose it.
 
-librdkafka's own default. The checksum is zlib's (not the CRC-32C of record batches), taken without a sign.
-Not a kernel: all of the work is in zlib.
+librdkafka's default. The checksum is zlib's CRC-32 (not the CRC-32C of record batches), unsigned. Not
+compiled: all of the work is in zlib.
 """
 
 from zlib import crc32

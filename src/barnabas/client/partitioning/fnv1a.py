@@ -1,7 +1,7 @@
 """The partition of a key by FNV-1a, as librdkafka's `fnv1a` and `fnv1a_random` choose it (compiled).
 
-It is there for those who came from Sarama, Go's older client, and so it follows Sarama's partitioner: the
-32-bit hash of Fowler, Noll and Vo is taken as a signed number, and its absolute value counts.
+It exists for compatibility with Sarama, Go's older client, and follows Sarama's partitioner: the absolute
+value of the 32-bit hash of Fowler, Noll and Vo as a signed number.
 """
 
 from typing import Final
@@ -31,6 +31,6 @@ def absolute_hash(key: bytes) -> i64:
         byte: i64 = key[at]
         state = ((state ^ byte) * PRIME) & MASK
         at += 1
-    # The lowest number has no positive counterpart in 32 bits, but librdkafka reads the result without a
-    # sign, so it stands for 2**31 there as it does here.
+    # The lowest number has no positive counterpart in 32 bits, but librdkafka uses the unsigned result,
+    # which is 2**31, as here.
     return (MASK + 1) - state if state & SIGN_BIT else state

@@ -20,12 +20,12 @@ SHIFT: Final = 24
 # leaves the same 32 bits of either.
 MASK: Final = 0xFFFFFFFF
 SIGN_BIT: Final = 0x80000000
-# The sign bit is dropped, which is what Java's producer does so that no partition is negative.
+# As in Java's producer, drop the sign bit so that no partition is negative.
 POSITIVE: Final = 0x7FFFFFFF
 
 
 def murmur2(key: bytes) -> int:
-    """The hash as Java has it: a signed number of 32 bits."""
+    """Return the hash as in Java: a signed 32-bit number."""
     bits: i64 = hash_bits(key)
     return bits - (MASK + 1) if bits & SIGN_BIT else bits
 
@@ -38,7 +38,7 @@ def murmur2_partition(key: bytes, partitions: int) -> int:
 
 
 def murmur2_partitions(keys: list[bytes], partitions: int) -> list[int]:
-    """The same for many keys at once, in their order."""
+    """Return the partitions of many keys, in order."""
     assert partitions > 0, f"a topic of {partitions} partitions"
     count: i64 = partitions
     return [(hash_bits(key) & POSITIVE) % count for key in keys]
@@ -64,7 +64,7 @@ def hash_bits(key: bytes) -> i64:
 
 
 def last_word(key: bytes, at: i64, end: i64) -> i64:
-    """The one to three bytes that are left, the first of them lowest."""
+    """Return the last one to three bytes as a little-endian number."""
     word: i64 = 0
     while end > at:
         end -= 1

@@ -1,8 +1,8 @@
-"""Records become batches here: by partition, by size, by linger, within the memory there is. Pure.
+"""Collects records into batches by partition, size and linger, within buffer.memory. Pure.
 
-append() is the short way of every record that needs no waiting: it makes no task and no future. When a batch
-can go, or will by its linger, `schedule` and `remind` tell the sender. Which batches go together in a request
-is node_sender.py's business.
+append() is the fast path for every record that needs no waiting: it creates no task and no future. When a
+batch is ready, or will be when its linger ends, `schedule` and `remind` notify the sender. node_sender.py
+decides which batches go together in a request.
 """
 
 from collections import OrderedDict
@@ -23,11 +23,11 @@ from barnabas.client.producer.topic_queues import TopicQueues
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.record import Header
 
-# What a record needs beside its key, value and headers at most (five varints and a byte), and its batch.
+# Upper bounds in bytes: a record without key, value and headers (five varints and a byte), and its batch.
 RECORD_OVERHEAD: Final = 21
 BATCH_OVERHEAD: Final = 61
 HEADER_OVERHEAD: Final = 10
-# So many records are taken before others get a turn of the loop, though no batch is full.
+# Records taken before send() yields to the event loop although no batch is full.
 BREATH: Final = 500
 
 
@@ -47,9 +47,9 @@ class Accumulator:
         self.settings = settings
         self.topics: dict[str, TopicQueues] = {}
         self.memory = BufferMemory(settings.buffer_memory, on_full=self.close_open)
-        # Every batch that has no end yet, the oldest first.
+        # Every batch that is neither delivered nor failed, oldest first.
         self.incomplete: OrderedDict[Batch, None] = OrderedDict()
-        # When it is used up, send() lets the loop have a turn before it takes another record.
+        # Records until send() yields to the event loop.
         self.breath = BREATH
         self._clock = clock
         self._rng = rng
@@ -57,7 +57,7 @@ class Accumulator:
         self.key_hash = key_hash
         self._schedule = schedule
         self._remind = remind
-        # Told of each batch that fails, before its deliveries are.
+        # Called for each failed batch before its deliveries complete.
         self._on_failure = on_failure
         self._transactional = settings.is_transactional
         self._batch_size = settings.batch_size
@@ -77,13 +77,13 @@ class Accumulator:
         return found
 
     def stick(self, into: TopicQueues) -> int:
-        """Where what has no key goes now, for a batch of its own."""
+        """Return the current sticky partition, for a table's batch of keyless rows."""
         return into.stick(self._rng, adaptive=self._adaptive)
 
     # Records
 
     def size_of(self, value: bytes | None, key: bytes | None, headers: Sequence[Header]) -> int:
-        """What a record counts in buffer.memory: the most that it can need. Or RecordTooLarge."""
+        """Return an upper bound of the record's size, to be charged to buffer.memory; or RecordTooLarge."""
         size = RECORD_OVERHEAD
         if value is not None:
             if not isinstance(value, bytes):
@@ -116,9 +116,9 @@ class Accumulator:
         *,
         granted: bool = False,
     ) -> Delivery | None:
-        """Take a record, or return None: the topic or partition is not known, or there is no room.
+        """Take a record. Return None if the topic or partition is unknown or memory is full.
 
-        With `granted` its room was taken before. If this raises, nothing is taken.
+        `granted`: its memory is already reserved. If this raises, nothing was taken.
         """
         into = self.topics.get(topic)
         if into is None or not into.known:
@@ -160,7 +160,7 @@ class Accumulator:
         value: bytes | None,
         headers: Sequence[Header],
     ) -> Batch:
-        """The open batch is full, or there is none; a record that sticks may go to another partition now."""
+        """Open a new batch; a sticky record may move to another partition at this point."""
         if sticks:
             moved = into.stick(self._rng, adaptive=self._adaptive)
             if moved != partition:
@@ -168,7 +168,7 @@ class Accumulator:
                     self._fill(into.queues[partition])
                 open_there = into.queues[moved].open
                 if open_there is not None:
-                    assert open_there.builder is not None, "an open batch takes records"
+                    assert open_there.builder is not None, "an open batch has a builder"
                     if open_there.builder.append(timestamp_ms, key, value, headers):
                         into.stuck_to(open_there)
                         return open_there
@@ -180,7 +180,7 @@ class Accumulator:
             transactional=self._transactional,
         )
         builder.append(timestamp_ms, key, value, headers)
-        # From here on nothing fails.
+        # Nothing below raises: the record is taken.
         queue = into.queues[partition]
         self._fill(queue)
         batch = Batch(queue, builder=builder)
@@ -199,7 +199,7 @@ class Accumulator:
         return batch
 
     def _fill(self, queue: PartitionQueue) -> None:
-        """The open batch is full: it goes at once."""
+        """Close the open batch and schedule it."""
         if queue.open is not None:
             queue.open = None
             self._schedule(queue)
@@ -210,7 +210,7 @@ class Accumulator:
         self.incomplete[batch] = None
 
     def append_encoded(self, queue: PartitionQueue, data: bytes) -> Batch:
-        """Take a whole batch, whose room was taken before."""
+        """Take an encoded batch whose memory is already reserved."""
         batch = Batch(queue, data=data)
         batch.count, batch.charged = record_count(data), len(data)
         self._fill(queue)
@@ -221,20 +221,20 @@ class Accumulator:
         return batch
 
     def refuse_larger(self, size: int) -> None:
-        """RecordTooLarge if an encoded batch of this size could never be sent."""
+        """Raise RecordTooLarge if an encoded batch of this size could never be sent."""
         if size > self._size_max:
             raise self._too_large(size)
 
     # Time
 
     def close_open(self) -> None:
-        """Let no batch wait for more records: somebody flushes, or waits for room."""
+        """Schedule all open batches: a flush was called, or a sender waits for memory."""
         for batch in self.incomplete:
             if batch is batch.queue.open:
                 self._fill(batch.queue)
 
     def expired(self, now_ms: int) -> list[Batch]:
-        """Those that are older than delivery.timeout.ms."""
+        """Return the batches older than delivery.timeout.ms."""
         found = []
         for batch in self.incomplete:
             if batch.created_ms + self.settings.delivery_timeout_ms > now_ms:
@@ -246,10 +246,10 @@ class Accumulator:
         oldest = next(iter(self.incomplete), None)
         return None if oldest is None else oldest.created_ms + self.settings.delivery_timeout_ms
 
-    # The end of a batch
+    # Outcome of a batch
 
     def finish(self, batch: Batch, error: Exception | None = None) -> None:
-        """Its deliveries are done. Its memory is free, unless it is still under way."""
+        """Complete the deliveries of a batch, and free its memory unless it is in flight."""
         del self.incomplete[batch]
         if not batch.in_flight:
             self.release(batch)
@@ -258,20 +258,20 @@ class Accumulator:
         batch.finish(error)
 
     def release(self, batch: Batch) -> None:
-        assert not batch.released, "its memory is given back once"
+        assert not batch.released, "batch memory released twice"
         batch.released = True
         batch.data = batch.builder = None
         self.memory.release(batch.charged)
 
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
-        """The parts have the age and the memory of the whole."""
+        """Replace a split batch by its parts, which inherit its age and its memory."""
         left = batch.charged
         for part in reversed(parts):
             part.charged = min(left, part.wire_size())
             left -= part.charged
             part.created_ms = batch.created_ms
         parts[0].charged += left
-        # In its place: whoever looks for what has expired stops at the first that has not.
+        # Keep the order by age: expired() stops at the first batch that has not expired.
         whole = list(self.incomplete)
         at = whole.index(batch)
         self.incomplete = OrderedDict.fromkeys([*whole[:at], *parts, *whole[at + 1 :]])
@@ -281,15 +281,15 @@ class Accumulator:
 
 def _size_of_headers(headers: Sequence[Header]) -> int:
     if not isinstance(headers, Sequence):
-        # It is gone through twice: what an iterator gives only once would be missing in the record.
-        raise TypeError(f"headers are a list or a tuple, not {type(headers).__name__}")
+        # Headers are iterated twice (size, then encoding), so an iterator would lose them.
+        raise TypeError(f"headers must be a list or a tuple, not {type(headers).__name__}")
     size = 0
     for name, data in headers:
         if not isinstance(name, str) or not (data is None or isinstance(data, bytes)):
-            raise TypeError(f"a header is a text and bytes or None, not {(name, data)!r}")
+            raise TypeError(f"a header must be (str, bytes or None), not {(name, data)!r}")
         size += HEADER_OVERHEAD + len(name.encode()) + (0 if data is None else len(data))
     return size
 
 
 def _not_bytes(what: str, given: object) -> TypeError:
-    return TypeError(f"a {what} is bytes or None, not {type(given).__name__}: encode it first")
+    return TypeError(f"{what} must be bytes or None, not {type(given).__name__}: encode it first")

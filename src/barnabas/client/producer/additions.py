@@ -1,7 +1,7 @@
-"""Partitions that are added to a transaction before their first batch goes: version 1 of transactions.
+"""AddPartitionsToTxn, which version 1 of transactions requires before the first batch of a partition.
 
-One request at a time, with all that want to be added by then. Batches of a partition wait in its queue, which
-is scheduled when the coordinator has it.
+One request is in flight at a time and carries all partitions requested by then. A partition's batches wait in
+its queue, which is scheduled once the coordinator has added the partition.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ class Additions:
             self._task = self._transactions.sender.run_beside(self._add())
 
     async def stop(self) -> None:
-        """Nothing is added any more: a request that came after the end would begin another transaction."""
+        """Stop adding partitions: a request after the end of the transaction would begin another one."""
         self._wanted.clear()
         if self._task is not None:
-            # One may be on its way. Under another epoch it can do no harm.
+            # A request may be in flight. A new epoch makes it harmless.
             self._transactions.state.needs_epoch = True
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -1,10 +1,10 @@
-"""How a task sleeps until it is called or until a time: an event with a time-out, for one sleeper."""
+"""An event with a timeout for one waiting task, cheaper than asyncio.Event with asyncio.timeout."""
 
 import asyncio
 
 
 class Alarm:
-    """For one sleeper. A call while it is awake lets it not fall asleep the next time."""
+    """Wakes one task. A call while the task is awake makes its next sleep() return at once."""
 
     def __init__(self) -> None:
         self._called = False
@@ -16,10 +16,10 @@ class Alarm:
             self._sleeper.set_result(None)
 
     async def sleep(self, timeout_ms: float | None = None) -> None:
-        """Until it is called, at most so long."""
+        """Sleep until call() or the timeout."""
         if not self._called and (timeout_ms is None or timeout_ms > 0):
             loop = asyncio.get_running_loop()
-            assert self._sleeper is None, "there is one sleeper"
+            assert self._sleeper is None, "a second task sleeps"
             self._sleeper = sleeper = loop.create_future()
             timer = None if timeout_ms is None else loop.call_later(timeout_ms / 1000, _wake, sleeper)
             try:

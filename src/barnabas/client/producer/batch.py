@@ -1,7 +1,7 @@
-"""A batch on its way, from its first record to its end. Pure.
+"""A batch from its first record to its outcome. Pure.
 
-Records go in through the accumulator. The deliveries of its records look here for what became of them; when
-the broker finds it too large it gets parts, and they look there.
+The accumulator appends records. Deliveries read their outcome from the batch, or from its parts if the broker
+found it too large and it was split.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ SEQUENCES: Final = 1 << 31
 
 
 class Batch:
-    """`builder` while records go in, `data` from when it is first sent, neither when it is done."""
+    """Has a `builder` while records are appended, `data` once it is encoded, and neither when it is done."""
 
     __slots__ = (
         "_callbacks",
@@ -60,20 +60,20 @@ class Batch:
         # Bytes of buffer.memory that it counts for, until they are released.
         self.charged = 0
         self.released = False
-        # When it was made, and from when on it may go though it is not full, by the monotonic clock.
+        # Monotonic clock: when it was created, when its linger ends, and when its retry backoff ends.
         self.created_ms = 0
         self.ready_ms = 0
         self.not_before_ms = 0
-        # Its place among those that were sent, the first number counts most; empty before that.
+        # Its position in the send order, compared as a tuple; empty before it is first sent.
         self.place: tuple[int, ...] = ()
-        # Under which numbers it is sent; None as long as it has none.
+        # Producer id, epoch and sequence; None and -1 until they are assigned.
         self.identity: Identity | None = None
         self.sequence = -1
         self.attempts = 0
         self.in_flight = False
-        # A try was not answered, or the answer leaves it open: it may be in the log.
+        # An attempt had no response, or an ambiguous one: the batch may be in the log.
         self.maybe_written = False
-        # Refused as out of order though it is first in line: see numbering.py.
+        # Rejected as out of order although no earlier batch is open: see numbering.py.
         self.parked = False
         self.last_error: Exception | None = None
         self.done = False
@@ -85,7 +85,7 @@ class Batch:
         self._starts: list[int] = []
         self._callbacks: dict[object, Callable[[], None]] = {}
 
-    # On the way
+    # Sending
 
     @property
     def numbered(self) -> bool:
@@ -93,18 +93,18 @@ class Batch:
 
     @property
     def next_sequence(self) -> int:
-        """The sequence of what comes after it; after 2**31 - 1 comes 0."""
+        """Return the sequence that follows this batch; 0 follows 2**31 - 1."""
         return (self.sequence + self.count) % SEQUENCES
 
     def wire_size(self) -> int:
-        """Bytes in a request: exact once it is encoded, before that without compression."""
+        """Return its bytes in a request: exact once encoded, before that the uncompressed size."""
         if self.data is not None:
             return len(self.data)
         assert self.builder is not None, "a batch without content"
         return self.builder.size
 
     def seal(self) -> bytes:
-        """The bytes to send. No record goes in after this."""
+        """Encode the batch and return its bytes. No record can be appended after this."""
         if self.data is None:
             assert self.builder is not None, "a batch without content"
             if self.identity is not None:
@@ -119,12 +119,12 @@ class Batch:
             self.data = stamped(self.data, identity, sequence)
 
     def strip_number(self) -> None:
-        """It goes under other numbers: only for what is not in the log."""
+        """Drop its numbers so that it gets new ones. Only for a batch that is not in the log."""
         self.identity, self.sequence = None, -1
         self.parked = False
         self.maybe_written = False
 
-    # The end
+    # Outcome
 
     @property
     def changed(self) -> bool:
@@ -132,15 +132,15 @@ class Batch:
         return self.done or self.parts is not None
 
     def finish(self, error: Exception | None = None) -> None:
-        assert not self.changed, "a batch ends once"
-        # The error first: a thread that sees that it is done must see the error too.
+        assert not self.changed, "the batch is already done or split"
+        # Set the error first: a thread that sees `done` must also see the error.
         self.error = error
         self.done = True
         self._call()
 
     def become(self, parts: "list[Batch]") -> None:
-        """It was split: its deliveries are those of the parts from now on."""
-        assert not self.changed, "a batch ends once"
+        """Replace the batch by its parts, which its deliveries then refer to."""
+        assert not self.changed, "the batch is already done or split"
         start = 0
         for part in parts:
             self._starts.append(start)
@@ -151,7 +151,7 @@ class Batch:
         self._call()
 
     def find(self, index: int) -> "tuple[Batch, int]":
-        """Where a record is now: the batch and the index in it."""
+        """Return the batch that holds a record now, and its index there."""
         batch = self
         while batch.parts is not None:
             at = bisect_right(batch._starts, index) - 1
@@ -160,14 +160,14 @@ class Batch:
         return batch, index
 
     def error_of(self, index: int) -> Exception | None:
-        """Why a record was not written; only for a batch that is done."""
+        """Return the error of a record, or None. The batch must be done."""
         if self.record_errors is not None:
             return self.record_errors.get(index, self.error)
         return self.error
 
     def call_when_changed(self, key: object, callback: Callable[[], None]) -> None:
-        """Call it when the batch is done or split, unless it is forgotten before."""
-        assert not self.changed, "it has changed already"
+        """Call `callback` when the batch is done or split, unless forget_call() comes first."""
+        assert not self.changed, "the batch is already done or split"
         self._callbacks[key] = callback
 
     def forget_call(self, key: object) -> None:
@@ -180,7 +180,7 @@ class Batch:
 
 
 def unfinished_part(batch: Batch) -> Batch | None:
-    """The batch itself, or the first of its parts that is not done; None if all is."""
+    """Return the batch, or its first part, that is not done; None if all are."""
     if batch.parts is None:
         return None if batch.done else batch
     for part in batch.parts:

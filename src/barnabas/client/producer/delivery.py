@@ -1,7 +1,7 @@
-"""What a user holds of a record that was sent: awaitable, and cheap as long as nobody waits.
+"""The awaitable outcome of a sent record, which costs almost nothing until it is awaited.
 
-A delivery is a batch and an index in it. Waiting makes a future for the one who waits, so a waiter that is
-cancelled disturbs no other.
+A delivery is a batch and an index in it. Each waiter has its own future, so cancelling one does not affect
+the others.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from barnabas.client.producer.batch import NO_OFFSET, NO_TIME, Batch, unfinished
 
 
 class Delivered(NamedTuple):
-    """Where a record is. The offset is -1 with acks=0, and where the broker no longer knows it."""
+    """Position of a written record. The offset is -1 with acks=0, or if the broker no longer knows it."""
 
     topic: str
     partition: int
@@ -21,7 +21,7 @@ class Delivered(NamedTuple):
 
 
 class Delivery:
-    """The word of one record: `await` it, or ask done() and then result() or exception()."""
+    """The outcome of one record: `await` it, or check done() and call result() or exception()."""
 
     __slots__ = ("_batch", "_index", "_timestamp_ms")
 
@@ -42,10 +42,10 @@ class Delivery:
         return self._unfinished() is None
 
     def result(self) -> Delivered:
-        """Where it is, or the error raised; asyncio.InvalidStateError if that is not known yet."""
+        """Return its position or raise its error; asyncio.InvalidStateError while it is pending."""
         error = self.exception()
         if error is not None:
-            # One error is raised for many records: without the traces of the others.
+            # Many records share one error object: do not accumulate their tracebacks.
             raise error.with_traceback(None)
         batch, index = self._batch.find(self._index)
         offset = NO_OFFSET if batch.base_offset == NO_OFFSET else batch.base_offset + index
@@ -57,12 +57,12 @@ class Delivery:
 
     def exception(self) -> Exception | None:
         if not self.done():
-            raise asyncio.InvalidStateError("it is not known yet whether the record is delivered")
+            raise asyncio.InvalidStateError("the delivery of the record is still pending")
         batch, index = self._batch.find(self._index)
         return batch.error_of(index)
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
-        """Call it with this delivery, from the loop, when it is done."""
+        """Call `callback` with this delivery in the event loop when it is done."""
         self._call_when_done(lambda: asyncio.get_running_loop().call_soon(callback, self))
 
     def _call_when_done(self, call: Callable[[], object]) -> None:
@@ -83,9 +83,9 @@ class Delivery:
 
 
 class BatchDelivery(Delivery):
-    """The word of all rows of a table that went in one batch; the result is that of the first of them.
+    """The outcome of all table rows in one batch; the result is the position of the first row.
 
-    The others follow it without a gap, unless the broker had the batch split.
+    The other rows follow without a gap, unless the batch had to be split.
     """
 
     __slots__ = ("records",)
@@ -96,7 +96,7 @@ class BatchDelivery(Delivery):
 
     def exception(self) -> Exception | None:
         if not self.done():
-            raise asyncio.InvalidStateError("it is not known yet whether the rows are delivered")
+            raise asyncio.InvalidStateError("the delivery of the rows is still pending")
         return _first_error(self._batch)
 
     def _unfinished(self) -> Batch | None:
@@ -121,6 +121,6 @@ async def changed(batch: Batch) -> None:
 
 
 async def finished(batch: Batch) -> None:
-    """Wait until the batch, or whatever it was split into, is done."""
+    """Wait until the batch and all parts of it are done."""
     while (part := unfinished_part(batch)) is not None:
         await changed(part)

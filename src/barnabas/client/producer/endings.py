@@ -1,7 +1,7 @@
-"""How transactions end: committed or aborted, and asked again until it is known which.
+"""Commit and abort of transactions, with EndTxn repeated until its outcome is known.
 
-A request to end is a run of its own: whoever asked for it may leave, the run goes on, and the next one who
-needs its outcome waits for it, or has it asked again if there was no answer.
+EndTxn runs as a task of its own: if the caller is cancelled, the task continues. The next call that needs the
+outcome waits for the task, or repeats the request if it had no response.
 """
 
 import logging
@@ -32,10 +32,10 @@ class Endings:
         self._transactions = transactions
 
     async def commit(self) -> None:
-        """Wait for all that was sent, then commit. MustAbort if any of it failed.
+        """Flush all records, then commit. Raise MustAbort if any record failed.
 
-        If this is cancelled before the coordinator is asked, the transaction is open as before. After that
-        the next call that needs the outcome waits for it.
+        If cancelled before EndTxn is sent, the transaction stays open. After that, the next call that needs
+        the outcome waits for it.
         """
         state = self._transactions.state
         if state.phase not in (Phase.COMMITTING, Phase.PREPARED):
@@ -43,30 +43,30 @@ class Endings:
         await self.commit_flushed()
 
     async def commit_flushed(self) -> None:
-        """Commit when nothing more goes into it; or wait for a commit that was asked for."""
+        """Commit a flushed transaction, or wait for a commit that is in progress."""
         if self._transactions.state.phase is not Phase.COMMITTING:
             self._transactions.state.commit()
         await self._run()
 
     async def prepare(self) -> PreparedTransaction:
-        """Wait for all that was sent, and let nothing more in. MustAbort if any of it failed.
+        """Flush all records and accept no more. Raise MustAbort if any record failed.
 
-        The coordinator need not be told: with two-phase commit it ends no transaction by itself. If this is
-        cancelled, the transaction is open as before.
+        No request is needed: with two-phase commit the coordinator ends no transaction by itself. If
+        cancelled, the transaction stays open.
         """
         self._transactions.initializing.check_two_phase("prepare")
         await self.flush("prepare")
         return self._transactions.state.prepare()
 
     async def complete(self, stored: PreparedTransaction) -> None:
-        """Commit what is prepared if it is what was stored, and abort it otherwise."""
+        """Commit the prepared transaction if it equals `stored`, otherwise abort it."""
         if self._transactions.state.decides_commit(stored):
             await self.commit()
         else:
             await self.abort()
 
     async def flush(self, what: str) -> None:
-        """Let nothing more in, and wait for what is in it."""
+        """Accept no more records or offsets, and wait for those in progress."""
         state = self._transactions.state
         state.flush(what)
         self._transactions.changed()
@@ -88,13 +88,13 @@ class Endings:
             self._transactions.check_still(number)
 
     async def abort(self) -> None:
-        """What was not sent yet is dropped, what is under way is waited for."""
+        """Drop unsent records, wait for requests in flight, then abort."""
         self._transactions.state.abort()
         self._transactions.changed()
         await self._run()
 
     async def commit_or_abort(self) -> None:
-        """TransactionAborted if it could not be committed."""
+        """Commit; if that is impossible, abort and raise TransactionAborted."""
         try:
             await self.commit()
         except MustAbort as trouble:
@@ -102,7 +102,7 @@ class Endings:
             raise TransactionAborted(trouble.transactional_id, trouble) from trouble
 
     def abort_soon(self) -> None:
-        """For one who can not wait: the next transaction begins after it."""
+        """Abort in the background. The next transaction begins after that."""
         state = self._transactions.state
         if state.is_unended:
             state.abort()
@@ -110,10 +110,10 @@ class Endings:
             self._transactions.sender.run_beside(self._run_quietly())
 
     async def end_all(self) -> None:
-        """What is open is aborted, what is being ended is waited for. An error is noted, and that is all.
+        """Abort an open transaction, or wait for one that is ending. Errors are only logged.
 
-        What is prepared stays so: it is not known here whether the other side has committed. What was handed
-        over is not this producer's any more.
+        A prepared transaction stays prepared: the external system may have committed. A transaction that was
+        handed over no longer belongs to this producer.
         """
         if self._transactions.state.is_unended:
             self._transactions.state.abort()
@@ -122,7 +122,7 @@ class Endings:
             await self._run_quietly()
 
     async def known(self) -> None:
-        """Wait until the last transaction has ended; it is asked for again if there was no answer."""
+        """Wait until the last transaction has ended; repeat EndTxn if it had no response."""
         if self._transactions.state.phase in (Phase.COMMITTING, Phase.ABORTING):
             await self._run()
 
@@ -131,7 +131,7 @@ class Endings:
             await self._run()
         except ClientError as error:
             logger.warning(
-                "transaction not ended transactional_id=%s because=%s", self._transactions.state.id, error
+                "could not end transaction transactional_id=%s error=%s", self._transactions.state.id, error
             )
 
     async def _run(self) -> None:
@@ -142,7 +142,7 @@ class Endings:
         commit = state.phase is Phase.COMMITTING
         if not commit:
             await self._transactions.additions.stop()
-            # Nothing new goes, and what is answered with `not now` does not go again: see admits().
+            # No new batch is sent, and a batch with a retriable error is not sent again: see admits().
             await self._transactions.sender.all_answered()
             self._transactions.drop()
         identity: Identity | None = None
@@ -157,20 +157,24 @@ class Endings:
         try:
             await self._transactions.initializing.run()
         except ClientError as error:
-            # The transaction has ended all the same. Whoever begins the next one tries again, or is told.
-            logger.warning("no next epoch id=%s because=%s", self._transactions.state.id, error)
+            # The transaction has ended anyway. The next begin() tries again and reports the error.
+            logger.warning(
+                "could not get the next producer epoch transactional_id=%s error=%s",
+                self._transactions.state.id,
+                error,
+            )
 
     async def _ask(self, *, commit: bool) -> Identity | None:
         state, requests = self._transactions.state, self._transactions.requests
         was = state.identity
-        assert was is not None, "it was begun"
+        assert was is not None, "a begun transaction has a producer id"
 
         async def attempt() -> Identity | None:
             before, state.in_doubt = state.in_doubt, True
             try:
                 return await requests.end(was, commit=commit, is_v2=state.is_v2)
             except (Refused, BrokerUnavailable):
-                # This try has changed nothing.
+                # This attempt has changed nothing.
                 state.in_doubt = before
                 raise
 
@@ -190,7 +194,7 @@ class Endings:
         return OutcomeUnknown(self._transactions.state.id, commit=commit, timeout_ms=timeout_ms, last=last)
 
     def _refused(self, error: Refused, *, commit: bool) -> None:
-        """Return if there is nothing to be ended; else raise what it means."""
+        """Return if there is nothing to end; otherwise raise the error that the code means."""
         state = self._transactions.state
         if isinstance(error, NoCoordinator):
             verdict = verdict_without_coordinator(error.code)

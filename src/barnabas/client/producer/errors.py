@@ -1,4 +1,4 @@
-"""What can go wrong with records on their way, beside what can go wrong with every request."""
+"""Errors of sending records, in addition to the errors of every request."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,16 +15,16 @@ class NotStarted(ClientError):
 
 
 class BufferFull(ClientError):
-    """There was no room for the record within max.block.ms; nothing of it was taken.
+    """No memory was free for the record within max.block.ms; it was not taken.
 
-    When a table was being sent, `deliveries` are of those of its rows that were taken before.
+    If a table was being sent, `deliveries` are those of its rows that were taken before.
     """
 
     retriable = True
 
     def __init__(self, *, needed: int, used: int, limit: int, waited_ms: float) -> None:
         super().__init__(
-            f"no room for {needed} bytes after {waited_ms:.0f} ms: {used} of buffer.memory={limit} are in use"
+            f"no room for {needed} bytes after {waited_ms:.0f} ms: {used} of buffer.memory={limit} in use"
         )
         self.needed = needed
         self.used = used
@@ -34,20 +34,20 @@ class BufferFull(ClientError):
 
 
 class TopicNotReady(ClientError):
-    """try_send() does not wait, and the topic's partitions are not known yet. They are looked up now."""
+    """try_send() does not wait, and the topic's metadata is not known yet. A lookup has been started."""
 
     retriable = True
 
     def __init__(self, topic: str) -> None:
-        super().__init__(f"the partitions of topic {topic} are not known yet; they are being asked for")
+        super().__init__(f"metadata of topic {topic} is not available yet; a lookup is in progress")
         self.topic = topic
 
 
 class RecordTooLarge(ClientError):
-    """The record is larger than a request or the buffer may be; nothing of it was taken."""
+    """The record exceeds max.request.size or buffer.memory; it was not taken."""
 
     def __init__(self, *, size: int, limit: int, setting: str) -> None:
-        super().__init__(f"a record of {size} bytes does not fit: {setting}={limit}")
+        super().__init__(f"record of {size} bytes exceeds {setting}={limit}")
         self.size = size
         self.limit = limit
         self.setting = setting
@@ -57,7 +57,7 @@ class BadPartition(ClientError):
     """A partitioner, or a column of a table, chose a partition that the topic does not have."""
 
     def __init__(self, topic: str, partition: object, count: int) -> None:
-        super().__init__(f"partition {partition!r} was chosen, and {topic} has {count} partitions")
+        super().__init__(f"partition {partition!r} does not exist: topic {topic} has {count} partitions")
         self.topic = topic
         self.partition = partition
         self.count = count
@@ -70,10 +70,10 @@ class DeliveryTimedOut(ClientError):
         self, about: str, *, timeout_ms: int, attempts: int, maybe_written: bool, last: Exception | None
     ) -> None:
         tries = "never sent" if attempts == 0 else f"sent {attempts} times"
-        doubt = ", and may have been written" if maybe_written else ""
+        doubt = ", may have been written" if maybe_written else ""
         super().__init__(
             f"{about}: not acknowledged within {timeout_ms} ms, {tries}{doubt}"
-            + (f"; the last error: {last}" if last is not None else "")
+            + (f"; last error: {last}" if last is not None else "")
         )
         self.about = about
         self.timeout_ms = timeout_ms
@@ -83,20 +83,20 @@ class DeliveryTimedOut(ClientError):
 
 
 class DeliveryInDoubt(Refused):
-    """The broker said no, but an earlier try was not answered: the records may be in the log.
+    """The broker rejected the batch, but an earlier attempt had no response: it may be in the log.
 
-    They are not sent again: under a new producer id they could be there twice.
+    The records are not sent again: under a new producer id they could be written twice.
     """
 
     def __init__(self, code: ErrorCode, *, about: str, message: str | None = None) -> None:
-        doubt = "an earlier try may have been written"
+        doubt = "an earlier attempt may have been written"
         super().__init__(code, about=about, message=f"{message}; {doubt}" if message else doubt)
         self.retriable = False
 
 
 class ProducerCrashed(ClientError):
-    """A bug: the producer's own work failed. The cause is the error."""
+    """A bug: an internal task of the producer failed. `__cause__` is its error."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(f"the producer failed: {error!r}")
+        super().__init__(f"internal error in the producer: {error!r}")
         self.__cause__ = error

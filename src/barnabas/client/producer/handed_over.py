@@ -1,7 +1,7 @@
-"""The name of a transaction that is open, for whoever writes into it or ends it from another process. Pure.
+"""The identity of an open transaction, for other processes that write into it or end it. Pure.
 
-It is all that Kafka asks of them: they come with the transactional id, the producer id and the epoch, from
-any connection. Nothing else is shared, so a name may be pickled and sent wherever it is needed.
+Kafka identifies a transaction by transactional id, producer id and epoch, on any connection. Nothing else is
+shared, so an OpenTransaction can be pickled and sent to other processes.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """Who an open transaction belongs to: the id of its producers, and the numbers that its records have."""
+    """The transactional id, producer id and epoch of an open transaction."""
 
     transactional_id: str
     producer_id: int

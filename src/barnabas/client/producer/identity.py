@@ -1,7 +1,7 @@
-"""The producer id: asked for at first need, and again when the old one cannot go on.
+"""The producer id: requested on first use, and again when the current one can no longer be used.
 
-Any broker gives one. Without a transactional id it is always a new one, whatever the client had; Kafka's own
-client counts its epoch up by itself instead, to the same effect.
+Any broker assigns one. Without a transactional id it is always a new id. Kafka's client bumps its epoch
+locally instead, to the same effect.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ class IdentityKeeper:
         self._tasks = tasks
         self._backoff = backoff
         self._on_new = on_new
-        # It could not be had this time. False if nothing waits for it any more.
+        # Called when a request failed. Returns False if no batch waits for the id any more.
         self._on_trouble = on_trouble
         self._asking = False
 
     def want(self, instead_of: Identity | None) -> None:
-        """There is need of one that is not this one."""
+        """Request a new id unless the current one already differs from `instead_of`."""
         if not self._asking and self.current == instead_of:
             self._asking = True
             self._tasks.start(self._ask())
@@ -63,7 +63,7 @@ class IdentityKeeper:
 
     async def _try(self) -> Identity:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS)
-        # One try of its own a time: whoever waits for it is told how it goes.
+        # One attempt at a time, so that waiting batches learn each error.
         limit_ms = self._cluster.settings.request_timeout_ms
         answer = await self._cluster.ask(request, deadline=Deadline(limit_ms), timeout_ms=limit_ms)
         if answer.error_code != ErrorCode.NONE:

@@ -1,7 +1,7 @@
-"""How a producer gets the producer id of its transactional.id, and what becomes of what was left under it.
+"""InitProducerId for a transactional.id, and the transaction that a predecessor left open.
 
-The coordinator aborts it, and answers when that is done. With two-phase commit it can be kept instead: then
-it is prepared here as it was there, and this producer decides about it. (KIP-939, experimental)
+The coordinator aborts that transaction before it responds. With two-phase commit it can be kept: it is then
+prepared in this producer, which decides its outcome. (KIP-939, experimental)
 """
 
 import logging
@@ -29,11 +29,11 @@ class Initializing:
         return self._transactions.shared.is_running(_INIT)
 
     async def run(self, *, keep: bool = False) -> PreparedTransaction:
-        """Unless it was done before. What was kept is returned; it has to be completed first."""
+        """Initialize once. Return the prepared transaction that was kept; it must be completed first."""
         state = self._transactions.state
         state.check_unbroken()
         if state.phase is Phase.HANDED_OVER:
-            # Another epoch would fence whoever writes into it or is about to end it.
+            # A new epoch would fence the processes that write into or end the transaction.
             raise NoTransaction("another transaction", state.phase.value)
         if keep:
             self.check_two_phase("init_transactions(keep_prepared=True)")
@@ -58,7 +58,7 @@ class Initializing:
             if error.code in FENCED:
                 raise transactions.fenced() from error
             raise
-        logger.info("producer id taken transactional_id=%s id=%d epoch=%d", state.id, *identity)
+        logger.info("producer id assigned transactional_id=%s id=%d epoch=%d", state.id, *identity)
         state.initialized(identity)
         if kept:
             logger.info("prepared transaction kept transactional_id=%s prepared=%s", state.id, kept)

@@ -1,7 +1,6 @@
-"""buffer.memory: bytes of records that were taken and have no end yet, and those who wait for room.
+"""buffer.memory: the bytes of unacknowledged records, and the senders that wait for free memory.
 
-Who waits is served in the order of coming, also the large ones: nobody overtakes. Room that was granted is
-taken until its owner leaves.
+Waiters are served first in, first out, whatever their size.
 """
 
 import asyncio
@@ -25,16 +24,16 @@ class BufferMemory:
         self.limit = limit
         self.used = 0
         self.waiters: deque[_Waiter] = deque()
-        # Called when the first one has to wait: what is held back goes now.
+        # Called when the first sender has to wait: lingering batches are sent now.
         self._on_full = on_full
 
     def has_room(self, size: int) -> bool:
-        """Whether it can be taken without waiting and without overtaking."""
+        """Whether `size` bytes are free and nobody is waiting."""
         return self.used + size <= self.limit and not self.waiters
 
     async def take(self, size: int, deadline: Deadline) -> None:
-        """Wait for room; BufferFull at the deadline. If this raises, nothing is taken."""
-        assert size <= self.limit, "it would never fit"
+        """Reserve `size` bytes; BufferFull at the deadline. If this raises, nothing is reserved."""
+        assert size <= self.limit, "size exceeds the limit"
         if self.has_room(size):
             self.used += size
             return
@@ -55,12 +54,12 @@ class BufferMemory:
         return BufferFull(needed=size, used=self.used, limit=self.limit, waited_ms=waited_ms)
 
     def release(self, size: int) -> None:
-        assert 0 <= size <= self.used, f"{size} bytes given back of {self.used}"
+        assert 0 <= size <= self.used, f"{size} bytes released of {self.used} used"
         self.used -= size
         self._grant()
 
     def refuse_waiters(self, error: Callable[[], Exception]) -> None:
-        """The producer ends: nobody gets room any more."""
+        """Fail all waiters because the producer is closing."""
         waiters, self.waiters = self.waiters, deque()
         for waiter in waiters:
             if not waiter.granted.done():
@@ -69,7 +68,7 @@ class BufferMemory:
     def _grant(self) -> None:
         while self.waiters and self.used + self.waiters[0].size <= self.limit:
             waiter = self.waiters.popleft()
-            # Done is one that was cancelled and did not run since: it leaves by itself.
+            # A waiter that is already done was cancelled and cleans up when it runs.
             if not waiter.granted.done():
                 self.used += waiter.size
                 waiter.granted.set_result(None)
@@ -77,7 +76,7 @@ class BufferMemory:
     def _leave(self, waiter: _Waiter) -> None:
         granted = waiter.granted
         if granted.done() and not granted.cancelled() and granted.exception() is None:
-            # It got its room in the very moment in which it gave up.
+            # Memory was granted in the same moment as the timeout or cancellation.
             self.release(waiter.size)
         elif waiter in self.waiters:
             self.waiters.remove(waiter)

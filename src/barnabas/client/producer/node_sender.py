@@ -1,4 +1,4 @@
-"""One task a broker: takes the batches that are ready for it, and sends them, several requests at a time."""
+"""One task per broker that sends ready batches, with several requests in flight."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from barnabas.records.header import Codec
 if TYPE_CHECKING:
     from barnabas.client.producer.sender import Sender
 
-# From here on topics go by their ids, and zstd is allowed.
+# First PRODUCE versions with topic ids, and with zstd.
 _IDS_FROM: Final = 13
 _ZSTD_FROM: Final = 7
 
@@ -38,13 +38,13 @@ class NodeSender:
         self._settings = sender.settings
         self._on_crash = on_crash
         self._alarm = Alarm()
-        # In the order in which they are served: who was served goes to the end.
+        # Served round-robin: a queue that was served is appended again.
         self._ready: dict[PartitionQueue, None] = {}
         self._in_flight = 0
         self._in_flight_max = self._settings.max_in_flight_requests_per_connection
         self._one_at_a_time = self._in_flight_max == 1
-        # Where requests went that have no answer.
-        self._told: Connection | None = None
+        # The connection of requests without a response (acks=0).
+        self._unanswered_connection: Connection | None = None
 
     def add(self, queue: PartitionQueue) -> None:
         self._ready[queue] = None
@@ -58,14 +58,14 @@ class NodeSender:
                     connection = await self._sender.cluster.connection(self.node)
                     await connection.drained()
                 except ClientError as error:
-                    self._hand_back(error)
+                    self._return_queues(error)
                     break
                 batches = self._drain()
                 if batches:
                     self._post(connection, batches)
 
-    def _hand_back(self, error: ClientError) -> None:
-        """It is not reached: perhaps others lead by now."""
+    def _return_queues(self, error: ClientError) -> None:
+        """Return all queues to the sender: the broker is unreachable, so leaders may have moved."""
         cluster = self._sender.cluster
         ready, self._ready = self._ready, {}
         for queue in ready:
@@ -76,26 +76,26 @@ class NodeSender:
             self._sender.reroute(queue)
 
     async def heard(self) -> None:
-        """Wait until the broker has read what has no answer (acks=0), by asking it something after it."""
-        if self._told is None:
+        """Wait until the broker has read all acks=0 requests, by sending a request that has a response."""
+        if self._unanswered_connection is None:
             return
         timeout_ms = self._settings.request_timeout_ms
-        # If the connection breaks, what was on the way is lost, and with acks=0 nobody is told.
+        # If the connection breaks, requests in flight are lost; with acks=0 that is not reported.
         with suppress(ClientError, TimeoutError):
-            # The limit of ask() is for the answer; a broker may also want us to wait before we ask.
+            # The timeout of ask() covers the response only; throttling may delay the request.
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._told.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
+                await self._unanswered_connection.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
 
-    # Which batches
+    # Selecting batches
 
     def _drain(self) -> list[Batch]:
-        """At most one batch of each partition, in as many bytes as a request may have."""
+        """Take at most one batch per partition, up to max.request.size bytes."""
         batches: list[Batch] = []
         room = self._settings.max_request_size
         now_ms = self._sender.clock.monotonic_ms()
         transactions = self._sender.transactions
         for queue in list(self._ready):
-            # One batch goes in any case: compressed it may fit though it does not seem to.
+            # Always take the first batch: its size is an estimate until it is compressed.
             if batches and queue.batches and queue.batches[0].wire_size() > room:
                 break
             del self._ready[queue]
@@ -121,11 +121,11 @@ class NodeSender:
         elif batch is not None and ready_ms is not None:
             self._sender.schedule(queue)
         elif batch is None and queue.needs_identity:
-            # It is scheduled again when there is one.
+            # The queue is scheduled again when the id arrives.
             self._sender.identity.want(identity)
         return batch
 
-    # The request
+    # Requests
 
     def _post(self, connection: Connection, batches: list[Batch]) -> None:
         try:
@@ -134,7 +134,7 @@ class NodeSender:
             request = self._request(batches, version, names)
             if self._settings.acks_number == 0:
                 connection.tell(request, version=version)
-                self._told = connection
+                self._unanswered_connection = connection
                 for batch in batches:
                     self._sender.outcomes.told(batch)
                 return
@@ -154,16 +154,18 @@ class NodeSender:
             if not transactions.state.is_v2:
                 version = min(version, V1_UNTIL[ApiKey.PRODUCE])
             elif version <= V1_UNTIL[ApiKey.PRODUCE]:
-                raise UnsupportedByBroker("PRODUCE", connection.address, "it is too old for this transaction")
+                why = f"transactions of version 2 need a version above {version}"
+                raise UnsupportedByBroker("PRODUCE", connection.address, why)
         if version < _ZSTD_FROM and self._settings.codec is Codec.ZSTD:
-            raise UnsupportedByBroker("PRODUCE", connection.address, "it is too old for zstd")
+            why = f"zstd needs version {_ZSTD_FROM}, the broker supports up to {version}"
+            raise UnsupportedByBroker("PRODUCE", connection.address, why)
         topics = self._sender.accumulator.topics
         if any(topics[batch.queue.tp.topic].topic_id == ZERO_UUID for batch in batches):
             version = min(version, _IDS_FROM - 1)
         return version
 
     def _request(self, batches: list[Batch], version: int, names: dict[Uuid, str]) -> ProduceRequest:
-        """Puts into `names` which topics it means: later another one may have the name."""
+        """Build the request, and record in `names` which topic ids it uses: a name may be reused later."""
         topics: dict[str, TopicProduceData] = {}
         for batch in batches:
             name, number = batch.queue.tp
@@ -182,7 +184,7 @@ class NodeSender:
             topic_data=list(topics.values()),
         )
 
-    # The answer
+    # Responses
 
     def _answered(
         self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: asyncio.Future[Any]
@@ -215,10 +217,10 @@ class NodeSender:
         for batch in batches:
             row = rows.get(batch.queue.tp)
             if not batch.in_flight:
-                # The producer was closed meanwhile, and has given it up.
+                # The producer was closed in the meantime and failed the batch.
                 continue
             if row is None:
-                missing = NotKafka(address, f"PRODUCE: no answer for {batch.queue.tp}")
+                missing = NotKafka(address, f"PRODUCE response has no entry for {batch.queue.tp}")
                 self._sender.outcomes.unanswered(batch, missing)
             else:
                 self._sender.outcomes.answered(batch, row, answer.node_endpoints)

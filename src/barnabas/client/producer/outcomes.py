@@ -1,6 +1,6 @@
-"""What an answer, its absence or the passing of time means for a batch: done, failed, split or sent again.
+"""Decides from a response, a lost response or a timeout whether a batch is done, failed, split or retried.
 
-The rules are those of Java's Sender, and numbering.py's where batches are numbered.
+The rules are those of Java's Sender, and those of numbering.py for numbered batches.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,12 +19,12 @@ from barnabas.client.producer.split import split_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.produce import PartitionProduceResponse
 
-# How long to wait for the end of the last transaction: it is most often complete a moment after the answer.
+# Retry delay while the previous transaction completes, usually a moment after the EndTxn response.
 SOON_MS: Final = 20
-# The broker misses what comes before, or does not know the producer any more.
+# The broker is missing earlier batches, or no longer knows the producer.
 _OUT_OF_ORDER: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
-# After these the batch is certainly not in the log by this try. All others may come after it was appended:
-# even NOT_LEADER_OR_FOLLOWER, when the leader changes while it waits for its followers.
+# With these codes, this attempt certainly wrote nothing. Others may come after the append,
+# even NOT_LEADER_OR_FOLLOWER: the leader may change while it waits for its followers.
 _NOT_WRITTEN: Final = frozenset(
     {
         *_OUT_OF_ORDER,
@@ -73,7 +73,7 @@ class Outcomes:
     # Answers
 
     def told(self, batch: Batch) -> None:
-        """Sent with acks=0: nobody will say more."""
+        """Complete a batch sent with acks=0: there is no response."""
         batch.queue.returned(batch)
         self._accumulator.finish(batch)
 
@@ -88,7 +88,7 @@ class Outcomes:
         self.settle(queue)
 
     def unanswered(self, batch: Batch, error: ClientError, *, sent: bool = True) -> None:
-        """The connection broke, or it took too long: unless it was never `sent`, it may be in the log."""
+        """Handle a lost connection or a timeout: unless it was never `sent`, the batch may be in the log."""
         queue = batch.queue
         queue.returned(batch)
         batch.maybe_written = batch.maybe_written or sent
@@ -96,7 +96,7 @@ class Outcomes:
         if led is not None:
             self._cluster.forget_leader(queue.tp, led[1])
         if isinstance(error, UnsupportedByBroker) and not batch.maybe_written:
-            # A broker does not become newer while we wait. (Java fails such a batch at once as well.)
+            # Waiting does not upgrade a broker. (Java also fails such a batch at once.)
             self._end(batch, error)
         else:
             self._again(batch, error)
@@ -106,11 +106,11 @@ class Outcomes:
         numbering = batch.queue.numbering
         if numbering is not None:
             for proved in numbering.acknowledged(batch):
-                # It is there, and nobody knows where.
+                # It is in the log at an unknown offset.
                 if not proved.done:
                     self._accumulator.finish(proved)
         if batch.done:
-            # Its time was over while it was under way.
+            # It expired while it was in flight.
             self._accumulator.release(batch)
             return
         batch.base_offset = row.base_offset
@@ -123,7 +123,7 @@ class Outcomes:
         queue = batch.queue
         batch.maybe_written = batch.maybe_written or code not in _NOT_WRITTEN
         error = refused(row.error_code, about=f"partition {queue.tp}", message=row.error_message)
-        hinted = code.refreshes_metadata and self._look_elsewhere(queue, row, endpoints)
+        hinted = code.refreshes_metadata and self._refresh_leader(queue, row, endpoints)
         if code is ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1 and not batch.done:
             self._split(batch, error)
         elif code in _OUT_OF_ORDER and queue.numbering is not None:
@@ -134,10 +134,10 @@ class Outcomes:
             batch.record_errors = None if batch.maybe_written else _record_errors(batch, row)
             self._end(batch, error)
 
-    def _look_elsewhere(
+    def _refresh_leader(
         self, queue: PartitionQueue, row: PartitionProduceResponse, endpoints: Iterable[Any]
     ) -> bool:
-        """Take the hint of who leads (KIP-951), or have the metadata asked for. True if it was news."""
+        """Apply the leader hint (KIP-951), or request a metadata refresh. Return True if the hint was new."""
         hint = row.current_leader
         if hint is not None and self._cluster.take_hint(
             queue.tp, hint.leader_id, hint.leader_epoch, endpoints
@@ -168,10 +168,10 @@ class Outcomes:
             self._again(batch, error)
         else:
             batch.last_error = error
-            # If it goes under new numbers, it need not wait.
+            # It need not wait if it is sent under new numbers.
             batch.not_before_ms = 0
 
-    # Once more, or the end
+    # Retry or failure
 
     def _again(self, batch: Batch, error: ClientError, *, at_once: bool = False) -> None:
         if batch.done or batch.attempts > self._settings.retries:
@@ -185,7 +185,7 @@ class Outcomes:
         batch.queue.put_back(batch)
 
     def _end(self, batch: Batch, error: ClientError) -> None:
-        """It is not sent any more. It is neither under way nor in the queue."""
+        """Fail a batch that is neither in flight nor in its queue."""
         if batch.queue.numbering is not None:
             batch.queue.numbering.dropped(batch)
         if batch.done:
@@ -196,7 +196,7 @@ class Outcomes:
         self._accumulator.finish(batch, error)
 
     def fail(self, batch: Batch, error: Exception) -> None:
-        """End a batch wherever it is. If it is under way, the rest follows when it is answered."""
+        """Fail a batch in any state. If it is in flight, its memory is freed on the response."""
         queue = batch.queue
         queue.remove(batch)
         if batch.numbered and not batch.in_flight and queue.numbering is not None:
@@ -205,7 +205,7 @@ class Outcomes:
         self.settle(queue)
 
     def expire(self, batch: Batch) -> None:
-        """Its delivery.timeout.ms is over."""
+        """Fail a batch whose delivery.timeout.ms is over."""
         self.fail(batch, self._expiry(batch))
 
     def _expiry(self, batch: Batch) -> ClientError:
@@ -215,7 +215,7 @@ class Outcomes:
         timeout_ms = self._settings.delivery_timeout_ms
         gone = topic is not None and (not topic.known or queue.tp.partition >= topic.count)
         if gone or isinstance(last, UnknownTopic):
-            return UnknownTopic(about=f"partition {queue.tp}", message=f"and not within {timeout_ms} ms")
+            return UnknownTopic(about=f"partition {queue.tp}", message=f"not found within {timeout_ms} ms")
         return DeliveryTimedOut(
             f"{batch.count} records for {queue.tp}",
             timeout_ms=timeout_ms,
@@ -225,7 +225,7 @@ class Outcomes:
         )
 
     def settle(self, queue: PartitionQueue) -> None:
-        """Something became known of a batch of this partition: what follows from it for the others."""
+        """Apply what the outcome of one batch means for the other batches of its partition."""
         for batch in queue.settle():
             if not batch.done:
                 code = getattr(batch.last_error, "code", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -235,7 +235,7 @@ class Outcomes:
 
 
 def _record_errors(batch: Batch, row: PartitionProduceResponse) -> dict[int, Exception] | None:
-    """What the broker says of single records of a batch that it refused as a whole (KIP-467)."""
+    """Return the errors of single records in a rejected batch (KIP-467)."""
     if not row.record_errors:
         return None
     return {

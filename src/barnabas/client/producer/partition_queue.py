@@ -1,4 +1,4 @@
-"""The batches of one partition that wait, and which of them may go next. Pure."""
+"""The waiting batches of one partition, and which of them may be sent next. Pure."""
 
 from collections import deque
 from typing import Any
@@ -10,7 +10,7 @@ from barnabas.client.producer.stamp import Identity
 
 
 class PartitionQueue:
-    """Those to be sent again come first, in the order in which they went; the last one may still be open."""
+    """Batches to retry come first, in their original send order; the last batch may still be open."""
 
     __slots__ = (
         "_next_place",
@@ -33,18 +33,18 @@ class PartitionQueue:
         self.open: Batch | None = None
         self.in_flight = 0
         self.numbering = Numbering() if idempotent else None
-        # It waits for a producer id that is not the one that there is.
+        # It waits for a producer id other than the current one.
         self.needs_identity = False
-        # Why nothing could be sent the last time that it was tried.
+        # Why the last attempt to send failed.
         self.trouble: Exception | None = None
         self._next_place = 0
-        # The sender's notes: who sends to the leader, whether it is in a list of what is ready, its alarm.
+        # Used by the sender: the leader's NodeSender, whether the queue is in a ready list, and its timer.
         self.home: Any = None
         self.scheduled = False
         self.timer_ms: int | None = None
 
     def ready_at(self) -> int | None:
-        """When the first batch may go, as far as that is a matter of time; None if there is none."""
+        """Return when linger or backoff of the first batch ends; None if the queue is empty."""
         if not self.batches:
             return None
         front = self.batches[0]
@@ -53,7 +53,7 @@ class PartitionQueue:
         return front.ready_ms if front is self.open else front.created_ms
 
     def take(self, now_ms: int, identity: Identity | None, *, one_at_a_time: bool) -> Batch | None:
-        """The batch to send now, with its numbers, or None. Without `identity` only if it needs none."""
+        """Take the batch to send now, numbered, or None. Without `identity` only batches that need none."""
         ready_ms = self.ready_at()
         if ready_ms is None or ready_ms > now_ms or (one_at_a_time and self.in_flight):
             return None
@@ -67,7 +67,7 @@ class PartitionQueue:
             batch.place = (self._next_place,)
             self._next_place += 1
         if self.numbering is not None and not batch.numbered:
-            assert identity is not None, "it may not go"
+            assert identity is not None, "a batch without numbers needs a producer id"
             self.numbering.begin(batch, identity)
         batch.in_flight = True
         batch.attempts += 1
@@ -81,13 +81,13 @@ class PartitionQueue:
         return identity is not None and not self.needs_identity and numbering.may_begin(identity)
 
     def returned(self, batch: Batch) -> None:
-        """It is no longer under way."""
-        assert batch.in_flight, "it was not under way"
+        """The request of the batch has ended."""
+        assert batch.in_flight, "the batch is not in flight"
         batch.in_flight = False
         self.in_flight -= 1
 
     def put_back(self, batch: Batch) -> None:
-        """It goes again, before everything that went after it."""
+        """Queue a batch for a retry, before all batches that were sent after it."""
         at = 0
         for each in self.batches:
             if not each.place or each.place > batch.place:
@@ -96,7 +96,7 @@ class PartitionQueue:
         self.batches.insert(at, batch)
 
     def split(self, batch: Batch, parts: list[Batch]) -> None:
-        """The parts go instead of the whole."""
+        """Queue the parts in place of the batch."""
         for number, part in enumerate(parts):
             part.place = (*batch.place, number)
         if self.numbering is not None:
@@ -105,18 +105,18 @@ class PartitionQueue:
             self.put_back(part)
 
     def remove(self, batch: Batch) -> None:
-        """It does not go any more. Nothing to do if it is under way or parked."""
+        """Remove a failed batch, unless it is in flight or parked."""
         if batch is self.open:
             self.open = None
         if not batch.in_flight and not batch.parked:
             self.batches.remove(batch)
 
     def settle(self) -> list[Batch]:
-        """Called when something became known of a batch; those that have failed by that."""
+        """Settle the numbering after an outcome, and return the batches that failed by it."""
         settled = None if self.numbering is None else self.numbering.settle()
         if settled is None:
             return []
-        # What is in the queue with a number is among those that go again, which had theirs taken.
+        # Every numbered batch of the queue is in `again`, without its numbers.
         again = set(settled.again)
         rest = [batch for batch in self.batches if batch not in again]
         self.batches = deque([*settled.again, *rest])

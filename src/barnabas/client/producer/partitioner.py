@@ -1,7 +1,7 @@
-"""Which partition a record goes to. Pure.
+"""Chooses the partition of a record. Pure.
 
-A record that no hash decides about sticks: it goes where the others like it go until a batch is full, then
-another partition is chosen (KIP-480, KIP-794). Hashes are those of Java's client and of librdkafka.
+Records that no hash decides about are sticky: they go to one partition until a batch is full, then another
+is chosen (KIP-480, KIP-794). Hashes are those of Java's client and of librdkafka.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from barnabas.client.partitioning.murmur2 import murmur2_partition
 from barnabas.client.producer.errors import BadPartition
 from barnabas.client.producer.settings import CUSTOM, PartitionerFunction, ProducerSettings
 
-# Instead of a partition: wherever records without a key go now.
+# In place of a partition: the current sticky partition.
 STICK: Final = -1
 
 # Topic, key, number of partitions: a partition or STICK.
@@ -31,7 +31,7 @@ _HASHES: Final[dict[str, Hash]] = {
 def chooser_of(
     settings: ProducerSettings, function: PartitionerFunction | None, rng: Random
 ) -> tuple[Choose, Hash | None]:
-    """How to choose, and the hash by itself if every key that is not null goes by it."""
+    """Return the partitioner, and its hash if that decides for every key that is not null."""
     name = settings.partitioner
     if name == CUSTOM:
         assert function is not None, "a custom partitioner without a function"
@@ -45,7 +45,7 @@ def chooser_of(
     if not keyless:
         return lambda topic, key, count: hashed(key or b"", count), None
     if kind == "consistent":
-        # librdkafka's: an empty key is none for this one, but it is a key for the other two.
+        # As in librdkafka: an empty key counts as no key here, but as a key for the other two.
         return lambda topic, key, count: hashed(key, count) if key else STICK, None
     return lambda topic, key, count: STICK if key is None else hashed(key, count), hashed
 
@@ -65,10 +65,10 @@ def _checked(function: PartitionerFunction) -> Choose:
 
 
 def next_sticky(queued: Sequence[int], led: Sequence[bool], rng: Random, *, adaptive: bool) -> int:
-    """The next partition for records that stick: one that has a leader, sooner one whose queue is short.
+    """Return the next sticky partition: one with a leader, preferably with a short queue.
 
-    `queued` has the number of waiting batches of each partition. A slow broker's queues are long, and giving
-    all the same would make them longer.
+    `queued` is the number of waiting batches per partition. A slow broker has long queues, and equal shares
+    would make them longer.
     """
     count = len(queued)
     choice = [number for number in range(count) if led[number]] or list(range(count))

@@ -1,7 +1,7 @@
-"""The name of a transaction that is prepared, to be stored where its fate is decided. Pure.
+"""The identity of a prepared transaction, to be stored in the external system of a two-phase commit. Pure.
 
-Experimental (KIP-939). Another system commits the name together with its own changes; whoever comes after a
-crash compares what is stored there with what the coordinator has, and so knows whether to commit or to abort.
+Experimental (KIP-939). The external system commits the identity together with its own changes. After a crash
+the next producer compares it with the coordinator's, and commits if they are equal, otherwise aborts.
 """
 
 from dataclasses import dataclass
@@ -13,16 +13,18 @@ _ID_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
 class BadPreparedTransaction(ValueError):
-    """The text names no prepared transaction."""
+    """The text is not a prepared transaction."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"{text!r} is no prepared transaction: PRODUCER_ID:EPOCH, or nothing")
+        super().__init__(
+            f"{text!r} is not a prepared transaction: expected PRODUCER_ID:EPOCH or an empty string"
+        )
         self.text = text
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransaction:
-    """The producer id and the epoch that its records have. False if there is no transaction.
+    """Producer id and epoch of the prepared transaction. False if there is none.
 
     str() is the text that Kafka's clients use, and parse() reads it.
     """
@@ -38,7 +40,7 @@ class PreparedTransaction:
 
     @classmethod
     def parse(cls, text: str | None) -> "PreparedTransaction":
-        """BadPreparedTransaction if it is neither empty nor what str() gives."""
+        """Parse the output of str(); raise BadPreparedTransaction for anything else."""
         if not text:
             return NOTHING_PREPARED
         producer_id, _, epoch = text.partition(":")
@@ -48,7 +50,7 @@ class PreparedTransaction:
 
 
 def _is_number(text: str, most: int) -> bool:
-    # The length first: a text of any size may come.
+    # Check the length before int(): the text may have any size.
     return len(text) <= len(str(most)) and text.isascii() and text.isdigit() and int(text) <= most
 
 

@@ -1,11 +1,11 @@
-"""The producer, as users see it.
+"""The public producer.
 
     async with Producer(bootstrap_servers="localhost:9092") as producer:
         delivery = await producer.send("orders", b"value", key=b"k")
         placed = await delivery
 
-send() waits only for what it needs to take a record: metadata of a new topic, and room. What becomes of the
-record its Delivery tells. Records of a partition arrive in the order in which they were sent.
+send() waits only for the metadata of a new topic and for buffer memory. Await the returned Delivery for the
+outcome of the record. Records of a partition are written in the order in which they were sent.
 
     async with Producer(bootstrap_servers="localhost:9092", transactional_id="orders-1") as producer:
         async with producer.transaction() as transaction:
@@ -53,17 +53,17 @@ class Producer(TransactionCalls, TableCalls):
         self._cluster: Cluster | None = None
         self._sender: Sender | None = None
         self._closing = False
-        # Whether no record is taken now: it is closing, or has transactions and none is open.
+        # Whether records are rejected: the producer is closing, or transactional without an open transaction.
         self._barred = False
         self._crash: ProducerCrashed | None = None
 
-    # Beginning and end
+    # Start and close
 
     async def start(self) -> None:
-        """Reach a broker; BrokerUnavailable or NotKafka if that fails within default.api.timeout.ms."""
+        """Connect to a broker; BrokerUnavailable or NotKafka if default.api.timeout.ms passes first."""
         if self._closing:
             raise Closed("the producer")
-        assert self._cluster is None, "it was started already"
+        assert self._cluster is None, "the producer is already started"
         self._cluster = Cluster(self.settings, self._ports)
         sender = Sender(
             self._cluster, self.settings, self._partitioner, on_crash=self._crashed, on_gate=self._gate
@@ -71,18 +71,17 @@ class Producer(TransactionCalls, TableCalls):
         try:
             await self._cluster.start()
         except BaseException:
-            # It has closed itself, and may be tried again.
+            # The cluster has closed itself, so start() may be called again.
             self._cluster = None
             raise
         sender.start()
         self._sender = sender
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Deliver what was taken, within the time if one is given; what is left then fails with Closed.
+        """Deliver all records, for at most `timeout_ms`; the rest fail with Closed.
 
-        A transaction that is open is aborted, but not if it is prepared or handed over.
-        Without a time it ends by delivery.timeout.ms at the latest. If this is cancelled, nothing is waited
-        for any more, and everything ends all the same.
+        An open transaction is aborted, but not a prepared one or one that was handed over. Without a timeout,
+        close() ends after delivery.timeout.ms at the latest. If cancelled, it closes without delivering.
         """
         self._closing = self._barred = True
         try:
@@ -118,7 +117,7 @@ class Producer(TransactionCalls, TableCalls):
         await self.close(close_timeout_ms(kind))
 
     def _crashed(self, error: BaseException) -> None:
-        """A task of ours failed, which is a bug: nobody waits for what will not come."""
+        """An internal task failed, which is a bug: fail all records instead of leaving them pending."""
         if self._crash is None:
             self._crash = ProducerCrashed(error)
             self._give_up(lambda: ProducerCrashed(error))
@@ -138,14 +137,14 @@ class Producer(TransactionCalls, TableCalls):
         self._barred = self._closing or not is_open
 
     def _taking(self) -> Sender:
-        """The sender, unless records are not taken now."""
+        """Return the sender, or raise why no record can be taken now."""
         sender = self._running()
         if sender.transactions is not None:
             sender.transactions.state.check("send()")
         return sender
 
     def _running(self) -> Sender:
-        """The sender, unless nothing can be done."""
+        """Return the sender, or raise if the producer is not running."""
         if self._crash is not None:
             raise self._crash.with_traceback(None)
         if self._closing:
@@ -166,14 +165,14 @@ class Producer(TransactionCalls, TableCalls):
         timestamp_ms: int | None = None,
         headers: Sequence[Header] = (),
     ) -> Delivery:
-        """Take a record. BufferFull or UnknownTopic after max.block.ms. If this raises, nothing was taken."""
+        """Queue a record. BufferFull or UnknownTopic after max.block.ms. If this raises, it was not taken."""
         sender = self._sender
         if sender is None or self._barred:
             sender = self._taking()
         accumulator = sender.accumulator
         if accumulator.breath <= 0:
-            # The sender gets its turn: batches go while more records come. Whoever sends meanwhile lets it
-            # have its turn too, so nobody overtakes.
+            # Yield, so that batches are sent while more records come. All concurrent callers yield here,
+            # so records keep their order.
             await asyncio.sleep(0)
             accumulator.breath = BREATH
             if self._barred:
@@ -197,7 +196,7 @@ class Producer(TransactionCalls, TableCalls):
         timestamp_ms: int | None = None,
         headers: Sequence[Header] = (),
     ) -> Delivery:
-        """The same without a wait: BufferFull or TopicNotReady at once."""
+        """Like send(), but raise BufferFull or TopicNotReady instead of waiting."""
         sender = self._taking()
         try:
             delivery = sender.accumulator.append(topic, value, key, partition, timestamp_ms, headers)
@@ -242,7 +241,7 @@ class Producer(TransactionCalls, TableCalls):
                 finally:
                     if delivery is None:
                         accumulator.memory.release(size)
-                # None if the topic went away while there was no room.
+                # None if the topic was deleted while this waited for memory.
                 if delivery is not None:
                     return delivery
         except Exception as error:
@@ -250,7 +249,7 @@ class Producer(TransactionCalls, TableCalls):
             raise
 
     def _not_taken(self, error: Exception, number: int | None = None) -> None:
-        """A record was refused, in that transaction."""
+        """A record of transaction `number` was not taken."""
         if self._sender is not None and self._sender.transactions is not None:
             self._sender.transactions.send_failed(error, number)
 
@@ -259,7 +258,7 @@ class Producer(TransactionCalls, TableCalls):
         if partition is not None and partition < 0:
             raise ValueError(f"partition {partition} is negative")
         sender = self._running()
-        assert self._cluster is not None, "it is started"
+        assert self._cluster is not None, "the producer is not started"
         backoff = Backoff(
             first_ms=self.settings.retry_backoff_ms,
             max_ms=self.settings.retry_backoff_max_ms,
@@ -279,20 +278,20 @@ class Producer(TransactionCalls, TableCalls):
             if wait_ms >= deadline.remaining_ms:
                 raise UnknownTopic(
                     about=f"partition {TopicPartition(name, partition)}",
-                    message=f"the topic has {into.count}",
+                    message=f"the topic has {into.count} partitions",
                 )
             await asyncio.sleep(wait_ms / 1000)
             with suppress(ClientError, TimeoutError):
-                # If it fails now, the next round may go well, or find that the time is over.
+                # Ignore a failed refresh: the next round tries again or raises at the deadline.
                 async with asyncio.timeout_at(deadline.at):
                     await self._cluster.refresh([name])
 
     async def partitions_for(self, topic: str) -> int:
-        """How many a topic has. One that is not there is made, as by send(), or is UnknownTopic."""
+        """Return the partition count of a topic. A missing topic is created as by send(), or UnknownTopic."""
         return (await self._topic(topic, None, Deadline(self.settings.max_block_ms))).count
 
     async def flush(self) -> None:
-        """Send what was taken so far without waiting for more, and wait until all of it has an end."""
+        """Send all queued records at once, and wait until each is delivered or has failed."""
         await self._finish_all(self._running())
 
     async def _finish_all(self, sender: Sender) -> None:
@@ -302,5 +301,5 @@ class Producer(TransactionCalls, TableCalls):
 
     @property
     def buffered_bytes(self) -> int:
-        """What is counted of buffer.memory now."""
+        """Bytes of buffer.memory in use."""
         return 0 if self._sender is None else self._sender.accumulator.memory.used

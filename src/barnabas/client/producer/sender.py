@@ -1,8 +1,8 @@
-"""What goes when, and where to: time passes, leaders are looked up, and each broker has a task of its own.
+"""Routes partition queues to the sender task of their leader, and handles timers, leaders and producer ids.
 
-A queue that has something to send is *scheduled*: it is in the list of its leader's NodeSender, or in ours as
-long as the leader is not known. A queue that has to wait (linger, backoff) has a reminder. One that waits for
-an answer is scheduled when the answer comes, and one that waits for a producer id when there is one.
+A queue with a batch to send is *scheduled*: it is in the ready list of its leader's NodeSender, or in that of
+the Sender while the leader is unknown. A queue that has to wait (linger, backoff) has a timer. A queue that
+waits for a response or for a producer id is scheduled when that arrives.
 """
 
 import asyncio
@@ -72,23 +72,23 @@ class Sender:
         self.identity: IdentityKeeper | Transactions = self.transactions or IdentityKeeper(
             cluster, self._tasks, backoff, on_new=self._new_identity, on_trouble=self._no_identity
         )
-        # Requests that have no answer yet.
+        # Requests in flight.
         self._unanswered = 0
         self._answered: asyncio.Event = asyncio.Event()
         self._alarm = Alarm()
         self._ready: list[PartitionQueue] = []
         self._leaderless: dict[PartitionQueue, None] = {}
         self._finding = False
-        # Topics that are being asked for though nobody waits.
+        # Topics that try_send() has requested metadata for.
         self._looked_up: set[str] = set()
         self._nodes: dict[int, NodeSender] = {}
-        # Time, a number that tells apart what is due at the same time, whose reminder it is.
+        # Time, a tie-breaker for equal times, the queue to schedule.
         self._timers: list[tuple[int, int, PartitionQueue]] = []
         self._timer_numbers = count()
         self._seen: Metadata | None = None
 
     def _new_transactions(self, on_gate: Callable[[bool], None]) -> "Transactions":
-        # Loaded by those who have transactions.
+        # Imported late: most producers have no transactions.
         from barnabas.client.producer.transactions import Transactions
 
         return Transactions(self.cluster, self.settings, self, on_gate)
@@ -98,21 +98,21 @@ class Sender:
         self._tasks.start(self._keep_interest())
 
     async def close(self) -> None:
-        """No task is left. Batches stay as they are."""
+        """Stop all tasks. Batches stay as they are."""
         await self._tasks.close()
         if self.transactions is not None:
             await self.transactions.close()
 
     def run_beside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """A task that ends with this."""
+        """Start a task that is cancelled by close()."""
         return self._tasks.start(work)
 
     async def heard(self) -> None:
-        """Wait until brokers have read what they do not answer."""
+        """Wait until brokers have read all acks=0 requests."""
         for node in list(self._nodes.values()):
             await node.heard()
 
-    # Requests under way
+    # Requests in flight
 
     def posted(self) -> None:
         self._unanswered += 1
@@ -123,16 +123,16 @@ class Sender:
             self._answered.set()
 
     async def all_answered(self) -> None:
-        """Wait until nothing is under way; request.timeout.ms is the most that takes."""
+        """Wait until no request is in flight, at most request.timeout.ms."""
         while self._unanswered:
             self._answered.clear()
             await self._answered.wait()
 
     def _batch_failed(self, batch: Batch, error: Exception) -> None:
-        assert self.transactions is not None, "only they want to know"
+        assert self.transactions is not None, "only transactional producers register this"
         self.transactions.batch_failed(batch, error)
 
-    # Who has something to send
+    # Scheduling
 
     def schedule(self, queue: PartitionQueue) -> None:
         if not queue.scheduled:
@@ -144,14 +144,14 @@ class Sender:
                 self._alarm.call()
 
     def reroute(self, queue: PartitionQueue) -> None:
-        """Its leader is not, or not surely, who it was."""
+        """Find the leader of a queue again."""
         queue.home = None
         queue.scheduled = False
         if queue.batches:
             self.schedule(queue)
 
     def remind(self, queue: PartitionQueue, at_ms: int) -> None:
-        """Schedule it then."""
+        """Schedule the queue at this time."""
         if queue.timer_ms is not None and queue.timer_ms <= at_ms:
             return
         queue.timer_ms = at_ms
@@ -167,7 +167,7 @@ class Sender:
             self.take_metadata()
             self._fire_timers(now_ms)
             for batch in self.accumulator.expired(now_ms):
-                # The end of one may have been that of others.
+                # Expiring one batch may have failed others.
                 if not batch.done:
                     self.outcomes.expire(batch)
             self._route()
@@ -178,14 +178,14 @@ class Sender:
         expiry_ms = self.accumulator.next_expiry_ms()
         if expiry_ms is not None:
             times.append(expiry_ms)
-        # At least 1: the clock counts whole milliseconds, and may be a little behind the loop's.
+        # At least 1: the clock has whole milliseconds and may lag behind the loop's time.
         return max(1, min(times) - self.clock.monotonic_ms()) if times else None
 
     def _fire_timers(self, now_ms: int) -> None:
         timers = self._timers
         while timers and timers[0][0] <= now_ms:
             at_ms, _, queue = heappop(timers)
-            # An earlier reminder may have taken its place.
+            # Skip a timer that an earlier one has replaced.
             if queue.timer_ms == at_ms:
                 queue.timer_ms = None
                 if queue.batches:
@@ -194,18 +194,18 @@ class Sender:
     # Topics and leaders
 
     async def _keep_interest(self) -> None:
-        """Topics that are sent to must not be dropped as idle: append() does not ask the cluster."""
+        """Keep topics in use from being dropped as idle: append() does not touch the cluster's metadata."""
         while True:
             await asyncio.sleep(self.settings.metadata_max_idle_ms / 2000)
-            # An idle producer has not heard yet of a topic that was deleted.
+            # An idle producer may not have seen yet that a topic was deleted.
             self.take_metadata()
             for topic in [each for each in self.accumulator.topics.values() if each.used and each.led]:
                 topic.used = False
-                # It is known and has leaders, so this does not wait.
+                # The topic is known and has leaders, so this does not wait.
                 await self.cluster.topic(topic.name)
 
     def take_metadata(self) -> None:
-        """See what is new of the topics that are in use."""
+        """Apply new metadata to the topics in use."""
         metadata = self.cluster.metadata
         if metadata is self._seen:
             return
@@ -214,7 +214,7 @@ class Sender:
             self.take_topic(topic, metadata.topics.get(topic.name))
 
     def take_topic(self, topic: TopicQueues, news: TopicMetadata | None) -> None:
-        """See what is new of one; if it is another topic of that name, its numbers begin anew."""
+        """Apply new metadata to one topic; if it was recreated, its sequence numbers start again."""
         if topic.update(news):
             for queue in topic.queues:
                 if queue.numbering is not None:
@@ -222,7 +222,7 @@ class Sender:
                     self.outcomes.settle(queue)
 
     def look_up_soon(self, topic: str) -> None:
-        """Have the metadata of a topic asked for that somebody wants to send to, and cannot wait."""
+        """Look up a topic in the background, for try_send()."""
         if topic not in self._looked_up:
             self._looked_up.add(topic)
             self._tasks.start(self._look_up_topic(topic))
@@ -232,7 +232,7 @@ class Sender:
             known = await self.cluster.topic(topic, Deadline(self.settings.max_block_ms), create=True)
             self.take_topic(self.accumulator.topic(topic), known)
         except ClientError:
-            # Whoever tries again has it looked up again.
+            # The next try_send() starts another lookup.
             pass
         finally:
             self._looked_up.discard(topic)
@@ -258,7 +258,7 @@ class Sender:
         return found
 
     async def _find_leaders(self) -> None:
-        """Ask until each of them has one, or has nothing to send any more."""
+        """Refresh metadata until each queue has a leader or is empty."""
         failures = 0
         while self._leaderless:
             trouble: ClientError | None = None
@@ -297,7 +297,7 @@ class Sender:
                     self.schedule(queue)
 
     def _no_identity(self, error: ClientError) -> bool:
-        """Those who wait for it fail, if there is no hope. Whether any still waits."""
+        """Fail the waiting batches if the error is final. Return whether any batch still waits."""
         waiting = False
         for topic in self.accumulator.topics.values():
             for queue in topic.queues:

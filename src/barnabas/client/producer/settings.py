@@ -1,4 +1,4 @@
-"""What can be set for a producer: Kafka's names, types and defaults of 4.3, and which of them go together."""
+"""Producer settings with the names, types and defaults of Kafka 4.3, and the rules between them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -10,10 +10,10 @@ from barnabas.client.settings import BOOLEAN, INT, LONG, STRING, ClientSettings,
 from barnabas.records.header import Codec
 
 INT32_MAX: Final = 0x7FFFFFFF
-# A broker remembers the last five batches of a producer in a partition: more could not be told apart.
+# A broker recognizes the last five batches of a producer per partition as duplicates.
 IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
 ACKS_ALL: Final = -1
-# Kafka takes its default for lz4's fast mode, not for level 9 of the slow one.
+# Kafka uses its default, 9, for lz4's fast mode, not for level 9 of the high-compression mode.
 LZ4_FAST: Final = 9
 CUSTOM: Final = "custom"
 PARTITIONERS: Final = (
@@ -37,8 +37,8 @@ _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "0": 0, "1": 1}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings(ClientSettings):
     REFUSED: ClassVar[Mapping[str, str]] = {
-        "partitioner.class": "a Java class; give `partitioner` a name or a function",
-        "partitioner.availability.timeout.ms": "partitions of slow brokers are not left out",
+        "partitioner.class": "Java classes cannot be loaded: set `partitioner` to a name or a function",
+        "partitioner.availability.timeout.ms": "not supported: partitions of slow brokers are not avoided",
     }
 
     acks: str = setting(
@@ -169,7 +169,7 @@ class ProducerSettings(ClientSettings):
 def producer_settings(
     given: Mapping[str, object] | None, named: Mapping[str, object]
 ) -> tuple[ProducerSettings, PartitionerFunction | None]:
-    """Read and check; the partitioner apart if it is a function."""
+    """Parse and check settings; return a partitioner function separately."""
     texts, keywords = dict(given or {}), dict(named)
     function: PartitionerFunction | None = None
     for place in (texts, keywords):
@@ -188,7 +188,7 @@ def producer_settings(
         raise InvalidSetting(
             "transaction.timeout.ms",
             str(settings.transaction_timeout_ms),
-            "does not go with transaction.two.phase.commit.enable: no time ends such transactions",
+            "cannot be combined with transaction.two.phase.commit.enable: such transactions have no timeout",
         )
     asked = (
         settings.transactional_id is not None
@@ -199,7 +199,7 @@ def producer_settings(
 
 
 def _idempotent(settings: ProducerSettings, asked: bool) -> ProducerSettings:
-    """Without what idempotence needs it is switched off, or refused if it was asked for: Kafka's rule."""
+    """Kafka's rule: conflicting settings disable idempotence, or are an error if it was requested."""
     if not settings.enable_idempotence:
         return settings
     if settings.retries == 0:
@@ -207,7 +207,7 @@ def _idempotent(settings: ProducerSettings, asked: bool) -> ProducerSettings:
     elif settings.acks_number != ACKS_ALL:
         missing = f"needs acks=all, not {settings.acks}"
     elif settings.max_in_flight_requests_per_connection > IDEMPOTENT_IN_FLIGHT_MAX:
-        # Refused also if idempotence was not asked for: Kafka's since 4.0.
+        # An error even if idempotence was not requested, as in Kafka since 4.0.
         asked = True
         missing = f"needs max.in.flight.requests.per.connection of at most {IDEMPOTENT_IN_FLIGHT_MAX}"
     else:
@@ -218,7 +218,7 @@ def _idempotent(settings: ProducerSettings, asked: bool) -> ProducerSettings:
 
 
 def _timed(settings: ProducerSettings, asked: bool) -> ProducerSettings:
-    """A batch has time for its linger and one request: Kafka's rule."""
+    """Kafka's rule: delivery.timeout.ms covers the linger and one request."""
     least = min(settings.linger_ms + settings.request_timeout_ms, INT32_MAX)
     if settings.delivery_timeout_ms >= least:
         return settings

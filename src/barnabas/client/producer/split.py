@@ -1,4 +1,4 @@
-"""A batch that the broker found too large, as several smaller ones. Pure."""
+"""Splits a batch that the broker found too large. Pure."""
 
 from barnabas.client.producer.batch import Batch
 from barnabas.records.builder import BatchBuilder
@@ -11,9 +11,9 @@ from barnabas.records.record import Record
 def split_batch(
     batch: Batch, *, batch_size: int, codec: Codec, level: int | None, transactional: bool = False
 ) -> list[Batch]:
-    """At least two: of at most batch.size bytes each, and of half the size before compression."""
-    assert batch.count > 1, "one record can not be split"
-    assert batch.data is not None, "it was not sent"
+    """Split into two or more batches of at most batch.size and half the uncompressed size."""
+    assert batch.count > 1, "a batch of one record cannot be split"
+    assert batch.data is not None, "only a sent batch is split"
     records = decode_batch(batch.data)
     (whole,) = _filled(records, MAX_DECOMPRESSED, Codec.NONE, None, transactional)
     limit = min(batch_size, HEADER_SIZE + (whole.size - HEADER_SIZE) // 2)

@@ -1,7 +1,7 @@
-"""A producer's numbers in the header of a finished batch. Pure.
+"""Writes producer id, epoch and sequence into the header of an encoded batch. Pure.
 
-The batch is encoded before it is known under which numbers it goes, and may be given others once it is known
-that it was not written under the first.
+A batch may be encoded before its numbers are known, and it may get new ones once it is certain that it was
+not written under the old ones.
 """
 
 from struct import Struct
@@ -25,14 +25,14 @@ _TIME: Final = Struct(">q")
 
 
 class Identity(NamedTuple):
-    """Who a producer is to the brokers."""
+    """Producer id and epoch."""
 
     producer_id: int
     epoch: int
 
 
 def stamped(data: bytes, identity: Identity, sequence: int) -> bytes:
-    """The same batch with these numbers, from offset 0, and the CRC that goes with them."""
+    """Return the batch with these numbers, base offset 0 and the matching CRC."""
     head = bytearray(data[:HEADER_SIZE])
     head[: len(FROM_0)] = FROM_0
     _NUMBERS.pack_into(head, PRODUCER_ID_AT, identity.producer_id, identity.epoch, sequence)
@@ -42,17 +42,17 @@ def stamped(data: bytes, identity: Identity, sequence: int) -> bytes:
 
 
 def from_0(data: bytes) -> bytes:
-    """The same batch from offset 0, which is all that a broker takes. The CRC does not cover it."""
+    """Return the batch with base offset 0, which brokers require. The CRC does not cover the offset."""
     return FROM_0 + data[len(FROM_0) :]
 
 
 def record_count(data: bytes) -> int:
-    """How many records an encoded batch has."""
+    """Return the record count of an encoded batch."""
     count: int = _COUNT.unpack_from(data, COUNT_AT)[0]
     return count
 
 
 def max_timestamp(data: bytes) -> int:
-    """The latest timestamp in an encoded batch."""
+    """Return the max timestamp of an encoded batch."""
     latest: int = _TIME.unpack_from(data, MAX_TIMESTAMP_AT)[0]
     return latest

@@ -1,7 +1,7 @@
-"""Arrow tables to batches: which rows go to which partition, in pieces that fit into the memory there is.
+"""Partitions and encodes Arrow tables, in pieces of bounded memory.
 
-Columns are those of records/columns_write.py, and `partition` (integers; where it is null the key decides).
-No Python runs per row unless there are keys to be hashed.
+The columns are those of records/columns_write.py, plus `partition` (integers; null: the key decides). No
+Python code runs per row unless keys have to be hashed.
 """
 
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ from barnabas.client.producer.settings import ProducerSettings
 from barnabas.client.producer.stamp import from_0
 from barnabas.records.columns_write import UnfitColumns, encode_columns
 
-# Larger batches than for single records: nothing waits for them to fill. A broker takes 1,048,588 bytes.
+# Larger than for single records, because table batches need no linger. A broker accepts 1,048,588 bytes.
 TABLE_BATCH_BYTES: Final = 1_000_000
-# So much of a table is encoded at a time, before it is known whether there is room for it.
+# Bytes of a table encoded at a time, before buffer memory is reserved for them.
 PIECE_BYTES: Final = 4 * 1024 * 1024
 
 
 def pieces(table: "pa.Table | pa.RecordBatch") -> "Iterator[pa.Table]":
-    """The rows in order, in parts of about PIECE_BYTES."""
+    """Yield the rows in order, in slices of about PIECE_BYTES."""
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     rows = table.num_rows
@@ -43,7 +43,7 @@ def by_partition(
     sticky: int,
     count: int,
 ) -> "list[tuple[int, pa.Table]]":
-    """The rows of each partition, in their order. `sticky` is where rows without a key go."""
+    """Group the rows by partition, keeping their order. Rows without a key go to `sticky`."""
     if partition is not None:
         return [(partition, table)]
     chosen = _chosen(table, topic, choose, murmur2, sticky, count)
@@ -56,7 +56,7 @@ def by_partition(
 def _chosen(
     table: "pa.Table", topic: str, choose: Choose, murmur2: bool, sticky: int, count: int
 ) -> "pa.Array[Any] | int":
-    """A partition for each row, or one for all."""
+    """Return one partition per row, or a single one for all rows."""
     named = _named(table, topic, count)
     if named is not None and named.null_count == 0:
         return named
@@ -71,7 +71,7 @@ def _named(table: "pa.Table", topic: str, count: int) -> "pa.ChunkedArray[Any] |
         return None
     column = table.column("partition")
     if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
-        raise UnfitColumns(f"column partition is {column.type}, not of integers")
+        raise UnfitColumns(f"column partition has type {column.type}, expected integers")
     column = column.cast(pa.int32())
     least, most = pc.min(column).as_py(), pc.max(column).as_py()
     for number in (least, most):
@@ -94,7 +94,7 @@ def _hashed(
 
 
 def encode(table: "pa.Table", settings: ProducerSettings, timestamp_ms: int) -> list[bytes]:
-    """Batches of consecutive rows, without a producer's numbers."""
+    """Encode consecutive rows as batches without producer id and sequence."""
     most = min(settings.max_request_size, settings.buffer_memory)
     batches = encode_columns(
         table,
@@ -104,7 +104,7 @@ def encode(table: "pa.Table", settings: ProducerSettings, timestamp_ms: int) -> 
         timestamp_ms=timestamp_ms,
         transactional=settings.is_transactional,
     )
-    # Offsets run on from one to the next. With its producer's numbers each gets offset 0 as well (stamp.py).
+    # Base offsets continue from batch to batch. stamped() resets them to 0; without idempotence do it here.
     return batches if settings.enable_idempotence else [from_0(data) for data in batches]
 
 

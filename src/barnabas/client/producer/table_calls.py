@@ -1,4 +1,4 @@
-"""Whole Arrow tables into a producer: encoded piece by piece, as there is room. See table.py for how."""
+"""send_table(): encodes an Arrow table piece by piece as buffer memory becomes free. See table.py."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TableCalls:
-    """The part of the producer that takes tables."""
+    """Mixin of Producer that sends tables."""
 
     settings: ProducerSettings
     _sender: Sender | None
@@ -32,10 +32,10 @@ class TableCalls:
     async def send_table(
         self, topic: str, table: "pa.Table | pa.RecordBatch", *, partition: int | None = None
     ) -> list[BatchDelivery]:
-        """Take the rows of an Arrow table: columns value, and if wanted key, timestamp, headers, partition.
+        """Queue the rows of an Arrow table: column value, optionally key, timestamp, headers, partition.
 
-        One delivery a batch. Waits for room as often as it must; if that takes too long, the error's
-        `deliveries` are of the rows that were taken before.
+        Return one delivery per batch. If buffer memory is not free within max.block.ms, `deliveries` of the
+        BufferFull error are those of the rows taken before.
         """
         transactions = self._taking().transactions
         number = 0 if transactions is None else transactions.state.number
@@ -43,7 +43,7 @@ class TableCalls:
         try:
             await self._send_pieces(topic, table, partition, number, deliveries)
         except BaseException as error:
-            # Some rows may have been taken, and a part of a table is nothing to be committed.
+            # Some rows may have been taken; a partial table must not be committed.
             if transactions is not None:
                 transactions.send_failed(error, number)
             raise
@@ -91,8 +91,8 @@ class TableCalls:
             raise
 
     def _take_encoded(self, topic: str, partition: int, data: bytes, transaction: int) -> Batch:
-        """A whole batch, for which there is room."""
-        assert self._sender is not None, "it is started"
+        """Queue an encoded batch whose memory is reserved."""
+        assert self._sender is not None, "the producer is not started"
         accumulator, transactions = self._sender.accumulator, self._sender.transactions
         into = accumulator.topics.get(topic)
         is_other = transactions is not None and transactions.state.number != transaction

@@ -1,4 +1,4 @@
-"""What a producer keeps of one topic: a queue a partition, and where records without a key go now. Pure."""
+"""A producer's state per topic: one queue per partition and the sticky partition. Pure."""
 
 from random import Random
 
@@ -27,15 +27,15 @@ class TopicQueues:
 
     def __init__(self, name: str, *, batch_size: int, idempotent: bool) -> None:
         self.name = name
-        # By partition number. More than `count` if the topic was created again with fewer partitions.
+        # By partition number. More than `count` if the topic was recreated with fewer partitions.
         self.queues: list[PartitionQueue] = []
         self.count = 0
         self.topic_id: Uuid | None = None
-        # Whether the cluster has it, as far as we know now.
+        # Whether the topic is in the current metadata.
         self.known = False
-        # A batch was opened since the cluster was last told that the topic is of interest.
+        # A batch was opened since the topic was last marked as in use in the cluster's metadata.
         self.used = False
-        # The partition of records without a key; -1 before there is one.
+        # The sticky partition; -1 before one is chosen.
         self.sticky = -1
         self._led: list[bool] = []
         self._idempotent = idempotent
@@ -45,11 +45,11 @@ class TopicQueues:
 
     @property
     def led(self) -> bool:
-        """Whether it is known and any of its partitions has a leader."""
+        """Whether the topic is known and any partition has a leader."""
         return self.known and any(self._led)
 
     def update(self, news: TopicMetadata | None) -> bool:
-        """Take what the metadata says. True if it is another topic of the same name."""
+        """Apply metadata. Return True if the topic was recreated."""
         self.known = news is not None and bool(news.partitions)
         if news is None or not news.partitions:
             return False
@@ -65,10 +65,10 @@ class TopicQueues:
         return recreated
 
     def stick(self, rng: Random, *, adaptive: bool) -> int:
-        """The partition of records without a key. Called when a batch is to be opened for one.
+        """Return the sticky partition. Called when a batch is opened for a record without a key.
 
-        It changes when so much was sent there as fits in a batch, not with every batch: small ones would
-        scatter the records (KIP-794).
+        It changes after batch.size bytes, not with every batch: small batches would scatter the records
+        (KIP-794).
         """
         batch = self._sticky_batch
         if batch is not None:
@@ -81,5 +81,5 @@ class TopicQueues:
         return self.sticky
 
     def stuck_to(self, batch: Batch) -> None:
-        """A batch was opened for records without a key."""
+        """Note the open batch of the sticky partition."""
         self._sticky_batch = batch

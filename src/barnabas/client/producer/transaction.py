@@ -1,12 +1,12 @@
-"""Transactions as users see them: a block, or calls for begin, commit and abort.
+"""The public transaction API: an `async with` block, or calls to begin, commit and abort.
 
     async with producer.transaction() as transaction:
         await producer.send("payments", b"...")
         await transaction.send_offsets(consumer.delivered, consumer)
 
-Leaving the block commits; an error aborts, and goes on. But what is prepared stays so, however the block is
-left: another system may have committed its part, and only complete, commit and abort may end it. What is
-handed over is somebody else's to end.
+Leaving the block commits; an exception aborts and propagates. A prepared transaction stays prepared however
+the block is left: the external system may have committed its part, so only complete, commit and abort end it.
+A transaction that was handed over is ended by another process.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class HasGroup(Protocol):
     def group_metadata(self) -> "Committer": ...
 
 
-# A consumer, what its group_metadata() gave, or the name of a group without members.
+# A consumer, the result of its group_metadata(), or the name of a group without members.
 Group: TypeAlias = "HasGroup | Committer | str"
 Offsets: TypeAlias = "Mapping[tuple[str, int], int | OffsetAndMetadata]"
 
@@ -45,11 +45,11 @@ class Transaction:
         self._number = 0
 
     async def send_offsets(self, offsets: Offsets, group: Group) -> None:
-        """Commit these offsets of a group with the transaction, or not at all."""
+        """Commit the offsets of a group atomically with the transaction."""
         await self._calls.send_offsets_to_transaction(offsets, group)
 
     async def prepare(self) -> PreparedTransaction:
-        """Experimental: see TransactionCalls.prepare_transaction(). The block does not end it any more."""
+        """Experimental: see TransactionCalls.prepare_transaction(). The block then no longer ends it."""
         return await self._calls.prepare_transaction()
 
     async def __aenter__(self) -> "Transaction":
@@ -72,12 +72,12 @@ class Transaction:
         try:
             await transactions.endings.commit_or_abort()
         except BaseException:
-            # Cancelled before the coordinator was asked; otherwise there is nothing to be done.
+            # Aborts if the commit was cancelled before EndTxn was sent; otherwise does nothing.
             transactions.endings.abort_soon()
             raise
 
     def _was_ended(self, transactions: "Transactions") -> bool:
-        """By a call within the block."""
+        """Whether a call within the block has ended it."""
         state = transactions.state
         return state.number != self._number or state.phase in (Phase.READY, Phase.NEW)
 
@@ -86,20 +86,20 @@ class Transaction:
         if self._was_ended(transactions) or not transactions.state.is_unended:
             return
         if not isinstance(error, Exception):
-            # Who is cancelled can not wait.
+            # A cancelled task must not wait.
             transactions.endings.abort_soon()
             return
         try:
             await transactions.endings.abort()
         except ClientError as trouble:
             if isinstance(error, TransactionError) and isinstance(trouble, TransactionError):
-                # It says more: for example that another producer has the id.
+                # The newer error says more, for example that the producer is fenced.
                 raise trouble from error
             error.add_note(f"the transaction could not be aborted: {trouble}")
 
 
 class TransactionCalls:
-    """What a producer with a transactional.id can do beside sending."""
+    """Mixin of Producer with the transaction calls."""
 
     def _running(self) -> "Sender":
         raise NotImplementedError
@@ -111,14 +111,14 @@ class TransactionCalls:
         return transactions
 
     def transaction(self) -> Transaction:
-        """For `async with`: begun at its beginning, committed at its end, aborted if the block raises."""
+        """For `async with`: begin on entry, commit on exit, abort if the block raises."""
         return Transaction(self)
 
     async def init_transactions(self, keep_prepared: bool = False) -> PreparedTransaction:
-        """Get a producer id, and fence an older producer of this name. The first begin does it by itself.
+        """Get a producer id and fence older producers of this transactional.id. The first begin does so, too.
 
-        What the older one left open is aborted. With `keep_prepared`, which is experimental and for two-phase
-        commit, it is kept and returned: it is prepared, and to be completed before the next one begins.
+        A transaction that an older producer left open is aborted. With `keep_prepared` (experimental, for
+        two-phase commit) it is kept and returned, and must be completed before the next one begins.
         """
         return await self._transactions().initializing.run(keep=keep_prepared)
 
@@ -126,7 +126,7 @@ class TransactionCalls:
         await self._transactions().begin()
 
     async def send_offsets_to_transaction(self, offsets: Offsets, group: Group) -> None:
-        """Commit these offsets of a group with the transaction, or not at all."""
+        """Commit the offsets of a group atomically with the transaction."""
         from barnabas.client.group.offsets import Committer, offsets_given
 
         transactions = self._transactions()
@@ -136,59 +136,61 @@ class TransactionCalls:
         await transactions.send_offsets(offsets_given(offsets), committer)
 
     async def prepare_transaction(self) -> PreparedTransaction:
-        """Experimental: wait for all that was sent, and promise that it can be committed or aborted.
+        """Experimental: flush all records, and guarantee that the transaction can be committed or aborted.
 
-        From here on only complete, commit and abort are possible, in this producer or in a later one of its
-        name. Store the answer with what has to happen together with it. MustAbort if anything sent failed.
+        From here on only complete, commit and abort are possible, in this producer or in a later one with the
+        same transactional.id. Store the result atomically with the changes of the external system. MustAbort
+        if any record failed.
         """
         return await self._transactions().endings.prepare()
 
     async def complete_transaction(self, prepared: PreparedTransaction | str) -> None:
-        """Experimental: commit if this is the transaction that is prepared, and abort it otherwise.
+        """Experimental: commit if `prepared` is the prepared transaction, otherwise abort it.
 
-        `prepared` is what was stored, or its text. After OutcomeUnknown the same call asks again.
+        `prepared` is the stored value, or its text. After OutcomeUnknown, repeat the call.
         """
         if isinstance(prepared, str):
             prepared = PreparedTransaction.parse(prepared)
         await self._transactions().endings.complete(prepared)
 
     async def hand_over_transaction(self) -> OpenTransaction | None:
-        """Wait for all that was sent, and leave the transaction open for somebody else to end.
+        """Flush all records, and leave the transaction open for another process to end.
 
-        Admin.end_transactions() ends it, in any process. This producer can only be closed then, which does
-        not end it. MustAbort if anything sent failed. None if nothing is in it: there is nothing to end, and
-        this producer goes on as after a commit. Of a transaction that was joined it is never None.
+        Admin.end_transactions() ends it, in any process. After this call the producer can only be closed,
+        which does not end the transaction. MustAbort if any record failed. None if the transaction is empty:
+        nothing has to be ended, and this producer continues as after a commit. A joined transaction never
+        returns None.
         """
         return await self._transactions().handing_over.hand_over()
 
     async def open_transaction_for_others(self) -> OpenTransaction:
-        """Begin a transaction and hand it over with nothing in it, for others to join: instead of begin.
+        """Begin a transaction and hand it over empty, for other producers to join.
 
-        This producer can only be closed then, which does not end the transaction.
+        After this call the producer can only be closed, which does not end the transaction.
         """
         return await self._transactions().handing_over.open_for_others()
 
     async def join_transaction(self, opened: OpenTransaction) -> None:
-        """Write into the open transaction of another producer: instead of init and begin.
+        """Join the open transaction of another producer, instead of init and begin.
 
-        transactional.id is the same as there, or it is a ValueError. From here on everything is as in any
-        open transaction; close() aborts it for all, unless it was handed over. The rules for those who join:
+        transactional.id must equal that of `opened`, otherwise ValueError. Everything else works as in any
+        open transaction; close() aborts it for all producers, unless it was handed over. Rules for joining:
 
-        - Each partition is written by one of them, once. Everybody counts sequences from 0, so a second
-          one's records would be refused, or taken for those of the first and dropped without a word.
-        - Whoever ends it does so when the others have handed it over. What comes later is refused; in version
-          1 of transactions it begins another one, which the next end under this epoch would end, too.
-        - After an abort nobody can go on in it, and none of what the others wrote is visible.
+        - Only one of the producers writes to a partition, and joins only once. All of them count sequences
+          from 0, so the records of a second one would be rejected, or dropped silently as duplicates.
+        - End the transaction only after all others have handed it over. Later records are rejected; in
+          version 1 of transactions they begin another one, which the next EndTxn under this epoch ends, too.
+        - After an abort no producer can continue, and no record of any producer is visible.
         """
         await self._transactions().handing_over.join(opened)
 
     async def commit_transaction(self) -> None:
-        """Wait for all that was sent, and commit. MustAbort if any of it failed: then nothing was committed.
+        """Flush all records and commit. MustAbort if any record failed: then nothing was committed.
 
-        After OutcomeUnknown the same call asks again.
+        After OutcomeUnknown, repeat the call.
         """
         await self._transactions().endings.commit()
 
     async def abort_transaction(self) -> None:
-        """What was not sent yet is dropped, and who reads committed records sees none of the others."""
+        """Drop unsent records and abort: read_committed consumers see no record of the transaction."""
         await self._transactions().endings.abort()

@@ -1,11 +1,11 @@
-"""What can go wrong with a transaction, and what is to be done about it: each error has a `remedy`.
+"""Errors of transactions. Each has a `remedy` that says how to continue.
 
-ABORT        nothing of this transaction can be committed any more: abort it, and begin again
-BEGIN_AGAIN  it was aborted: nothing of it is visible, and the next one may go well
-ASK_AGAIN    whether it was committed is not known; the same call asks again, and does no harm
-GIVE_UP      this producer can do no more: close it
+ABORT        the transaction can no longer be committed: abort it and begin again
+BEGIN_AGAIN  the transaction was aborted, and nothing of it is visible: begin again
+ASK_AGAIN    the outcome is unknown: repeat the same call, which is safe
+GIVE_UP      the producer can no longer be used: close it
 
-Groups like those of KIP-1050. What may go well a moment later is tried again by the producer itself.
+The categories follow KIP-1050. The producer itself retries transient errors.
 """
 
 from enum import Enum
@@ -15,7 +15,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import ClientError
 from barnabas.client.producer.handed_over import OpenTransaction
 
-_DOUBT: Final = "; whether the last transaction was committed is not known"
+_DOUBT: Final = "; the outcome of the last transaction is unknown"
 
 
 class Remedy(Enum):
@@ -26,7 +26,7 @@ class Remedy(Enum):
 
 
 class TransactionError(ClientError):
-    """The root of what is said about transactions of one transactional.id."""
+    """Base class of errors about the transactions of one transactional.id."""
 
     remedy: ClassVar[Remedy]
 
@@ -36,14 +36,14 @@ class TransactionError(ClientError):
 
 
 class NotTransactional(ClientError):
-    """A transaction was asked of a producer that has no transactional.id."""
+    """A transaction call on a producer without transactional.id."""
 
     def __init__(self) -> None:
-        super().__init__("this producer has no transactions: set transactional.id")
+        super().__init__("this producer is not transactional: set transactional.id")
 
 
 class TwoPhaseCommitOff(ClientError):
-    """Transactions are prepared, and kept over a restart, only by a producer that was made for it."""
+    """Preparing transactions needs transaction.two.phase.commit.enable."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} is not possible: set transaction.two.phase.commit.enable")
@@ -63,14 +63,14 @@ class TransactionOpen(ClientError):
     """A producer has one transaction at a time."""
 
     def __init__(self, transactional_id: str) -> None:
-        super().__init__(f"transactional.id {transactional_id}: the last transaction has no end yet")
+        super().__init__(f"transactional.id {transactional_id}: the previous transaction has not ended yet")
         self.transactional_id = transactional_id
 
 
 class MustAbort(TransactionError):
-    """It can only be aborted. `because` is what went wrong first.
+    """The transaction can only be aborted. `because` is the first error.
 
-    If it was about records, `tp` and `records` say which: so many, that went together to that partition.
+    If a batch failed, `tp` is its partition and `records` its record count.
     """
 
     remedy = Remedy.ABORT
@@ -83,7 +83,7 @@ class MustAbort(TransactionError):
         tp: TopicPartition | None = None,
         records: int = 0,
     ) -> None:
-        which = "" if tp is None else f"not written: {records} records for {tp}: "
+        which = "" if tp is None else f"{records} records for {tp} were not written: "
         super().__init__(transactional_id, f"the transaction can only be aborted: {which}{because}")
         self.because = because
         self.tp = tp
@@ -92,7 +92,7 @@ class MustAbort(TransactionError):
 
 
 class TransactionTimedOut(MustAbort):
-    """It was open for longer than transaction.timeout.ms, and the coordinator has aborted it."""
+    """The transaction exceeded transaction.timeout.ms, and the coordinator aborted it."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class TransactionTimedOut(MustAbort):
 
 
 class TransactionAborted(TransactionError):
-    """Nothing of it is visible to who reads committed records. `because` is why, None if it was asked for."""
+    """The transaction was aborted. `because` is the reason, None if the user requested it."""
 
     remedy = Remedy.BEGIN_AGAIN
 
@@ -124,7 +124,7 @@ class TransactionAborted(TransactionError):
 
 
 class OutcomeUnknown(TransactionError):
-    """The coordinator was asked to commit, and did not say in time whether it did: commit asks again."""
+    """EndTxn had no response in time, so the outcome is unknown: repeat the call."""
 
     remedy = Remedy.ASK_AGAIN
 
@@ -132,7 +132,7 @@ class OutcomeUnknown(TransactionError):
         asked = "commit" if commit else "abort"
         super().__init__(
             transactional_id,
-            f"asked to {asked}, not told within {timeout_ms:.0f} ms whether it was done: ask again; {last}",
+            f"{asked} not confirmed within {timeout_ms:.0f} ms, outcome unknown: {asked} again; {last}",
         )
         self.commit = commit
         self.timeout_ms = timeout_ms
@@ -140,10 +140,10 @@ class OutcomeUnknown(TransactionError):
 
 
 class ProducerFenced(TransactionError):
-    """Another producer has come with the same transactional.id, or the transaction took too long.
+    """A newer producer uses the same transactional.id, or the transaction exceeded its timeout.
 
-    `timeout_ms` is 0 where it is not known. If `in_doubt`, an earlier request to commit was not answered, and
-    may have been done.
+    `timeout_ms` is 0 if unknown. If `in_doubt`, an earlier commit request had no response and may have
+    succeeded.
     """
 
     remedy = Remedy.GIVE_UP
@@ -154,9 +154,9 @@ class ProducerFenced(TransactionError):
         late = 0 < timeout_ms <= open_ms
         super().__init__(
             transactional_id,
-            "another producer has this id now"
+            "another producer uses this id now"
             + (
-                f", or the transaction was aborted because it took {open_ms} ms of {timeout_ms}"
+                f", or the transaction was aborted after {open_ms} ms (timeout {timeout_ms} ms)"
                 if late
                 else ""
             )
@@ -168,33 +168,33 @@ class ProducerFenced(TransactionError):
 
 
 class FencedBeforeItsEnd(ProducerFenced):
-    """A transaction that was handed over was not ended: its id has gone on to another epoch.
+    """A transaction that was handed over could not be ended: its transactional.id has a newer epoch.
 
-    A newer producer has come with the id, and what was open then is aborted. In version 1 of transactions the
-    coordinator says the same of one that took longer than its time-out.
+    A newer producer uses the id, and the transaction is aborted. In version 1 of transactions the coordinator
+    returns the same code for a transaction that exceeded its timeout.
     """
 
     def __init__(self, opened: OpenTransaction, *, is_v2: bool, in_doubt: bool) -> None:
         super().__init__(opened.transactional_id, open_ms=0, timeout_ms=0, in_doubt=in_doubt)
-        late = "" if is_v2 else ", or the transaction took longer than its transaction.timeout.ms"
-        doubt = "; an earlier request to commit was not answered, and may have been done" if in_doubt else ""
-        self.args = (f"the {opened} can not be ended: another producer has this id now{late}{doubt}",)
+        late = "" if is_v2 else ", or the transaction exceeded its transaction.timeout.ms"
+        doubt = "; an earlier commit request was not answered and may have succeeded" if in_doubt else ""
+        self.args = (f"cannot end the {opened}: another producer uses this id now{late}{doubt}",)
         self.opened = opened
 
 
 class TransactionNotOpen(TransactionError):
-    """A transaction that was handed over can not be ended so: it is not open.
+    """A transaction that was handed over is not open, so it cannot be committed or aborted.
 
-    If `commit`, nothing of it is visible to who reads committed records.
+    If `commit`, nothing of it is visible to read_committed consumers.
     """
 
     remedy = Remedy.BEGIN_AGAIN
 
     def __init__(self, opened: OpenTransaction, *, commit: bool, because: ClientError) -> None:
         asked = "committed" if commit else "aborted"
-        ended = "aborted, by its time-out or by somebody else" if commit else "committed by somebody else"
+        ended = "aborted, by timeout or by another client" if commit else "committed by another client"
         super().__init__(opened.transactional_id, because.args[0])
-        self.args = (f"the {opened} can not be {asked}: it was {ended}; or nothing is in it: {because}",)
+        self.args = (f"the {opened} cannot be {asked}: it is empty, or was {ended}: {because}",)
         self.opened = opened
         self.commit = commit
         self.because = because
@@ -202,9 +202,9 @@ class TransactionNotOpen(TransactionError):
 
 
 class TransactionsFailed(TransactionError):
-    """The coordinator does not let this producer go on: `because` is its refusal.
+    """The coordinator rejects this producer for good; `because` is its error.
 
-    If `in_doubt`, an earlier request to commit was not answered, and may have been done.
+    If `in_doubt`, an earlier commit request had no response and may have succeeded.
     """
 
     remedy = Remedy.GIVE_UP
@@ -217,15 +217,17 @@ class TransactionsFailed(TransactionError):
 
 
 class SequenceLost(ClientError):
-    """A broker misses what was sent before a batch, so the transaction can not be whole."""
+    """A broker is missing earlier batches, so the transaction would be incomplete."""
 
     def __init__(self) -> None:
-        super().__init__("a broker misses records that were sent before, or does not know this producer")
+        super().__init__(
+            "a broker is missing earlier records of this producer, or does not know its producer id"
+        )
 
 
 class OffsetsInDoubt(ClientError):
-    """Sending offsets to a transaction was given up in the middle: perhaps they are in it."""
+    """send_offsets() was interrupted: the offsets may be in the transaction."""
 
     def __init__(self, group_id: str) -> None:
-        super().__init__(f"whether offsets of group {group_id} are in the transaction is not known")
+        super().__init__(f"it is unknown whether the transaction contains the offsets of group {group_id}")
         self.group_id = group_id

@@ -1,6 +1,6 @@
-"""The requests of a transactional producer to its coordinator and to those of groups: one try each.
+"""Requests of a transactional producer to the transaction and group coordinators: one attempt each.
 
-A refusal is raised as Refused; whether it is asked again, and what it means, is transactions.py's business.
+An error code is raised as Refused; transactions.py decides about retries and consequences.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,18 +33,18 @@ from barnabas.protocol.messages.transactions import (
 _TRANSACTIONS: Final = 1
 _SEVERAL_FROM: Final = 4
 _NO_IDENTITY: Final = Identity(-1, -1)
-# From here on InitProducerId says who the producer was, so that it is not taken for another one.
+# First InitProducerId version that carries the current producer id and epoch.
 _WHO_FROM: Final = 3
-# From here on it asks for two-phase commit. (KIP-939)
+# First InitProducerId version with two-phase commit. (KIP-939)
 _TWO_PHASE_FROM: Final = 6
 
 
 class NoCoordinator(Refused):
-    """Nobody says who the coordinator is: what it would have answered is not known."""
+    """FindCoordinator failed, so the request was not sent to the coordinator."""
 
 
 class TransactionCoordinator(Coordinator):
-    """The broker that keeps a transactional id; found, and found again, as that of a group is."""
+    """The coordinator of a transactional id; looked up like that of a group."""
 
     async def _ask_around(self) -> int:
         key = self._group_id
@@ -57,14 +57,16 @@ class TransactionCoordinator(Coordinator):
         )
         timeout_ms = self._cluster.settings.request_timeout_ms
         answer = await connection.ask(request, timeout_ms=timeout_ms, version=version)
-        told = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
-        if told is None:
-            raise BrokerUnavailable([connection.address], f"it says nothing of transactional.id {key}")
-        if told.error_code != ErrorCode.NONE:
-            raise NoCoordinator(ErrorCode.of(told.error_code), about=f"transactional.id {key}")
-        if told.node_id not in self._cluster.metadata.nodes:
+        entry = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
+        if entry is None:
+            raise BrokerUnavailable(
+                [connection.address], f"its response has no entry for transactional.id {key}"
+            )
+        if entry.error_code != ErrorCode.NONE:
+            raise NoCoordinator(ErrorCode.of(entry.error_code), about=f"transactional.id {key}")
+        if entry.node_id not in self._cluster.metadata.nodes:
             await self._cluster.refresh([])
-        self._node = int(told.node_id)
+        self._node = int(entry.node_id)
         return self._node
 
     async def connection(self) -> Connection:
@@ -85,7 +87,7 @@ class TransactionRequests:
         self._timeout_ms = timeout_ms
         self._two_phase = two_phase
         self._coordinator = TransactionCoordinator(cluster, transactional_id)
-        # Of the group that offsets were sent to last.
+        # The coordinator of the group that offsets were last sent for.
         self._group: tuple[str, Coordinator] | None = None
 
     async def close(self) -> None:
@@ -99,13 +101,13 @@ class TransactionRequests:
             raise refused(code, about=about or f"transactional.id {self._id}")
 
     async def speaks_v2(self) -> bool:
-        """Whether the cluster has version 2 of transactions, as the coordinator said on being connected."""
+        """Whether the cluster has version 2 of transactions, according to the coordinator's ApiVersions."""
         return _speaks_v2(await self._coordinator.connection())
 
     async def init(self, was: Identity | None, *, keep: bool = False) -> tuple[Identity, PreparedTransaction]:
-        """A producer id for this transactional id, or the next epoch if it `was` somebody before.
+        """Get a producer id for this transactional id, or the next epoch if it `was` initialized before.
 
-        With it, the transaction that was prepared under it, if there is one and it is to be kept.
+        Also return the prepared transaction of this id, if there is one and `keep` is set.
         """
         connection = await self._coordinator.connection()
         if self._two_phase:
@@ -113,8 +115,8 @@ class TransactionRequests:
         if connection.version_of(ApiKey.INIT_PRODUCER_ID) < _WHO_FROM:
             was = None
         producer_id, epoch = was or _NO_IDENTITY
-        # If another broker is asked after all, one that does not know what is asked for here, then the
-        # request is not written: a field that it lacks is not left out.
+        # If the coordinator moves to an older broker in between, encoding fails, because a field that the
+        # older version lacks is not left out silently.
         answer = await self._coordinator.ask(
             InitProducerIdRequest(
                 transactional_id=self._id,
@@ -126,9 +128,9 @@ class TransactionRequests:
             )
         )
         if keep and answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            raise _lacks(connection, "it keeps no prepared transactions, as Kafka 4.3 does not")
+            raise _lacks(connection, "the broker cannot keep prepared transactions (Kafka 4.3 cannot either)")
         with_what = (
-            "transaction.two.phase.commit.enable, which the broker has to have too"
+            "transaction.two.phase.commit.enable (the broker must enable it, too)"
             if self._two_phase
             else f"transaction.timeout.ms={self._timeout_ms}"
         )
@@ -152,15 +154,15 @@ class TransactionRequests:
             ],
         )
         answer = await self._coordinator.ask(request, newest=ADD_PARTITIONS_UNTIL)
-        told = {
+        codes = {
             TopicPartition(topic.name, row.partition_index): row.partition_error_code
             for topic in answer.results_by_topic_v3_and_below
             for row in topic.results_by_partition
         }
-        # Those that were not tried say nothing of the reason.
+        # Report OPERATION_NOT_ATTEMPTED last: it does not say what was wrong.
         not_tried = ErrorCode.OPERATION_NOT_ATTEMPTED
-        for tp in sorted(tps, key=lambda each: told.get(each, ErrorCode.NONE) == not_tried):
-            self._check(told.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR), f"partition {tp} in a transaction")
+        for tp in sorted(tps, key=lambda each: codes.get(each, ErrorCode.NONE) == not_tried):
+            self._check(codes.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR), f"partition {tp} in a transaction")
 
     async def add_group(self, identity: Identity, group_id: str) -> None:
         answer = await self._coordinator.ask(
@@ -174,7 +176,7 @@ class TransactionRequests:
         self._check(answer.error_code, f"group {group_id} in a transaction")
 
     async def end(self, identity: Identity, *, commit: bool, is_v2: bool) -> Identity | None:
-        """In version 2, under which numbers the next transaction goes."""
+        """Send EndTxn. In version 2, return producer id and epoch of the next transaction."""
         answer = await self._coordinator.ask(
             EndTxnRequest(
                 transactional_id=self._id,
@@ -197,7 +199,7 @@ class TransactionRequests:
         *,
         is_v2: bool,
     ) -> None:
-        """Takes from `left` what was taken."""
+        """Remove committed offsets from `left`."""
         coordinator = await self._coordinator_of(group.group_id)
         answer = await coordinator.ask(
             TxnOffsetCommitRequest(
@@ -219,7 +221,7 @@ class TransactionRequests:
         }
         worst: tuple[TopicPartition, int] | None = None
         for tp in list(left):
-            # A broker that leaves one out has not said that it was taken.
+            # A partition missing in the response is not committed.
             code = codes.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR)
             if code == ErrorCode.NONE:
                 del left[tp]
@@ -248,12 +250,12 @@ def _speaks_v2(connection: Connection) -> bool:
 
 
 def _check_two_phase(connection: Connection) -> None:
-    """Before anything is asked: a broker that does not know of it would abort what is prepared."""
+    """Check before InitProducerId: an older broker would abort the prepared transaction."""
     if connection.version_of(ApiKey.INIT_PRODUCER_ID) < _TWO_PHASE_FROM:
-        raise _lacks(connection, "it needs unstable.api.versions.enable=true")
+        raise _lacks(connection, "the broker must set unstable.api.versions.enable=true")
     if not _speaks_v2(connection):
-        # In version 1 all transactions of a producer have one epoch: what is stored would fit the next, too.
-        raise _lacks(connection, "it needs transaction.version=2")
+        # In version 1 all transactions share one epoch, so a stored identity would match the next one, too.
+        raise _lacks(connection, "the cluster must have transaction.version=2")
 
 
 def _lacks(connection: Connection, why: str) -> UnsupportedByBroker:

@@ -1,17 +1,17 @@
-"""Where a producer stands with its transactions, and what it may do there. Pure.
+"""The state machine of a producer's transactions. Pure.
 
     NEW -> READY -> OPEN -> FLUSHING -> COMMITTING -> READY
                      |  MUST_ABORT  ->  ABORTING   -> READY, or NEW if another epoch is needed first
     any of them -> BROKEN, when nothing can go on
 
-With two-phase commit (KIP-939) FLUSHING may end in PREPARED, and NEW in it too if what was prepared before is
-kept. From there COMMITTING and ABORTING are left, and nobody goes there unasked.
+With two-phase commit (KIP-939), FLUSHING can lead to PREPARED, and so can NEW if a prepared transaction is
+kept. From PREPARED only the user goes on to COMMITTING or ABORTING.
 
-FLUSHING may also end in HANDED_OVER: the transaction is somebody else's to end, and this producer is done.
-From NEW a transaction of another producer can be joined; then it is OPEN here, too.
+FLUSHING can also lead to HANDED_OVER: another process ends the transaction, and this producer is done. From
+NEW a transaction of another producer can be joined; it is then OPEN here, too.
 
-Version 2 of transactions (KIP-890): a produce adds its partition by itself, and each transaction has an epoch
-of its own, which the answer to the last EndTxn brought. In version 1 partitions and groups are added first.
+In version 2 of transactions (KIP-890) Produce adds its partition implicitly, and each transaction has its own
+epoch, from the response to the last EndTxn. In version 1 partitions and groups are added first.
 """
 
 from enum import Enum
@@ -31,7 +31,7 @@ from barnabas.client.producer.transaction_errors import (
 )
 from barnabas.protocol.error_codes import ErrorCode
 
-# What is said to a producer whose transaction was ended by somebody else.
+# Codes for a producer whose transaction was ended by the coordinator or another process.
 SAYS_ENDED: Final = frozenset(
     {
         ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -43,16 +43,16 @@ SAYS_ENDED: Final = frozenset(
 
 
 class Phase(Enum):
-    NEW = "there is no producer id yet"
-    READY = "no transaction was begun"
+    NEW = "the producer has no producer id yet"
+    READY = "no transaction is open"
     OPEN = "a transaction is open"
     FLUSHING = "the transaction is being committed"
-    PREPARED = "the transaction is prepared, and has to be completed"
-    HANDED_OVER = "the transaction was handed over, and somebody else ends it: close this producer"
+    PREPARED = "the transaction is prepared and must be completed"
+    HANDED_OVER = "the transaction was handed over: close this producer"
     MUST_ABORT = "the transaction can only be aborted"
-    COMMITTING = "whether the last transaction was committed is being asked"
+    COMMITTING = "the outcome of the last commit is not known yet"
     ABORTING = "the transaction is being aborted"
-    BROKEN = "this producer can do no more"
+    BROKEN = "this producer has failed: close it"
 
 
 _UNENDED = (Phase.OPEN, Phase.FLUSHING, Phase.MUST_ABORT)
@@ -65,34 +65,34 @@ class TransactionState:
         self.phase = Phase.NEW
         self.identity: Identity | None = None
         self.is_v2 = False
-        # No transaction was begun under this identity but the one that is open.
+        # The open transaction is the first one under this producer id and epoch.
         self.is_fresh = False
         self._is_used = True
-        # Counts the transactions: who waited in one must not go on in the next.
+        # Counts transactions: a call that waited in one must not continue in the next.
         self.number = 0
         self.partitions: set[TopicPartition] = set()
         self.groups: set[str] = set()
-        # The coordinator may know of this transaction, so it must be told of its end.
+        # The coordinator may know this transaction, so EndTxn is required.
         self.may_exist = False
-        # It has said so.
+        # The coordinator has confirmed that the transaction exists.
         self.exists = False
-        # What is in the logs of this epoch is not known, so the next transaction needs another one.
+        # The sequences in the logs of this epoch are unknown, so the next transaction needs a new epoch.
         self.needs_epoch = False
         # The coordinator has forgotten this producer: there is nothing to abort.
         self.is_forgotten = False
-        # A request to commit was not answered.
+        # An EndTxn request had no response.
         self.in_doubt = False
-        # Until it has ended.
+        # Set until the prepared transaction has ended.
         self.prepared = NOTHING_PREPARED
         self.trouble: MustAbort | None = None
         self.broken: TransactionError | None = None
         self._opened_ms = 0
 
-    # What may be done
+    # Checks
 
     @property
     def is_unended(self) -> bool:
-        """Open, and nobody has promised anything: it may be aborted without being asked for."""
+        """Whether it is open and not prepared or handed over, so that it may be aborted implicitly."""
         return self.phase in _UNENDED
 
     @property
@@ -102,14 +102,14 @@ class TransactionState:
 
     @property
     def may_be_committed(self) -> bool:
-        """A request to commit was not answered."""
+        """Whether a commit request had no response."""
         return self.in_doubt and self.phase is Phase.COMMITTING
 
     def check(self, what: str) -> None:
-        """Raise unless records and offsets are taken now."""
+        """Raise unless records and offsets can be added now."""
         self.check_unbroken()
         if self.phase is Phase.MUST_ABORT:
-            assert self.trouble is not None, "it has a reason"
+            assert self.trouble is not None, "MUST_ABORT has a reason"
             raise self.trouble.with_traceback(None)
         if self.phase is not Phase.OPEN:
             raise NoTransaction(what, self.phase.value)
@@ -118,7 +118,7 @@ class TransactionState:
         if self.broken is not None:
             raise self.broken.with_traceback(None)
 
-    # A transaction's life
+    # Transitions
 
     def initialized(self, identity: Identity) -> None:
         assert self.phase is Phase.NEW, self.phase
@@ -131,8 +131,8 @@ class TransactionState:
         self._is_used = False
 
     def keep(self, prepared: PreparedTransaction, now_ms: int) -> None:
-        """What another producer prepared under this id is this one's to decide about."""
-        # Only version 2 of transactions has such.
+        """Take over a transaction that another producer of this id prepared."""
+        # Only version 2 of transactions has prepared transactions.
         self.begin(now_ms, is_v2=True)
         self.may_exist = self.exists = True
         self.prepared = prepared
@@ -151,23 +151,23 @@ class TransactionState:
         self.partitions, self.groups = set(), set()
 
     def begin_anew(self) -> None:
-        """Nothing is in the one that was begun: the next one begins under another epoch."""
+        """Discard an empty transaction so that the next one begins under a new epoch."""
         assert self.phase is Phase.OPEN, self.phase
-        assert not self.may_exist, "something is in it"
+        assert not self.may_exist, "the transaction is not empty"
         self.phase = Phase.NEW
 
     def join(self, identity: Identity, now_ms: int, *, is_v2: bool) -> None:
         """Write into the open transaction of another producer."""
         self.initialized(identity)
         self.begin(now_ms, is_v2=is_v2)
-        # Others may have written into it, or will.
+        # Other producers may write into it.
         self.may_exist = True
-        # Under this epoch there are sequences of others. In version 2 the end of it brings another one.
+        # Other producers use sequences of this epoch. In version 2 EndTxn returns a new epoch.
         self.needs_epoch = True
 
     def hand_over(self) -> OpenTransaction:
         assert self.phase is Phase.FLUSHING, self.phase
-        assert self.identity is not None, "it is open"
+        assert self.identity is not None, "a flushing transaction has a producer id"
         self.phase = Phase.HANDED_OVER
         return OpenTransaction(self.id, *self.identity)
 
@@ -176,21 +176,21 @@ class TransactionState:
         self.phase = Phase.FLUSHING
 
     def unflush(self) -> None:
-        """Whoever wanted to commit has left before it was asked for."""
+        """Reopen a transaction whose commit was cancelled before EndTxn was sent."""
         if self.phase is Phase.FLUSHING:
             self.phase = Phase.OPEN
 
     def prepare(self) -> PreparedTransaction:
         assert self.phase is Phase.FLUSHING, self.phase
-        assert self.identity is not None, "it is open"
-        # One with nothing in it has no epoch of its own: the next goes under the same, and must not be taken
-        # for it by who finds this name stored somewhere.
+        assert self.identity is not None, "a flushing transaction has a producer id"
+        # An empty transaction has no epoch of its own: the next one uses the same, and a stored identity
+        # must not match it.
         self.prepared = PreparedTransaction(*self.identity) if self.may_exist else NOTHING_PREPARED
         self.phase = Phase.PREPARED
         return self.prepared
 
     def decides_commit(self, stored: PreparedTransaction) -> bool:
-        """Whether what is prepared is what was stored. Who asked before may ask the same again."""
+        """Whether the prepared transaction equals `stored`. The same call may be repeated."""
         self.check_unbroken()
         commit = stored == self.prepared
         begun = Phase.COMMITTING if commit else Phase.ABORTING
@@ -211,7 +211,7 @@ class TransactionState:
         self.phase = Phase.ABORTING
 
     def ended(self, identity: Identity | None = None) -> None:
-        """It is committed or aborted; under another epoch from here on, if one came with the answer."""
+        """Note the end of the transaction, and the new epoch if the response has one."""
         assert self.phase in (Phase.COMMITTING, Phase.ABORTING), self.phase
         if identity is not None:
             self._take(identity)
@@ -220,12 +220,12 @@ class TransactionState:
         self.prepared = NOTHING_PREPARED
         self.phase = Phase.NEW if self.needs_epoch or self.is_forgotten else Phase.READY
 
-    # Trouble
+    # Errors
 
     def must_abort(
         self, because: BaseException, now_ms: int, *, tp: TopicPartition | None = None, records: int = 0
     ) -> MustAbort:
-        """Only the first reason counts: the others follow from it."""
+        """Require an abort. Only the first reason is kept: later ones follow from it."""
         if self.trouble is None:
             open_ms = now_ms - self._opened_ms
             if open_ms >= self.timeout_ms and getattr(because, "code", None) in SAYS_ENDED:

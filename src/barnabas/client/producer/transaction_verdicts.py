@@ -1,8 +1,8 @@
-"""What a refusal of the coordinator means for a transaction. Pure.
+"""Maps error codes of the coordinator to consequences for a transaction. Pure.
 
-Codes that may go well later are not here: they are asked again until the deadline. What is in no set makes
-the transaction abortable; if the producer can do no more, the abort says so. Of the end itself it leaves open
-whether it was done.
+Retriable codes are not handled here: the request is repeated until the deadline. A code in no set means that
+the transaction must be aborted; if the producer is unusable, the abort fails. For EndTxn such a code means
+that the outcome is unknown.
 """
 
 from enum import Enum
@@ -14,17 +14,17 @@ from barnabas.protocol.error_codes import ErrorCode
 
 class Verdict(Enum):
     ABORT = "the transaction can only be aborted"
-    FORGOTTEN = "it can not even be aborted: the coordinator does not know the producer any more"
-    FENCED = "another producer has the id"
-    BROKEN = "the producer can do no more"
-    # Only of EndTxn.
+    FORGOTTEN = "the coordinator no longer knows the producer: there is nothing to abort"
+    FENCED = "another producer uses the id"
+    BROKEN = "the producer is unusable"
+    # Only for EndTxn.
     DONE = "there is nothing to abort"
-    UNKNOWN = "whether it was done is not known"
+    UNKNOWN = "the outcome is unknown"
 
 
 FENCED: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 _FORGOTTEN: Final = frozenset({ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.UNKNOWN_PRODUCER_ID})
-# A commit that was done before would be answered with NONE. The first: it was aborted, it took too long.
+# A repeated commit that had succeeded returns NONE. INVALID_TXN_STATE: aborted after its timeout.
 _NOT_COMMITTED: Final = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE})
 _BROKEN: Final = frozenset(
     {
@@ -37,10 +37,10 @@ _BROKEN: Final = frozenset(
 
 
 def verdict_within(code: ErrorCode, *, is_v2: bool) -> Verdict:
-    """Of a request that adds something to a transaction, and of a produce."""
+    """For requests that add to a transaction, and for Produce."""
     if code in FENCED:
-        # A transaction that took too long is refused like that as well. In version 2 the end of it tells the
-        # two apart, and the producer can go on; in version 1 it can not.
+        # A transaction that timed out has the same code. In version 2 EndTxn tells the two apart, and the
+        # producer can continue; in version 1 it cannot.
         return Verdict.ABORT if is_v2 else Verdict.FENCED
     if code in _FORGOTTEN:
         return Verdict.FORGOTTEN
@@ -50,18 +50,18 @@ def verdict_within(code: ErrorCode, *, is_v2: bool) -> Verdict:
 
 
 def verdict_without_coordinator(code: ErrorCode) -> Verdict:
-    """Of an end that nobody could be asked for."""
+    """For EndTxn if FindCoordinator failed."""
     return Verdict.BROKEN if code in _BROKEN else Verdict.UNKNOWN
 
 
 def verdict_of_end(code: ErrorCode, *, commit: bool, is_sure: bool) -> Verdict:
-    """Of EndTxn. `is_sure`: the coordinator has said before that there is a transaction."""
+    """For EndTxn. `is_sure`: the coordinator has confirmed that the transaction exists."""
     if code in FENCED:
         return Verdict.FENCED
     if code in _FORGOTTEN:
         return Verdict.FORGOTTEN
     if code is ErrorCode.INVALID_TXN_STATE and not commit and not is_sure:
-        # What would have begun it was never answered, and did not reach it.
+        # The request that would have begun the transaction never reached the coordinator.
         return Verdict.DONE
     if commit and code in _NOT_COMMITTED:
         return Verdict.ABORT
@@ -70,7 +70,7 @@ def verdict_of_end(code: ErrorCode, *, commit: bool, is_sure: bool) -> Verdict:
     return Verdict.UNKNOWN
 
 
-# Up to these versions a request is one of version 1 of transactions, and from the next one on of version 2.
+# Last versions of these requests that use version 1 of transactions; later ones use version 2.
 V1_UNTIL: Final = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4}
-# Clients speak these; later ones are for brokers.
+# Last version for clients; later ones are for brokers.
 ADD_PARTITIONS_UNTIL: Final = 3

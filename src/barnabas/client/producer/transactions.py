@@ -1,7 +1,7 @@
-"""The transactions of a producer: begun, filled, and what becomes of them when something goes wrong.
+"""Begins a producer's transactions, adds partitions and offsets to them, and handles their errors.
 
-The state and what may be done in it is transaction_state.py's, what a refusal means is said by
-transaction_verdicts.py. Here, in initializing.py and in endings.py it is carried out.
+transaction_state.py is the state machine, transaction_verdicts.py interprets error codes. This module,
+initializing.py and endings.py carry the decisions out.
 """
 
 import asyncio
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# What the coordinator takes for the time-out of a producer with two-phase commit.
+# The coordinator's transaction timeout for a producer with two-phase commit.
 UNLIMITED_MS: Final = 0x7FFFFFFF
-# The group does not know this member or generation: somebody else may read its partitions by now.
+# The group does not know this member or generation: another member may own its partitions.
 _NOT_THE_MEMBER: Final = frozenset(
     {
         ErrorCode.ILLEGAL_GENERATION,
@@ -61,9 +61,9 @@ _NOT_THE_MEMBER: Final = frozenset(
 
 
 class Transactions:
-    """Made for a producer with a transactional.id, in a running loop.
+    """Create it for a producer with a transactional.id, in a running loop.
 
-    `on_gate` is told whether records are taken now.
+    `on_gate` is called with whether records are accepted now.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Transactions:
         sender: "Sender",
         on_gate: Callable[[bool], None],
     ) -> None:
-        assert settings.transactional_id is not None, "it has transactions"
+        assert settings.transactional_id is not None, "the producer is not transactional"
         two_phase = settings.transaction_two_phase_commit_enable
         self.state = TransactionState(
             settings.transactional_id, UNLIMITED_MS if two_phase else settings.transaction_timeout_ms
@@ -84,7 +84,7 @@ class Transactions:
         self.requests = TransactionRequests(
             cluster, settings.transactional_id, settings.transaction_timeout_ms, two_phase=two_phase
         )
-        # One at a time sends offsets, and who commits waits for it.
+        # Serializes send_offsets(); a commit waits for it.
         self.offsets_turn = asyncio.Lock()
         self.additions = Additions(self)
         self.initializing = Initializing(self)
@@ -101,7 +101,7 @@ class Transactions:
         on_gate(False)
 
     async def close(self) -> None:
-        """No task is left. A transaction that is open stays so until the coordinator aborts it."""
+        """Stop all tasks. An open transaction stays open until the coordinator aborts it."""
         await self.shared.close()
         await self.requests.close()
 
@@ -109,7 +109,7 @@ class Transactions:
         self._on_gate(self.state.phase is Phase.OPEN)
 
     async def ask(self, what: str, attempt: Callable[[], Awaitable[T]], deadline: Deadline) -> T:
-        """Until there is an answer that says yes or no."""
+        """Retry until a final response or the deadline."""
         return await retry(attempt, deadline=deadline, backoff=self._backoff, what=what)
 
     def deadline(self) -> Deadline:
@@ -118,10 +118,10 @@ class Transactions:
     def now_ms(self) -> int:
         return self._clock.monotonic_ms()
 
-    # Beginning
+    # Begin
 
     async def begin(self) -> None:
-        """The end of the last one is waited for, and asked for again if it is not known."""
+        """Begin a transaction after the previous one; repeat its EndTxn if the outcome is unknown."""
         if self.state.is_unended or self.state.phase is Phase.PREPARED:
             raise TransactionOpen(self.state.id)
         await self.endings.known()
@@ -130,10 +130,10 @@ class Transactions:
         self.state.begin(self.now_ms(), is_v2=is_v2)
         self.changed()
 
-    # What goes into it
+    # Partitions and offsets
 
     def admits(self, queue: PartitionQueue) -> bool:
-        """Whether batches of this partition may go now. If not, it is scheduled when they may."""
+        """Whether batches of this partition may be sent now. If not, the queue is scheduled later."""
         state = self.state
         if not state.sends:
             self._drop_soon()
@@ -143,7 +143,7 @@ class Transactions:
         if not state.is_v2:
             self.additions.want(queue)
             return False
-        # The produce itself adds it.
+        # Produce adds the partition implicitly.
         state.partitions.add(queue.tp)
         state.may_exist = True
         return True
@@ -151,7 +151,7 @@ class Transactions:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: Committer
     ) -> None:
-        """MustAbort if they are not taken, or if that is not known."""
+        """Add offsets to the transaction; MustAbort if that failed or is in doubt."""
         self.state.check("send_offsets()")
         number = self.state.number
         async with self.offsets_turn:
@@ -170,12 +170,12 @@ class Transactions:
         except (Closed, TransactionError, NoTransaction):
             raise
         except ClientError as error:
-            # It may have been ended meanwhile, and what is said of it is nothing to the next one.
+            # The transaction may have ended: its error must not affect the next one.
             self.check_still(number)
             raise self._offsets_failed(error, left) from error
         finally:
             if not taken and self.state.number == number:
-                # A request may be on its way still. Under another epoch it can do no harm.
+                # A request may still be in flight. A new epoch makes it harmless.
                 self.state.needs_epoch = True
                 if self.state.sends:
                     self.must_abort(OffsetsInDoubt(group.group_id))
@@ -184,7 +184,7 @@ class Transactions:
         if not isinstance(error, Refused):
             return self.must_abort(error)
         if error.code in _NOT_THE_MEMBER:
-            why = f"this member is not up to date: {error.code.name}"
+            why = f"the member id or generation is stale: {error.code.name}"
             return self.must_abort(CommitFailed(left, why))
         return self.refused(error)
 
@@ -193,7 +193,7 @@ class Transactions:
     ) -> None:
         state, deadline = self.state, self.deadline()
         identity = state.identity
-        assert identity is not None, "it is open"
+        assert identity is not None, "an open transaction has a producer id"
 
         async def add_group() -> None:
             self.check_still(number)
@@ -210,15 +210,15 @@ class Transactions:
         await self.ask("TXN_OFFSET_COMMIT", commit_offsets, deadline)
 
     def check_still(self, number: int) -> None:
-        """Whether it is the same transaction: who waited must not go on in another one."""
+        """Raise unless transaction `number` is open: a call that waited must not continue in another."""
         if self.state.number != number or not self.state.sends:
-            self.state.check("this")
-            raise NoTransaction("this", "its transaction was ended meanwhile")
+            self.state.check("this call")
+            raise NoTransaction("this call", "its transaction has ended in the meantime")
 
-    # Trouble
+    # Errors
 
     def refused(self, error: Refused) -> TransactionError:
-        """The coordinator did not take something into the transaction: what that is to the user."""
+        """Return the user's error for a rejected addition to the transaction."""
         if not error.retriable:
             match verdict_within(error.code, is_v2=self.state.is_v2):
                 case Verdict.FENCED:
@@ -252,7 +252,7 @@ class Transactions:
         return error
 
     def batch_failed(self, batch: Batch, error: Exception) -> None:
-        """Records of the transaction were not written, or perhaps not."""
+        """A batch of the transaction failed, or its outcome is unknown."""
         if batch.numbered:
             self.state.needs_epoch = True
         if not self.state.sends:
@@ -268,14 +268,14 @@ class Transactions:
         self.must_abort(error, tp=batch.queue.tp, records=batch.count)
 
     def send_failed(self, error: BaseException, number: int | None = None) -> None:
-        """A record was not even taken: whoever does not look must not commit the rest."""
+        """A record was not taken: even if the user ignores that, the rest must not be committed."""
         if isinstance(error, TransactionError | NoTransaction) or number not in (None, self.state.number):
             return
         if self.state.sends:
             self.must_abort(error)
 
     def _drop_soon(self) -> None:
-        """Not at once: whoever found out is in the middle of something."""
+        """Fail unsent batches in the next loop iteration: the caller may be iterating over them."""
         if not self._dropping:
             self._dropping = True
             asyncio.get_running_loop().call_soon(self._drop_rest)
@@ -286,22 +286,22 @@ class Transactions:
             self.drop()
 
     def drop(self) -> None:
-        """Fail what is not under way."""
+        """Fail all batches that are not in flight."""
         state = self.state
         error = state.broken or state.trouble or TransactionAborted(state.id)
         for batch in list(self.sender.accumulator.incomplete):
-            # The end of one may have been that of others.
+            # Failing one batch may have failed others.
             if not batch.in_flight and not batch.done:
                 self.sender.outcomes.fail(batch, error)
 
-    # As a keeper of the producer id: see identity.py
+    # The interface of IdentityKeeper: see identity.py
 
     @property
     def current(self) -> Identity | None:
         return self.state.identity
 
     def want(self, instead_of: Identity | None) -> None:
-        """A partition can not go on with these numbers; others come with the next transaction."""
+        """The producer id can no longer be used in a partition: the next transaction gets a new epoch."""
         self.state.needs_epoch = True
         if self.state.sends:
             self.must_abort(SequenceLost())

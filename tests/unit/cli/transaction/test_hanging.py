@@ -79,7 +79,9 @@ def test_the_first_of_several_errors_is_reported() -> None:
 
 def test_an_unknown_topic_has_kafkas_message_unless_the_broker_sent_one() -> None:
     assert why(UnknownTopic(about="topic a")) == "This server does not host this topic-partition."
-    assert why(UnknownTopic(about="a-9", message="no broker knows of it")) == "no broker knows of it"
+    assert (
+        why(UnknownTopic(about="a-9", message="no such topic or partition")) == "no such topic or partition"
+    )
 
 
 def test_an_error_names_the_failed_action() -> None:

@@ -1,4 +1,4 @@
-"""The pure parts of the admin client: settings as texts, who is asked for what, what comes of it."""
+"""The pure parts of the admin client: setting values, routing of requests, and outcomes."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_a_brokers_own_settings_are_asked_of_that_broker_and_others_of_any() -> 
     assert Resource(ResourceType.BROKER_LOGGER, "7").node == 7
     assert broker_resource(None).node is None
     assert topic_resource("7").node is None
-    # No ids; whichever broker is asked refuses them.
+    # Not ids; any broker rejects them.
     assert Resource(ResourceType.BROKER, "seven").node is None
     assert Resource(ResourceType.BROKER, "\u0667").node is None
     assert Resource(ResourceType.BROKER, "7" * 400).node is None
@@ -73,7 +73,7 @@ def test_operations_are_bits_and_not_asked_is_none() -> None:
     assert operations_of(1 << 3 | 1 << 10) == {AclOperation.READ, AclOperation.DESCRIBE_CONFIGS}
     assert operations_of(0) == frozenset()
     assert operations_of(-(2**31)) is None
-    # What only a newer broker can name.
+    # Values that only newer brokers have.
     assert operations_of(1 << 30 | 1 << 4) == {AclOperation.WRITE}
 
 
@@ -90,7 +90,7 @@ def test_things_are_named_by_their_keys() -> None:
     assert name_of(topic_resource("orders")) == "topic orders"
 
 
-def test_what_was_refused_is_told_beside_what_was_done() -> None:
+def test_partly_refused_has_the_errors_and_the_results() -> None:
     with pytest.raises(PartlyRefused) as caught:
         all_of({"a": 1, "b": NO, "c": 3})
 
@@ -99,7 +99,7 @@ def test_what_was_refused_is_told_beside_what_was_done() -> None:
     assert all_of({"a": 1}) == {"a": 1}
 
 
-def test_what_nobody_answered_is_raised_as_it_is() -> None:
+def test_an_error_that_is_not_a_refusal_is_raised_unchanged() -> None:
     lost = ConnectionLost("host:1", "gone")
 
     with pytest.raises(ConnectionLost):
@@ -129,6 +129,6 @@ def test_the_defaults_are_those_of_kafkas_admin() -> None:
 
 
 @pytest.mark.parametrize("name", ["bootstrap.controllers", "metadata.recovery.strategy", "linger.ms"])
-def test_what_the_admin_has_no_use_for_is_refused(name: str) -> None:
+def test_unsupported_admin_settings_are_refused(name: str) -> None:
     with pytest.raises(BarnabasError, match=name):
         parse_settings_of(AdminSettings, {**ADDRESS, name: "1"}, {})

@@ -1,4 +1,4 @@
-"""The admin client's calls about transactions: which broker is asked, what is asked again, and what is told.
+"""The admin client's calls about transactions: routing, retries and results.
 
 The brokers are scripted: a good one does not say that it coordinates nothing any more, or that it is old.
 """
@@ -45,7 +45,7 @@ TRANSACTION = 1
 
 
 def in_turn(*answers: object) -> Any:
-    """One after the other, and the last one for ever; a function is asked."""
+    """Yield responses in order, then the last one forever; a function is called with the request."""
     left = list(answers)
 
     def say(request: Any) -> object:
@@ -56,7 +56,7 @@ def in_turn(*answers: object) -> Any:
 
 
 def found_at(nodes: Callable[[str], int]) -> Callable[[Any], FindCoordinatorResponse]:
-    """Who coordinates which id, told as the version asks for it."""
+    """The coordinator of each id, in the format of the version."""
 
     def where(key: str) -> dict[str, Any]:
         return {"node_id": nodes(key), "host": "127.0.0.1", "port": PORT + nodes(key) - 1, "error_code": 0}
@@ -127,7 +127,7 @@ async def test_each_coordinator_is_asked_for_its_own_ids_in_one_request(world: W
 
 
 @in_world
-async def test_coordinators_are_found_one_by_one_where_the_broker_knows_no_other_way(world: World) -> None:
+async def test_coordinators_are_found_one_by_one_on_old_brokers(world: World) -> None:
     old = broker({DESCRIBE: described({})}, newest={FIND: 3})
 
     async with listening_all(old), new_admin(world) as admin:
@@ -170,7 +170,7 @@ async def test_a_coordinator_that_loads_is_waited_for_and_others_are_not_asked_a
 
 
 @in_world
-async def test_an_id_that_nobody_knows_does_not_hide_the_others(world: World) -> None:
+async def test_an_unknown_id_does_not_hide_the_others(world: World) -> None:
     one = broker({DESCRIBE: described({"a": NOT_FOUND}, start_ms=-1)})
 
     async with listening_all(one), new_admin(world) as admin:
@@ -183,7 +183,7 @@ async def test_an_id_that_nobody_knows_does_not_hide_the_others(world: World) ->
 
 
 @in_world
-async def test_a_coordinator_that_hangs_up_costs_its_own_ids_another_try(world: World) -> None:
+async def test_a_lost_coordinator_connection_only_retries_its_own_ids(world: World) -> None:
     finds = found_at(lambda name: 1 if name < "m" else 2)
     one = broker({DESCRIBE: described({})}, nodes=(1, 2), finds=finds)
     two = broker({DESCRIBE: in_turn(None, described({}))}, node=2, nodes=(1, 2), finds=finds)
@@ -259,9 +259,9 @@ async def test_an_old_broker_cannot_choose_by_duration_or_pattern(world: World) 
     old = broker({LIST: in_turn(listed(("a", 1, "Empty")))}, newest={LIST: 0})
 
     async with listening_all(old), new_admin(world) as admin:
-        # These let all through, which it need not be told.
+        # These filters match all, so they are not sent.
         found = await admin.list_transactions(producer_ids=[1], longer_than_ms=-1, pattern="")
-        with pytest.raises(UnsupportedByBroker, match="by their duration"):
+        with pytest.raises(UnsupportedByBroker, match="by duration"):
             await admin.list_transactions(longer_than_ms=5)
         with pytest.raises(UnsupportedByBroker, match="KIP-1152"):
             await admin.list_transactions(pattern="o.*")
@@ -335,7 +335,7 @@ async def test_a_producer_is_fenced_when_what_was_open_is_aborted(world: World) 
     assert (fenced.producer_id, fenced.producer_epoch) == (7, 4)
     asked = one.asked_for(INIT)
     assert len(asked) == 3
-    # Nobody's epoch, so that it is a new one and not that of a producer who goes on.
+    # No current epoch, so that the coordinator fences the producer instead of continuing it.
     assert {(each.transactional_id, each.producer_id, each.producer_epoch) for each in asked} == {
         ("a", -1, -1)
     }
@@ -358,7 +358,7 @@ async def test_one_id_that_is_refused_does_not_keep_others_from_being_fenced(wor
 
 
 @in_world
-async def test_who_is_fenced_is_not_fenced_again_because_of_a_lost_answer_to_another(world: World) -> None:
+async def test_a_lost_response_does_not_fence_other_ids_again(world: World) -> None:
     lost = in_turn(None, initialized())
     one = broker({INIT: lambda request: lost(request) if request.transactional_id == "b" else initialized()})
 

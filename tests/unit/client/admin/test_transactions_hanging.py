@@ -1,4 +1,4 @@
-"""Transactions that hang: which they are, and how the search for them goes."""
+"""Hanging transactions: definition and search."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, repeat
@@ -66,19 +66,19 @@ def test_a_transaction_is_open_for_long_if_no_coordinator_would_let_it() -> None
 
 
 class Cluster:
-    """What the partitions and the coordinator of a scripted broker hold."""
+    """State of the partitions and the coordinator of a scripted broker."""
 
     def __init__(self, world: World, leaders: Mapping[str, list[int]]) -> None:
         self._now_ms = world.clock.now_ms()
         self.metadata: Any = metadata_of(leaders)
-        # Where transactions are open: the producer and the offset.
+        # Open transactions: producer and start offset.
         self.open: dict[TopicPartition, tuple[int, int]] = {}
-        # What the coordinator knows: ids, with producer and partitions.
+        # The coordinator's ids, with producer and partitions.
         self.known: dict[str, tuple[int, list[TopicPartition]]] = {}
         self.expired: set[str] = set()
-        # How the partitions answer, one after the other.
+        # The responses of the partitions, in order.
         self.codes: Iterator[int] = repeat(0)
-        # What happens before transactions are described.
+        # Called before transactions are described.
         self.meanwhile: Callable[[], object] = lambda: None
         self.broker = ScriptedBroker(
             says={
@@ -159,7 +159,7 @@ class Cluster:
 
 
 @in_world
-async def test_what_no_coordinator_knows_hangs(world: World) -> None:
+async def test_a_transaction_unknown_to_coordinators_hangs(world: World) -> None:
     cluster = Cluster(world, {"a": [1, 1]})
     cluster.open = {A_1: (9, 40)}
 
@@ -172,7 +172,7 @@ async def test_what_no_coordinator_knows_hangs(world: World) -> None:
 
 
 @in_world
-async def test_of_a_known_producer_only_partitions_outside_of_its_transaction_hang(world: World) -> None:
+async def test_only_partitions_outside_the_coordinator_s_transaction_hang(world: World) -> None:
     cluster = Cluster(world, {"a": [1, 1]})
     cluster.open = {A_0: (9, 40), A_1: (9, 0)}
     cluster.known = {"t": (9, [A_0])}
@@ -184,7 +184,7 @@ async def test_of_a_known_producer_only_partitions_outside_of_its_transaction_ha
 
 
 @in_world
-async def test_what_an_expired_id_has_left_open_hangs(world: World) -> None:
+async def test_an_open_transaction_of_an_expired_id_hangs(world: World) -> None:
     cluster = Cluster(world, {"a": [1]})
     cluster.open = {A_0: (9, 40)}
     cluster.known, cluster.expired = {"t": (9, [A_0])}, {"t"}
@@ -204,7 +204,7 @@ async def test_a_transaction_that_is_not_open_for_long_is_passed_over(world: Wor
         found = await admin.find_hanging(["a"], max_timeout_ms=3 * MAX_TIMEOUT_MS)
 
     assert found == []
-    # Nobody is asked about transactions if there are none in question.
+    # Without candidates, no transactions are listed or described.
     assert cluster.broker.asked_for(LIST) == []
 
 
@@ -216,7 +216,7 @@ async def test_a_transaction_that_ends_during_the_search_does_not_hang(world: Wo
 
     def ended() -> None:
         cluster.known["t"] = (9, [])
-        # In one partition the next transaction has begun, and there it is another one.
+        # In one partition the next transaction has begun.
         cluster.open = {A_1: (9, 8)}
 
     cluster.meanwhile = ended
@@ -227,7 +227,7 @@ async def test_a_transaction_that_ends_during_the_search_does_not_hang(world: Wo
 
 
 @in_world
-async def test_of_a_broker_its_replicas_are_searched_and_it_is_asked_itself(world: World) -> None:
+async def test_with_a_broker_only_its_replicas_are_searched_on_that_broker(world: World) -> None:
     cluster = Cluster(world, {"a": [2, 2, 2]})
     told = metadata_of({"a": [2, 2, 2]})
 
@@ -265,10 +265,10 @@ async def test_a_topic_that_is_deleted_during_the_search_is_not_missed(world: Wo
 
 
 @in_world
-async def test_a_long_search_goes_step_by_step_and_each_has_its_own_time(world: World) -> None:
+async def test_each_step_of_a_long_search_has_its_own_timeout(world: World) -> None:
     steps = 4
     cluster = Cluster(world, {"a": [1] * (steps * BATCH_MAX)})
-    # Every step is asked twice, which takes a tenth of a second.
+    # Every step needs two attempts, which takes 0.1 s.
     cluster.codes = chain(*[(NOT_LEADER, 0)] * steps)
     told: list[SearchProgress] = []
 

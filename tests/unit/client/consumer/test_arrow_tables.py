@@ -1,4 +1,4 @@
-"""Tables of what has arrived, where it is wrong or too much. No loop, no network."""
+"""Arrow tables from corrupt or too large responses. No loop, no network."""
 
 import pytest
 
@@ -15,12 +15,12 @@ from support.requests import batch
 
 ENOUGH = 1 << 30
 
-# What else is in an answer.
+# Other bytes of the response.
 HEAD, TAIL = b"before", b"after"
 
 
 class Desk:
-    """One partition with what has arrived of it."""
+    """One partition with buffered data."""
 
     def __init__(self, batches: list[bytes], **limits: int) -> None:
         self.delivery = Delivery(check_crcs=True, tells_ends=False, on_room=lambda node: None)

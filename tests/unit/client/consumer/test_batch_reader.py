@@ -1,4 +1,4 @@
-"""From fetched bytes to messages, batch by batch: against what records/ reads of the same bytes."""
+"""Decoding fetched bytes into messages, compared with the decoder of records/."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from support.consumer_worlds import log_of
 from support.sample_records import LARGE_RECORDS, ODD_RECORDS
 
 pytestmark = pytest.mark.kernel
-# What else is in an answer.
+# Other bytes of the response.
 HEAD, TAIL = b"before", b"after"
 MARKER = b"\0\0" + b"\0\0\0\7"
 
@@ -35,7 +35,7 @@ def reader_of(data: bytes, start: int = 0, **given: object) -> BatchReader:
 
 
 def reach_of(data: bytes) -> tuple[int, int, int]:
-    """How far whole batches go in an answer that has more in it."""
+    """Return reach() for batches inside a larger response."""
     end, next_offset, epoch = reach(HEAD + data + TAIL, len(HEAD), len(HEAD + data))
     return end - len(HEAD), next_offset, epoch
 
@@ -60,7 +60,7 @@ def test_messages_are_the_records_of_the_batch(codec: Codec, records: list[NewRe
     assert (reader.done, reader.next_offset, reader.last_epoch) == (True, 10 + len(records), 3)
 
 
-def test_many_small_compressed_batches_each_stay_what_they_are() -> None:
+def test_many_small_compressed_batches_are_decoded_correctly() -> None:
     batches = [
         batch_of([(1, b"k%d" % n, b"v%d" % n * 50, ())], n, codec=list(Codec)[n % 5]) for n in range(500)
     ]
@@ -100,7 +100,7 @@ def test_records_before_the_position_are_left_out() -> None:
     assert reader.next_offset == 6
 
 
-def test_a_tail_that_is_cut_off_is_not_reached() -> None:
+def test_reach_ignores_an_incomplete_batch_at_the_end() -> None:
     first, second = log_of(2, 2)
 
     for cut in range(1, len(second)):
@@ -116,7 +116,7 @@ def test_reach_tells_the_end_and_the_epoch_of_the_last_batch() -> None:
     assert claimed_next_offset(data, 0) == 2
 
 
-def test_what_is_no_batch_is_told() -> None:
+def test_bytes_that_are_no_batch_are_an_error() -> None:
     with pytest.raises(UnsupportedMagic):
         reach_of(bytes(16) + b"\x01" + bytes(50))
     with pytest.raises(CorruptBatch):
@@ -134,14 +134,14 @@ def test_a_corrupt_batch_comes_after_the_messages_before_it_and_again() -> None:
     assert (reader.next_offset, reader.at) == (2, len(HEAD + first))
 
 
-def test_the_crc_is_not_looked_at_if_nobody_wants_that() -> None:
+def test_the_crc_is_not_checked_if_check_crcs_is_off() -> None:
     (data,) = log_of(1)
     reader = reader_of(data[:17] + b"\0\0\0\0" + data[21:], check_crc=False)
 
     assert len(reader.take(1)) == 1
 
 
-def test_records_that_lie_are_one_declared_error() -> None:
+def test_malformed_records_raise_the_declared_error() -> None:
     (good,) = log_of(3)
     told = set()
     for at in range(57, len(good)):

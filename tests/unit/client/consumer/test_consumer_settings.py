@@ -1,4 +1,4 @@
-"""The settings of a consumer: Kafka's defaults, what is refused, and where a reset goes."""
+"""Consumer settings: Kafka's defaults, invalid values, and auto.offset.reset."""
 
 import pytest
 
@@ -36,14 +36,14 @@ def test_the_defaults_are_kafkas() -> None:
         ("by_duration:PT0S", 10_000_000),
     ],
 )
-def test_where_a_reset_goes(text: str, to: int | None) -> None:
+def test_auto_offset_reset_values(text: str, to: int | None) -> None:
     assert parsed(auto_offset_reset=text).reset_to(10_000_000) == to
 
 
 @pytest.mark.parametrize(
     "text", ["smallest", "by_duration", "by_duration:", "by_duration:PT-1H", "by_duration:1H"]
 )
-def test_what_is_no_reset(text: str) -> None:
+def test_invalid_auto_offset_reset_values(text: str) -> None:
     with pytest.raises(InvalidSetting, match=r"earliest, latest, none or by_duration"):
         parsed(auto_offset_reset=text)
 

@@ -1,4 +1,4 @@
-"""What has arrived: whose turn it is, what is held, what pausing and seeking do to it."""
+"""Buffered data: order of partitions, byte counts, and the effect of pausing and seeking."""
 
 import pytest
 
@@ -16,7 +16,7 @@ NODE = 1
 
 
 class Desk:
-    """A delivery, two partitions, and what was said about room."""
+    """A delivery, two partitions, and the calls of on_room."""
 
     def __init__(self, *, tells_ends: bool = False) -> None:
         self.pokes: list[int] = []
@@ -42,7 +42,7 @@ class Desk:
         return arrived
 
     def read(self, count: int = 1000, enough: int = 1) -> list[tuple[int, int]]:
-        """Partition and offset of what is read."""
+        """Partition and offset of the messages read."""
         found: list[Message] = []
         while len(found) < count:
             delivery = self.delivery
@@ -88,7 +88,7 @@ def test_bytes_are_held_until_all_of_an_answer_is_read() -> None:
     assert desk.delivery.held == {NODE: 0}
 
 
-def test_an_answer_that_is_being_read_lets_the_next_one_be_fetched() -> None:
+def test_the_next_fetch_may_start_while_a_response_is_read() -> None:
     desk = Desk()
     desk.arrive(desk.a, 2)
     assert desk.a.is_full
@@ -102,7 +102,7 @@ def test_an_answer_that_is_being_read_lets_the_next_one_be_fetched() -> None:
     assert desk.a.is_full
 
 
-def test_what_was_fetched_for_an_old_position_is_dropped_in_the_middle_of_it() -> None:
+def test_data_fetched_for_an_old_position_is_dropped() -> None:
     desk = Desk()
     desk.arrive(desk.a, 3)
     desk.arrive(desk.b, 1)
@@ -178,7 +178,7 @@ def test_a_corrupt_batch_leaves_the_position_before_it() -> None:
     desk = Desk()
     first, second = log_of(2, 3)
     desk.arrive(desk.a, data=first + second[:-1] + b"?")
-    # One more came meanwhile; nobody will read that.
+    # One more response arrived in the meantime; it is never read.
     desk.arrive(desk.a, 1)
 
     assert desk.read(2, enough=100) == [(0, 0), (0, 1)]
@@ -207,7 +207,7 @@ def test_ends_come_after_the_data_and_once() -> None:
     assert desk.read() == [(-1, 3)]
 
 
-def test_nothing_is_said_of_ends_if_nobody_wants_that() -> None:
+def test_partition_ends_are_reported_only_on_request() -> None:
     desk = Desk()
     desk.arrive(desk.a, 2, end=2)
     desk.delivery.reach_end(desk.b)
@@ -215,14 +215,14 @@ def test_nothing_is_said_of_ends_if_nobody_wants_that() -> None:
     assert desk.read() == [(0, 0), (0, 1)]
 
 
-def test_whole_answers_can_be_taken_in_the_middle_of_one() -> None:
+def test_next_whole_works_after_single_messages() -> None:
     desk = Desk()
     arrived = desk.arrive(desk.a, 3)
     desk.read(1)
 
     assert desk.delivery.next_whole() == (desk.a, arrived)
     assert desk.a.position == 1
-    # Back to messages without having taken it.
+    # Continue with messages without finishing the response.
     assert desk.read(1) == [(0, 1)]
 
     assert desk.delivery.next_whole() == (desk.a, arrived)

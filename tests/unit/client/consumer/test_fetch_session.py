@@ -1,4 +1,4 @@
-"""The client's side of fetch sessions, told as what is sent after what was answered."""
+"""The client's side of fetch sessions: requests sent after each response."""
 
 from functools import partial
 from random import Random
@@ -37,7 +37,7 @@ def test_the_first_request_names_everything_and_asks_for_a_session() -> None:
     assert named(request) == {IDS["a"]: 1, IDS["b"]: 2}
 
 
-def test_later_ones_name_what_changed_and_what_is_not_wanted_any_more() -> None:
+def test_later_requests_name_changed_and_forgotten_partitions() -> None:
     session = begun()
 
     same = session.request(wanted(a=1, b=2), uses_ids=True)
@@ -58,7 +58,7 @@ def test_a_topic_of_the_same_name_and_another_id_replaces_the_first() -> None:
     assert {topic.topic_id for topic in request.forgotten} == set(IDS.values())
 
 
-def test_a_broker_that_keeps_no_session_is_told_everything_each_time() -> None:
+def test_without_a_session_every_request_is_full() -> None:
     session = FetchSession()
     session.answered(FetchResponse(session_id=0), session.request(wanted(a=1), uses_ids=True))
 
@@ -84,7 +84,7 @@ def test_a_session_that_the_broker_ended_is_not_named_again() -> None:
         (ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, 7),
     ],
 )
-def test_a_refused_session_is_begun_anew(code: ErrorCode, keeps_id: int) -> None:
+def test_a_refused_session_is_replaced_by_a_new_one(code: ErrorCode, keeps_id: int) -> None:
     session = begun()
     request = session.request(wanted(a=1, b=2), uses_ids=True)
 
@@ -122,8 +122,8 @@ def test_the_epoch_begins_again_with_one() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_both_sides_of_a_session_always_mean_the_same(seed: int) -> None:
-    """Whatever is wanted, lost or forgotten on the way, the broker fetches what the client has in mind."""
+def test_client_and_broker_agree_on_the_session(seed: int) -> None:
+    """Whatever is lost, the broker fetches exactly the partitions that the client wants."""
     dice = Random(seed)
     broker = FetchSessions(dice.choice((0, 5)), partial(dice.randrange, 1, 1000))
     session = FetchSession()
@@ -140,12 +140,12 @@ def test_both_sides_of_a_session_always_mean_the_same(seed: int) -> None:
             forgotten_topics_data=sent.forgotten,
         )
         if dice.random() < 0.1:
-            # It never arrives.
+            # The request is lost.
             session.failed()
             continue
         plan = broker.plan(request, 18, 0)
         if dice.random() < 0.1:
-            # The answer never arrives.
+            # The response is lost.
             session.failed()
             continue
         if dice.random() < 0.1:

@@ -12,7 +12,7 @@ def message(offset: int = 5, value: bytes | None = b"v") -> Message:
     return Message("orders", 2, offset, 17, TimestampType.CREATE_TIME, None, value, (("h", None),), 4)
 
 
-def test_a_message_has_what_belongs_to_it() -> None:
+def test_a_message_has_all_fields() -> None:
     one = message()
 
     assert (one.tp, one.offset, one.timestamp, one.leader_epoch) == (("orders", 2), 5, 17, 4)
@@ -21,7 +21,7 @@ def test_a_message_has_what_belongs_to_it() -> None:
     assert repr(one).startswith("Message(topic='orders', partition=2, offset=5")
 
 
-def test_messages_are_equal_when_everything_is() -> None:
+def test_messages_are_equal_if_all_fields_are() -> None:
     assert message() == message()
     assert hash(message()) == hash(message())
     assert message() != message(offset=6)
@@ -29,7 +29,7 @@ def test_messages_are_equal_when_everything_is() -> None:
     assert message() != "message"
 
 
-def test_an_end_is_no_record() -> None:
+def test_end_of_partition_is_no_record() -> None:
     end = EndOfPartition("orders", 2, 5)
 
     assert isinstance(end, Message)

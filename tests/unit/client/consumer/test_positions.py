@@ -1,4 +1,4 @@
-"""What is assigned, and what assigning anew keeps."""
+"""Assigned partitions, and what reassignment keeps."""
 
 import pytest
 
@@ -17,14 +17,14 @@ def assigned(*tps: TopicPartition) -> Positions:
     return positions
 
 
-def test_what_is_new_begins_where_a_reset_goes() -> None:
+def test_new_partitions_start_at_the_reset_position() -> None:
     one = assigned(A)[A]
 
     assert (one.position, one.reset_to) == (None, EARLIEST)
     assert not one.is_fetchable(0)
 
 
-def test_assigning_anew_keeps_what_stays_and_tells_what_went() -> None:
+def test_reassignment_keeps_positions_and_returns_removed_partitions() -> None:
     positions = assigned(A, B)
     positions[A].move_to(5)
     kept, gone = positions[A], positions[B]
@@ -35,7 +35,7 @@ def test_assigning_anew_keeps_what_stays_and_tells_what_went() -> None:
     assert positions.tps == {A, C}
 
 
-def test_a_partition_that_stopped_or_is_of_another_topic_begins_anew() -> None:
+def test_a_stopped_or_recreated_partition_starts_again() -> None:
     positions = assigned(A, B)
     for tp in (A, B):
         positions[tp].move_to(5)
@@ -47,7 +47,7 @@ def test_a_partition_that_stopped_or_is_of_another_topic_begins_anew() -> None:
     assert positions[B].topic_id == OTHER_ID
 
 
-def test_what_is_not_assigned_is_named() -> None:
+def test_not_assigned_names_the_partition() -> None:
     with pytest.raises(NotAssigned, match="t-1"):
         assigned(A)[B]
     with pytest.raises(NotAssigned, match="t-1"):
@@ -55,7 +55,7 @@ def test_what_is_not_assigned_is_named() -> None:
     assert [one.tp for one in assigned(A, B).named([])] == [A, B]
 
 
-def test_every_move_begins_a_generation_and_forgets_what_was_wrong() -> None:
+def test_every_move_starts_a_generation_and_clears_errors() -> None:
     one = Assigned(A, ID)
     one.move_to(3, 7)
     one.error, one.failures, one.not_before_s, one.doubt = NoOffset(A, 3, 0, 0), 4, 99.0, Doubt.LEADER
@@ -83,7 +83,7 @@ def test_what_keeps_a_partition_from_being_fetched(why: str) -> None:
     assert not one.is_fetchable(10)
 
 
-def test_who_got_something_is_served_last() -> None:
+def test_a_served_partition_goes_to_the_end_of_the_order() -> None:
     positions = assigned(A, B, C)
 
     positions.serve_last(positions[A])

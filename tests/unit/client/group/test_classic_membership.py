@@ -1,4 +1,4 @@
-"""Membership in a classic group, without a broker: what is to be done after what has happened."""
+"""Membership in a classic group, without a broker: the effects after each event."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def synced(*tps: TopicPartition) -> SyncGroupResponse:
 
 
 def settle(membership: ClassicMembership, *tps: TopicPartition, generation: int = 1) -> None:
-    """A whole rebalance, as the driver goes through it."""
+    """Run a whole rebalance, as the driver does."""
     effect = membership.todo
     assert isinstance(effect, TakeAway)
     membership.took(effect.tps)
@@ -219,9 +219,7 @@ def test_an_eager_sticky_member_tells_what_it_had() -> None:
 @pytest.mark.parametrize(
     ("code", "member"), [(ErrorCode.UNKNOWN_MEMBER_ID, ""), (ErrorCode.ILLEGAL_GENERATION, "me")]
 )
-def test_a_member_that_was_thrown_out_has_lost_everything_and_joins_anew(
-    code: ErrorCode, member: str
-) -> None:
+def test_a_removed_member_loses_its_partitions_and_joins_again(code: ErrorCode, member: str) -> None:
     membership = new("cooperative-sticky")
     settle(membership, A0, A1)
     losses = membership.losses
@@ -236,7 +234,7 @@ def test_a_member_that_was_thrown_out_has_lost_everything_and_joins_anew(
     assert effect.request.member_id == member
 
 
-def test_what_a_heartbeat_of_an_older_generation_was_told_means_nothing() -> None:
+def test_a_heartbeat_response_of_an_older_generation_is_ignored() -> None:
     membership = new()
     settle(membership, A0, generation=2)
 
@@ -282,9 +280,7 @@ def test_after_a_sync_that_failed_the_member_joins_again_and_keeps_its_id(lost: 
         (ErrorCode.GROUP_AUTHORIZATION_FAILED, GroupFailed),
     ],
 )
-def test_what_does_not_pass_is_final_until_the_user_subscribes_again(
-    code: ErrorCode, kind: type[GroupFailed]
-) -> None:
+def test_a_fatal_error_lasts_until_the_next_subscribe(code: ErrorCode, kind: type[GroupFailed]) -> None:
     membership = new()
     membership.took(NOTHING)
 
@@ -309,7 +305,7 @@ def test_a_fenced_member_first_lets_go_of_what_it_had() -> None:
     assert isinstance(membership.todo, Fail)
 
 
-def test_a_subscription_that_changes_during_a_join_is_told_with_the_next() -> None:
+def test_a_subscription_changed_during_a_join_is_sent_with_the_next_join() -> None:
     membership = new()
     membership.took(NOTHING)
     assert isinstance(membership.todo, SendJoin)
@@ -323,7 +319,7 @@ def test_a_subscription_that_changes_during_a_join_is_told_with_the_next() -> No
     assert membership.todo == TakeAway(NOTHING)
 
 
-def test_heartbeats_rest_while_a_join_waits_at_the_broker() -> None:
+def test_no_heartbeats_are_sent_while_a_join_waits() -> None:
     membership = new()
     assert membership.heartbeat() is None
     settle(membership, A0)
@@ -339,7 +335,7 @@ def test_heartbeats_rest_while_a_join_waits_at_the_broker() -> None:
     assert membership.heartbeat() is None
 
 
-def test_an_answer_to_a_sync_that_comes_after_the_session_has_ended_is_void() -> None:
+def test_a_sync_response_after_the_end_of_the_session_is_ignored() -> None:
     membership = new()
     membership.took(NOTHING)
     membership.join_answered(joined(4))
@@ -363,7 +359,7 @@ def test_members_leave_when_they_close_unless_they_are_static() -> None:
     assert new().leave("closed") is None
 
 
-def test_bytes_of_another_member_that_cannot_be_read_are_final() -> None:
+def test_an_unreadable_subscription_of_another_member_is_fatal() -> None:
     membership = new()
     membership.took(NOTHING)
     answer = joined(leader="me")
@@ -374,7 +370,7 @@ def test_bytes_of_another_member_that_cannot_be_read_are_final() -> None:
     assert isinstance(membership.todo, Fail)
 
 
-def test_what_is_lost_is_committed_for_in_the_name_it_had_and_by_nobody_without_one() -> None:
+def test_a_lost_member_commits_under_its_last_generation_and_member_id() -> None:
     membership = new()
     assert membership.identity == (-1, "")
 

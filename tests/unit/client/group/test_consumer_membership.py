@@ -26,7 +26,7 @@ def new(**settings: object) -> ConsumerMembership:
 
 
 def told(epoch: int = 1, numbers: list[int] | None = None) -> ConsumerGroupHeartbeatResponse:
-    """A good answer, with a target or without."""
+    """A successful response, with or without a target."""
     rows = (
         []
         if not numbers
@@ -43,7 +43,7 @@ def refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
 
 
 def settled(*numbers: int, **settings: object) -> ConsumerMembership:
-    """A member that has these partitions and has told so."""
+    """A member that owns these partitions and has acknowledged them."""
     membership = new(**settings)
     membership.answered(membership.beat(), told(1, list(numbers)))
     membership.resolved({A_ID: "a"})
@@ -96,7 +96,7 @@ def test_a_target_is_carried_out_and_acknowledged() -> None:
     assert beat.member_epoch == 5
 
 
-def test_what_shall_go_goes_before_anything_new_is_taken() -> None:
+def test_partitions_are_revoked_before_new_ones_are_taken() -> None:
     membership = settled(0, 1)
 
     membership.answered(membership.beat(), told(2, [1, 2]))
@@ -115,7 +115,7 @@ def test_the_user_is_told_of_an_assignment_that_only_became_smaller() -> None:
     assert membership.todo == Give(frozenset((A1,)), frozenset())
 
 
-def test_a_topic_that_nobody_can_name_holds_up_no_other() -> None:
+def test_an_unknown_topic_id_does_not_delay_other_topics() -> None:
     membership = settled(0)
     answer = told(2, [0, 1])
     assert answer.assignment is not None
@@ -168,7 +168,7 @@ def test_a_member_that_left_tells_everything_when_it_joins_again() -> None:
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ],
 )
-def test_after_trouble_with_the_coordinator_everything_is_told_again(code: ErrorCode) -> None:
+def test_after_a_coordinator_error_the_heartbeat_is_full_again(code: ErrorCode) -> None:
     membership = settled(0)
 
     assert membership.answered(membership.beat(), refused(code))
@@ -190,9 +190,7 @@ def test_after_trouble_with_the_coordinator_everything_is_told_again(code: Error
         (ErrorCode.GROUP_MAX_SIZE_REACHED, GroupFailed),
     ],
 )
-def test_what_does_not_pass_is_final_and_carries_the_brokers_words(
-    code: ErrorCode, kind: type[GroupFailed]
-) -> None:
+def test_a_fatal_error_has_the_message_of_the_broker(code: ErrorCode, kind: type[GroupFailed]) -> None:
     membership = settled(0)
 
     membership.answered(membership.beat(), refused(code))
@@ -204,7 +202,7 @@ def test_what_does_not_pass_is_final_and_carries_the_brokers_words(
     assert (type(effect.error), effect.error.message) == (kind, "because")
 
 
-def test_another_subscription_is_told_at_once_and_once() -> None:
+def test_a_new_subscription_is_sent_immediately_and_once() -> None:
     membership = settled(0)
 
     membership.subscribe(frozenset("ab"))
@@ -214,7 +212,7 @@ def test_another_subscription_is_told_at_once_and_once() -> None:
     assert membership.beat().subscribed_topic_names is None
 
 
-def test_a_pattern_is_told_and_taken_back() -> None:
+def test_a_pattern_is_sent_and_withdrawn() -> None:
     membership = settled(0)
 
     membership.subscribe(frozenset(), "a.*")
@@ -226,7 +224,7 @@ def test_a_pattern_is_told_and_taken_back() -> None:
     assert (beat.subscribed_topic_names, beat.subscribed_topic_regex) == (["a"], "")
 
 
-def test_an_answer_to_a_heartbeat_that_left_changes_nothing() -> None:
+def test_the_response_to_a_leave_heartbeat_is_ignored() -> None:
     membership = settled(0)
     leave = membership.leave("closed")
     assert leave is not None
@@ -238,7 +236,7 @@ def test_an_answer_to_a_heartbeat_that_left_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(("settings", "epoch"), [({}, -1), ({"group_instance_id": "i"}, -2)])
-def test_static_members_leave_for_a_while(settings: dict[str, object], epoch: int) -> None:
+def test_static_members_leave_temporarily(settings: dict[str, object], epoch: int) -> None:
     leave = settled(0, **settings).leave("closed")
 
     assert leave is not None

@@ -1,4 +1,4 @@
-"""The settings of a member: Kafka's defaults, names of assignors, and what does not go together."""
+"""Group member settings: Kafka's defaults, names of assignors, and conflicts."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_assignors_go_by_their_names_and_by_kafkas_classes() -> None:
 @pytest.mark.parametrize(
     "given", ["", "best", "range,range", "range,org.apache.kafka.clients.consumer.RangeAssignor"]
 )
-def test_what_is_no_list_of_assignors(given: str) -> None:
+def test_invalid_lists_of_assignors(given: str) -> None:
     with pytest.raises(InvalidSetting, match="a list of range, roundrobin, sticky, cooperative-sticky"):
         parsed(partition_assignment_strategy=given)
 
@@ -45,7 +45,7 @@ def test_what_is_no_list_of_assignors(given: str) -> None:
 def test_without_a_group_nothing_is_committed_and_asking_for_it_is_refused() -> None:
     assert not parsed().auto_commits
     assert not parsed(enable_auto_commit=False).auto_commits
-    with pytest.raises(InvalidSetting, match=r"needs a group\.id"):
+    with pytest.raises(InvalidSetting, match=r"needs group\.id"):
         parsed(enable_auto_commit=True)
 
 
@@ -58,7 +58,7 @@ def test_without_a_group_nothing_is_committed_and_asking_for_it_is_refused() -> 
     ],
 )
 def test_what_the_broker_decides_is_refused_with_the_consumer_protocol(given: dict[str, object]) -> None:
-    with pytest.raises(InvalidSetting, match="group's own"):
+    with pytest.raises(InvalidSetting, match="set at the broker"):
         parsed(group_id="g", group_protocol="consumer", **given)
 
     assert parsed(group_id="g", **given)
@@ -69,10 +69,10 @@ def test_what_the_broker_decides_is_refused_with_the_consumer_protocol(given: di
     [
         ({"group_id": ""}, "a name"),
         ({"group_protocol": "new"}, "one of classic, consumer"),
-        ({"group_remote_assignor": "uniform"}, "for group.protocol=consumer"),
+        ({"group_remote_assignor": "uniform"}, "needs group.protocol=consumer"),
         ({"heartbeat_interval_ms": 45_000}, "below session.timeout.ms=45000"),
     ],
 )
-def test_what_else_is_refused(given: dict[str, object], why: str) -> None:
+def test_other_conflicting_settings_are_refused(given: dict[str, object], why: str) -> None:
     with pytest.raises(InvalidSetting, match=why):
         parsed(**{"group_id": "g", **given})

@@ -1,4 +1,4 @@
-"""The bytes that members of a classic group send each other."""
+"""The encoding of subscriptions and assignments in classic groups."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_a_version_of_the_future_is_read_as_far_as_it_is_known() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b"\x00\x00\x00\x00\x00\x01", b"\xff\xff"])
-def test_what_is_no_subscription(data: bytes) -> None:
+def test_malformed_subscriptions(data: bytes) -> None:
     with pytest.raises(Malformed):
         decode_subscription(data)
 
@@ -72,7 +72,7 @@ def test_what_an_eager_sticky_member_had_with_and_without_a_generation() -> None
 
 
 @pytest.mark.parametrize("data", [None, b"", b"x", b"\x00\x00\x00\x05", b"\x7f\xff\xff\xff" * 4])
-def test_bytes_that_mean_nothing_are_no_wish(data: bytes | None) -> None:
+def test_unreadable_user_data_is_ignored(data: bytes | None) -> None:
     assert decode_previous(data) == (frozenset(), -1)
 
 

@@ -21,7 +21,7 @@ OURS: dict[str, Callable[[bytes, int], int]] = {
     "fnv1a": fnv1a_partition,
     "fnv1a_random": fnv1a_partition,
 }
-# Of 368 keys and seven numbers of partitions.
+# For 368 keys and seven partition counts.
 KEYS_MIN = 350
 COUNTS = (1, 2, 3, 7, 12, 100, 1000)
 
@@ -41,12 +41,12 @@ def test_a_key_goes_where_the_published_client_puts_it(partitioner: str) -> None
 
         ours = [OURS[partitioner](key, count) for key in RECORDED.keys]
 
-        # Where the client chose by chance there is nothing to be compared.
+        # Skip keys for which the client chose a random partition.
         certain = [at for at, partition in enumerate(recorded) if partition is not None]
         assert [ours[at] for at in certain] == [recorded[at] for at in certain], f"{count} partitions"
 
 
-def test_only_an_empty_key_that_is_left_to_chance_is_not_compared() -> None:
+def test_only_empty_keys_with_a_random_partition_are_not_compared() -> None:
     by_chance = {
         (partitioner, RECORDED.keys[at])
         for partitioner, _, recorded in RECORDED.all()
@@ -69,6 +69,6 @@ def test_many_keys_at_once_go_where_each_of_them_goes(count: int) -> None:
 
 
 @pytest.mark.parametrize("partitioner", [murmur2_partition, consistent_partition, fnv1a_partition])
-def test_a_topic_without_partitions_is_our_own_mistake(partitioner: Callable[[bytes, int], int]) -> None:
+def test_a_topic_without_partitions_is_an_assertion_error(partitioner: Callable[[bytes, int], int]) -> None:
     with pytest.raises(AssertionError, match="0 partitions"):
         partitioner(b"key", 0)

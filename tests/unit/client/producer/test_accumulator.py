@@ -1,4 +1,4 @@
-"""Records become batches, without a loop and without a broker."""
+"""Collecting records into batches, without an event loop and a broker."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ def topic(partitions: int = 1, *, name: str = "orders", topic_id: bytes = b"i" *
 
 
 class Desk:
-    """An accumulator, a clock, and what it told the sender."""
+    """An accumulator, its clock, and its calls to the sender."""
 
     def __init__(self, partitions: int = 1, **named: object) -> None:
         settings, function = producer_settings({"bootstrap.servers": "a:1"}, named)
@@ -57,7 +57,7 @@ class Desk:
         return self.accumulator.topics["orders"].queues[partition]
 
 
-def test_a_batch_that_is_opened_is_remembered_for_the_end_of_its_linger() -> None:
+def test_opening_a_batch_sets_a_reminder_for_the_end_of_its_linger() -> None:
     desk = Desk(linger_ms=7)
     start = desk.clock.monotonic_ms()
     assert desk.add() is desk.add()
@@ -95,7 +95,7 @@ def test_without_linger_it_is_scheduled_at_once() -> None:
     assert desk.scheduled == [desk.queue()]
 
 
-def test_memory_is_counted_and_when_it_is_full_nothing_is_taken() -> None:
+def test_append_returns_none_when_memory_is_full() -> None:
     desk = Desk(buffer_memory=500)
     for _ in range(4):
         assert desk.add(b"x" * 100) is not None
@@ -110,7 +110,7 @@ def test_memory_is_counted_and_when_it_is_full_nothing_is_taken() -> None:
     assert desk.accumulator.memory.used == 0
 
 
-def test_a_record_that_cannot_be_written_leaves_nothing() -> None:
+def test_a_record_that_cannot_be_encoded_changes_nothing() -> None:
     desk = Desk()
     with pytest.raises(TimestampOutOfRange):
         desk.add(time=-5)
@@ -128,7 +128,7 @@ def test_unknown_topics_and_partitions_are_not_taken() -> None:
     assert desk.add() is None
 
 
-def test_records_without_a_key_go_elsewhere_after_a_batch_is_full() -> None:
+def test_keyless_records_change_partition_after_a_full_batch() -> None:
     desk = Desk(partitions=8, batch_size=1000)
     partitions = []
     for _ in range(100):
@@ -147,8 +147,8 @@ def test_records_without_a_key_go_elsewhere_after_a_batch_is_full() -> None:
     assert set(runs[:-1]) <= full
 
 
-def test_sticking_counts_batches_that_are_already_delivered() -> None:
-    """Small batches that go at once: the partition changes after so many bytes as a full one has."""
+def test_the_sticky_byte_count_includes_delivered_batches() -> None:
+    """With small batches that are sent at once, the partition changes after batch.size bytes."""
     desk = Desk(partitions=8, batch_size=1000, linger_ms=0)
     partitions = []
     for _ in range(60):
@@ -178,7 +178,7 @@ def test_expiry_goes_by_the_age_of_the_batch() -> None:
     assert desk.accumulator.expired(start + 40_000) == [first]
 
 
-def test_a_topic_that_grows_gets_more_queues_and_another_one_of_its_name_is_seen() -> None:
+def test_a_growing_topic_gets_more_queues_and_a_recreated_one_is_detected() -> None:
     desk = Desk()
     orders = desk.accumulator.topic("orders")
     assert not orders.update(topic(3))
@@ -228,7 +228,7 @@ def topic_partition() -> TopicPartition:
     return TopicPartition("orders", 0)
 
 
-def test_one_at_a_time_means_that_nothing_goes_while_one_is_under_way() -> None:
+def test_one_at_a_time_takes_no_batch_while_one_is_in_flight() -> None:
     queue = PartitionQueue(topic_partition(), idempotent=False)
     first, second = Batch(queue, data=b"1"), Batch(queue, data=b"2")
     queue.batches.extend([first, second])

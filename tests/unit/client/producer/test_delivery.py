@@ -1,4 +1,4 @@
-"""What a user holds of a record."""
+"""Deliveries: the awaitable outcomes of records."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -29,7 +29,7 @@ def batch_of(count: int, base_offset: int = -1) -> Batch:
     return batch
 
 
-def test_before_the_end_there_is_no_result() -> None:
+def test_a_pending_delivery_has_no_result() -> None:
     delivery = Delivery(batch_of(1), 0, 5)
 
     assert not delivery.done()
@@ -48,7 +48,7 @@ def test_the_offset_counts_from_that_of_the_batch() -> None:
     assert delivery.exception() is None
 
 
-def test_the_time_is_the_brokers_if_it_says_so() -> None:
+def test_the_broker_s_append_time_replaces_the_timestamp() -> None:
     batch = batch_of(1, base_offset=0)
     batch.append_time_ms = 77
     batch.finish()
@@ -56,7 +56,7 @@ def test_the_time_is_the_brokers_if_it_says_so() -> None:
     assert Delivery(batch, 0, 5).result().timestamp_ms == 77
 
 
-def test_without_an_offset_none_is_made_up() -> None:
+def test_without_an_offset_the_result_has_offset_minus_one() -> None:
     batch = batch_of(3)
     batch.finish()
 
@@ -78,7 +78,7 @@ def test_records_have_errors_of_their_own() -> None:
 
 
 @simulated
-async def test_many_can_wait_and_one_that_is_cancelled_leaves_nothing() -> None:
+async def test_cancelling_one_of_many_waiters_does_not_affect_the_others() -> None:
     batch = batch_of(2, base_offset=10)
     waiting = [asyncio.ensure_future(finished(batch)) for _ in range(3)]
     waiting.append(asyncio.ensure_future(_result(Delivery(batch, 1, 5))))
@@ -97,7 +97,7 @@ async def _result(delivery: Delivery) -> None:
 
 
 @simulated
-async def test_callbacks_come_from_the_loop_also_if_it_was_done_before() -> None:
+async def test_callbacks_run_in_the_loop_even_for_a_finished_delivery() -> None:
     batch = batch_of(1, base_offset=1)
     delivery = Delivery(batch, 0, 5)
     called: list[Delivery] = []
@@ -132,7 +132,7 @@ async def test_a_batch_that_is_split_is_done_when_its_parts_are() -> None:
     assert rows.records == 5
 
 
-def test_rows_of_which_a_part_failed_have_failed() -> None:
+def test_a_table_delivery_fails_if_one_part_of_its_batch_fails() -> None:
     batch = batch_of(2)
     good, bad = batch_of(1, base_offset=1), batch_of(1)
     batch.become([good, bad])

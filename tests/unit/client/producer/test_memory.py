@@ -1,4 +1,4 @@
-"""buffer.memory: room is given in order, and comes back whatever happens to those who wait."""
+"""buffer.memory: memory is granted in order, and released whatever happens to the waiters."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -26,20 +26,20 @@ def memory_of(limit: int) -> BufferMemory:
 
 
 async def take(memory: BufferMemory, size: int) -> "asyncio.Task[None]":
-    """Begin to take, and let it come to its wait."""
+    """Start take() in a task, and let it run until it waits."""
     task = asyncio.ensure_future(memory.take(size, Deadline(60_000)))
     await asyncio.sleep(0)
     return task
 
 
 @simulated
-async def test_nobody_overtakes() -> None:
+async def test_waiters_are_served_in_order() -> None:
     memory = memory_of(100)
     await memory.take(80, Deadline(1000))
     large = await take(memory, 50)
     small = await take(memory, 10)
 
-    assert not memory.has_room(1), "there is room, but others came before"
+    assert not memory.has_room(1), "memory is free, but others wait for it"
     assert not small.done()
     memory.release(80)
     await asyncio.gather(large, small)
@@ -47,7 +47,7 @@ async def test_nobody_overtakes() -> None:
 
 
 @simulated
-async def test_the_first_who_waits_is_announced() -> None:
+async def test_the_first_waiter_triggers_on_full() -> None:
     full: list[int] = []
     memory = BufferMemory(100, on_full=lambda: full.append(memory.used))
     await memory.take(100, Deadline(1000))
@@ -60,7 +60,7 @@ async def test_the_first_who_waits_is_announced() -> None:
 
 
 @simulated
-async def test_who_is_cancelled_takes_nothing_and_makes_way() -> None:
+async def test_a_cancelled_waiter_reserves_nothing_and_lets_the_next_one_in() -> None:
     memory = memory_of(100)
     await memory.take(80, Deadline(1000))
     large = await take(memory, 50)
@@ -74,7 +74,7 @@ async def test_who_is_cancelled_takes_nothing_and_makes_way() -> None:
 
 
 @simulated
-async def test_who_is_cancelled_in_the_moment_of_getting_room_gives_it_back() -> None:
+async def test_a_waiter_cancelled_while_memory_is_granted_releases_it() -> None:
     memory = memory_of(100)
     await memory.take(80, Deadline(1000))
     one = await take(memory, 50)
@@ -89,7 +89,7 @@ async def test_who_is_cancelled_in_the_moment_of_getting_room_gives_it_back() ->
 
 
 @simulated
-async def test_after_the_deadline_it_is_full_and_nothing_is_taken() -> None:
+async def test_a_waiter_gets_buffer_full_at_its_deadline_and_reserves_nothing() -> None:
     memory = memory_of(100)
     await memory.take(80, Deadline(1000))
     with pytest.raises(BufferFull) as full:
@@ -102,7 +102,7 @@ async def test_after_the_deadline_it_is_full_and_nothing_is_taken() -> None:
 
 
 @simulated
-async def test_at_the_end_nobody_gets_room() -> None:
+async def test_refused_waiters_reserve_nothing() -> None:
     memory = memory_of(100)
     await memory.take(80, Deadline(1000))
     waiting = await take(memory, 50)

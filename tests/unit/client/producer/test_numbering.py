@@ -11,7 +11,7 @@ FIRST, SECOND = Identity(7, 0), Identity(8, 0)
 
 
 class Partition:
-    """A queue of encoded batches, and what is under way."""
+    """A queue of encoded batches, and the batches in flight."""
 
     def __init__(self) -> None:
         self.queue = PartitionQueue(TopicPartition("orders", 0), idempotent=True)
@@ -37,13 +37,13 @@ class Partition:
         return proved
 
     def lose(self, batch: Batch) -> None:
-        """No answer: it goes again."""
+        """No response: the batch is retried."""
         self.queue.returned(batch)
         batch.maybe_written = True
         self.queue.put_back(batch)
 
     def refuse_order(self, batch: Batch) -> list[Batch]:
-        """Out of order; those that fail by that."""
+        """Reject a batch as out of order; return the batches that fail by it."""
         self.queue.returned(batch)
         if not self.numbering.refused_order(batch):
             self.queue.put_back(batch)
@@ -74,7 +74,7 @@ def test_sequences_follow_each_other_and_wrap_around() -> None:
     assert [each.sequence for each in (a, b, c)] == [2**31 - 2, 2**31 - 1, 2]
 
 
-def test_the_first_batch_of_an_identity_goes_alone() -> None:
+def test_the_first_batch_of_a_producer_id_is_sent_alone() -> None:
     partition = Partition()
     a, b = partition.add(1, 1)
 
@@ -84,7 +84,7 @@ def test_the_first_batch_of_an_identity_goes_alone() -> None:
     assert partition.take() is b
 
 
-def test_what_was_lost_goes_again_one_by_one_with_its_own_numbers() -> None:
+def test_unanswered_batches_are_retried_one_by_one_with_their_numbers() -> None:
     partition = Partition()
     partition.greet()
     a, b, c = partition.add(2, 3, 1)
@@ -98,11 +98,11 @@ def test_what_was_lost_goes_again_one_by_one_with_its_own_numbers() -> None:
     partition.ack(a)
     assert partition.take() is b
     assert (a.sequence, b.sequence) == (1, 3)
-    # Only the next one is new, and may go beside it.
+    # Both others were sent before; c is new and may be in flight beside b.
     assert partition.take() is c
 
 
-def test_a_batch_is_out_of_order_because_of_one_before_it_and_goes_again_after_it() -> None:
+def test_a_batch_behind_a_lost_one_is_retried_after_it() -> None:
     partition = Partition()
     partition.greet()
     a, b = partition.add(1, 1)
@@ -133,7 +133,7 @@ def test_an_acknowledged_batch_proves_those_that_were_parked_before_it() -> None
     assert not partition.numbering.tracked
 
 
-def test_if_all_are_refused_what_may_be_written_fails_and_the_rest_goes_under_a_new_identity() -> None:
+def test_if_all_are_parked_ambiguous_batches_fail_and_the_rest_get_a_new_producer_id() -> None:
     partition = Partition()
     partition.greet()
     a, b = partition.add(1, 1)
@@ -153,7 +153,7 @@ def test_if_all_are_refused_what_may_be_written_fails_and_the_rest_goes_under_a_
     assert (b.identity, b.sequence) == (SECOND, 0)
 
 
-def test_after_a_hole_nothing_new_goes_under_the_old_identity() -> None:
+def test_after_a_gap_no_new_batch_uses_the_old_producer_id() -> None:
     partition = Partition()
     partition.greet()
     a, b = partition.add(1, 1)
@@ -166,7 +166,7 @@ def test_after_a_hole_nothing_new_goes_under_the_old_identity() -> None:
     assert b.sequence == 0
 
 
-def test_a_hole_is_none_if_what_followed_was_acknowledged() -> None:
+def test_a_failed_batch_is_no_gap_if_a_later_one_is_acknowledged() -> None:
     partition = Partition()
     partition.greet()
     a, b, c = partition.add(1, 1, 1)
@@ -181,7 +181,7 @@ def test_a_hole_is_none_if_what_followed_was_acknowledged() -> None:
     assert (c.identity, c.sequence) == (FIRST, 3)
 
 
-def test_a_new_identity_waits_until_the_old_one_has_nothing_under_way() -> None:
+def test_a_new_producer_id_waits_until_no_old_batch_is_in_flight() -> None:
     partition = Partition()
     partition.greet()
     a, b = partition.add(1, 1)
@@ -194,7 +194,7 @@ def test_a_new_identity_waits_until_the_old_one_has_nothing_under_way() -> None:
     assert (b.identity, b.sequence) == (SECOND, 0)
 
 
-def test_in_a_topic_that_was_recreated_sequences_begin_anew_when_nothing_is_under_way() -> None:
+def test_in_a_recreated_topic_sequences_restart_when_no_batch_is_in_flight() -> None:
     partition = Partition()
     partition.greet()
     a, b, c = partition.add(1, 1, 1)

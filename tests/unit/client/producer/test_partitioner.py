@@ -1,4 +1,4 @@
-"""Where records go."""
+"""Partitioners."""
 
 from collections import Counter
 from random import Random
@@ -28,7 +28,7 @@ def chooser(**named: object) -> Choose:
         ("fnv1a", fnv1a_partition),
     ],
 )
-def test_keys_are_hashed_and_without_one_it_depends_on_the_name(name: str, hashed: object) -> None:
+def test_keys_are_hashed_and_keyless_records_follow_the_partitioner(name: str, hashed: object) -> None:
     assert callable(hashed)
     for key in (b"a", b"key", b"\x00" * 9):
         assert chooser(partitioner=name)("t", key, COUNT) == hashed(key, COUNT)
@@ -55,7 +55,7 @@ def test_random_and_sticky_do_not_look_at_keys() -> None:
     assert chooser(partitioner="sticky")("t", b"key", COUNT) == STICK
 
 
-def test_a_function_is_asked_and_checked() -> None:
+def test_the_result_of_a_partitioner_function_is_checked() -> None:
     asked: list[object] = []
 
     def mine(topic: str, key: bytes | None, count: int) -> int:
@@ -70,15 +70,15 @@ def test_a_function_is_asked_and_checked() -> None:
             choose("t", wrong, COUNT)
 
 
-def test_records_stick_to_partitions_that_have_a_leader() -> None:
+def test_sticky_partitions_have_a_leader() -> None:
     rng = Random(1)
     led = [False, True, False, True]
     assert {next_sticky([0] * 4, led, rng, adaptive=True) for _ in range(100)} == {1, 3}
-    # If none has, one of them will get one.
+    # If no partition has a leader, all are candidates.
     assert {next_sticky([0] * 4, [False] * 4, rng, adaptive=False) for _ in range(100)} == {0, 1, 2, 3}
 
 
-def test_long_queues_get_less() -> None:
+def test_partitions_with_long_queues_are_chosen_less_often() -> None:
     rng = Random(1)
     chosen = Counter(next_sticky([0, 9, 4], [True] * 3, rng, adaptive=True) for _ in range(1700))
     # By the weights 10, 1 and 6.

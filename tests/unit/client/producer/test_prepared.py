@@ -1,4 +1,4 @@
-"""The name of a prepared transaction, as it is stored and read again."""
+"""The text form of a prepared transaction."""
 
 import pytest
 
@@ -18,12 +18,12 @@ from barnabas.client.producer.prepared import (
         (NOTHING_PREPARED, ""),
     ],
 )
-def test_the_text_is_read_as_what_wrote_it(prepared: PreparedTransaction, text: str) -> None:
+def test_parse_reads_the_output_of_str(prepared: PreparedTransaction, text: str) -> None:
     assert str(prepared) == text
     assert PreparedTransaction.parse(text) == prepared
 
 
-def test_nothing_stored_is_no_transaction() -> None:
+def test_an_empty_text_is_no_transaction() -> None:
     assert PreparedTransaction.parse(None) is NOTHING_PREPARED
     assert not NOTHING_PREPARED
     assert PreparedTransaction(0, 0)
@@ -54,6 +54,6 @@ def test_another_epoch_is_another_transaction() -> None:
         "9" * 5_000 + ":0",
     ],
 )
-def test_a_text_that_names_none_is_refused(text: str) -> None:
+def test_an_invalid_text_is_refused(text: str) -> None:
     with pytest.raises(BadPreparedTransaction):
         PreparedTransaction.parse(text)

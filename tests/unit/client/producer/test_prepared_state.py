@@ -31,7 +31,7 @@ def prepared() -> TransactionState:
 
 
 def kept() -> TransactionState:
-    """By a producer that came after the one that prepared it."""
+    """Prepared by a predecessor and kept by this producer."""
     state = TransactionState("orders-1", timeout_ms=1_000)
     state.initialized(Identity(7, 1))
     state.keep(MINE, 100)
@@ -43,12 +43,12 @@ Made = Callable[[], TransactionState]
 
 
 @BOTH
-def test_it_is_named_by_the_numbers_its_records_have(made: Made) -> None:
+def test_a_prepared_transaction_has_producer_id_and_epoch_of_its_records(made: Made) -> None:
     assert made().prepared == MINE
 
 
 @BOTH
-def test_nothing_more_goes_into_it(made: Made) -> None:
+def test_a_prepared_transaction_accepts_no_records(made: Made) -> None:
     state = made()
 
     assert not state.sends
@@ -63,19 +63,19 @@ def test_nothing_more_goes_into_it(made: Made) -> None:
 
 
 @BOTH
-def test_nobody_ends_it_unasked(made: Made) -> None:
+def test_a_prepared_transaction_is_not_ended_implicitly(made: Made) -> None:
     assert not made().is_unended
 
 
 @BOTH
-def test_it_is_committed_if_it_is_what_was_stored_and_aborted_if_not(made: Made) -> None:
+def test_complete_commits_the_stored_transaction_and_aborts_any_other(made: Made) -> None:
     assert made().decides_commit(MINE)
     assert not made().decides_commit(OTHER)
     assert not made().decides_commit(NOTHING_PREPARED)
 
 
 @BOTH
-def test_it_is_committed_without_another_flush_or_aborted(made: Made) -> None:
+def test_a_prepared_transaction_is_committed_or_aborted_without_another_flush(made: Made) -> None:
     for end in (TransactionState.commit, TransactionState.abort):
         state = made()
         end(state)
@@ -89,14 +89,14 @@ def test_it_is_committed_without_another_flush_or_aborted(made: Made) -> None:
 
 
 @BOTH
-def test_the_coordinator_is_told_of_its_end(made: Made) -> None:
+def test_ending_a_prepared_transaction_needs_end_txn(made: Made) -> None:
     state = made()
 
     assert state.may_exist
     assert state.is_v2
 
 
-def test_who_was_not_told_asks_the_same_again_and_nothing_else() -> None:
+def test_after_an_unknown_outcome_only_the_same_call_is_allowed() -> None:
     state = prepared()
     state.commit()
     assert state.decides_commit(MINE)
@@ -110,10 +110,10 @@ def test_who_was_not_told_asks_the_same_again_and_nothing_else() -> None:
         state.decides_commit(MINE)
 
 
-def test_what_is_not_prepared_is_not_completed() -> None:
+def test_complete_needs_a_prepared_transaction() -> None:
     state = ready()
     for stored in (MINE, NOTHING_PREPARED):
-        with pytest.raises(NoTransaction, match="no transaction was begun"):
+        with pytest.raises(NoTransaction, match="no transaction is open"):
             state.decides_commit(stored)
     state.begin(100, is_v2=True)
     with pytest.raises(NoTransaction, match="is open"):
@@ -124,7 +124,7 @@ def test_what_is_not_prepared_is_not_completed() -> None:
         state.decides_commit(NOTHING_PREPARED)
 
 
-def test_one_with_nothing_in_it_has_no_name_because_the_next_has_the_same_numbers() -> None:
+def test_an_empty_prepared_transaction_has_no_id() -> None:
     state = ready()
     state.begin(100, is_v2=True)
     state.flush("prepare")
@@ -140,7 +140,7 @@ def test_one_with_nothing_in_it_has_no_name_because_the_next_has_the_same_number
     assert state.prepare() == MINE
 
 
-def test_one_that_the_coordinator_has_ended_can_not_be_committed() -> None:
+def test_a_prepared_transaction_that_the_coordinator_ended_cannot_be_committed() -> None:
     state = prepared()
     state.commit()
 

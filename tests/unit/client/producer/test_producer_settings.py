@@ -1,4 +1,4 @@
-"""What a producer can be told, and what goes together."""
+"""Producer settings and the rules between them."""
 
 import pytest
 
@@ -60,7 +60,9 @@ def test_the_level_is_that_of_the_codec(named: dict[str, object], level: int | N
         ({"max_in_flight_requests_per_connection": 6}, "at most 5"),
     ],
 )
-def test_idempotence_that_was_asked_for_needs_what_it_needs(named: dict[str, object], reason: str) -> None:
+def test_explicit_idempotence_with_conflicting_settings_is_refused(
+    named: dict[str, object], reason: str
+) -> None:
     with pytest.raises(InvalidSetting, match=reason):
         settings(enable_idempotence=True, **named)
 
@@ -70,7 +72,7 @@ def test_idempotence_that_was_not_asked_for_is_switched_off(named: dict[str, obj
     assert not settings(**named).enable_idempotence
 
 
-def test_more_than_five_requests_without_idempotence_are_allowed_only_if_it_is_switched_off() -> None:
+def test_more_than_five_requests_in_flight_need_idempotence_to_be_disabled() -> None:
     assert settings(enable_idempotence=False, max_in_flight_requests_per_connection=6)
     with pytest.raises(InvalidSetting, match="at most 5"):
         settings(max_in_flight_requests_per_connection=6)
@@ -80,11 +82,11 @@ def test_a_delivery_has_time_for_a_linger_and_a_request() -> None:
     with pytest.raises(InvalidSetting, match=r"at least .* = 30005"):
         settings(delivery_timeout_ms=30004)
     assert settings(delivery_timeout_ms=30005).delivery_timeout_ms == 30005
-    # It is moved if it was not given.
+    # delivery.timeout.ms is raised unless it was set explicitly.
     assert settings(request_timeout_ms=200000).delivery_timeout_ms == 200005
 
 
-def test_a_transactional_id_needs_what_idempotence_needs() -> None:
+def test_a_transactional_id_requires_the_settings_of_idempotence() -> None:
     assert settings(transactional_id="orders-1").enable_idempotence
     assert settings(transactional_id="orders-1").transaction_timeout_ms == 60_000
     for missing in ({"enable_idempotence": False}, {"acks": "1"}, {"retries": 0}):
@@ -105,14 +107,14 @@ def test_two_phase_commit_is_off_unless_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("timeout_ms", [1_000, 60_000])
-def test_a_time_for_transactions_that_no_time_ends_is_refused(timeout_ms: int) -> None:
-    with pytest.raises(InvalidSetting, match="does not go with"):
+def test_transaction_timeout_with_two_phase_commit_is_refused(timeout_ms: int) -> None:
+    with pytest.raises(InvalidSetting, match="cannot be combined with"):
         settings(
             transactional_id="orders-1",
             transaction_two_phase_commit_enable=True,
             transaction_timeout_ms=timeout_ms,
         )
-    with pytest.raises(InvalidSetting, match="does not go with"):
+    with pytest.raises(InvalidSetting, match="cannot be combined with"):
         producer_settings(
             {"bootstrap.servers": "a:1", "transaction.timeout.ms": timeout_ms},
             {"transaction_two_phase_commit_enable": True},

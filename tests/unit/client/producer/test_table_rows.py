@@ -1,4 +1,4 @@
-"""Arrow tables: which rows go to which partition, and as what."""
+"""Arrow tables: partitioning and encoding of rows."""
 
 from random import Random
 from typing import Any
@@ -43,11 +43,11 @@ VALUES = [b"%d" % number for number in range(6)]
 KEYS = [b"a", b"b", b"a", b"c", b"d", b"b"]
 
 
-def test_a_partition_that_is_given_gets_all() -> None:
+def test_a_given_partition_gets_all_rows() -> None:
     assert divided(pa.table({"value": VALUES, "key": KEYS}), partition=1) == {1: VALUES}
 
 
-def test_without_keys_all_go_where_such_records_go() -> None:
+def test_keyless_rows_go_to_the_sticky_partition() -> None:
     assert divided(pa.table({"value": VALUES})) == {STICKY: VALUES}
     nulls = pa.table({"value": VALUES, "key": pa.array([None] * 6, pa.binary())})
     assert divided(nulls) == {STICKY: VALUES}
@@ -71,7 +71,7 @@ def test_rows_with_and_without_keys_are_mixed() -> None:
     assert found == {keyed: [b"0", b"2", b"5"], STICKY: [b"1", b"3", b"4"]}
 
 
-def test_other_partitioners_are_asked_too() -> None:
+def test_other_partitioners_are_called_for_each_key() -> None:
     def last(topic: str, key: bytes | None, count: int) -> int:
         return count - 1 if key == b"a" else 0
 
@@ -120,7 +120,7 @@ def test_batches_of_a_table_all_begin_at_offset_0(idempotent: bool) -> None:
     assert decode_batch(batches[-1])[0].timestamp == 123
 
 
-def test_batches_fit_into_the_memory_there_is() -> None:
+def test_batches_fit_into_buffer_memory() -> None:
     table = pa.table({"value": [b"x" * 1000] * 100})
     assert all(len(data) <= 5000 for data in encode(table, settings(buffer_memory=5000), 0))
 

@@ -48,7 +48,7 @@ def test_a_transaction_is_begun_flushed_committed_and_followed_by_the_next() -> 
     assert state.number == 2
 
 
-def test_what_was_noted_of_a_transaction_is_not_of_the_next() -> None:
+def test_begin_resets_the_state_of_the_previous_transaction() -> None:
     state = opened()
     state.partitions.add(ORDERS)
     state.groups.add("billing")
@@ -67,7 +67,7 @@ def test_one_transaction_at_a_time() -> None:
         opened().begin(200, is_v2=True)
 
 
-def test_who_leaves_while_it_is_flushed_has_it_open_again() -> None:
+def test_a_cancelled_flush_reopens_the_transaction() -> None:
     state = opened()
     state.flush()
 
@@ -76,7 +76,7 @@ def test_who_leaves_while_it_is_flushed_has_it_open_again() -> None:
     assert state.phase is Phase.OPEN
 
 
-def test_only_the_first_trouble_counts() -> None:
+def test_only_the_first_error_is_kept() -> None:
     state = opened()
     first = state.must_abort(ValueError("first"), 200, tp=ORDERS, records=3)
 
@@ -91,7 +91,7 @@ def test_only_the_first_trouble_counts() -> None:
         state.flush()
 
 
-def test_after_the_abort_the_trouble_is_over() -> None:
+def test_an_abort_clears_the_error() -> None:
     state = opened()
     state.must_abort(ValueError("no"), 200)
     state.abort()
@@ -111,13 +111,13 @@ def test_after_the_abort_the_trouble_is_over() -> None:
         (ErrorCode.MESSAGE_TOO_LARGE, 1_100, MustAbort),
     ],
 )
-def test_it_timed_out_if_it_was_open_too_long_and_the_broker_says_that_it_is_over(
+def test_a_late_transaction_that_the_broker_ended_is_reported_as_timed_out(
     code: ErrorCode, at_ms: int, kind: type[MustAbort]
 ) -> None:
     assert type(opened().must_abort(refused(code, about="x"), at_ms)) is kind
 
 
-def test_another_epoch_is_needed_before_the_next_one_if_so_noted() -> None:
+def test_needs_epoch_requires_a_new_epoch_before_the_next_transaction() -> None:
     state = opened(is_v2=False)
     state.needs_epoch = True
     state.abort()
@@ -129,7 +129,7 @@ def test_another_epoch_is_needed_before_the_next_one_if_so_noted() -> None:
     assert (state.phase, state.needs_epoch) == (Phase.READY, False)
 
 
-def test_an_epoch_that_came_with_the_answer_is_enough() -> None:
+def test_the_epoch_of_the_end_txn_response_satisfies_needs_epoch() -> None:
     state = opened()
     state.needs_epoch = True
     state.abort()
@@ -139,7 +139,7 @@ def test_an_epoch_that_came_with_the_answer_is_enough() -> None:
     assert state.phase is Phase.READY
 
 
-def test_a_fenced_producer_says_so_whatever_is_asked() -> None:
+def test_every_call_on_a_fenced_producer_raises_producer_fenced() -> None:
     state = opened()
     error = state.fence(500)
     assert (error.open_ms, error.in_doubt) == (400, False)
@@ -154,7 +154,7 @@ def test_a_fenced_producer_says_so_whatever_is_asked() -> None:
             call()
 
 
-def test_a_commit_that_was_not_answered_is_in_doubt_and_an_abort_is_not() -> None:
+def test_an_unanswered_commit_is_in_doubt_and_an_abort_is_not() -> None:
     for commit in (True, False):
         state = opened()
         if commit:

@@ -1,6 +1,6 @@
-"""How the leader of a classic group shares out partitions: by Kafka's names, with Kafka's meaning. Pure.
+"""Assignors of classic groups, with Kafka's names and semantics. Pure.
 
-Members of one group may run different clients, and whoever leads decides for all. What must agree between
-clients is the name, the bytes and the promise (balance, stickiness); sticky ones may differ in who gets what.
-Racks are not looked at.
+Members of one group may run different clients, and the leader decides for all. Clients must agree on the
+name, the format and the guarantees (balance, stickiness); sticky assignors may differ in details. Racks are
+ignored.
 """

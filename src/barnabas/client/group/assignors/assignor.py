@@ -1,4 +1,4 @@
-"""What an assignor is, and which there are."""
+"""The Assignor type and the table of assignors."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
@@ -17,7 +17,7 @@ from barnabas.client.group.subscription import (
 
 # Members by id.
 Members: TypeAlias = Mapping[str, Subscription]
-# How many partitions each topic has; one that is not there has none.
+# Partition counts; missing topics are not included.
 Counts: TypeAlias = Mapping[str, int]
 Shares: TypeAlias = dict[str, list[TopicPartition]]
 
@@ -26,14 +26,14 @@ Shares: TypeAlias = dict[str, list[TopicPartition]]
 class Assignor:
     name: str
     assign: Callable[[Members, Counts], Shares]
-    # Whether members may keep what they have while they join.
+    # Whether members keep their partitions during a rebalance.
     cooperative: bool = False
-    # The bytes that a member sends, of what it has had and under which generation.
+    # Encodes a member's user data from its last partitions and generation.
     user_data: Callable[[Iterable[TopicPartition], int], bytes | None] = lambda tps, generation: None
 
 
 def _previous(tps: Iterable[TopicPartition], generation: int) -> bytes | None:
-    """As Java: nothing before the first assignment."""
+    """As in Java: no user data before the first assignment."""
     return None if generation == NO_GENERATION else encode_previous(tps, generation)
 
 

@@ -1,4 +1,4 @@
-"""The order in which members are served, which all clients must agree on."""
+"""The order of members, which all clients must agree on."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from barnabas.client.group.subscription import Subscription
 
 
 def in_order(members: Mapping[str, Subscription]) -> list[str]:
-    """Static members first, by instance id: their member ids change with every restart."""
+    """Sort static members first, by instance id, because their member ids change with every restart."""
 
     def key(member: str) -> tuple[bool, str]:
         instance = members[member].instance_id

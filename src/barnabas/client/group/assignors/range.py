@@ -1,7 +1,7 @@
-"""range: each topic by itself, in runs of neighbouring partitions.
+"""range: assigns consecutive partitions of each topic separately.
 
-The first members get one more where it does not divide evenly. Topics with as many partitions and the same
-subscribers are shared out alike, so that records of one key meet in one member.
+The first members get one more if the count does not divide evenly. Topics with equal partition counts and
+subscribers are assigned alike, so that records of one key reach the same member (co-partitioning).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""roundrobin: all partitions of all topics in one row, dealt like cards to those who want them."""
+"""roundrobin: assigns the partitions of all topics in turn to the subscribed members."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,7 @@
-"""sticky and cooperative-sticky: as even as can be, and otherwise everything stays where it is.
+"""sticky and cooperative-sticky: balance the assignment, and move as few partitions as possible.
 
-Even means: nobody could take a partition from a member that has two more than itself. A partition that two
-members claim belongs to the one that had it last; if they claim it for the same generation, to neither, for
-then nobody knows.
+Balanced means that no member could take a partition from one that has two more. A partition claimed by two
+members belongs to the one with the later generation; with equal generations, to neither.
 """
 
 from collections import defaultdict
@@ -24,18 +23,18 @@ _Claims = dict[str, tuple[frozenset[TopicPartition], int]]
 def assign_sticky(
     members: Mapping[str, Subscription], counts: Mapping[str, int]
 ) -> dict[str, list[TopicPartition]]:
-    """Eager members have given everything back, and tell what they had in bytes of the assignor's own."""
+    """Eager members have revoked all partitions; their user data holds the last assignment."""
     return _assign(members, counts, {name: decode_previous(one.user_data) for name, one in members.items()})
 
 
 def assign_cooperative(
     members: Mapping[str, Subscription], counts: Mapping[str, int]
 ) -> dict[str, list[TopicPartition]]:
-    """What changes hands is given to nobody in this round: its owner has to let go of it first."""
+    """Leave moving partitions unassigned in this round: the owner must revoke them first."""
     claims: _Claims = {}
     for name, one in members.items():
-        told = one.generation if one.generation != NO_GENERATION else decode_generation(one.user_data)
-        claims[name] = (one.owned, told)
+        generation = one.generation if one.generation != NO_GENERATION else decode_generation(one.user_data)
+        claims[name] = (one.owned, generation)
     shares = _assign(members, counts, claims)
     owners: dict[TopicPartition, set[str]] = defaultdict(set)
     for name, one in members.items():
@@ -58,9 +57,9 @@ def _assign(
     tps = [TopicPartition(topic, number) for topic in sorted(wanting) for number in range(counts[topic])]
     owner = _owners(members, claims, tps)
     if all(len(takers) == len(ordered) for takers in wanting.values()):
-        _share_alike(ordered, tps, owner)
+        _assign_equally(ordered, tps, owner)
     else:
-        _share_by_wish(ordered, tps, wanting, owner)
+        _assign_by_subscription(ordered, tps, wanting, owner)
     shares: dict[str, list[TopicPartition]] = {member: [] for member in ordered}
     for tp in tps:
         shares[owner[tp]].append(tp)
@@ -70,7 +69,7 @@ def _assign(
 def _owners(
     members: Mapping[str, Subscription], claims: _Claims, tps: list[TopicPartition]
 ) -> dict[TopicPartition, str]:
-    """Who had what last, of that which is there and still wanted."""
+    """Return the last owner of each partition that still exists and that the owner still subscribes to."""
     there = set(tps)
     best: dict[TopicPartition, tuple[int, str | None]] = {}
     for member, (owned, generation) in claims.items():
@@ -85,14 +84,14 @@ def _owners(
     return {tp: member for tp, (_, member) in best.items() if member is not None}
 
 
-def _share_alike(ordered: list[str], tps: list[TopicPartition], owner: dict[TopicPartition, str]) -> None:
-    """Everybody wants everything: everybody gets the same number, or one more."""
+def _assign_equally(ordered: list[str], tps: list[TopicPartition], owner: dict[TopicPartition, str]) -> None:
+    """All members subscribe to all topics: each gets the same number of partitions, or one more."""
     least, more = divmod(len(tps), len(ordered))
     held: dict[str, list[TopicPartition]] = {member: [] for member in ordered}
     for tp in tps:
         if tp in owner:
             held[owner[tp]].append(tp)
-    # Those who have most keep the places for one more.
+    # Members with the most partitions keep the extra ones.
     for member in sorted(ordered, key=lambda name: -len(held[name])):
         keeps = least + (more > 0 and len(held[member]) > least)
         more -= len(held[member]) > least and more > 0
@@ -110,7 +109,7 @@ def _deal(
     ordered: list[str],
     owner: dict[TopicPartition, str],
 ) -> None:
-    """Each to whoever has the least, the first in order among equals."""
+    """Give each partition to the least loaded member, the first in order among equals."""
     heapify(loads)
     for tp in free:
         load, place = heappop(loads)
@@ -118,13 +117,13 @@ def _deal(
         heappush(loads, (load + 1, place))
 
 
-def _share_by_wish(
+def _assign_by_subscription(
     ordered: list[str],
     tps: list[TopicPartition],
     wanting: Mapping[str, list[str]],
     owner: dict[TopicPartition, str],
 ) -> None:
-    """Members want different topics: what few can take is dealt first, then it is evened out."""
+    """Subscriptions differ: assign partitions with few candidates first, then balance."""
     load = dict.fromkeys(ordered, 0)
     for member in owner.values():
         load[member] += 1
@@ -133,7 +132,7 @@ def _share_by_wish(
         owner[tp] = taker
         load[taker] += 1
     changed = True
-    # It ends: every move makes the sum of the squares of the loads smaller.
+    # This terminates: every move reduces the sum of the squared loads.
     while changed:
         changed = False
         for tp in tps:

@@ -1,4 +1,4 @@
-"""The leader's assignors: everything to one member that wants it, evenly, and where it was if it can be."""
+"""The leader's assignors: complete, balanced and sticky."""
 
 from collections import Counter
 from itertools import combinations
@@ -19,7 +19,7 @@ NAMES = tuple(ASSIGNORS)
 
 
 def member(*topics: str, owned: str = "", generation: int = -1, instance: str | None = None) -> Subscription:
-    """`owned` is like "a-0 a-1"; a sticky eager member tells it in its own bytes as well."""
+    """`owned` is like "a-0 a-1"; the user data of an eager sticky member has it, too."""
     tps = frozenset(TopicPartition(each[0], int(each[2:])) for each in owned.split())
     return Subscription(
         topics=frozenset(topics),
@@ -36,7 +36,7 @@ def shown(shares: Shares) -> dict[str, str]:
 
 @st.composite
 def groups(draw: st.DrawFn) -> tuple[dict[str, Subscription], dict[str, int]]:
-    """Members with any wishes, and claims of any generation, that may contradict each other."""
+    """Members with any subscriptions and possibly contradictory claims of any generation."""
     counts = {topic: draw(st.integers(0, 6)) for topic in TOPICS if draw(st.booleans())}
     everything = [TopicPartition(topic, number) for topic in TOPICS for number in range(6)]
     members = {}
@@ -63,7 +63,7 @@ def wanted(members: Members, counts: Counts) -> set[TopicPartition]:
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "sticky"])
 @given(group=groups())
-def test_everything_that_is_wanted_goes_to_one_member_that_wants_it(
+def test_each_partition_goes_to_one_subscribed_member(
     name: str, group: tuple[dict[str, Subscription], dict[str, int]]
 ) -> None:
     members, counts = group
@@ -87,7 +87,7 @@ def test_a_sticky_assignment_is_even(group: tuple[dict[str, Subscription], dict[
 
 
 @given(group=groups())
-def test_what_changes_hands_is_first_given_to_nobody_and_then_to_its_new_owner(
+def test_a_moved_partition_is_unassigned_for_one_round(
     group: tuple[dict[str, Subscription], dict[str, int]],
 ) -> None:
     members, counts = group
@@ -100,8 +100,8 @@ def test_what_changes_hands_is_first_given_to_nobody_and_then_to_its_new_owner(
             assert not any(tp in owned for tp in share for owned in others)
         if Counter(tp for share in shares.values() for tp in share) == Counter(wanted(members, counts)):
             return
-        # Everybody has let go of what it was not given, and tells so. Where members want different topics
-        # that may be a reason to move something else.
+        # All members have revoked what they did not keep. With different subscriptions that may cause
+        # another move.
         members = {
             name: Subscription(topics=one.topics, owned=frozenset(shares[name]), generation=9)
             for name, one in members.items()
@@ -110,7 +110,7 @@ def test_what_changes_hands_is_first_given_to_nobody_and_then_to_its_new_owner(
 
 
 @given(members=st.integers(1, 8), leaves=st.integers(0, 7), count=st.integers(0, 30))
-def test_when_one_leaves_only_its_partitions_move(members: int, leaves: int, count: int) -> None:
+def test_when_a_member_leaves_only_its_partitions_move(members: int, leaves: int, count: int) -> None:
     names = [f"m{number}" for number in range(members + 1)]
     before = ASSIGNORS["sticky"].assign({name: member("a") for name in names}, {"a": count})
     gone = names[leaves % len(names)]
@@ -126,7 +126,7 @@ def test_when_one_leaves_only_its_partitions_move(members: int, leaves: int, cou
 
 
 @given(members=st.integers(1, 8), count=st.integers(0, 30))
-def test_when_one_comes_it_gets_its_share_and_nothing_else_moves(members: int, count: int) -> None:
+def test_a_new_member_gets_its_share_and_nothing_else_moves(members: int, count: int) -> None:
     names = [f"m{number}" for number in range(members)]
     before = ASSIGNORS["sticky"].assign({name: member("a") for name in names}, {"a": count})
     grown = {
@@ -147,7 +147,7 @@ def test_range_gives_runs_of_neighbours_and_one_more_to_the_first() -> None:
     assert shown(shares) == {"x": "a-0 a-1 a-2 b-0 b-1", "y": "a-3 a-4 b-2", "z": "a-5 a-6"}
 
 
-def test_roundrobin_deals_all_topics_in_one_row_and_skips_who_does_not_want() -> None:
+def test_roundrobin_deals_all_topics_in_turn_and_skips_unsubscribed_members() -> None:
     members = {"x": member("a"), "y": member("a", "b"), "z": member("a", "b", "c")}
 
     shares = ASSIGNORS["roundrobin"].assign(members, {"a": 1, "b": 2, "c": 3})
