@@ -1,4 +1,4 @@
-"""All settings that a broker knows, by name."""
+"""All settings of a broker, by name."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -26,12 +26,12 @@ from barnabas.server.settings import (
 )
 from barnabas.server.settings.declare import ServerSetting
 
-# A setting of one listener has this before its name, and the listener's.
+# A setting of one listener is named listener.name.NAME.SETTING.
 LISTENER_PREFIX: Final = "listener.name."
-# Settings that hold for the broker, and may be set for one of its listeners as well.
+# Broker settings that can also be set for a single listener.
 OF_LISTENERS: Final = ("max.connections", "max.connection.creation.rate")
 
-# By title, in the order in which users read about them.
+# By title, in the order of the reference page.
 THEMES: Final = {
     "The node": node.SETTINGS,
     "Listeners, connections, requests": network.SETTINGS,
@@ -65,7 +65,7 @@ CLIENT_METRICS: Final = _by_name(resources.CLIENT_METRICS)
 
 
 def find(name: str, declared: Mapping[str, ServerSetting] = BROKER) -> ServerSetting:
-    """The setting of that name; InvalidSetting, with the nearest name, if there is none."""
+    """The setting of that name. InvalidSetting, which suggests the nearest name, if it does not exist."""
     found = declared.get(name)
     if found is not None:
         return found
@@ -74,12 +74,12 @@ def find(name: str, declared: Mapping[str, ServerSetting] = BROKER) -> ServerSet
         of_listener = _of_listener(name, declared)
         if of_listener is not None:
             return of_listener
-        raise InvalidSetting(name, "(hidden)", "a listener cannot have settings of its own yet")
-    # Imported for this sentence alone: a start does not pay for it.
+        raise InvalidSetting(name, "(hidden)", "this setting cannot be set for a single listener yet")
+    # Imported here because only this error needs it: startup should not pay for it.
     from difflib import get_close_matches
 
     near = get_close_matches(name, declared, n=1)
-    raise InvalidSetting(name, "(hidden)", "no such setting" + (f"; is {near[0]} meant?" if near else ""))
+    raise InvalidSetting(name, "(hidden)", "no such setting" + (f"; did you mean {near[0]}?" if near else ""))
 
 
 def _of_listener(name: str, declared: Mapping[str, ServerSetting]) -> ServerSetting | None:
@@ -90,7 +90,7 @@ def _of_listener(name: str, declared: Mapping[str, ServerSetting]) -> ServerSett
 
 
 def by_listener(name: str, values: Mapping[str, Value]) -> dict[str, Value]:
-    """The values for listeners that have one of their own, by their names, in capitals as everywhere."""
+    """The values of single listeners, by listener name in upper case."""
     suffix = f".{name}"
     return {
         key.removeprefix(LISTENER_PREFIX).removesuffix(suffix).upper(): found

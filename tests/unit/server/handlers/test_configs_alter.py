@@ -166,7 +166,7 @@ def test_what_the_broker_can_live_with_is_left_to_the_controller(
         (
             changes(BROKER_RESOURCE, "", ("listeners", SET, "PLAINTEXT://:1")),
             42,
-            "must be set for one broker",
+            "is a per-broker setting",
         ),
         (changes(BROKER_RESOURCE, "1", ("foo.bar", SET, "3")), 42, "no such setting"),
         (changes(BROKER_RESOURCE, "1", ("max.connections.per.ip", SET, "0")), 42, "overrides is set"),
