@@ -181,7 +181,7 @@ def test_the_default_of_all_brokers_is_described_by_an_empty_name() -> None:
             LOGGER_RESOURCE,
             "1",
             ErrorCode.INVALID_REQUEST,
-            "this broker does not show the levels of its loggers yet",
+            "logger levels are not supported yet",
         ),
         (99, "x", ErrorCode.INVALID_REQUEST, "Unsupported resource type: 99"),
     ],
