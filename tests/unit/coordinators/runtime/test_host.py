@@ -598,7 +598,7 @@ def test_a_mistake_while_records_are_applied_costs_the_shard_and_is_seen() -> No
         outcome.write(Unknown())
         outcome.answer(reply, "done")
 
-        with pytest.raises(AssertionError, match="nobody knows"):
+        with pytest.raises(AssertionError, match="unexpected record"):
             desk.host.do(lambda _: outcome)
 
         assert desk.lost == [desk.host]
