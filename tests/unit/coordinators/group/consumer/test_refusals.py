@@ -186,7 +186,7 @@ def test_a_subscription_that_the_log_does_not_take_is_refused_and_the_group_goes
     answer = story.asks_to_join(Consumer("second", topics=[f"{n:0200}" for n in range(600)]))
 
     assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert "bytes in the log at once" in (answer.error_message or "")
+    assert "but the limit is" in (answer.error_message or "")
     assert story.shard.durable() == before
     assert list(story.group.members) == ["first"]
     story.settles(first)
