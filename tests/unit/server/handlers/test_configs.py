@@ -196,7 +196,7 @@ def test_a_resource_that_cannot_be_described_says_why(
     assert result.configs == []
 
 
-def test_one_resource_that_fails_does_not_spoil_the_others() -> None:
+def test_one_failing_resource_does_not_affect_the_others() -> None:
     settings = DynamicSettings(BrokerSettings.parse(combined()))
     asked = [DescribeConfigsResource(resource_type=2, resource_name=name) for name in ("nope", "orders")]
 
