@@ -1,4 +1,4 @@
-"""Which shards are here: loading them, giving them up, and loading again what was lost."""
+"""Shard ownership: loading, resigning, and reloading lost shards."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

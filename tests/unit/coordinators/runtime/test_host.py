@@ -1,4 +1,4 @@
-"""One shard at work: written, applied, answered when committed; and everybody is told when it ends."""
+"""ShardHost: records are written, applied and answered when committed; closing refuses pending requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Batches of a producer's transaction: written at once and in their order, and the log may refuse them."""
+"""Transactional batches and markers: written immediately and in order; the log may refuse them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

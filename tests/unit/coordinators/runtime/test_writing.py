@@ -1,4 +1,4 @@
-"""From records to batches."""
+"""Building batches from records."""
 
 from collections.abc import Callable
 

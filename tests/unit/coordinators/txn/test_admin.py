@@ -1,4 +1,4 @@
-"""What administrators see: one transaction, or those that a filter lets through."""
+"""DescribeTransactions and ListTransactions with its filters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Transactions that take too long, and ids that nobody uses."""
+"""Transaction timeouts and expiration of unused ids."""
 
 import pytest
 

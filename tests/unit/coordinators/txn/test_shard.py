@@ -1,4 +1,4 @@
-"""The door of a shard: what a log brings back, what is skipped in it, and several decisions in one turn."""
+"""TxnShard: replay of a log, skipped records, and several decisions in one loop iteration."""
 
 import logging
 

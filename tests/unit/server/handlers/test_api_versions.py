@@ -1,4 +1,4 @@
-"""What ApiVersions says: the table, and the features."""
+"""ApiVersions: the API table and the features."""
 
 import pytest
 

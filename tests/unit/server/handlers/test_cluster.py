@@ -1,4 +1,4 @@
-"""What DescribeCluster says, and what UnregisterBroker does."""
+"""DescribeCluster and UnregisterBroker."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs and ListConfigResources. What is expected here is what Kafka 4.3.0 answered."""
+"""DescribeConfigs and ListConfigResources. The expected responses are those of Kafka 4.3.0."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs before the controller. Codes and words are Kafka 4.3.0's."""
+"""AlterConfigs and IncrementalAlterConfigs in the broker. Error codes and messages are Kafka 4.3.0's."""
 
 import asyncio
 from typing import Any, cast

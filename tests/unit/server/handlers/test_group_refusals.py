@@ -1,4 +1,4 @@
-"""Requests about a group whose coordinator is not here, or not yet: refused, in the form of every version."""
+"""Refusals by a broker that is not the group's coordinator, or still loading, in every version."""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where the history of an epoch ends."""
+"""OffsetForLeaderEpoch: the end offset of an epoch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""ListOffsets: where partitions begin and end, and which record is of which time."""
+"""ListOffsets: earliest and latest offsets, and offsets by timestamp."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies where, and how much room is left."""
+"""DescribeLogDirs: logs by directory, and disk sizes."""
 
 import os
 from pathlib import Path

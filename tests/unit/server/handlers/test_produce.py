@@ -1,4 +1,4 @@
-"""Produce: what a response says of batches that are refused."""
+"""Produce: errors of refused batches."""
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.builder import build_batch

@@ -1,4 +1,4 @@
-"""The table of APIs is whole, and the page about it is current."""
+"""The API table is complete, and its reference page is current."""
 
 import inspect
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a classic group allows others to do, and what it says of itself."""
+"""Checks of requests to a classic group, and its description."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How much members of classic groups may tell of themselves, all together."""
+"""The total limit of the metadata of classic members."""
 
 from barnabas.coordinators.group.classic.checks import METADATA_BYTES_MAX, SMALL_METADATA_BYTES
 from barnabas.protocol.error_codes import ErrorCode

@@ -1,4 +1,4 @@
-"""A round of a classic group: members are called to join, a generation is opened, it gets its assignment."""
+"""Rebalances of a classic group: joining, opening a generation, and its assignment."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a classic group writes, and what it is when that is read again."""
+"""The records of a classic group, and its state after a reload."""
 
 import pytest
 

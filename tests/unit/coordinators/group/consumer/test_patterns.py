@@ -1,4 +1,4 @@
-"""What regular expressions stand for, and for how long a result holds."""
+"""Matching of regular expressions, and validity of the cached results."""
 
 import pytest
 
