@@ -63,7 +63,7 @@ class UnknownSetting(InvalidSetting):
     """A name that no setting has; `nearest` is the most similar one that exists."""
 
     def __init__(self, name: str, value: str, nearest: str | None) -> None:
-        super().__init__(name, value, "no such setting" + (f"; is {nearest} meant?" if nearest else ""))
+        super().__init__(name, value, "no such setting" + (f"; did you mean {nearest}?" if nearest else ""))
         self.nearest = nearest
 
 

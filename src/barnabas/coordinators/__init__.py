@@ -1,1 +1,2 @@
-"""Replicated state machines whose logs are internal topics: group/ for groups, txn/ for transactions."""
+"""Coordinators: replicated state machines whose logs are internal topics. group/ for groups, txn/ for
+transactions."""

@@ -155,7 +155,7 @@ def test_a_bad_synonym_is_refused_under_its_own_name() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(InvalidSetting, match=r"wait\.msec=5: no such setting; is wait\.ms meant\?"):
+    with pytest.raises(InvalidSetting, match=r"wait\.msec=5: no such setting; did you mean wait\.ms\?"):
         parse_settings(DECLARED, {"wait.msec": "5"}, {})
 
 

@@ -109,7 +109,7 @@ def test_a_setting_that_an_option_decides_is_rejected(name: str, capsys: pytest.
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("log.retenton.ms=4", "is log.retention.ms meant?"),
+        ("log.retenton.ms=4", "did you mean log.retention.ms?"),
         ("num.partitions=many", "num.partitions=many: must be a whole number"),
         ("num.partitions=0", "num.partitions=0: must be"),
         ("num.partitions", "must be NAME=VALUE"),

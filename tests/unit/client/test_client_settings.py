@@ -23,7 +23,7 @@ def test_lists_may_be_lists() -> None:
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(InvalidSetting, match=r"is request\.timeout\.ms meant"):
+    with pytest.raises(InvalidSetting, match=r"did you mean request\.timeout\.ms"):
         parsed(bootstrap_servers="a:1", request_timeout_mss=5)
 
 

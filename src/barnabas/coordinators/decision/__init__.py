@@ -1,1 +1,1 @@
-"""What coordinators of all kinds decide in: outcomes, timers, and why something is refused. Pure."""
+"""Types shared by the coordinators' decisions: outcomes, timers and refusals. Pure."""

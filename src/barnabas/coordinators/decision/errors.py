@@ -1,11 +1,11 @@
-"""Why a coordinator refuses something: the code that Kafka gives, and the facts."""
+"""Refusal of a request: Kafka's error code and a message."""
 
 from barnabas.base.errors import BarnabasError
 from barnabas.protocol.error_codes import ErrorCode
 
 
 class Refused(BarnabasError):
-    """Raised by guards, before anything has changed; each API says it in its own answer."""
+    """Raised by guards before any state has changed. Each API converts it to its own response."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)

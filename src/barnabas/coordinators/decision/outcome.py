@@ -1,4 +1,4 @@
-"""What comes of a request or of a timer: records to write, and answers for when they are committed."""
+"""The outcome of a request or a timer: records to write, and responses to send when they are committed."""
 
 from typing import Any, Final, NamedTuple, Protocol, final
 
@@ -10,7 +10,7 @@ from barnabas.protocol.stored.framing import encode_key, encode_value
 @mypyc_attr(acyclic=True)
 @final
 class Now:
-    """The time: `ms` for what is written down, `tick_ms`, which never jumps, for waiting."""
+    """The current time: `ms` is wall-clock time for records, `tick_ms` is monotonic time for timers."""
 
     __slots__ = ("ms", "tick_ms")
 
@@ -22,7 +22,7 @@ class Now:
 @mypyc_attr(acyclic=True)
 @final
 class Caller:
-    """Who sent a request: what groups write down of it. `host` is Kafka's form, "/127.0.0.1"."""
+    """The sender of a request, as groups record it. `host` has Kafka's form, "/127.0.0.1"."""
 
     __slots__ = ("client_id", "host", "version")
 
@@ -33,15 +33,15 @@ class Caller:
 
 
 class Record(Protocol):
-    """One record of __consumer_offsets. Which classes there are is known to GroupShard.apply()."""
+    """One record of __consumer_offsets. GroupShard.apply() knows its classes."""
 
     def encoded(self) -> tuple[bytes, bytes | None]:
-        """Key and value as they are written; no value is a tombstone."""
+        """Serialized key and value; None is a tombstone."""
 
 
 @mypyc_attr(acyclic=True)
 class PackedRecord:
-    """A Record that compiled code packs: encode_record() calls it without looking its method up."""
+    """A Record encoded by compiled code: encode_record() calls it without an attribute lookup."""
 
     __slots__ = ()
 
@@ -50,15 +50,15 @@ class PackedRecord:
 
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
-    """What record.encoded() says."""
+    """The same as record.encoded(), but fast for a PackedRecord."""
     if isinstance(record, PackedRecord):
-        # The same words, and another call: this one goes through a table in C.
+        # mypyc compiles this call to a vtable call.
         return record.encoded()
     return record.encoded()
 
 
 class StoredRecord(NamedTuple):
-    """A record of any kind as its stored messages. `value` None is a tombstone."""
+    """A record of any kind as its stored messages. A `value` of None is a tombstone."""
 
     key: Any
     value: Any
@@ -73,35 +73,36 @@ class InTransaction(NamedTuple):
 
     producer_id: int
     producer_epoch: int
-    # What the log wants to see with the first batch of a transaction; the shell knows what it is.
+    # The verification that the log requires for the first batch of a transaction. Opaque to the core.
     proof: Any = None
     must_verify: bool = False
 
 
 class EndMarker(NamedTuple):
-    """The outcome is a marker: the producer's transaction has ended, in this log."""
+    """The outcome is a control batch that ends the producer's transaction in this log."""
 
     producer_id: int
     producer_epoch: int
     commit: bool
     coordinator_epoch: int
-    # That of the client whose transaction it was. (KIP-890)
+    # The transaction version of the client. (KIP-890)
     transaction_version: int
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReplyTo:
-    """Stands for somebody who waits. The core keeps it while it has no answer, and only hands it back."""
+    """An opaque reference to a pending request. The core keeps it until it has a response for it."""
 
     __slots__ = ()
 
 
 class Outcome:
-    """Records go to the log as one batch, in this order, then each to apply(). Then the answers are given.
+    """Records are written to the log as one batch, in order, then each is applied; then the answers are
+    given.
 
-    If the records are refused nothing is answered from here: the shell tells everybody that the coordinator
-    is gone, and loads the shard again. What is stamped or tentative may be refused without that: it must have
-    changed nothing yet. What is divisible may take several batches.
+    If the write fails, the answers are dropped: the shell refuses all pending requests and reloads the shard.
+    A stamped or tentative outcome must not have changed any state yet, so the log may refuse it without a
+    reload. A divisible outcome may be written as several batches.
     """
 
     __slots__ = ("answers", "is_divisible", "is_tentative", "records", "stamp")
@@ -126,13 +127,13 @@ class Outcome:
         self.answers.append((to, response))
 
     def add(self, other: "Outcome") -> None:
-        """What follows from it goes after what there is."""
+        """Append the records and answers of `other`."""
         self.records += other.records
         self.answers += other.answers
 
 
 def answered(to: ReplyTo, response: object) -> Outcome:
-    """Nothing but an answer."""
+    """An outcome with one answer and no records."""
     outcome = Outcome()
     outcome.answer(to, response)
     return outcome

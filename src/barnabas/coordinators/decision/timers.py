@@ -1,16 +1,16 @@
-"""When something is to happen to a group if nothing else happens first.
+"""Timers of a shard.
 
-Every heartbeat moves a deadline, so moving one is a store in a dictionary: the heap may hold an earlier time,
-and when that comes the key goes back with its later one.
+Every heartbeat moves a deadline, so moving one is only a store in a dictionary. The heap may hold an earlier
+time; when that is due, the key is pushed again with its later deadline.
 """
 
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
-# What it is for, the group, and whom in it: ("session", "g", "member-1"). shard.py knows who expires what.
+# Purpose, group and member: ("session", "g", "member-1"). shard.py dispatches expired keys by purpose.
 TimerKey: TypeAlias = tuple[str, str, str]
 
-# A heap that has grown to this many times its live keys is made anew.
+# The heap is rebuilt when it has this many times as many entries as live keys.
 _SLACK: Final = 4
 _SMALL: Final = 64
 _MANY: Final = 1 << 30
@@ -21,10 +21,10 @@ class Timers:
 
     def __init__(self) -> None:
         self._at: dict[TimerKey, int] = {}
-        # At most one entry of a key counts: that which is in _queued.
+        # Only the heap entry that equals _queued[key] is valid; other entries of the key are stale.
         self._heap: list[tuple[int, TimerKey]] = []
         self._queued: dict[TimerKey, int] = {}
-        # What next_ms() has found, until something is pushed or taken out: every request asks.
+        # Cached result of next_ms(), which every request calls.
         self._first_ms: int | None = None
         self._is_first_known = True
 
@@ -35,7 +35,7 @@ class Timers:
         return len(self._at)
 
     def set(self, key: TimerKey, at_ms: int) -> None:
-        """It is due then, whatever was said before."""
+        """Set or move the deadline of a key."""
         self._at[key] = at_ms
         queued = self._queued.get(key)
         if queued is None or at_ms < queued:
@@ -48,7 +48,7 @@ class Timers:
         self._at.pop(key, None)
 
     def due(self, now_ms: int, keys_max: int = _MANY) -> list[TimerKey]:
-        """Those whose time has come, earliest first, at most so many. They are set no more."""
+        """Remove and return the expired keys, earliest first, at most `keys_max`."""
         found: list[TimerKey] = []
         self._is_first_known = False
         while self._heap and self._heap[0][0] <= now_ms and len(found) < keys_max:
@@ -60,7 +60,7 @@ class Timers:
             if at_ms is None:
                 continue
             if at_ms > queued_ms:
-                # Its turn is later, perhaps among those that are due.
+                # The deadline was moved; the new one may also be due.
                 self._push(key, at_ms)
             else:
                 del self._at[key]
@@ -68,7 +68,7 @@ class Timers:
         return found
 
     def next_ms(self) -> int | None:
-        """No key is due before this time; None if there is none."""
+        """A lower bound of the next deadline; None without timers."""
         if not self._is_first_known:
             while self._heap and self._queued.get(self._heap[0][1]) != self._heap[0][0]:
                 heappop(self._heap)

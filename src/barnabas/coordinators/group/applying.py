@@ -1,4 +1,4 @@
-"""The way of a record to the part of a shard that it tells of (compiled, because every commit has one)."""
+"""Dispatches records to the part of a shard that they belong to (compiled, because every commit has one)."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,7 +9,7 @@ from barnabas.coordinators.group.offsets.record import OffsetRecord
 
 
 class Applying:
-    """Commits go to the offsets, and all else to `others`, which may be interpreted."""
+    """Applies commits to the offsets and passes all other records to `others`, which may be interpreted."""
 
     def __init__(self, offsets: Offsets, others: Callable[[Record], None]) -> None:
         self._offsets: Final = offsets

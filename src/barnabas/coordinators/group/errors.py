@@ -1,7 +1,7 @@
-"""Why a group refuses something."""
+"""Refusals of a group."""
 
 from barnabas.coordinators.decision.errors import Refused
 
 
 class GroupError(Refused):
-    """The code that Kafka gives, and the facts."""
+    """A refused request: Kafka's error code and a message."""

@@ -1,4 +1,4 @@
-"""What classic/, consumer/ and offsets/ of one shard share, and what each may ask of a group of any kind."""
+"""State shared by classic/, consumer/ and offsets/ of one shard, and the common interface of groups."""
 
 from collections.abc import Callable
 from random import Random
@@ -14,12 +14,12 @@ from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
-# What a log takes unless it is told otherwise.
+# Kafka's default of max.message.bytes.
 _BATCH_BYTES_MAX: Final = 1_048_588
 
 
 class Group(Protocol):
-    """A group of any kind, as offsets and administration see it. Guards raise GroupError."""
+    """A group of any kind, as used by offsets and administration. Guards raise GroupError."""
 
     id: str
 
@@ -29,11 +29,11 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """What ListGroups says: "consumer" for consumers, "" where there never were members."""
+        """The protocol type in ListGroups: "consumer" for consumers, "" if the group never had members."""
 
     @property
     def state(self) -> str:
-        """As Kafka writes it: "Stable", "PreparingRebalance", "Assigning"..."""
+        """Kafka's name of the state: "Stable", "PreparingRebalance", "Assigning"..."""
 
     @property
     def is_empty(self) -> bool: ...
@@ -45,7 +45,7 @@ class Group(Protocol):
     def check_commit_of(
         self, topic_id: Uuid, partition: int, generation_or_epoch: int, member_id: str
     ) -> None:
-        """For one partition of a commit that check_commit() let pass."""
+        """Check one partition of a commit that check_commit() has accepted."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
 
@@ -56,16 +56,18 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def offsets_expire_from(self, committed_ms: int) -> int | None:
-        """From when on the age of an offset counts that was committed then; None while it may not expire."""
+        """The start of the retention time of an offset committed at `committed_ms`; None while it cannot
+        expire."""
 
     def tombstones(self) -> list[Record]:
-        """The records that take it out of the log."""
+        """The records that delete the group from the log."""
 
 
 class Ground:
-    """One shard's ground. The shell replaces `settings` and `image`; parts of the shard change the rest.
+    """The shared state of one shard. The shell replaces `settings` and `image`; the shard changes the rest.
 
-    `batch_bytes_max` says how large a batch of the log may be, now. `patterns` are those of the broker.
+    `batch_bytes_max` returns the current maximum size of a batch. `patterns` is shared by all shards of the
+    broker.
     """
 
     def __init__(
@@ -93,10 +95,10 @@ class Ground:
         return Uuid(self.rng.randbytes(16))
 
     def new_member_id(self) -> str:
-        """As clients of consumer groups make theirs: 22 characters of base64."""
+        """A member id as consumer clients generate it: 22 characters of base64."""
         return format_uuid(self.new_uuid())
 
     def new_suffix(self) -> str:
-        """What tells members of classic groups apart: the hexadecimal form of a random UUID."""
+        """The unique part of a classic member id: a random UUID in hexadecimal."""
         digits = self.rng.randbytes(16).hex()
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

@@ -1,4 +1,4 @@
-"""What holds for groups: the broker's settings as the core needs them, and those of single groups."""
+"""The group coordinator's settings: those of the broker, and overrides of single groups."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -12,7 +12,7 @@ _INT_MAX: Final = 2**31 - 1
 
 @value(kw_only=True)
 class GroupTimes:
-    """What a group may have set for itself (KIP-848 groups only)."""
+    """Intervals and timeouts that a single group may override (KIP-848 groups only)."""
 
     heartbeat_interval_ms: int = 5_000
     session_timeout_ms: int = 45_000
@@ -28,8 +28,7 @@ class GroupSettings:
     session_timeout_ms_min: int = 6_000
     session_timeout_ms_max: int = 1_800_000
     classic_size_max: int = _INT_MAX
-    # A member that waits in its first join sends no heartbeats. If its client has gone, it is not waited for
-    # longer than this. Kafka has no setting for it.
+    # Session timeout of a member in its first join, which sends no heartbeats yet. Fixed in Kafka.
     new_member_join_timeout_ms: int = 300_000
     # Consumer groups
     assignors: tuple[str, ...] = ("uniform", "range")

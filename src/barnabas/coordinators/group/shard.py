@@ -1,7 +1,7 @@
-"""All groups of one partition of __consumer_offsets: the door to its parts, and administration.
+"""All groups of one partition of __consumer_offsets: request dispatch and administration.
 
-By what kind a group is, a request goes to classic/ or consumer/; what is about offsets goes to offsets/. The
-shell calls nothing else of this room.
+Requests go to classic/ or consumer/ by the kind of their group, or to offsets/. This is the only interface
+for the shell.
 """
 
 import logging
@@ -54,18 +54,18 @@ from barnabas.protocol.stored.offsets import GroupMetadataKey
 logger = logging.getLogger(__name__)
 
 _OFFSETS_TIMER: Final[TimerKey] = ("offsets", "", "")
-# Between the parts of a round that looks for offsets that are too old.
+# Pause between the slices of an expiration check.
 _PAUSE_MS: Final = 20
 _CLASSIC_TIMERS: Final = ("classic-session", "classic-join", "classic-sync")
-# From this version of DescribeGroups on a group that is not there is an error. (KIP-1043)
+# From this version of DescribeGroups on an unknown group is an error. (KIP-1043)
 _NOT_FOUND_FROM: Final = 6
 _DEAD: Final = "Dead"
 
 
 class GroupShard:
-    """One partition's groups. Every call but apply() and replay() returns an Outcome to be carried out.
+    """The groups of one partition. Requests and timers return an Outcome; queries return their result.
 
-    Commits are asked of `offsets` itself.
+    Handlers call `offsets` directly for commits.
     """
 
     def __init__(self, ground: Ground) -> None:
@@ -76,11 +76,12 @@ class GroupShard:
         self.assigning: Final = self.consumer.assigning
         self.offsets: Final = Offsets(ground, self.classic.new)
         self._others: Final = _OtherRecords(self.classic, self.consumer, self.offsets)
-        # (record) -> None: a record of an Outcome is in the log. Called so often that a call between is felt.
+        # (record) -> None: apply a record of an Outcome. Bound directly, because an extra call is measurable
+        # here.
         self.apply: Final = Applying(self.offsets, self._others.apply).apply
 
     def __len__(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return len(self.ground.groups)
 
     # The classic protocol
@@ -91,13 +92,13 @@ class GroupShard:
             return self.classic.join(request, caller, to, now)
         if not group.is_empty:
             return self.consumer.join(group, request, caller, to, now)
-        # A consumer group that has lost all its members becomes a classic one: with the first that comes.
+        # The first classic member that joins an empty consumer group turns it into a classic one.
         outcome = Outcome()
         outcome.records += group.tombstones()
         del self.ground.groups[group.id]
         outcome.add(self.classic.join(request, caller, to, now))
         if request.group_id not in self.ground.groups:
-            # It was refused after all.
+            # The join was refused: restore the group.
             self.ground.groups[group.id] = group
             outcome.records.clear()
         return outcome
@@ -132,7 +133,7 @@ class GroupShard:
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now
     ) -> Outcome:
-        """Nobody sees the offsets before the transaction ends. The log may refuse them."""
+        """The offsets become visible when the transaction commits. The log may refuse them."""
         return self.offsets.commit_in_transaction(request, caller, to, now)
 
     def end_transaction(self, marker: EndMarker, to: ReplyTo, now: Now) -> Outcome:
@@ -148,9 +149,9 @@ class GroupShard:
     # Administration
 
     def list(self, states: Set[str], kinds: Set[str]) -> Iterator[ListedGroup | None]:
-        """Groups in one of the states and of one of the kinds, all in lower case; empty sets are any.
+        """Yield the groups in one of the states and of one of the kinds (lower case; empty means any).
 
-        None for each of the others. Of groups that come or go meanwhile some are listed.
+        Yields None for each other group. Iterates over a snapshot of the groups.
         """
         for group in list(self.ground.groups.values()):
             if (states and group.state.lower() not in states) or (kinds and group.kind not in kinds):
@@ -194,7 +195,7 @@ class GroupShard:
         """The answer is a list of DeletableGroupResult."""
         outcome = Outcome(is_divisible=True)
         results = []
-        # The records are applied when all of them are there: one that is named twice is deleted once.
+        # Records are applied only at the end, so duplicate names are removed first.
         for group_id in dict.fromkeys(group_ids):
             code = ErrorCode.NONE
             try:
@@ -213,13 +214,13 @@ class GroupShard:
         outcome.records += self.offsets.forget(group_id)
         outcome.records += group.tombstones()
         if isinstance(group, ClassicGroup):
-            # Nobody is in it, but ids may have been given out.
+            # The group has no members, but may have pending member ids with timers.
             outcome.add(self.classic.release(group, ErrorCode.UNKNOWN_MEMBER_ID))
 
-    # Time and metadata
+    # Timers and metadata
 
     def expire(self, key: TimerKey, now: Now) -> Outcome:
-        """The time of a key has come."""
+        """A timer has expired."""
         if key == _OFFSETS_TIMER:
             outcome = self.offsets.expire(now)
             self._expire_offsets_later(now)
@@ -235,20 +236,20 @@ class GroupShard:
         self.ground.timers.set(_OFFSETS_TIMER, now.tick_ms + interval_ms)
 
     def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> Outcome:
-        """The cluster has changed: topics of these names were made or altered, and deleted."""
+        """Take a new image. `changed` are the created and altered topics, `deleted` the deleted ones."""
         self.ground.image = image
         self.consumer.topics_changed(changed | deleted)
-        # One that was deleted and made again begins anew.
+        # A topic that was deleted and recreated starts without offsets.
         return self.offsets.topics_deleted(deleted) if deleted else Outcome()
 
     def abandon(self, code: ErrorCode) -> Outcome:
-        """The shard goes away. Everybody who waits is told, nothing is written."""
+        """The shard is closed: answer all pending requests, write nothing."""
         return self.classic.abandon(code)
 
     # Records
 
     def replay(self, batch: bytes) -> None:
-        """Take a batch of the log, while loading. Malformed if it is not one of ours."""
+        """Apply a batch of the log while loading. Malformed if it cannot be decoded."""
         for key_bytes, value_bytes in self.offsets.replay(batch):
             try:
                 key = CONSUMER_OFFSETS.decode_key(key_bytes)
@@ -256,13 +257,13 @@ class GroupShard:
                     None if value_bytes is None else CONSUMER_OFFSETS.decode_value(key, value_bytes).message
                 )
             except UnknownRecord as unknown:
-                # A later release may have written it. It stays in the log for that release.
+                # Written by a later release; it stays in the log for that release.
                 logger.warning("record skipped error=%s", unknown)
                 continue
             self._others.apply_stored(key, value)
 
     def loaded(self, now: Now) -> Outcome:
-        """All batches have been replayed: sessions begin."""
+        """All batches have been replayed: start sessions and timers."""
         self.offsets.loaded()
         self._expire_offsets_later(now)
         outcome = self.classic.loaded(now)
@@ -270,7 +271,7 @@ class GroupShard:
         return outcome
 
     def durable(self) -> tuple[object, object]:
-        """What the records tell of, as a value to compare."""
+        """The state that the records describe, as a comparable value."""
         groups = {group_id: _durable(group) for group_id, group in self.ground.groups.items()}
         return {one: told for one, told in groups.items() if told is not None}, self.offsets.durable()
 
@@ -289,7 +290,8 @@ def _not_of_kind(group_id: str, group: Group | None, kind: str) -> str:
 def groups_of(
     shards: Sequence[GroupShard], states: Iterable[str], kinds: Iterable[str]
 ) -> Iterator[ListedGroup | None]:
-    """Yield the rows of ListGroups, and None for others. Unknown kinds match nothing, as in Kafka."""
+    """Yield the rows of ListGroups, and None for groups filtered out. Unknown kinds match nothing, as in
+    Kafka."""
     wanted_states = frozenset(state.lower().strip() for state in states)
     wanted_kinds = frozenset(kind.lower() for kind in kinds)
     for shard in shards:
@@ -297,7 +299,7 @@ def groups_of(
 
 
 class _OtherRecords:
-    """What records tell that are no plain commits."""
+    """Applies all records except plain commits."""
 
     def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups, offsets: Offsets) -> None:
         self._classic = classic
@@ -310,7 +312,7 @@ class _OtherRecords:
         elif isinstance(record, TransactionEnd):
             self._offsets.end_transaction(record.producer_id, commit=record.commit)
         else:
-            assert isinstance(record, StoredRecord), f"a record that nobody knows: {record!r}"
+            assert isinstance(record, StoredRecord), f"unexpected record: {record!r}"
             self.apply_stored(record.key, record.value)
 
     def apply_stored(self, key: object, value: object | None) -> None:

@@ -1,5 +1,5 @@
-"""The shell of coordinators: which shards are here, loading them, writing for them, answering, timers.
+"""The shell of the coordinators: shard ownership, loading, writing, responses and timers.
 
-The core decides; this room appends what it decided to the partition's log, waits until that is committed, and
-gives the answers. It knows the log only as a LedPartition (ports.py).
+The core decides; this package appends the records of its outcomes to the partition's log, waits until they
+are committed, and sends the responses. It accesses the log only as a LedPartition (ports.py).
 """

@@ -9,18 +9,18 @@ from barnabas.coordinators.runtime.host import ShardHost, State
 
 
 class Assigner:
-    """One for all shards of a broker."""
+    """One instance serves all shards of a broker."""
 
     def __init__(self, executor: Executor, tasks: Tasks) -> None:
         self._executor = executor
         self._tasks = tasks
-        # Groups that wait get it in the order in which they came.
+        # Held during a computation. FIFO, so that no group starves.
         self._turn = asyncio.Lock()
-        # For metrics.
+        # Exported as a metric.
         self.computed = 0
 
     def serve(self, host: ShardHost[GroupShard]) -> None:
-        """Compute what the groups of a shard want from now on."""
+        """Compute the assignments that groups of this shard request from now on."""
         host.shard.assigning.on_wanted = lambda: self._begin(host)
 
     def _begin(self, host: ShardHost[GroupShard]) -> None:
@@ -34,7 +34,7 @@ class Assigner:
                 async with self._turn:
                     await self._assign(host, next(iter(wanted)))
         finally:
-            # The next request for an assignment begins anew.
+            # The next request for an assignment starts a new task.
             wanted.clear()
 
     async def _assign(self, host: ShardHost[GroupShard], group_id: str) -> None:
@@ -43,8 +43,8 @@ class Assigner:
         if job is not None:
             targets = await self._executor.run(job.compute)
             self.computed += 1
-            # The shard may have been given up meanwhile.
+            # The shard may have been closed during the computation.
             if host.state is State.ACTIVE:
                 host.do_for_nobody(lambda now: assigning.finish(job, targets, now))
-        # Heartbeats since then may want the next one: they will say so again.
+        # Requests that came during the computation are dropped: later heartbeats repeat them.
         assigning.wanted.pop(group_id, None)

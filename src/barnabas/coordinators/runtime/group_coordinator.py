@@ -1,4 +1,4 @@
-"""All groups of this broker: the shards of __consumer_offsets, with what changes around them."""
+"""The group coordinator of this broker: the shards of __consumer_offsets, and their settings and metadata."""
 
 from collections.abc import Callable, Set
 from random import Random
@@ -25,7 +25,7 @@ GroupHost: TypeAlias = ShardHost[GroupShard]
 
 
 class GroupCoordinator:
-    """`shards` follows the metadata; host_of() is for handlers."""
+    """`shards` tracks the leadership of partitions; handlers use host_of()."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class GroupCoordinator:
         self._settings = settings
         self._see(image)
         self._patterns = TopicPatterns()
-        # For whatever patterns come from clients.
+        # Shared by all APIs that take patterns from clients.
         self.pattern_work: Final = PatternWork(executor)
         self.assigner: Final = Assigner(executor, tasks)
         self._resolver = PatternResolver(self._patterns, self.pattern_work, tasks)
@@ -51,7 +51,7 @@ class GroupCoordinator:
             clock=clock,
             executor=executor,
             tasks=tasks,
-            # The topic may have a limit of its own, which may change.
+            # Read each time: max.message.bytes of the topic may change.
             new=lambda partition: GroupShard(
                 Ground(self._settings, rng, self._image, lambda: partition.batch_bytes_max, self._patterns)
             ),
@@ -62,41 +62,41 @@ class GroupCoordinator:
 
     def _activate(self, host: GroupHost) -> None:
         ground = host.shard.ground
-        # They may have changed while the log was read.
+        # Settings and image may have changed while the log was read.
         ground.settings = self._settings
         before, now = ground.image, self._image
         self.assigner.serve(host)
         host.activate()
         if now is not before and host.state is State.ACTIVE:
             changed = (name for name, topic in now.topics.items() if before.topics.get(name) is not topic)
-            # One of the same name that was made anew is another one.
+            # Compare ids: a recreated topic counts as deleted.
             gone = (name for name, topic in before.topics.items() if topic.id not in now.topics_by_id)
             _show_image(host, now, frozenset(changed), frozenset(gone))
 
     def host_of(self, group_id: str) -> GroupHost:
-        """The shard of a group, at work. Refused if it is not here, or not yet."""
+        """The active shard of a group. Refused if it is not on this broker or still loading."""
         return self.shards.host_of(group_id, self._partitions)
 
     # Regular expressions
 
     def is_resolved(self, regex: str) -> bool:
-        """Whether it is known which topics a subscription by this expression has."""
+        """Whether the topics that match this regular expression are known."""
         return self._patterns.now(regex, self._image) is not None
 
     async def resolve(self, regex: str) -> None:
-        """Find that out. TooManyPatterns if too many wait."""
+        """Resolve the regular expression. TooManyPatterns if too many are queued."""
         await self._resolver.resolve(regex)
 
     # Large groups
 
     def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:
-        """Whether a request to a group may take milliseconds, so that others should be served before it."""
+        """Whether a request to this group may take milliseconds, so that others should be served first."""
         host = self.shards.hosts.get(partition_of(group_id, self._partitions)) if self._partitions else None
         if host is None or host.state is not State.ACTIVE:
             return False
         return host.shard.consumer.takes_long(group_id, told, is_news=is_news)
 
-    # What changes around them
+    # Settings and metadata
 
     def take_settings(self, settings: GroupSettings) -> None:
         self._settings = settings
@@ -110,7 +110,7 @@ class GroupCoordinator:
                 _show_image(host, image, changed, deleted)
 
     def _see(self, image: MetadataImage) -> None:
-        """How many partitions there are is kept at hand: every commit asks."""
+        """Take the image and cache the number of partitions, which every commit needs."""
         self._image = image
         topic = image.topics.get(OFFSETS_TOPIC)
         self._partitions = 0 if topic is None else len(topic.partitions)

@@ -1,9 +1,9 @@
-"""One shard at work: loading, then carrying out what the core decides, until it is given up.
+"""The host of one shard: executes the outcomes of the core from loading until the shard is closed.
 
-carry_out() is the one way: write, apply, answer when it is committed. While it is busy, what comes within
-one turn of the loop is written as one batch when the turn ends: an append costs as much as a request. If
-writing fails the shard is lost: what the core has in memory may be ahead of its log. Everybody who waits is
-told, and the coordinator loads it again if the partition is still ours.
+All outcomes go through carry_out(): write, apply, answer when committed. Under load, the outcomes of one loop
+iteration are written as one batch at its end, because an append costs as much as a request. If a write fails
+the shard is lost: the core's memory may be ahead of its log. All pending requests are refused, and the
+coordinator reloads the shard if this broker still leads the partition.
 """
 
 import asyncio
@@ -31,16 +31,17 @@ from barnabas.protocol.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-# After so many writes it is tried whether several come within a turn; less often if it was in vain.
+# After this many single writes, batching is tried for one loop iteration; the interval doubles while no
+# second outcome arrives in the same iteration.
 TRIED_AFTER_MIN: Final = 8
 TRIED_AFTER_MAX: Final = 64
-# Timers that ring at once: at most so many, and none is begun after so long. Others are served before the
-# rest ring.
+# Limits of timers that expire in one loop iteration, by number and by time. The rest expire in a later
+# iteration.
 RING_AT_ONCE_MAX: Final = 256
-# Answers that are given at once. Others are served before the rest.
+# Answers given in one loop iteration. The rest are given in later iterations.
 GIVEN_AT_ONCE_MAX: Final = 500
-_RING_MS_MAX: Final = 5
-_RING_TOGETHER: Final = 8
+_FIRE_MS_MAX: Final = 5
+_FIRE_TOGETHER: Final = 8
 
 
 class State(Enum):
@@ -55,7 +56,7 @@ _LOST: Final = State.LOST
 
 
 class ShardHost(Generic[AnyShard]):
-    """`on_lost` is called once, when the shard cannot go on; not when it is given up by close()."""
+    """`on_lost` is called once, when the shard fails; not when close() is called."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class ShardHost(Generic[AnyShard]):
         self.partition: Final = partition
         self.shard: Final = shard
         self.state = State.LOADING
-        # Every request asks for these.
+        # Bound once, because every request uses these.
         self._apply = shard.apply
         self._timers = shard.timers
         self._now_ms = clock.now_ms
@@ -78,40 +79,40 @@ class ShardHost(Generic[AnyShard]):
         self._on_lost = on_lost
         self._gathers = False
         self._tried_after = self._until_tried = TRIED_AFTER_MIN
-        # What has been decided in this turn of the loop, and who is to be answered when it is written.
+        # The batch of this loop iteration, and the answers to give when it is committed.
         self._unwritten: Gathered | None = None
         self._unanswered: list[tuple[ReplyTo, object]] = []
         self._turn_end: asyncio.Handle | None = None
-        # Answers that wait until the log is committed up to an offset, with the time that is their last.
+        # Answers that wait until the log is committed up to an offset: (offset, deadline, answers).
         self._pending: deque[tuple[int, int, list[tuple[ReplyTo, object]]]] = deque()
-        # Very many answers, of which some are given in each turn of the loop.
+        # Answers beyond GIVEN_AT_ONCE_MAX, given in later loop iterations.
         self._to_give: deque[tuple[ReplyTo, object]] = deque()
         self._giving: asyncio.Handle | None = None
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_ms = 0
+        self._wakeup: asyncio.TimerHandle | None = None
+        self._wakeup_ms = 0
 
     def now(self) -> Now:
         return Now(self._now_ms(), self._tick_ms())
 
     def activate(self) -> None:
-        """Everything has been replayed."""
+        """Start serving: the log has been replayed."""
         assert self.state is State.LOADING
         self.state = State.ACTIVE
         self.do_for_nobody(self.shard.loaded)
 
-    # At work
+    # Decisions
 
     def check(self) -> None:
-        """Refused if it cannot be asked now."""
+        """Refused unless the shard is active."""
         if self.state is _ACTIVE:
             return
         if self.state is _LOADING:
-            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.partition.name} is being loaded")
+            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.partition.name} is still loading")
         if self.state is _LOST:
-            raise Refused(ErrorCode.NOT_COORDINATOR, f"{self.partition.name} is not here")
+            raise Refused(ErrorCode.NOT_COORDINATOR, f"{self.partition.name} is not active on this broker")
 
     def do(self, act: Callable[[Now], Outcome]) -> None:
-        """Let the core decide, and carry it out. A mistake of ours costs the shard, and is seen."""
+        """Let the core decide and carry out its outcome. A bug loses the shard and is raised."""
         now = self.now()
         try:
             outcome = act(now)
@@ -121,20 +122,20 @@ class ShardHost(Generic[AnyShard]):
         self.carry_out(outcome, now)
 
     def carry_out(self, outcome: Outcome, now: Now) -> None:
-        """What do() does with what the core has decided. A mistake in here costs the shard as well."""
+        """Write, apply and answer an outcome. A bug loses the shard and is raised."""
         try:
             self._carry_out(outcome, now)
         except Exception:
             self.stumbled(outcome)
             raise
-        self._set_alarm()
+        self._schedule_wakeup()
 
     def stumbled(self, outcome: Outcome | None = None) -> None:
-        """The core has failed. What it was about to change in memory may be half done."""
+        """The core has raised. Its state may be inconsistent, so the shard is lost."""
         self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
 
     def do_for_nobody(self, act: Callable[[Now], Outcome]) -> None:
-        """What no client asked for. A mistake of ours costs this shard, and not the broker that calls."""
+        """do() for internal events. A bug loses the shard and is logged, so that the caller can continue."""
         try:
             self.do(act)
         except Exception:
@@ -145,7 +146,7 @@ class ShardHost(Generic[AnyShard]):
             if self._unwritten is None:
                 self._answer_when_committed(outcome.answers, self.partition.end_offset, now)
             else:
-                # It may tell of what is not written yet.
+                # The answer may depend on unwritten records.
                 self._unanswered += outcome.answers
             return
         end: int | None = None
@@ -162,7 +163,7 @@ class ShardHost(Generic[AnyShard]):
             _refuse(outcome, error.code)
             return
         except TooLarge as error:
-            logger.error("records refused partition=%s error=%s", self.partition.name, error)
+            logger.error("records too large partition=%s error=%s", self.partition.name, error)
             if outcome.is_tentative:
                 _refuse(outcome, ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
@@ -185,7 +186,8 @@ class ShardHost(Generic[AnyShard]):
         return self._gathers
 
     def _gathered(self, outcomes: int) -> None:
-        """Alone in its turn, a request is answered sooner if it is written at once."""
+        """Stop batching if the last iteration had only one outcome, which is answered sooner if written
+        immediately."""
         if outcomes > 1:
             self._tried_after = TRIED_AFTER_MIN
         else:
@@ -197,7 +199,8 @@ class ShardHost(Generic[AnyShard]):
         return partition.append(one_batch(outcome.records, partition.place(), now.ms), now.ms)
 
     def _gather(self, outcome: Outcome, now: Now) -> None:
-        """Have it written when the turn ends. The records of one outcome are in one batch."""
+        """Add the records to the batch of this loop iteration. The records of one outcome stay in one
+        batch."""
         if self._unwritten is None or not self._unwritten.add(outcome.records, now.ms):
             self._write_gathered(now)
             fresh = Gathered(self.partition.place())
@@ -217,14 +220,14 @@ class ShardHost(Generic[AnyShard]):
             self._not_written(error, None)
             return
         except Exception:
-            logger.exception("records not written partition=%s", self.partition.name)
+            logger.exception("write failed partition=%s", self.partition.name)
             self._lose(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self.committed()
-        self._set_alarm()
+        self._schedule_wakeup()
 
     def _write_gathered(self, now: Now) -> None:
-        """Nobody is answered within this call: who is may ask again at once, and a decision is under way."""
+        """Gives no answers: an answered client may send its next request while a decision is in progress."""
         gathered, self._unwritten = self._unwritten, None
         if gathered is None:
             return
@@ -242,9 +245,8 @@ class ShardHost(Generic[AnyShard]):
         return partition.append_stamped(batch, now.ms, stamp)
 
     def _write_apart(self, outcome: Outcome, now: Now) -> int:
-        """What nobody waits for is housekeeping: what is not written now is found again by the next round.
-
-        So is what was left of a group that was to be deleted, by who asks for it again.
+        """Write as many batches as needed. If a later one fails, nothing is lost: housekeeping repeats in the
+        next round, and a deletion can be requested again.
         """
         self._write_gathered(now)
         partition = self.partition
@@ -255,7 +257,7 @@ class ShardHost(Generic[AnyShard]):
 
     def _not_written(self, error: CannotWrite, outcome: Outcome | None) -> None:
         if not error.is_logged:
-            logger.warning("records not written partition=%s error=%s", self.partition.name, error)
+            logger.warning("write failed partition=%s error=%s", self.partition.name, error)
         self._lose(error.code, outcome)
 
     # Answering
@@ -269,14 +271,14 @@ class ShardHost(Generic[AnyShard]):
         self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
 
     def committed(self) -> None:
-        """More of the log may be committed."""
+        """Give the answers up to the committed offset."""
         offset = self.partition.committed_offset
         while self._pending and self._pending[0][0] <= offset:
             _, _, answers = self._pending.popleft()
             self._give(answers)
 
     def _give(self, answers: list[tuple[ReplyTo, object]]) -> None:
-        """All of them, if they are not very many, such as those of a large group that begins."""
+        """Give a few answers now, and many, such as those of a large rebalance, in slices."""
         if len(answers) <= GIVEN_AT_ONCE_MAX and not self._to_give:
             for to, answer in answers:
                 cast(Waiting, to).give(answer)
@@ -286,7 +288,7 @@ class ShardHost(Generic[AnyShard]):
             self._giving = asyncio.get_running_loop().call_soon(self._give_some)
 
     def _give_some(self) -> None:
-        # A member that is answered may ask again at once, and even end the shard.
+        # An answered member may send its next request at once, which may even close the shard.
         for _ in range(GIVEN_AT_ONCE_MAX):
             if not self._to_give:
                 break
@@ -295,51 +297,51 @@ class ShardHost(Generic[AnyShard]):
         self._giving = asyncio.get_running_loop().call_soon(self._give_some) if self._to_give else None
 
     def _time_out(self, now: Now) -> None:
-        """Tell those who have waited too long for other replicas. What they asked for may still be done."""
+        """Refuse answers that have waited too long for replicas. Their records may still be committed."""
         while self._pending and self._pending[0][1] <= now.tick_ms:
             _, _, answers = self._pending.popleft()
             for to, _ in answers:
                 cast(Waiting, to).refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    # Time
+    # Timers
 
-    def _set_alarm(self) -> None:
-        """One alarm for the earliest of everything that has a time."""
+    def _schedule_wakeup(self) -> None:
+        """Schedule one wakeup for the earliest timer or commit timeout."""
         if self.state is not _ACTIVE:
             return
         due_ms = self._timers.next_ms()
         if self._pending and (due_ms is None or self._pending[0][1] < due_ms):
             due_ms = self._pending[0][1]
-        if due_ms is None or (self._alarm is not None and self._alarm_ms <= due_ms):
+        if due_ms is None or (self._wakeup is not None and self._wakeup_ms <= due_ms):
             return
-        if self._alarm is not None:
-            self._alarm.cancel()
+        if self._wakeup is not None:
+            self._wakeup.cancel()
         delay_s = max(0, due_ms - self._tick_ms()) / 1000
-        self._alarm_ms = due_ms
-        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
+        self._wakeup_ms = due_ms
+        self._wakeup = asyncio.get_running_loop().call_later(delay_s, self._fire_timers)
 
-    def _ring(self) -> None:
-        self._alarm = None
+    def _fire_timers(self) -> None:
+        self._wakeup = None
         now = self.now()
         self._time_out(now)
-        rung = 0
-        while rung < RING_AT_ONCE_MAX and self._tick_ms() - now.tick_ms < _RING_MS_MAX:
-            keys = self._timers.due(now.tick_ms, _RING_TOGETHER)
+        fired = 0
+        while fired < RING_AT_ONCE_MAX and self._tick_ms() - now.tick_ms < _FIRE_MS_MAX:
+            keys = self._timers.due(now.tick_ms, _FIRE_TOGETHER)
             if not keys:
                 break
-            rung += len(keys)
+            fired += len(keys)
             if not self._expire(keys, now):
                 return
-        # At once, if more are due.
-        self._set_alarm()
+        # Fires immediately if more timers are due.
+        self._schedule_wakeup()
 
     def _expire(self, keys: list[TimerKey], now: Now) -> bool:
-        """False if that was the end of the shard."""
+        """False if the shard is no longer active."""
         for key in keys:
             if self.state is not State.ACTIVE:
                 return False
             if key in self.shard.timers:
-                # What another one has led to has set it anew.
+                # An earlier timer of this slice has set it again.
                 continue
             outcome: Outcome | None = None
             try:
@@ -351,17 +353,17 @@ class ShardHost(Generic[AnyShard]):
                 return False
         return True
 
-    # The end
+    # Closing
 
     def close(self, code: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
-        """Give it up: another broker leads the partition, or this one stops."""
+        """Close the shard: another broker leads the partition, or this broker stops."""
         if self.state is State.LOST:
             return
         was_active = self.state is State.ACTIVE
         self.state = State.LOST
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        if self._wakeup is not None:
+            self._wakeup.cancel()
+            self._wakeup = None
         if self._turn_end is not None:
             self._turn_end.cancel()
             self._turn_end = None
@@ -382,12 +384,12 @@ class ShardHost(Generic[AnyShard]):
                 cast(Waiting, to).give(answer)
 
     def _lose(self, code: ErrorCode, outcome: Outcome | None = None) -> None:
-        """`code` is for who asked for it. Others who wait may try again if it is no fault of theirs."""
+        """`code` is for the failed outcome. Other pending requests get a retriable error."""
         self.close(ErrorCode.NOT_COORDINATOR if code is ErrorCode.UNKNOWN_SERVER_ERROR else code)
         if outcome is not None:
             for to, _ in outcome.answers:
                 reply = cast(Waiting, to)
-                # One that waits in the core as well has been told already.
+                # A request that also waited in the core was refused by close().
                 if not reply.is_given:
                     reply.refuse(code)
         self._on_lost(self)

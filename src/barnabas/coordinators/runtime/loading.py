@@ -1,4 +1,4 @@
-"""Reading a shard's log from its start to its end, off the loop: nobody uses the shard yet."""
+"""Loading of a shard: replays its log off the loop, before the shard is used."""
 
 import logging
 from functools import partial
@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 async def load(
     partition: LedPartition, shard: Shard, executor: Executor, clock: Clock, *, bytes_at_once: int
 ) -> None:
-    """Replay everything that is in the log. BarnabasError if it cannot be read."""
+    """Replay the whole log. BarnabasError if it cannot be read."""
     began_ms = clock.monotonic_ms()
     offset, end = partition.start_offset, partition.end_offset
     total = 0
     while offset < end:
         data, offset_after = await partition.read(offset, bytes_at_once)
         if not data:
-            # The rest is a hole that compaction left.
+            # The log ends with a gap left by compaction.
             break
         total += len(data)
         await executor.run(partial(_replay, shard, data))
@@ -53,8 +53,8 @@ def _replay(shard: Shard, data: bytes) -> None:
 
 
 def _check_crc(batch: bytes) -> None:
-    """What rotted on the disk must not become what somebody committed."""
+    """Corrupt data on the disk must not be loaded as committed offsets."""
     stored = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
     if crc32c(memoryview(batch)[ATTRIBUTES_AT:]) != stored:
         offset = int.from_bytes(batch[BASE_OFFSET_AT:BATCH_LENGTH_AT], "big")
-        raise CorruptBatch("its CRC does not match", where=f"batch at offset {offset}")
+        raise CorruptBatch("CRC mismatch", where=f"batch at offset {offset}")

@@ -1,4 +1,5 @@
-"""Which partition of an internal topic a name belongs to: Java's hash of the text, as in Kafka. Pure."""
+"""The partition of an internal topic for a group or transactional id: Java's String.hashCode(), as in Kafka.
+Pure."""
 
 from typing import Final
 
@@ -13,7 +14,7 @@ def partition_of(name: str, partitions: int) -> int:
 
 
 def abs_hash(name: str) -> int:
-    """The absolute value of String.hashCode(); the one that has none in 32 bits counts as zero."""
+    """The absolute value of String.hashCode(); 0 for -2^31, which has none in 32 bits."""
     value: i64 = 0
     if name.isascii():
         letters = name.encode("ascii")

@@ -1,4 +1,4 @@
-"""Resolves regular expressions of subscriptions off the event loop, for the groups that want them."""
+"""Resolves regular expression subscriptions to topics, off the event loop."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class PatternResolver:
-    """resolve() is for requests that bring an expression; what groups want is resolved in the background."""
+    """resolve() is for requests that bring a new expression; refreshes run in the background."""
 
     def __init__(self, patterns: TopicPatterns, work: PatternWork, tasks: Tasks) -> None:
         self._patterns = patterns
@@ -22,10 +22,10 @@ class PatternResolver:
         patterns.on_wanted = self._begin
 
     async def resolve(self, regex: str) -> None:
-        """Have a result at hand. TooManyPatterns if too many wait."""
+        """Resolve one expression. TooManyPatterns if too many are queued."""
         under_way = self._under_way.get(regex)
         if under_way is not None:
-            # It belongs to another request.
+            # Shielded, because another request owns it.
             await asyncio.shield(under_way)
             return
         done = self._under_way[regex] = asyncio.get_running_loop().create_future()
@@ -44,7 +44,7 @@ class PatternResolver:
             except NotRe2 as error:
                 compiled = error.with_traceback(None)
             patterns.put_compiled(regex, compiled)
-        # Topics that are made from here on make a new result necessary.
+        # Topics created from here on require a new result.
         names, version = patterns.names, patterns.image.offset
         topics = [] if isinstance(compiled, NotRe2) else await self._work.match(compiled, names)
         patterns.put(regex, Found(frozenset(topics), version))
@@ -60,7 +60,7 @@ class PatternResolver:
                 await self.resolve(regex)
                 del wanted[regex]
         except TooManyPatterns as busy:
-            logger.warning("topics of subscriptions not updated error=%s", busy)
+            logger.warning("regular expression subscriptions not refreshed error=%s", busy)
         finally:
-            # The next heartbeats want them again.
+            # The next heartbeats request them again.
             wanted.clear()

@@ -1,4 +1,4 @@
-"""Where a shard's next batch goes, and what it may be there (compiled)."""
+"""Offset, leader epoch, size limit and codec of a shard's next batch (compiled)."""
 
 from typing import Final, final
 
@@ -10,13 +10,13 @@ from barnabas.records.header import Codec
 @mypyc_attr(acyclic=True)
 @final
 class Place:
-    """A batch that is built for its place is written as it is. Any other is numbered anew by the log."""
+    """A batch built for its place is appended unchanged. The log rewrites the offsets of any other batch."""
 
     __slots__ = ("base_offset", "bytes_max", "codec", "leader_epoch")
 
     def __init__(self, base_offset: int, leader_epoch: int, bytes_max: int, codec: Codec) -> None:
         self.base_offset: Final = base_offset
         self.leader_epoch: Final = leader_epoch
-        # How large it may be, and how it is compressed.
+        # Maximum size of the batch.
         self.bytes_max: Final = bytes_max
         self.codec: Final = codec

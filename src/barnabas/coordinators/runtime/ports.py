@@ -1,4 +1,4 @@
-"""What the shell is given: shards that decide, and the partitions that are their logs."""
+"""Interfaces of the shell: shards, which decide, and the partitions that are their logs."""
 
 from typing import Protocol, TypeVar
 
@@ -10,37 +10,38 @@ from barnabas.protocol.error_codes import ErrorCode
 
 
 class Shard(Protocol):
-    """The state that one partition tells of. Only apply() and replay() change what a record tells of."""
+    """The state of one partition. Only apply() and replay() change the state that records describe."""
 
     @property
     def timers(self) -> Timers: ...
 
     def __len__(self) -> int:
-        """How many it keeps of what it keeps: groups, transactional ids."""
+        """The number of groups or transactional ids."""
 
     def replay(self, batch: bytes) -> None:
-        """Take a batch of the log, while loading. Malformed if it is not one of ours."""
+        """Apply a batch of the log while loading. Malformed if it cannot be decoded."""
 
     def loaded(self, now: Now) -> Outcome:
-        """All batches have been replayed."""
+        """Called when all batches have been replayed."""
 
     def apply(self, record: Record) -> None:
-        """A record of an Outcome is in the log."""
+        """Apply a record of an Outcome that is in the log."""
 
     def expire(self, key: TimerKey, now: Now) -> Outcome:
-        """The time of a key has come."""
+        """A timer has expired."""
 
     def abandon(self, code: ErrorCode) -> Outcome:
-        """The shard goes away. Everybody who waits is told, nothing is written."""
+        """The shard is closed: answer all pending requests, write nothing."""
 
 
 AnyShard = TypeVar("AnyShard", bound=Shard)
 
 
 class CannotWrite(BarnabasError):
-    """The log took nothing, or may not be the one that counts any more. What the waiting are to be told.
+    """The append failed, or this broker may no longer be the leader. `code` is the error for pending
+    requests.
 
-    If the disk is the reason, its owner has logged it, once for all who write there.
+    `is_logged` if the disk failed: its log directory has logged that once for all logs.
     """
 
     def __init__(self, code: ErrorCode, why: str, *, is_logged: bool = False) -> None:
@@ -50,7 +51,8 @@ class CannotWrite(BarnabasError):
 
 
 class RefusedByLog(BarnabasError):
-    """The log does not take what a producer's transaction brings: a stale epoch, a replaced coordinator."""
+    """The log refused a transactional batch or marker, such as for a stale epoch or a replaced
+    coordinator."""
 
     def __init__(self, code: ErrorCode, why: str) -> None:
         super().__init__(why)
@@ -58,15 +60,15 @@ class RefusedByLog(BarnabasError):
 
 
 class LedPartition(Protocol):
-    """A partition of an internal topic, for as long as this broker leads it."""
+    """A partition of an internal topic while this broker leads it."""
 
     @property
     def name(self) -> str:
-        """For the log: __consumer_offsets-7."""
+        """The name for log lines: __consumer_offsets-7."""
 
     @property
     def leader_epoch(self) -> int:
-        """In which we lead it."""
+        """The epoch of our leadership."""
 
     @property
     def start_offset(self) -> int: ...
@@ -76,23 +78,23 @@ class LedPartition(Protocol):
 
     @property
     def committed_offset(self) -> int:
-        """The high watermark: what lies before it is on all replicas that count."""
+        """The high watermark."""
 
     @property
     def batch_bytes_max(self) -> int:
-        """How large a batch may be."""
+        """Maximum size of a batch."""
 
     def place(self) -> Place:
-        """Where the next batch goes."""
+        """The place of the next batch."""
 
     def append(self, batch: bytes, now_ms: int) -> int:
-        """Append one batch, and return the offset after it. CannotWrite if that is not possible."""
+        """Append one batch and return the next offset. CannotWrite if the append fails."""
 
     def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
-        """Append a batch of a producer's transaction, or the marker that ends it.
+        """Append a transactional batch, or the marker that ends a transaction.
 
-        RefusedByLog if it must not be there, CannotWrite as with append().
+        RefusedByLog if the log does not accept it, CannotWrite if the append fails.
         """
 
     async def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
-        """Batches from that offset on, the first in any case; none at the end."""
+        """Batches from `offset` on, at least one unless at the end, and the offset after them."""

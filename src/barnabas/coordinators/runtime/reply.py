@@ -1,4 +1,4 @@
-"""Somebody who waits for an answer of a shard."""
+"""Pending requests that wait for the answer of a shard."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -11,26 +11,26 @@ _NOT_YET: Final = object()
 
 
 class Waiting(ReplyTo):
-    """Everybody to whom the shell gives what the core has decided."""
+    """A ReplyTo that the shell can answer."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def is_given(self) -> bool:
-        """Whether it has its answer already."""
+        """Whether it has been answered."""
 
     @abstractmethod
     def give(self, answer: object) -> None:
-        """This is the answer."""
+        """Deliver the answer."""
 
     @abstractmethod
     def refuse(self, code: ErrorCode) -> None:
-        """There is none, for this reason."""
+        """Deliver an error instead of an answer."""
 
 
 class Answered(Waiting):
-    """Answered once, by the shell. Most are before the handler returns; the others tell `then`."""
+    """Answered once by the shell. Most answers come before the handler returns; later ones call `then`."""
 
     __slots__ = ("_then", "answer")
 
@@ -43,7 +43,7 @@ class Answered(Waiting):
         return self.answer is not _NOT_YET
 
     def give(self, answer: object) -> None:
-        assert self.answer is _NOT_YET, "an answer that was given already"
+        assert self.answer is _NOT_YET, "already answered"
         self.answer = answer
         if self._then is not None:
             self._then(answer)
@@ -53,15 +53,15 @@ class Answered(Waiting):
 
     @abstractmethod
     def refusal(self, code: ErrorCode) -> object:
-        """The answer that says nothing but that code."""
+        """The error response for a code."""
 
     def then_call(self, then: Callable[[object], None]) -> None:
-        assert not self.is_given, "it is here already"
+        assert not self.is_given, "already answered"
         self._then = then
 
 
 class Reply(Answered):
-    """With a function that makes the refusal."""
+    """An Answered whose error response is built by a function."""
 
     __slots__ = ("_refusal",)
 

@@ -1,4 +1,4 @@
-"""The shards of one internal topic on this broker: which are here, loading them, and which key is where."""
+"""The shards of one internal topic on this broker: ownership, loading, and lookup by key."""
 
 import asyncio
 import logging
@@ -19,17 +19,17 @@ from barnabas.protocol.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-# A shard that was lost while its partition is still ours is loaded again, but no faster than this.
+# Delay before a lost shard is reloaded while this broker still leads its partition.
 _RELOAD_AFTER_S: Final = 1.0
-# If loading fails more often than this in a row, the time doubles with each try, up to the maximum.
+# After this many consecutive failed loads, the delay doubles with each attempt, up to the maximum.
 RELOADS_AT_ONCE: Final = 3
 RELOAD_AFTER_MAX_S: Final = 60.0
 
 
 class Shards(Generic[AnyShard]):
-    """lead() and resign() follow the metadata; host_of() is for handlers.
+    """The broker calls lead() and resign() on metadata changes; handlers use host_of().
 
-    `new` makes an empty shard for a partition, `activate` lets one that has been loaded begin its work.
+    `new` creates an empty shard for a partition, `activate` starts a loaded one.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class Shards(Generic[AnyShard]):
         self._commit_timeout_ms = commit_timeout_ms
         self._load_bytes_at_once = load_bytes_at_once
         self._is_closed = False
-        # How often loading a shard has failed since it last worked.
+        # Consecutive failed loads by partition.
         self._failures: dict[int, int] = {}
 
-    # Which shards are here
+    # Ownership
 
     def lead(self, index: int, partition: LedPartition) -> None:
-        """This broker leads the partition from now on, perhaps again, in a later epoch."""
+        """This broker has become the leader of the partition, or has a new leader epoch."""
         self.resign(index)
         if self._is_closed:
             return
@@ -73,7 +73,7 @@ class Shards(Generic[AnyShard]):
         )
         self.hosts[index] = host
         if partition.start_offset == partition.end_offset:
-            # Nobody need be sent away for a moment.
+            # Nothing to load: activate now, so that no request is refused.
             self._activate(host)
         else:
             self._tasks.start(self._load(index, host))
@@ -96,17 +96,17 @@ class Shards(Generic[AnyShard]):
             )
         except Exception as error:
             if isinstance(error, BarnabasError):
-                logger.error("shard not loaded partition=%s error=%s", host.partition.name, error)
+                logger.error("shard load failed partition=%s error=%s", host.partition.name, error)
             else:
-                # A mistake of ours in one shard. Others are loaded, and this one is tried again.
-                report_fault(logger, error, "shard not loaded partition=%s", host.partition.name)
+                # A bug in one shard must not stop the others. The load is retried.
+                report_fault(logger, error, "shard load failed partition=%s", host.partition.name)
             host.close()
             if self.hosts.get(index) is host:
                 self._failures[index] = self._failures.get(index, 0) + 1
                 self._reload(index, host)
             return
         self._failures.pop(index, None)
-        # It may have been given up meanwhile.
+        # The shard may have been closed while it was loading.
         if self.hosts.get(index) is host:
             self._activate(host)
 
@@ -121,30 +121,31 @@ class Shards(Generic[AnyShard]):
             self.lead(index, lost.partition)
 
     def close(self) -> None:
-        """Everybody who waits is told that this coordinator is gone."""
+        """Close all shards and refuse all pending requests."""
         self._is_closed = True
         for index in list(self.hosts):
             self.resign(index)
 
-    # Who is where
+    # Lookup
 
     def host_of(self, key: str, partitions: int) -> ShardHost[AnyShard]:
-        """The shard of a group or a transactional id, at work. Refused if it is not here, or not yet.
+        """The active shard of a group or transactional id. Refused if it is not on this broker or still
+        loading.
 
-        `partitions` is how many the topic has; 0 if it does not exist.
+        `partitions` is the number of partitions of the topic; 0 if it does not exist.
         """
         if self._is_closed:
             raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this coordinator is stopping")
         if partitions == 0:
-            raise Refused(ErrorCode.NOT_COORDINATOR, f"there is no {self.topic} yet")
+            raise Refused(ErrorCode.NOT_COORDINATOR, f"{self.topic} does not exist yet")
         host = self.hosts.get(partition_of(key, partitions))
         if host is None:
-            raise Refused(ErrorCode.NOT_COORDINATOR, f"the coordinator of {key} is not here")
+            raise Refused(ErrorCode.NOT_COORDINATOR, f"this broker is not the coordinator of {key}")
         host.check()
         return host
 
     def active_hosts(self) -> list[ShardHost[AnyShard]]:
-        """All shards at work. Refused if one is still being loaded."""
+        """All active shards. Refused if one is still loading."""
         found = []
         for host in self.hosts.values():
             if host.state is State.LOADING:

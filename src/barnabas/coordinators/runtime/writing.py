@@ -1,4 +1,4 @@
-"""From the records of an Outcome to batches. Pure."""
+"""Builds batches from the records of outcomes. Pure."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -13,24 +13,24 @@ from barnabas.records.control import ControlType, build_control_batch
 from barnabas.records.header import NO_LEADER_EPOCH, Codec
 
 _UNCOMPRESSED: Final = Codec.NONE
-# Of a producer's batch: coordinators do not count, and Kafka's builder takes none below 0.
+# Base sequence of transactional batches: coordinators do not count, and Kafka's builder requires at least 0.
 _SEQUENCE: Final = 0
-# Of the value of a marker.
+# Version of a marker's value.
 _VERSION: Final = 0
-# EndTxnMarker of protocol/stored/control.py: its version, and the epoch of the coordinator.
+# EndTxnMarker of protocol/stored/control.py: version and coordinator epoch.
 _END_TXN_MARKER: Final = Struct(">hi")
-# Of a record, at most, besides its key and its value: lengths, attributes, time, offset, count of headers.
+# Upper bound of a record's size without key and value: lengths, attributes, timestamp, offset, header count.
 _FRAME_BYTES_MAX: Final = 36
-# So many transactions end at about the same time, at most, whose markers are at hand.
+# Cached markers: about the number of transactions that end at the same time.
 _MARKERS_MAX: Final = 16
 
 
 class TooLarge(BarnabasError):
-    """Records that belong together do not fit into one batch of the log."""
+    """Records that must be written atomically do not fit in one batch."""
 
 
 class Gathered:
-    """Outcomes that are written as one batch. Each is in it as a whole or not at all."""
+    """Outcomes that are written as one batch. Each outcome is added completely or not at all."""
 
     def __init__(self, place: Place) -> None:
         self._bytes_max = place.bytes_max
@@ -38,9 +38,9 @@ class Gathered:
         self.outcomes = 0
 
     def add(self, records: Sequence[Record], now_ms: int) -> bool:
-        """False, and nothing has happened, if they may not fit behind what there is.
+        """False, without any change, if the records may not fit in the rest of the batch.
 
-        TooLarge if they do not fit into a batch of their own.
+        TooLarge if they do not fit in an empty batch.
         """
         builder = self._builder
         encoded = [encode_record(record) for record in records]
@@ -52,7 +52,9 @@ class Gathered:
                 return False
         for key, value in encoded:
             if not builder.append(now_ms, key, value):
-                raise TooLarge(f"records that belong together are more than {self._bytes_max} bytes")
+                raise TooLarge(
+                    f"atomic write exceeds the limit of {self._bytes_max} bytes (max.message.bytes)"
+                )
         _check_size(builder, self._bytes_max)
         self.outcomes += 1
         return True
@@ -62,7 +64,7 @@ class Gathered:
 
 
 def one_batch(records: Sequence[Record], place: Place, now_ms: int) -> bytes:
-    """All of them in one batch. TooLarge if there is no way."""
+    """All records in one batch. TooLarge if they do not fit."""
     if place.codec is not _UNCOMPRESSED:
         gathered = Gathered(place)
         gathered.add(records, now_ms)
@@ -70,12 +72,15 @@ def one_batch(records: Sequence[Record], place: Place, now_ms: int) -> bytes:
     encoded = [encode_record(record) for record in records]
     batch = plain_batch(encoded, now_ms, base_offset=place.base_offset, leader_epoch=place.leader_epoch)
     if len(batch) > place.bytes_max:
-        raise TooLarge(f"records of {len(batch)} bytes belong together, and the log takes {place.bytes_max}")
+        raise TooLarge(
+            f"{len(batch)} bytes of records must be written atomically, "
+            f"but the limit is {place.bytes_max} (max.message.bytes)"
+        )
     return batch
 
 
 def stamped_batch(records: Sequence[Record], stamp: InTransaction, place: Place, now_ms: int) -> bytes:
-    """All of them in one batch of a transaction. TooLarge if there is no way."""
+    """All records in one transactional batch. TooLarge if they do not fit."""
     builder = BatchBuilder(
         max_bytes=place.bytes_max,
         base_offset=place.base_offset,
@@ -89,14 +94,16 @@ def stamped_batch(records: Sequence[Record], stamp: InTransaction, place: Place,
     for record in records:
         key, value = record.encoded()
         if not builder.append(now_ms, key, value):
-            raise TooLarge(f"records of a transaction are more than {place.bytes_max} bytes")
+            raise TooLarge(
+                f"transactional records exceed the limit of {place.bytes_max} bytes (max.message.bytes)"
+            )
     _check_size(builder, place.bytes_max)
     return builder.build()
 
 
 @lru_cache(maxsize=_MARKERS_MAX)
 def marker_batch(marker: EndMarker, now_ms: int) -> bytes:
-    """The control batch that ends a transaction: the same bytes in all of its partitions."""
+    """The control batch that ends a transaction; identical in all its partitions."""
     return build_control_batch(
         ControlType.COMMIT if marker.commit else ControlType.ABORT,
         _END_TXN_MARKER.pack(_VERSION, marker.coordinator_epoch),
@@ -108,9 +115,10 @@ def marker_batch(marker: EndMarker, now_ms: int) -> bytes:
 
 
 def batches(records: Iterable[Record], place: Place, now_ms: int) -> list[bytes]:
-    """As many batches as it takes, for records that need not be written together. The first has the place.
+    """As many batches as needed, for records that need not be written atomically. The first is built for
+    `place`.
 
-    A batch is on the disk as a whole or not at all. TooLarge if a single record is.
+    Each batch is on the disk completely or not at all. TooLarge if a single record exceeds the limit.
     """
     built = []
     builder = _builder(place)
@@ -126,9 +134,11 @@ def batches(records: Iterable[Record], place: Place, now_ms: int) -> list[bytes]
 
 
 def _check_size(builder: BatchBuilder, bytes_max: int) -> None:
-    """The first record of a batch is always taken."""
+    """The builder accepts the first record of a batch whatever its size."""
     if builder.size > bytes_max:
-        raise TooLarge(f"a record of {builder.size} bytes, and the log takes {bytes_max}")
+        raise TooLarge(
+            f"batch size {builder.size} exceeds the limit of {bytes_max} bytes (max.message.bytes)"
+        )
 
 
 def _builder(place: Place) -> BatchBuilder:

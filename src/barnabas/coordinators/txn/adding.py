@@ -1,4 +1,4 @@
-"""Partitions that become part of a transaction, and whether they are: AddPartitionsToTxn, AddOffsetsToTxn."""
+"""Adding partitions to a transaction, and verifying them: AddPartitionsToTxn, AddOffsetsToTxn."""
 
 from collections.abc import Collection, Set
 from typing import Final
@@ -15,10 +15,10 @@ from barnabas.coordinators.txn.transitions import EPOCH_EACH_FROM, with_partitio
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import AddOffsetsToTxnRequest, AddPartitionsToTxnTransaction
 
-# From here on brokers ask, for clients that have an epoch for each transaction.
+# Versions from here on are sent by brokers, for clients that use transactions version 2.
 _FROM_BROKERS: Final = 4
 _OLD_CLIENT: Final = 0
-# Looked up by name each time otherwise.
+# Bound once, to save attribute lookups.
 _NONE: Final = ErrorCode.NONE
 _ABORTABLE: Final = ErrorCode.TRANSACTION_ABORTABLE
 _ONGOING: Final = TxnState.ONGOING
@@ -50,7 +50,8 @@ def decide_let_in(
     to: ReplyTo,
     now: Now,
 ) -> Outcome:
-    """The same for a leader on this broker, which needs no message: a code for each partition."""
+    """Add or verify partitions for a leader on this broker, without a request. Answers the code of each
+    partition."""
     outcome = Outcome()
     try:
         txn = _txn_of(ground, producer, only_asks=not adds)
@@ -83,31 +84,36 @@ def decide_add_offsets(
 
 
 def _txn_of(ground: TxnGround, asked: TxnProducer, *, only_asks: bool) -> Txn:
-    """What the producer may add to, or ask about."""
+    """The transaction of a producer that may add partitions to it or verify them."""
     if not asked.transactional_id:
-        raise TxnError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
+        raise TxnError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     txn = ground.txns.get(asked.transactional_id)
     if txn is None:
-        raise TxnError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "no such transactional id")
+        raise TxnError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "unknown transactional id")
     if txn.is_prepared and not only_asks:
-        # In Kafka this comes before all questions of who asks.
+        # Kafka checks this before the producer.
         raise _busy(txn)
     producer_id, epoch = txn.owner
     if asked.producer_id != producer_id:
         raise TxnError(
-            ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer id {asked.producer_id} is not {producer_id}"
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            f"producer id is {asked.producer_id}, expected {producer_id}",
         )
     if asked.producer_epoch != epoch:
-        raise TxnError(ErrorCode.PRODUCER_FENCED, f"epoch {asked.producer_epoch} is not {epoch}")
+        raise TxnError(
+            ErrorCode.PRODUCER_FENCED, f"producer epoch is {asked.producer_epoch}, expected {epoch}"
+        )
     if txn.is_prepared:
         raise _busy(txn)
     if txn.is_kept:
-        raise TxnError(ErrorCode.INVALID_TXN_STATE, "a transaction that was prepared can only be ended")
+        raise TxnError(
+            ErrorCode.INVALID_TXN_STATE, "the transaction is prepared and can only be committed or aborted"
+        )
     return txn
 
 
 def _busy(txn: Txn) -> TxnError:
-    return TxnError(ErrorCode.CONCURRENT_TRANSACTIONS, f"its transaction is {txn.state.title}")
+    return TxnError(ErrorCode.CONCURRENT_TRANSACTIONS, f"the transaction is in state {txn.state.title}")
 
 
 def _verified(txn: Txn, tp: TopicPartition) -> ErrorCode:
@@ -127,9 +133,11 @@ def _add(
         return
     settings = ground.settings
     if client_version >= EPOCH_EACH_FROM and record_version(settings.transaction_version) < FLEXIBLE:
-        # Kafka fails here as well, and its id is of no use until the coordinator is loaded again.
-        raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "records of this level tell of no versions of clients")
+        # Kafka fails here as well, and cannot use the id until the coordinator is reloaded.
+        raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "transaction.version is too low for this client")
     after = with_partitions(txn, partitions, client_version, now.ms)
     if is_larger(transactional_id, after, ground.batch_bytes_max()):
-        raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "more partitions than a record of the log can tell of")
+        raise TxnError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "the transaction has too many partitions for one record"
+        )
     ground.write(outcome, transactional_id, after)

@@ -1,4 +1,4 @@
-"""What administrators see of transactions: DescribeTransactions, ListTransactions."""
+"""DescribeTransactions and ListTransactions."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.coordinators.txn.shard import TxnShard
 
 _STATES: Final = {state.title: state for state in TxnState}
-# Kafka has them in memory only, and lists none of them.
+# Kafka has these states only in memory, and never lists them.
 _NEVER_LISTED: Final = frozenset({"Dead", "PrepareEpochFence"})
 
 
@@ -34,7 +34,7 @@ def describe(ground: TxnGround, transactional_id: str) -> DescribeTransactionsRe
             transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         )
     marking = ground.marking.get(transactional_id)
-    # Those that have their markers are done with.
+    # Partitions that have their marker are not listed.
     partitions = sorted(txn.partitions if marking is None else marking.missing)
     return DescribeTransactionsResponseTransactionState(
         transactional_id=transactional_id,
@@ -51,7 +51,7 @@ def describe(ground: TxnGround, transactional_id: str) -> DescribeTransactionsRe
 
 
 class Wanted:
-    """Which transactions a ListTransactions asks for, except for its pattern, which takes long to match."""
+    """The filter of a ListTransactions request, except its pattern, which is matched off the loop."""
 
     def __init__(self, request: ListTransactionsRequest) -> None:
         names = dict.fromkeys(request.state_filters)
@@ -67,14 +67,15 @@ class Wanted:
             return False
         if self._states is not None and txn.state not in self._states:
             return False
-        # What has not begun counts as begun long ago, as in Kafka.
+        # A transaction that has not started counts as old, as in Kafka.
         return self._longer_than_ms < 0 or now_ms - txn.start_ms > self._longer_than_ms
 
 
 def list_of(
     ground: TxnGround, wanted: Wanted, now: Now
 ) -> Iterator[ListTransactionsResponseTransactionState | None]:
-    """Yield a row, or None, for each transaction. Of those that come or go meanwhile some are listed."""
+    """Yield a row, or None if filtered out, for each transaction. Iterates over a snapshot of the
+    transactions."""
     for transactional_id, txn in list(ground.txns.items()):
         if not wanted.has(txn, now.ms):
             yield None
@@ -89,6 +90,6 @@ def list_of(
 def transactions_of(
     shards: Sequence["TxnShard"], wanted: Wanted, now: Now
 ) -> Iterator[ListTransactionsResponseTransactionState | None]:
-    """Yield the rows of ListTransactions, and None for a transaction that is not wanted."""
+    """Yield the rows of ListTransactions, and None for each transaction that is filtered out."""
     for shard in shards:
         yield from shard.list(wanted, now)

@@ -1,6 +1,7 @@
-"""What time brings: transactions that take too long are aborted, ids that nobody uses are forgotten.
+"""Timeouts: transactions that exceed their timeout are aborted, unused transactional ids expire.
 
-Both are looked for at intervals. What a round finds is bounded: what is left comes with a round at once.
+Both are checked at intervals. Each check handles a bounded number; if more are left, the next check runs at
+once.
 """
 
 from typing import Final
@@ -23,7 +24,7 @@ def start_aging(ground: TxnGround, now: Now) -> None:
 
 
 def abort_overdue(ground: TxnGround, now: Now) -> Outcome:
-    """All that are in one outcome are in one batch of the log, so it is filled to a part only."""
+    """The records of an outcome are one batch of the log, so only as many transactions are aborted as fit."""
     outcome = Outcome()
     left_bytes = ground.batch_bytes_max()
     next_ms = now.tick_ms + ground.settings.timeouts_interval_ms
@@ -31,7 +32,7 @@ def abort_overdue(ground: TxnGround, now: Now) -> Outcome:
         txn = ground.txns[transactional_id]
         if not txn.is_overdue(now.ms):
             continue
-        # One without partitions is prepared and complete: two records.
+        # A transaction without partitions has two records: prepared and complete.
         left_bytes -= 2 * size_bound(transactional_id, txn)
         if left_bytes < 0 and outcome.records:
             next_ms = now.tick_ms

@@ -1,4 +1,4 @@
-"""What producers are answered, in the words of their version."""
+"""Responses to producers, with the error codes that their version supports."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,7 +16,7 @@ from barnabas.protocol.messages.transactions import (
     InitProducerIdResponse,
 )
 
-# Clients of earlier versions do not know PRODUCER_FENCED.
+# The first versions with PRODUCER_FENCED.
 _INIT_KNOWS_FENCED_FROM: Final = 4
 _OTHERS_KNOW_FENCED_FROM: Final = 2
 _FENCED: Final = ErrorCode.PRODUCER_FENCED
@@ -24,30 +24,32 @@ _FENCED: Final = ErrorCode.PRODUCER_FENCED
 
 def init_refused(code: ErrorCode, version: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(
-        error_code=_told(code, version, _INIT_KNOWS_FENCED_FROM), producer_id=NO_ID, producer_epoch=NO_EPOCH
+        error_code=_code_for(code, version, _INIT_KNOWS_FENCED_FROM),
+        producer_id=NO_ID,
+        producer_epoch=NO_EPOCH,
     )
 
 
 def end_refused(code: ErrorCode, version: int) -> EndTxnResponse:
-    return EndTxnResponse(error_code=_told(code, version, _OTHERS_KNOW_FENCED_FROM))
+    return EndTxnResponse(error_code=_code_for(code, version, _OTHERS_KNOW_FENCED_FROM))
 
 
 def offsets_answer(code: ErrorCode, version: int) -> AddOffsetsToTxnResponse:
-    return AddOffsetsToTxnResponse(error_code=_told(code, version, _OTHERS_KNOW_FENCED_FROM))
+    return AddOffsetsToTxnResponse(error_code=_code_for(code, version, _OTHERS_KNOW_FENCED_FROM))
 
 
 def partitions_answer(
     asked: AddPartitionsToTxnTransaction, code: ErrorCode, version: int
 ) -> AddPartitionsToTxnResult:
-    """The same for all partitions: they are added together or not at all."""
-    told = _told(code, version, _OTHERS_KNOW_FENCED_FROM)
+    """The same code for all partitions: they are added together or not at all."""
+    supported = _code_for(code, version, _OTHERS_KNOW_FENCED_FROM)
     return AddPartitionsToTxnResult(
         transactional_id=asked.transactional_id,
         topic_results=[
             AddPartitionsToTxnTopicResult(
                 name=topic.name,
                 results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(partition_index=one, partition_error_code=told)
+                    AddPartitionsToTxnPartitionResult(partition_index=one, partition_error_code=supported)
                     for one in topic.partitions
                 ],
             )
@@ -77,7 +79,7 @@ def result_of(
     )
 
 
-def _told(code: ErrorCode, version: int, knows_fenced_from: int) -> ErrorCode:
+def _code_for(code: ErrorCode, version: int, knows_fenced_from: int) -> ErrorCode:
     if code is _FENCED and version < knows_fenced_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code

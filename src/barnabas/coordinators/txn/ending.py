@@ -1,18 +1,18 @@
-"""How a transaction ends: by EndTxn, or because its producer is fenced.
+"""Ending a transaction: by EndTxn, or because its producer is fenced.
 
-Clients of version 2 of transactions (EndTxn 5) get an epoch for each transaction, so a request that is late
-has one that does not count any more. With older ones, a retry and the next request look the same. (KIP-890)
+Clients of transactions version 2 (EndTxn v5) get an epoch for each transaction, so a late request has a stale
+epoch. With older clients, a retry and the next request look the same. (KIP-890)
 
-LAST_FENCE: whoever asks can be made to wait for a new producer id, but nobody asks for a timeout. If it meets
-the last epoch of an id, the transaction is fenced with the one epoch that is left, and a new id is taken when
-somebody comes who needs it. Kafka takes it at once. The producer that was fenced goes on alike: EndTxn 5 that
-aborts, and InitProducerId that says who it was, give the new id with epoch 0, and EndTxn 5 that commits is
-INVALID_TXN_STATE. Not alike are:
-- adding partitions or offsets, and older EndTxn, with the old id: PRODUCER_FENCED, as with any other epoch;
-  Kafka does not know that id any more: INVALID_PRODUCER_ID_MAPPING.
-- InitProducerId that says who it was, after the coordinator was loaded from its log, which does not have the
-  last epoch: UNKNOWN_SERVER_ERROR; Kafka: PRODUCER_FENCED. Neither gives an id.
-- InitProducerId of a producer that does not say: epoch 0 of the new id; Kafka: epoch 1.
+LAST_FENCE: a request can wait for a new producer id, but a timeout cannot. If a transaction with the last
+epoch of its producer id times out, it is fenced with the one reserved epoch, and the new id is allocated when
+a request needs it. Kafka allocates it immediately. The fenced producer mostly sees the same: EndTxn v5 that
+aborts, and InitProducerId with the old id and epoch, return the new id with epoch 0; EndTxn v5 that commits
+gets INVALID_TXN_STATE. The differences are:
+- Adding partitions or offsets, and older EndTxn, with the old id: PRODUCER_FENCED, as for any stale epoch.
+  Kafka no longer has that id: INVALID_PRODUCER_ID_MAPPING.
+- InitProducerId with the old id and epoch after a reload of the coordinator, whose log does not contain the
+  last epoch: UNKNOWN_SERVER_ERROR; Kafka: PRODUCER_FENCED. Neither returns an id.
+- InitProducerId without id and epoch: epoch 0 of the new id; Kafka: epoch 1.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ from barnabas.coordinators.txn.transitions import (
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 
-# EndTxn of clients that expect an epoch for each transaction.
+# The first EndTxn version of transactions version 2.
 _EPOCH_EACH_FROM: Final = 5
 _ONGOING: Final = TxnState.ONGOING
 
@@ -45,10 +45,10 @@ def decide_end(
 ) -> Outcome:
     try:
         if not request.transactional_id:
-            raise TxnError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
+            raise TxnError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
         txn = ground.txns.get(request.transactional_id)
         if txn is None:
-            raise TxnError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "no such transactional id")
+            raise TxnError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "unknown transactional id")
         if version < _EPOCH_EACH_FROM:
             return _end_of_old_client(ground, txn, request, to, now)
         return _end(ground, txn, request, new_id, to, now)
@@ -56,7 +56,7 @@ def decide_end(
         return answered(to, end_refused(error.code, version))
 
 
-# Clients that keep their epoch
+# Transactions version 1: the producer keeps its epoch
 
 
 def _end_of_old_client(ground: TxnGround, txn: Txn, request: EndTxnRequest, to: ReplyTo, now: Now) -> Outcome:
@@ -77,19 +77,19 @@ def _end_of_old_client(ground: TxnGround, txn: Txn, request: EndTxnRequest, to: 
     return outcome
 
 
-# Clients that get an epoch for each transaction
+# Transactions version 2: the producer gets an epoch for each transaction
 
 
 def _end(
     ground: TxnGround, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
 ) -> Outcome:
     if txn.is_prepared:
-        # In Kafka this comes before all questions of who asks.
+        # Kafka checks this before the producer.
         raise _busy(txn)
     is_retry = _check_epoch(txn, request)
     if txn.state is _ONGOING:
         if request.committed and txn.producer_epoch == EPOCH_MAX:
-            raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "nobody was given this epoch")
+            raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "no producer was given this epoch")
         return _end_now(ground, txn, request, new_id, to, now)
     if is_retry:
         if txn.state is not _completed_by(request):
@@ -97,13 +97,13 @@ def _end(
         return _say_again(ground, txn, request, new_id, to, now)
     if request.committed:
         raise _not_in_state(request, txn)
-    # A producer that does not know whether its transaction has begun aborts it, and gets an epoch with which
-    # nothing can have begun.
+    # A producer that does not know whether its transaction has started aborts it, and gets an epoch for which
+    # no transaction can have started.
     return _end_now(ground, txn, request, new_id, to, now)
 
 
 def _check_epoch(txn: Txn, request: EndTxnRequest) -> bool:
-    """Whether it is the retry of a request whose answer was lost: its epoch is the one before."""
+    """Whether the request is a retry after a lost response: it has the previous epoch."""
     producer_id, epoch = txn.owner
     is_over = txn.state in (TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
     is_old_id = (
@@ -121,12 +121,12 @@ def _end_now(
     ground: TxnGround, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
 ) -> Outcome:
     if record_version(ground.settings.transaction_version) < FLEXIBLE:
-        # Kafka fails here as well, and its id is of no use until the coordinator is loaded again.
-        raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "records of this level tell of no versions of clients")
+        # Kafka fails here as well, and cannot use the id until the coordinator is reloaded.
+        raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "transaction.version is too low for this client")
     if is_exhausted(txn.owner[1]) and new_id is None:
         raise NeedsProducerId
     after = prepared(txn, commit=request.committed, new_id=new_id, now_ms=now.ms)
-    # Without partitions there are two records, which may be more than the log takes at once.
+    # Without partitions there are two records, which may exceed the batch size limit.
     outcome = Outcome(is_tentative=not after.partitions)
     write_end(ground, outcome, request.transactional_id, after, now)
     outcome.answer(to, _given(*continued_with(after)))
@@ -138,7 +138,7 @@ def _say_again(
 ) -> Outcome:
     if txn.producer_epoch < EPOCH_MAX:
         return answered(to, _given(txn.producer_id, txn.producer_epoch))
-    # It timed out, see LAST_FENCE. The epoch that fenced it is for nobody to use.
+    # The transaction timed out, see LAST_FENCE. The epoch that fenced it cannot be used.
     if new_id is None:
         raise NeedsProducerId
     after = given_new_id(txn, new_id, now.ms)
@@ -156,9 +156,9 @@ def _given(producer_id: int, epoch: int) -> EndTxnResponse:
 
 
 def fence(ground: TxnGround, transactional_id: str, txn: Txn, new_id: int | None, now: Now) -> Outcome:
-    """Abort an ongoing transaction with an epoch that its producer does not have.
+    """Abort an ongoing transaction with a bumped epoch, which fences its producer.
 
-    NeedsProducerId if there is none left and nobody gave a new id.
+    NeedsProducerId if no epoch is left and `new_id` is None.
     """
     is_last = ground.settings.transaction_version >= EPOCH_EACH_FROM and is_exhausted(txn.owner[1])
     if is_last and new_id is None:
@@ -167,7 +167,7 @@ def fence(ground: TxnGround, transactional_id: str, txn: Txn, new_id: int | None
 
 
 def abort(ground: TxnGround, transactional_id: str, txn: Txn, new_id: int | None, now: Now) -> Outcome:
-    """The same for what has timed out: see LAST_FENCE."""
+    """fence() for a timeout, which cannot wait for a new id: see LAST_FENCE."""
     if ground.settings.transaction_version >= EPOCH_EACH_FROM:
         after = prepared(txn, commit=False, new_id=new_id, now_ms=now.ms)
     else:
@@ -177,7 +177,7 @@ def abort(ground: TxnGround, transactional_id: str, txn: Txn, new_id: int | None
     return outcome
 
 
-# Why not
+# Errors
 
 
 def _completed_by(request: EndTxnRequest) -> TxnState:
@@ -186,18 +186,21 @@ def _completed_by(request: EndTxnRequest) -> TxnState:
 
 def _wrong_id(request: EndTxnRequest, txn: Txn) -> TxnError:
     return TxnError(
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer id {request.producer_id} is not {txn.owner[0]}"
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        f"producer id is {request.producer_id}, expected {txn.owner[0]}",
     )
 
 
 def _fenced(request: EndTxnRequest, txn: Txn) -> TxnError:
-    return TxnError(ErrorCode.PRODUCER_FENCED, f"epoch {request.producer_epoch} is not {txn.owner[1]}")
+    return TxnError(
+        ErrorCode.PRODUCER_FENCED, f"producer epoch is {request.producer_epoch}, expected {txn.owner[1]}"
+    )
 
 
 def _busy(txn: Txn) -> TxnError:
-    return TxnError(ErrorCode.CONCURRENT_TRANSACTIONS, f"its transaction is {txn.state.title}")
+    return TxnError(ErrorCode.CONCURRENT_TRANSACTIONS, f"the transaction is in state {txn.state.title}")
 
 
 def _not_in_state(request: EndTxnRequest, txn: Txn) -> TxnError:
     what = "commit" if request.committed else "abort"
-    return TxnError(ErrorCode.INVALID_TXN_STATE, f"cannot {what} what is {txn.state.title}")
+    return TxnError(ErrorCode.INVALID_TXN_STATE, f"cannot {what} a transaction in state {txn.state.title}")

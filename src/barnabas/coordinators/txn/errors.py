@@ -1,15 +1,15 @@
-"""Why the coordinator of transactions refuses something, or cannot decide yet."""
+"""Refusals of the transaction coordinator, and the request for a producer id."""
 
 from barnabas.base.errors import BarnabasError
 from barnabas.coordinators.decision.errors import Refused
 
 
 class TxnError(Refused):
-    """The code that Kafka gives, and the facts."""
+    """A refused request: Kafka's error code and a message."""
 
 
 class NeedsProducerId(BarnabasError):
-    """Nothing has changed: ask again, with a producer id that nobody has."""
+    """The decision needs an unused producer id. No state has changed: repeat the call with one."""
 
     def __init__(self) -> None:
-        super().__init__("a producer id is needed")
+        super().__init__("a new producer id is required")

@@ -1,4 +1,4 @@
-"""What the parts of one shard share."""
+"""State shared by the parts of one transaction shard."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,9 +12,9 @@ from barnabas.coordinators.txn.state import Txn, TxnState
 
 
 class TxnGround:
-    """The shell replaces `settings` and hands in who writes markers; `epoch` is that of our leadership.
+    """The shell replaces `settings`. `markers` receives markers to write; `epoch` is our leader epoch.
 
-    `batch_bytes_max` says how large a batch of the log may be, now.
+    `batch_bytes_max` returns the current maximum size of a batch.
     """
 
     def __init__(
@@ -25,10 +25,10 @@ class TxnGround:
         self.epoch: Final = epoch
         self.batch_bytes_max: Final = batch_bytes_max
         self.timers: Final = Timers()
-        # Only put() changes these two. What is ongoing is in the order in which it began.
+        # Only put() changes these two. Ongoing transactions are in the order in which they started.
         self.txns: Final[dict[str, Txn]] = {}
         self.ongoing: Final[dict[str, None]] = {}
-        # By id, for transactions whose markers have been asked for.
+        # Transactions whose markers are being written, by transactional id.
         self.marking: Final[dict[str, Marking]] = {}
 
     def write(self, outcome: Outcome, transactional_id: str, txn: Txn) -> None:
@@ -36,7 +36,7 @@ class TxnGround:
         outcome.write(TxnRecord(transactional_id, fit(txn, version), version))
 
     def put(self, transactional_id: str, txn: Txn | None) -> None:
-        """A record is in the log, or was found in it."""
+        """Apply a record that was written or loaded."""
         if txn is None or not txn.is_prepared:
             self.marking.pop(transactional_id, None)
         if txn is not None and txn.state is TxnState.ONGOING:

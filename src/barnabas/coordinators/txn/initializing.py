@@ -1,7 +1,7 @@
-"""InitProducerId with a transactional id: who comes last has it, and everybody before is fenced.
+"""InitProducerId with a transactional id: the last producer owns it, all earlier ones are fenced.
 
-A producer may say which id and epoch it had: then it is the same one that goes on, or it is refused. An
-ongoing transaction is aborted first, unless it is to be kept, which is experimental. (KIP-939)
+A producer may send the id and epoch it had: then it continues as the same producer, or is refused. An ongoing
+transaction is aborted first, unless keep_prepared_txn is set, which is experimental. (KIP-939)
 """
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
@@ -58,11 +58,11 @@ def _decide(
         elif request.keep_prepared_txn:
             after = _keep(txn, request, new_id, now)
         else:
-            # The epoch that fences is told to nobody. Who asks again, when it is over, gets the one after.
+            # The fencing epoch is not returned. The retry, when the abort is complete, gets the next one.
             outcome = fence(ground, transactional_id, txn, new_id, now)
             outcome.answer(to, init_refused(ErrorCode.CONCURRENT_TRANSACTIONS, version))
             return outcome
-    # The id may be longer than the log takes.
+    # The transactional id may exceed the batch size limit.
     outcome = Outcome(is_tentative=True)
     ground.write(outcome, transactional_id, after)
     outcome.answer(to, _given(after))
@@ -70,11 +70,11 @@ def _decide(
 
 
 def _check_request(settings: TxnSettings, request: InitProducerIdRequest) -> int:
-    """The timeout of the transactions that will be."""
+    """The timeout of future transactions."""
     if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
-        raise TxnError(ErrorCode.INVALID_REQUEST, "an id without an epoch, or an epoch without an id")
+        raise TxnError(ErrorCode.INVALID_REQUEST, "producer id and epoch must be given together")
     if not request.transactional_id:
-        raise TxnError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
+        raise TxnError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     if request.enable2_pc and not settings.two_phase_commit:
         raise TxnError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transaction.two.phase.commit.enable is false"
@@ -82,27 +82,32 @@ def _check_request(settings: TxnSettings, request: InitProducerIdRequest) -> int
     if request.keep_prepared_txn and not (
         settings.two_phase_commit and settings.transaction_version >= EPOCH_EACH_FROM
     ):
-        raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "prepared transactions are not kept here")
+        raise TxnError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "keep_prepared_txn needs two-phase commit and transaction.version 2",
+        )
     if request.enable2_pc:
         return TWO_PHASE_TIMEOUT_MS
     if not 0 < request.transaction_timeout_ms <= settings.timeout_max_ms:
         raise TxnError(
             ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-            f"a timeout of {request.transaction_timeout_ms} ms, allowed are {settings.timeout_max_ms}",
+            f"timeout {request.transaction_timeout_ms} ms is out of range (1 to {settings.timeout_max_ms})",
         )
     return request.transaction_timeout_ms
 
 
 def _check_producer(txn: Txn, request: InitProducerIdRequest) -> None:
     if txn.is_prepared:
-        # In Kafka this comes before all questions of who asks.
-        raise TxnError(ErrorCode.CONCURRENT_TRANSACTIONS, f"its transaction is {txn.state.title}")
+        # Kafka checks this before the producer.
+        raise TxnError(ErrorCode.CONCURRENT_TRANSACTIONS, f"the transaction is in state {txn.state.title}")
     if request.producer_id in (NO_ID, txn.producer_id, txn.owner[0]):
         return
-    # The answer that told it of the next id may have been lost.
+    # The response with the next id may have been lost.
     is_retry = request.producer_id == txn.prev_producer_id and is_exhausted(request.producer_epoch)
     if not is_retry:
-        raise TxnError(ErrorCode.PRODUCER_FENCED, f"producer id {request.producer_id} is not {txn.owner[0]}")
+        raise TxnError(
+            ErrorCode.PRODUCER_FENCED, f"producer id is {request.producer_id}, expected {txn.owner[0]}"
+        )
 
 
 def _next_producer(
@@ -112,8 +117,10 @@ def _next_producer(
     last_epoch = NO_EPOCH
     if is_exhausted(txn.producer_epoch):
         if says_who and not _is_last_of_its_id(txn, request.producer_epoch):
-            # Kafka fails here as well: it finds no epoch to give.
-            raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, f"epochs are exhausted at {txn.producer_epoch}")
+            # Kafka fails here as well: no epoch is left.
+            raise TxnError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"producer epochs are exhausted at {txn.producer_epoch}"
+            )
         producer_id, epoch = _needed(new_id), 0
         if says_who:
             last_epoch = request.producer_epoch
@@ -122,12 +129,12 @@ def _next_producer(
         if says_who:
             last_epoch = request.producer_epoch
             if request.producer_epoch == txn.last_producer_epoch != txn.producer_epoch:
-                # The answer to the same request was lost.
+                # A retry: the response to the same request was lost.
                 epoch = txn.producer_epoch
             elif request.producer_epoch != txn.producer_epoch:
                 raise TxnError(
                     ErrorCode.PRODUCER_FENCED,
-                    f"epoch {request.producer_epoch} is neither {txn.producer_epoch} nor the one before",
+                    f"epoch {request.producer_epoch} is neither {txn.producer_epoch} nor the previous one",
                 )
     return begun_anew(
         txn,
@@ -140,17 +147,19 @@ def _next_producer(
 
 
 def _is_last_of_its_id(txn: Txn, epoch: int) -> bool:
-    """Also if that epoch timed out, and was fenced with the one that is left. See LAST_FENCE in ending.py."""
+    """Includes an epoch that timed out and was fenced with the reserved one. See LAST_FENCE in ending.py."""
     return epoch == txn.producer_epoch or (
         txn.producer_epoch == EPOCH_MAX and epoch == EPOCH_MAX - 1 == txn.last_producer_epoch
     )
 
 
 def _keep(txn: Txn, request: InitProducerIdRequest, new_id: int | None, now: Now) -> Txn:
-    """The records have been written with one id and epoch, and another is to decide about them."""
+    """Give the producer a new id or epoch with which it commits or aborts the records of the current one."""
     producer_id, epoch = txn.owner
     if request.producer_epoch != NO_EPOCH and (request.producer_id, request.producer_epoch) != txn.owner:
-        raise TxnError(ErrorCode.PRODUCER_FENCED, f"epoch {request.producer_epoch} is not {epoch}")
+        raise TxnError(
+            ErrorCode.PRODUCER_FENCED, f"producer epoch is {request.producer_epoch}, expected {epoch}"
+        )
     if is_exhausted(epoch):
         return kept(txn, next_id=_needed(new_id), next_epoch=0, now_ms=now.ms)
     return kept(txn, next_id=producer_id, next_epoch=epoch + 1, now_ms=now.ms)

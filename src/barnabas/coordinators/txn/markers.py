@@ -1,4 +1,4 @@
-"""What is asked of the shell when a transaction is to end: a marker in each of its partitions."""
+"""The request to the shell to write the markers of an ended transaction."""
 
 from typing import Final, NamedTuple
 
@@ -6,11 +6,11 @@ from barnabas.base.ids import TopicPartition
 
 
 class MarkersToWrite(NamedTuple):
-    """Given to `ground.markers` when the decision is committed, and again after a load."""
+    """Sent to `ground.markers` when the decision is committed, and again after a load."""
 
     transactional_id: str
     producer_id: int
-    # That of the markers: with an epoch for each transaction it is one above that of its records.
+    # The epoch of the markers: with transactions version 2 it is one above that of the records.
     producer_epoch: int
     commit: bool
     coordinator_epoch: int
@@ -19,9 +19,9 @@ class MarkersToWrite(NamedTuple):
 
 
 class Marking:
-    """A prepared transaction, and which of its partitions have no marker yet.
+    """A prepared transaction and its partitions without a marker.
 
-    It is not in the log: after a load all are written again.
+    Only in memory: after a load all markers are written again.
     """
 
     __slots__ = ("ended", "missing")

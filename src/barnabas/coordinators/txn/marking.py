@@ -1,4 +1,4 @@
-"""From prepared to complete: the markers that are asked for, and those that have been written."""
+"""From prepared to complete: requesting markers and recording which have been written."""
 
 from collections.abc import Collection
 
@@ -11,7 +11,8 @@ from barnabas.coordinators.txn.transitions import completed
 
 
 def write_end(ground: TxnGround, outcome: Outcome, transactional_id: str, txn: Txn, now: Now) -> None:
-    """Write down how it ends, and have the markers written. Without partitions it is complete at once."""
+    """Write the prepared state and request the markers. Without partitions the transaction is complete at
+    once."""
     ground.write(outcome, transactional_id, txn)
     if txn.partitions:
         ask_for_markers(ground, outcome, transactional_id, txn)
@@ -20,7 +21,7 @@ def write_end(ground: TxnGround, outcome: Outcome, transactional_id: str, txn: T
 
 
 def ask_for_markers(ground: TxnGround, outcome: Outcome, transactional_id: str, txn: Txn) -> None:
-    assert txn.is_prepared, f"{txn.state.title} has no markers"
+    assert txn.is_prepared, f"no markers in state {txn.state.title}"
     ended = MarkersToWrite(
         transactional_id=transactional_id,
         producer_id=txn.producer_id,
@@ -35,9 +36,9 @@ def ask_for_markers(ground: TxnGround, outcome: Outcome, transactional_id: str, 
 
 
 def awaited(ground: TxnGround, ended: MarkersToWrite) -> Marking | None:
-    """The transaction whose markers were asked for with just that object.
+    """The transaction whose markers were requested with this very object.
 
-    Old clients end many transactions with one epoch, so that another may look the same.
+    Compared by identity: old clients end many transactions with one epoch, so another one may be equal.
     """
     marking = ground.marking.get(ended.transactional_id)
     return marking if marking is not None and marking.ended is ended else None
@@ -46,9 +47,9 @@ def awaited(ground: TxnGround, ended: MarkersToWrite) -> Marking | None:
 def decide_markers_written(
     ground: TxnGround, ended: MarkersToWrite, partitions: Collection[TopicPartition], now: Now
 ) -> Outcome:
-    """These partitions have theirs. With the last one the transaction is complete.
+    """Record written markers. With the last one the transaction is complete.
 
-    What is told of a transaction that is over is late, and changes nothing.
+    A late report for a transaction that is already complete changes nothing.
     """
     outcome = Outcome()
     marking = awaited(ground, ended)

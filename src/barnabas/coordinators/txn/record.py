@@ -1,4 +1,4 @@
-"""The records of __transaction_state: the last one of an id is all that there is to know of it."""
+"""The records of __transaction_state: the last one of an id holds its complete state."""
 
 from functools import lru_cache
 from itertools import groupby
@@ -14,14 +14,14 @@ from barnabas.protocol.stored.framing import TRANSACTION_STATE, encode_value
 from barnabas.protocol.stored.transactions import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from barnabas.protocol.wire import write_uvarint
 
-# The first that has tagged fields: previous and next producer id, and the version of the client.
+# The first record version with tagged fields: previous and next producer id, client version.
 FLEXIBLE: Final = 1
 _OLD_CLIENT: Final = 0
 _KEY: Final = Struct(">hh")
 _KEY_TYPE: Final = 0
 _HEAD: Final = Struct(">hqhib")
 _TAIL: Final = Struct(">qqB")
-# A value whose count of partitions is one byte: there are none, or null.
+# A value without partitions: an empty or null array is one byte.
 _IDLE: Final = Struct(">hqhibBqqB")
 _PARTITIONS_AT: Final = _HEAD.size
 _TAGGED_INT64: Final = Struct(">BBq")
@@ -30,20 +30,19 @@ _NULL: Final = b"\0"
 _NONE: Final = b"\1"
 _NO_TAGS: Final = b"\0"
 _BY_TOPIC: Final = attrgetter("topic")
-# Of a record with the batch around it at most, besides the id and the partitions; of a partition, besides the
-# name of its topic.
+# Upper bounds: of a record with its batch, without id and partitions; of a partition, without its topic name.
 _FRAME_BYTES: Final = 160
 _PARTITION_BYTES: Final = 16
-# So much more a topic takes, at most, in the old version.
+# Upper bound of the additional bytes per topic in the old version.
 _OLD_TOPIC_BYTES: Final = 8
-# Sets of partitions whose bytes are at hand: so many transactions end at about the same time, at most.
+# Cached encoded partition sets: about the number of transactions that end at the same time.
 _PACKED_MAX: Final = 256
-# Of a character in UTF-8.
+# Maximum bytes of a character in UTF-8.
 _CHARACTER_BYTES: Final = 4
 
 
 class TxnRecord(NamedTuple):
-    """What an id is from now on; without it, the id is forgotten."""
+    """The state of a transactional id; None is a tombstone."""
 
     transactional_id: str
     txn: Txn | None
@@ -60,12 +59,12 @@ class TxnRecord(NamedTuple):
 
 
 def record_version(transaction_version: int) -> int:
-    """In which version values are written at a finalized level of transaction.version."""
+    """The record version for a finalized level of transaction.version."""
     return FLEXIBLE if transaction_version >= 1 else 0
 
 
 def fit(txn: Txn, version: int) -> Txn:
-    """What a record of this version can tell: nothing else is known after a load, so nobody builds on it."""
+    """Drop the fields that this record version does not have, because they would be lost in a load."""
     if version >= FLEXIBLE:
         return txn
     return txn._replace(
@@ -77,23 +76,23 @@ def fit(txn: Txn, version: int) -> Txn:
 
 
 def size_bound(transactional_id: str, txn: Txn) -> int:
-    """So many bytes its record takes at most."""
+    """Upper bound of the size of its record."""
     topics = sum(_CHARACTER_BYTES * len(tp.topic) + _PARTITION_BYTES for tp in txn.partitions)
     return _FRAME_BYTES + _CHARACTER_BYTES * len(transactional_id) + topics
 
 
 def is_larger(transactional_id: str, txn: Txn, bytes_max: int) -> bool:
-    """Whether its record may take more, or one that is still to come in its transaction."""
+    """Whether its record, or a later one of the same transaction, may exceed `bytes_max`."""
     if size_bound(transactional_id, txn) <= bytes_max:
         return False
-    # The bound is far off if many partitions are of one topic, or names are plain.
+    # The bound is too high if many partitions share a topic, or names are ASCII: compute the exact size.
     topics = len({tp.topic for tp in txn.partitions})
     packed = len(_packed_partitions(txn.partitions)) + _OLD_TOPIC_BYTES * topics
     return _FRAME_BYTES + len(transactional_id.encode()) + packed > bytes_max
 
 
 def decode_record(key: bytes, value: bytes | None) -> TxnRecord:
-    """UnknownRecord if a later release wrote it, Malformed if nobody did."""
+    """UnknownRecord if a later release wrote it, Malformed if it is corrupt."""
     transactional_id = TRANSACTION_STATE.decode_key(key).transactional_id
     if value is None:
         return TxnRecord(transactional_id, None)
@@ -105,7 +104,7 @@ def decode_record(key: bytes, value: bytes | None) -> TxnRecord:
 
 
 def _packed(txn: Txn) -> bytes:
-    """The value in its flexible version, by hand: three of them are written for every transaction."""
+    """The value in the flexible version, packed by hand: every transaction writes three."""
     head = _HEAD.pack(FLEXIBLE, txn.producer_id, txn.producer_epoch, txn.timeout_ms, txn.state)
     tags = 0
     tagged = b""
@@ -127,7 +126,7 @@ def _packed(txn: Txn) -> bytes:
 
 @lru_cache(maxsize=_PACKED_MAX)
 def _packed_partitions(partitions: frozenset[TopicPartition]) -> bytes:
-    """Those of a transaction that ends are those that it had a moment before."""
+    """Cached, because an ending transaction is written several times with the same partitions."""
     if not partitions:
         return _NONE
     parts = [b""]
@@ -148,9 +147,9 @@ def _packed_partitions(partitions: frozenset[TopicPartition]) -> bytes:
 
 
 def _unpacked_idle(value: bytes) -> Txn | None:
-    """A value in its flexible version without partitions, by hand: there is one for every id that is loaded.
+    """Decode by hand a flexible value without partitions: a load decodes one for every id.
 
-    None if it is anything else, or odd in any way: then the declared codec is asked.
+    None for any other or unusual value, which the generic codec decodes.
     """
     if len(value) < _IDLE.size or value[_PARTITIONS_AT] > _NONE[0]:
         return None
@@ -190,7 +189,7 @@ def _unpacked_idle(value: bytes) -> Txn | None:
 
 
 def _value(txn: Txn) -> TransactionLogValue:
-    """What the declared codec writes, for the old version."""
+    """The value for the generic codec, which writes the old version."""
     partitions = None
     if txn.state is not TxnState.EMPTY:
         partitions = [
@@ -217,7 +216,7 @@ def _txn(told: TransactionLogValue, transactional_id: str) -> Txn:
         state = TxnState(told.transaction_status)
     except ValueError:
         raise Malformed(
-            f"no such state {told.transaction_status}", where=f"transactional id {transactional_id!r}"
+            f"unknown state {told.transaction_status}", where=f"transactional id {transactional_id!r}"
         ) from None
     return Txn(
         producer_id=told.producer_id,

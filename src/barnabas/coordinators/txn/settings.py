@@ -1,4 +1,4 @@
-"""What the broker's settings say about transactions."""
+"""The broker's settings for transactions."""
 
 from barnabas.base.values import value
 
@@ -17,5 +17,5 @@ class TxnSettings:
     expiration_interval_ms: int = 3_600_000
     # transaction.two.phase.commit.enable
     two_phase_commit: bool = False
-    # The finalized level of the feature transaction.version: 2 is that of KIP-890.
+    # The finalized level of the feature transaction.version; 2 is transactions version 2 (KIP-890).
     transaction_version: int = 2

@@ -1,8 +1,8 @@
 """The transactional ids of one partition of __transaction_state.
 
-This is the door; what is behind it: initializing.py, adding.py, ending.py, marking.py, aging.py, admin.py.
-Every decision is made from the state that the one before it has left: the shell applies the records of an
-outcome before it asks for the next.
+The entry point to initializing.py, adding.py, ending.py, marking.py, aging.py and admin.py. The shell applies
+the records of an outcome before it requests the next decision, so each decision sees the state left by the
+previous one.
 """
 
 import logging
@@ -42,9 +42,9 @@ logger = logging.getLogger(__name__)
 
 
 class TxnShard:
-    """Every call but apply() and replay() returns an Outcome to be carried out, or what is asked for.
+    """Requests and timers return an Outcome; queries return their result.
 
-    What is refused is an answer with Kafka's code. NeedsProducerId is raised before anything has changed.
+    A refusal is an answer with Kafka's error code. NeedsProducerId is raised before any state has changed.
     """
 
     def __init__(self, ground: TxnGround) -> None:
@@ -55,7 +55,7 @@ class TxnShard:
         return self.ground.timers
 
     def __len__(self) -> int:
-        """How many transactional ids there are."""
+        """The number of transactional ids."""
         return len(self.ground.txns)
 
     # Producers
@@ -63,20 +63,21 @@ class TxnShard:
     def init(
         self, request: InitProducerIdRequest, version: int, new_id: int | None, to: ReplyTo, now: Now
     ) -> Outcome:
-        """`new_id` is a producer id that nobody has. Answers an InitProducerIdResponse."""
+        """`new_id` is an unused producer id. Answers an InitProducerIdResponse."""
         return decide_init(self.ground, request, version, new_id, to, now)
 
     def add_partitions(
         self, asked: AddPartitionsToTxnTransaction, version: int, to: ReplyTo, now: Now
     ) -> Outcome:
-        """Also for verify_only. Answers an AddPartitionsToTxnResult."""
+        """Adds partitions, or verifies them if verify_only. Answers an AddPartitionsToTxnResult."""
         return decide_add_partitions(self.ground, asked, version, to, now)
 
     def let_in(
         self, producer: TxnProducer, partitions: Collection[TopicPartition], adds: bool, to: ReplyTo, now: Now
     ) -> Outcome:
-        """For a leader with batches of that transaction: its partitions are added, or else it is said whether
-        they are in it. Answers the code of each."""
+        """For a leader on this broker with batches of a transaction: add its partitions, or verify them.
+
+        Answers the code of each."""
         return decide_let_in(self.ground, producer, partitions, adds, to, now)
 
     def add_offsets(
@@ -87,11 +88,11 @@ class TxnShard:
         to: ReplyTo,
         now: Now,
     ) -> Outcome:
-        """Where the group has its offsets becomes part. Answers an AddOffsetsToTxnResponse."""
+        """Add the group's partition of __consumer_offsets. Answers an AddOffsetsToTxnResponse."""
         return decide_add_offsets(self.ground, request, version, offsets_partition, to, now)
 
     def end(self, request: EndTxnRequest, version: int, new_id: int | None, to: ReplyTo, now: Now) -> Outcome:
-        """`new_id` as above. Answers an EndTxnResponse; the markers follow."""
+        """`new_id` as in init(). Answers an EndTxnResponse; the markers follow."""
         return decide_end(self.ground, request, version, new_id, to, now)
 
     # Markers and time
@@ -99,13 +100,13 @@ class TxnShard:
     def markers_written(
         self, ended: MarkersToWrite, partitions: Collection[TopicPartition], now: Now
     ) -> Outcome:
-        """These partitions have theirs, or do not exist any more."""
+        """The markers of these partitions were written, or the partitions no longer exist."""
         return decide_markers_written(self.ground, ended, partitions, now)
 
     def awaits(self, ended: MarkersToWrite) -> bool:
-        """Whether these markers are still to be written: the very ones that were asked for, in this life.
+        """Whether these markers are still to be written: the same request, since the last load.
 
-        A marker that is written later could end the next transaction of an old client.
+        A late marker could end the next transaction of an old client.
         """
         return awaited(self.ground, ended) is not None
 
@@ -115,7 +116,7 @@ class TxnShard:
         return forget_unused(self.ground, now)
 
     def abandon(self, code: ErrorCode) -> Outcome:
-        """The shard goes away. Nobody waits in it."""
+        """The shard is closed. It holds no pending requests."""
         return Outcome()
 
     # Administration
@@ -124,17 +125,17 @@ class TxnShard:
         return describe(self.ground, transactional_id)
 
     def list(self, wanted: Wanted, now: Now) -> Iterator[ListTransactionsResponseTransactionState | None]:
-        """Of all shards at once: transactions_of() in admin.py."""
+        """transactions_of() in admin.py lists all shards."""
         return list_of(self.ground, wanted, now)
 
     # Records
 
     def apply(self, record: Record) -> None:
-        assert isinstance(record, TxnRecord), f"a record that nobody knows: {record!r}"
+        assert isinstance(record, TxnRecord), f"unexpected record: {record!r}"
         self.ground.put(record.transactional_id, record.txn)
 
     def replay(self, batch: bytes) -> None:
-        """Take a batch of the log, while loading. Malformed if it is not one of ours."""
+        """Apply a batch of the log while loading. Malformed if it cannot be decoded."""
         if read_header(batch).is_control:
             return
         for record in decode_batch(batch):
@@ -143,11 +144,12 @@ class TxnShard:
             try:
                 self.apply(decode_record(record.key, record.value))
             except UnknownRecord as unknown:
-                # A later release may have written it. It stays in the log for that release.
+                # Written by a later release; it stays in the log for that release.
                 logger.warning("record skipped error=%s", unknown)
 
     def loaded(self, now: Now) -> Outcome:
-        """All batches have been replayed: what was prepared goes on, and time begins."""
+        """All batches have been replayed: request the markers of prepared transactions, and start the
+        timers."""
         start_aging(self.ground, now)
         outcome = Outcome()
         for transactional_id, txn in self.ground.txns.items():
@@ -156,5 +158,5 @@ class TxnShard:
         return outcome
 
     def durable(self) -> dict[str, object]:
-        """What the records tell of, as a value to compare."""
+        """The state that the records describe, as a comparable value."""
         return {transactional_id: txn.durable() for transactional_id, txn in self.ground.txns.items()}

@@ -1,4 +1,4 @@
-"""What is known of one transactional id: immutable, and small, because there may be a million of them."""
+"""The state of one transactional id. Immutable, and small, because there may be a million of them."""
 
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -9,16 +9,16 @@ NO_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
-# The last epoch that a producer is given. One is left, so that its transaction can still be fenced.
+# The last epoch given to a producer. One is reserved, so that its transaction can still be fenced.
 _LAST_EPOCH: Final = EPOCH_MAX - 1
-# The timeout of transactions that somebody else coordinates: they are never aborted for their age. (KIP-939)
+# The timeout of externally coordinated transactions, which never time out. (KIP-939)
 TWO_PHASE_TIMEOUT_MS: Final = 2**31 - 1
 NO_PARTITIONS: Final[frozenset[TopicPartition]] = frozenset()
 _new: Final = tuple.__new__
 
 
 class TxnState(IntEnum):
-    """The numbers are those of the log. Dead and PrepareEpochFence are never written, and not here."""
+    """The numbers are those in the log. Dead and PrepareEpochFence are never written, so they are omitted."""
 
     EMPTY = 0
     ONGOING = 1
@@ -42,17 +42,17 @@ _TITLES: Final = {
     TxnState.COMPLETE_ABORT: "CompleteAbort",
 }
 PREPARED: Final = frozenset({TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT})
-# Nothing is under way: a transaction may begin, or the id be forgotten when it is old.
+# No transaction is open: one may start, or the id may expire.
 IDLE: Final = frozenset({TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT})
 
 
 def is_exhausted(epoch: int) -> bool:
-    """After this epoch comes a new producer id."""
+    """Whether the next epoch needs a new producer id."""
     return epoch >= _LAST_EPOCH
 
 
 class TxnProducer(NamedTuple):
-    """Who speaks of a transaction, by its own account."""
+    """Transactional id, producer id and epoch as sent by the producer."""
 
     transactional_id: str
     producer_id: int
@@ -60,25 +60,25 @@ class TxnProducer(NamedTuple):
 
 
 class Txn(NamedTuple):
-    """One transactional id. Transitions, in transitions.py, make the next one from it."""
+    """One transactional id. transitions.py computes the next state from it."""
 
     producer_id: int
-    # That of the producer; of the markers, once a transaction is prepared.
+    # The epoch of the producer; of the markers, once the transaction is prepared.
     producer_epoch: int
-    # That of the state before this one: with it a retry is known after the producer id has changed.
+    # The producer id of the previous state, to detect a retry after the producer id has changed.
     prev_producer_id: int
-    # What the producer goes on with when the transaction is complete, if it is another id. (KIP-890)
-    # While it is ongoing: what its producer was given after a restart, and ends it with. (KIP-939)
+    # The producer's id and epoch after the transaction completes, if the id changes. (KIP-890)
+    # While ongoing: given to the producer after a restart, to end the transaction with. (KIP-939)
     next_producer_id: int
     next_producer_epoch: int
-    # Not in the log: after a load nobody knows it.
+    # Not in the log: unknown after a load.
     last_producer_epoch: int
     timeout_ms: int
     state: TxnState
     partitions: frozenset[TopicPartition]
     start_ms: int
     last_update_ms: int
-    # 2 if an epoch is for one transaction only, 0 if not.
+    # 2 if each transaction has its own epoch, 0 if not.
     client_version: int
 
     @property
@@ -87,18 +87,19 @@ class Txn(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """It was prepared by a producer that has restarted since, and waits for its decision. (KIP-939)"""
+        """Prepared by a producer that has restarted since and has not yet committed or aborted it.
+        (KIP-939)"""
         return self.state is TxnState.ONGOING and self.next_producer_epoch != NO_EPOCH
 
     @property
     def owner(self) -> tuple[int, int]:
-        """Producer id and epoch that its producer speaks with."""
+        """The producer's current id and epoch."""
         if self.is_kept:
             return self.next_producer_id, self.next_producer_epoch
         return self.producer_id, self.producer_epoch
 
     def is_overdue(self, now_ms: int) -> bool:
-        """It takes longer than its producer said that it would."""
+        """Whether the transaction has exceeded its timeout."""
         return (
             self.state is TxnState.ONGOING
             and self.timeout_ms != TWO_PHASE_TIMEOUT_MS
@@ -106,7 +107,7 @@ class Txn(NamedTuple):
         )
 
     def durable(self) -> "Txn":
-        """What of it is in the log."""
+        """The part of the state that is in the log."""
         return self._replace(last_producer_epoch=NO_EPOCH)
 
 
@@ -125,7 +126,7 @@ def make_txn(
     last_update_ms: int,
     client_version: int,
 ) -> Txn:
-    """The same as Txn(), whose constructor is interpreted: three are made for every transaction."""
+    """A fast Txn(), whose constructor is interpreted: every transaction creates three."""
     return _new(
         Txn,
         (

@@ -1,6 +1,6 @@
-"""From one state of a transactional id to the next. Whether it may be is decided elsewhere.
+"""State transitions of a transactional id. The callers decide whether a transition is allowed.
 
-Every transition notes the producer id that it comes from: prev_producer_id.
+Every transition stores the previous producer id in prev_producer_id.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from barnabas.coordinators.txn.state import (
     make_txn,
 )
 
-# From this version of transactions on every transaction has an epoch of its own. (KIP-890)
+# Transactions version 2: every transaction has its own epoch. (KIP-890)
 EPOCH_EACH_FROM: Final = 2
 _OLD_CLIENT: Final = 0
 
@@ -45,8 +45,8 @@ def created(producer_id: int, timeout_ms: int, now_ms: int) -> Txn:
 def begun_anew(
     txn: Txn, *, producer_id: int, producer_epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
 ) -> Txn:
-    """A producer comes, with this id and epoch. Nothing was under way."""
-    assert txn.state in IDLE, f"{txn.state.title} is not over"
+    """A new producer owns the id, with this producer id and epoch. No transaction is open."""
+    assert txn.state in IDLE, f"{txn.state.title} is not complete"
     return txn._replace(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
@@ -61,15 +61,15 @@ def begun_anew(
 
 
 def given_new_id(txn: Txn, producer_id: int, now_ms: int) -> Txn:
-    """Its transaction is complete, and left no epoch to go on with."""
+    """The transaction is complete and used the last epoch, so the producer gets a new id."""
     return txn._replace(
         producer_id=producer_id, producer_epoch=0, prev_producer_id=txn.producer_id, last_update_ms=now_ms
     )
 
 
 def kept(txn: Txn, *, next_id: int, next_epoch: int, now_ms: int) -> Txn:
-    """Its producer has restarted, and is to end the ongoing transaction with this id and epoch."""
-    assert txn.state is TxnState.ONGOING, f"{txn.state.title} is not to be kept"
+    """The producer has restarted and will end the ongoing transaction with this id and epoch."""
+    assert txn.state is TxnState.ONGOING, f"{txn.state.title} cannot be kept"
     return txn._replace(
         prev_producer_id=txn.producer_id,
         next_producer_id=next_id,
@@ -114,23 +114,23 @@ def prepared_by_old_client(txn: Txn, *, commit: bool, now_ms: int) -> Txn:
 
 
 def fenced_by_old_server(txn: Txn, now_ms: int) -> Txn:
-    """Prepared to abort, with an epoch that nobody has."""
+    """Prepared to abort, with a bumped epoch that no producer has."""
     fenced = txn._replace(producer_epoch=min(txn.producer_epoch + 1, EPOCH_MAX), last_producer_epoch=NO_EPOCH)
     return prepared_by_old_client(fenced, commit=False, now_ms=now_ms)
 
 
 def prepared(txn: Txn, *, commit: bool, new_id: int | None, now_ms: int) -> Txn:
-    """The epoch goes up with every end: what is late has an epoch that does not count any more. (KIP-890)
+    """Every end bumps the epoch, so that late requests have a stale one. (KIP-890)
 
-    If epochs are exhausted the producer goes on with the new id. Without one it is left with an epoch that is
-    not told to anybody: see LAST_FENCE in ending.py.
+    If epochs are exhausted the producer continues with the new id. Without a new id, the reserved epoch is
+    used, which no producer gets: see LAST_FENCE in ending.py.
     """
-    assert txn.producer_epoch < EPOCH_MAX or not commit, "an epoch that nobody was given"
+    assert txn.producer_epoch < EPOCH_MAX or not commit, "no producer was given this epoch"
     next_id, next_epoch = _after(txn, new_id)
     return make_txn(
         producer_id=txn.producer_id,
         producer_epoch=min(txn.producer_epoch + 1, EPOCH_MAX),
-        # What a kept transaction is ended with may be another id than that of its records.
+        # A kept transaction may be ended with another producer id than that of its records.
         prev_producer_id=txn.owner[0],
         next_producer_id=next_id,
         next_producer_epoch=next_epoch,
@@ -138,7 +138,7 @@ def prepared(txn: Txn, *, commit: bool, new_id: int | None, now_ms: int) -> Txn:
         timeout_ms=txn.timeout_ms,
         state=TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT,
         partitions=txn.partitions,
-        # Where nothing had begun, it begins and ends now.
+        # If no transaction was open, it starts and ends now.
         start_ms=now_ms if txn.state in IDLE else txn.start_ms,
         last_update_ms=now_ms,
         client_version=EPOCH_EACH_FROM,
@@ -146,18 +146,18 @@ def prepared(txn: Txn, *, commit: bool, new_id: int | None, now_ms: int) -> Txn:
 
 
 def _after(txn: Txn, new_id: int | None) -> tuple[int, int]:
-    """What the producer goes on with, if it is not the epoch of the markers."""
+    """The producer's next id and epoch, if they differ from those of the markers."""
     producer_id, epoch = txn.owner
     if is_exhausted(epoch) and new_id is not None:
-        # Kafka writes no epoch to it: that it is 0 is understood.
+        # Kafka writes no epoch here: 0 is implied.
         return new_id, NO_EPOCH
-    # The epoch that a kept transaction is ended with is used up as well: its EndTxn may come late.
+    # The epoch that ends a kept transaction is also used up: its EndTxn may arrive late.
     return (producer_id, min(epoch + 1, EPOCH_MAX)) if txn.is_kept else (NO_ID, NO_EPOCH)
 
 
 def completed(txn: Txn, now_ms: int) -> Txn:
     """All markers are written."""
-    assert txn.is_prepared, f"{txn.state.title} cannot be complete"
+    assert txn.is_prepared, f"cannot complete a transaction in state {txn.state.title}"
     producer_id, epoch = continued_with(txn)
     is_commit = txn.state is TxnState.PREPARE_COMMIT
     return make_txn(
@@ -177,7 +177,7 @@ def completed(txn: Txn, now_ms: int) -> Txn:
 
 
 def continued_with(txn: Txn) -> tuple[int, int]:
-    """Producer id and epoch of the transaction after this one, which is prepared."""
+    """Producer id and epoch after this prepared transaction."""
     if txn.client_version < EPOCH_EACH_FROM or txn.next_producer_id == NO_ID:
         return txn.producer_id, txn.producer_epoch
     return txn.next_producer_id, max(txn.next_producer_epoch, 0)

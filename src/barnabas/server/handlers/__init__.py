@@ -1,1 +1,1 @@
-"""One file per family of APIs. Each opens with its contract and ends with its rows for the table of APIs."""
+"""Request handlers, one file per API family: its contract, its handlers, and its rows of the API table."""

@@ -1,8 +1,9 @@
 """ApiVersions (key 18), versions 0-4.
 
-Does: the keys and versions of the table, nothing else; the features that this release can work with, and
-those that the cluster has settled on. The dispatcher answers a version that nobody speaks, in version 0.
-v1 throttle_time_ms; v3 the client's name and version, features; v4 features that can be off, too (KIP-584).
+Supported: the keys and versions of the API table; supported and finalized features. The dispatcher answers an
+unsupported version, in version 0.
+v1 throttle_time_ms; v3 client software name and version, features; v4 features with minimum level 0
+(KIP-584).
 """
 
 import re
@@ -25,14 +26,15 @@ from barnabas.protocol.messages.cluster import (
 from barnabas.server.requests.api import Answer, Api, Context
 
 _SOFTWARE_FROM: Final = 3
-# Clients that speak older versions take a feature whose lowest level is 0 for a mistake.
+# Clients that use older versions reject a feature whose minimum level is 0.
 _LEVEL_ZERO_FROM: Final = 4
-# A name or a version of a client: it becomes part of metrics, so not everything goes. (KIP-511)
+# A client's software name or version. It becomes part of metrics, so only these characters are allowed.
+# (KIP-511)
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def answer(ctx: Context, request: Request, rows: list[ApiVersion]) -> Answer:
-    """What the listener speaks whose rows these are."""
+    """The response of a listener that supports `rows`."""
     body: ApiVersionsRequest = request.body
     if request.version >= _SOFTWARE_FROM and not _is_presentable(body):
         return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
@@ -58,8 +60,8 @@ def handle(ctx: Context, request: Request) -> Answer:
 
 @cache
 def _spoken(*, unstable: bool) -> list[ApiVersion]:
-    """The table as clients see it."""
-    # The table has this handler in it, so it can only be looked at once both are there.
+    """The API table as clients see it."""
+    # Imported here because the table imports this module.
     from barnabas.server.handlers.table import spoken
 
     return advertised(spoken(unstable=unstable))

@@ -1,8 +1,8 @@
 """DescribeCluster (key 60), versions 0-2, and UnregisterBroker (key 64), version 0.
 
-Does: the brokers with the addresses of the listener that the client came through; has the controller forget
-a broker, which loses its place in all its partitions. Does not: tell of controllers.
-DescribeCluster: v1 endpoint_type; v2 fenced brokers, if they are asked for.
+Supported: the brokers with their addresses on the client's listener; unregistering a broker, which removes it
+from all its partitions. Not supported: controllers, which handlers/controller.py describes.
+DescribeCluster: v1 endpoint_type; v2 fenced brokers on request.
 """
 
 from collections.abc import Awaitable
@@ -44,7 +44,7 @@ def describe_cluster(ctx: Context, request: Request) -> Answer:
     controller_id = some_controller(alive_brokers(ctx.broker.image), ctx.broker.rng)
     return DescribeClusterResponse(
         cluster_id=ctx.broker.cluster_id,
-        # One that the client has no address of would only confuse it.
+        # The client cannot use a controller whose address is not in the response.
         controller_id=controller_id if any(one.broker_id == controller_id for one in brokers) else -1,
         brokers=brokers,
         cluster_authorized_operations=OF_CLUSTER if body.include_cluster_authorized_operations else NOT_ASKED,
@@ -52,7 +52,7 @@ def describe_cluster(ctx: Context, request: Request) -> Answer:
 
 
 def _brokers(ctx: Context, *, with_fenced: bool) -> list[DescribeClusterBroker]:
-    """Those that have the listener, in the order of their ids."""
+    """The brokers that have the client's listener, sorted by id."""
     found = []
     for _, broker in sorted(ctx.broker.image.brokers.items()):
         where = broker.endpoint(ctx.listener)

@@ -1,8 +1,9 @@
 """DescribeConfigs (key 32), versions 1-4, and ListConfigResources (key 74), versions 0-1.
 
-Does: topics, this broker, what is set for all brokers, groups, subscriptions to clients' metrics; synonyms,
-documentation. Does not: levels of loggers; settings of another broker, which only that broker knows.
-DescribeConfigs: v3 types and documentation. ListConfigResources: v0 lists subscriptions only, v1 all types.
+Supported: topics, this broker, cluster-wide broker settings, groups, client metrics subscriptions; synonyms,
+documentation. Not supported: logger levels; settings of another broker, because only that broker knows them.
+DescribeConfigs: v3 types and documentation. ListConfigResources: v0 lists client metrics subscriptions only,
+v1 all types.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -38,14 +39,14 @@ from barnabas.server.requests.slices import Slices
 from barnabas.server.settings.view import SettingsView, Shown
 
 _BROKER_LOGGER_RESOURCE: Final = 8
-# In the order in which Kafka lists them.
+# In Kafka's order.
 _LISTED_TYPES: Final = (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE, BROKER_RESOURCE, TOPIC_RESOURCE)
 _ALL_TYPES_FROM: Final = 1
 _ID_DIGITS_MAX: Final = 10
 
 
 class Refused(BarnabasError):
-    """Why the settings of one resource cannot be shown or changed."""
+    """The settings of one resource cannot be shown or changed."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -61,7 +62,7 @@ def describe(ctx: Context, request: Request) -> DescribeConfigsResponse:
 def describe_configs(
     view: SettingsView, image: MetadataImage, body: DescribeConfigsRequest, *, node_id: int
 ) -> DescribeConfigsResponse:
-    """Every resource that is asked for, each with its settings or with what is wrong with it."""
+    """Every requested resource, with its settings or its error."""
     return DescribeConfigsResponse(
         results=[_result(view, image, body, one, node_id) for one in body.resources]
     )
@@ -80,7 +81,7 @@ def _result(
     except Refused as refused:
         result.error_code, result.error_message = refused.code, refused.message
     except InvalidSetting as error:
-        # Only if the metadata was not written by a broker of ours, which would not have let it in.
+        # Only if Kafka wrote the metadata: our controller refuses an invalid setting.
         result.error_code, result.error_message = ErrorCode.INVALID_CONFIG, str(error)
     else:
         wanted = set(resource.configuration_keys or ())
@@ -107,7 +108,7 @@ def _rows(
     if kind == GROUP_RESOURCE:
         return _named("Group name", name, view.group, own)
     if kind == _BROKER_LOGGER_RESOURCE:
-        raise Refused(ErrorCode.INVALID_REQUEST, "this broker does not show the levels of its loggers yet")
+        raise Refused(ErrorCode.INVALID_REQUEST, "logger levels are not supported yet")
     raise Refused(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}")
 
 
@@ -117,7 +118,7 @@ def _need_topic(image: MetadataImage, name: str) -> None:
     wrong = what_is_wrong(name)
     if wrong is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
-    # Kafka says it without a message.
+    # Kafka sends no message.
     raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
 
 
@@ -133,7 +134,7 @@ def _need_me(name: str, node_id: int) -> None:
 
 
 def broker_id(name: str) -> int | None:
-    """The number that is the name of a broker's resource; None if it is no number."""
+    """The broker id in the name of a broker resource; None if the name is not a number."""
     digits = name[1:] if name[:1] in ("+", "-") else name
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= _ID_DIGITS_MAX
     return int(name) if is_number else None
@@ -179,7 +180,7 @@ def list_resources(ctx: Context, request: Request) -> ListConfigResourcesRespons
 def list_config_resources(
     image: MetadataImage, body: ListConfigResourcesRequest, version: int
 ) -> ListConfigResourcesResponse:
-    """Whatever has settings, of the types that are asked for, or of all types."""
+    """Every resource that has settings, of the requested types or of all types."""
     wanted = set(body.resource_types) if version >= _ALL_TYPES_FROM else {CLIENT_METRICS_RESOURCE}
     if not wanted <= set(_LISTED_TYPES):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
@@ -213,7 +214,7 @@ APIS = (
         versions=range(1, 5),
         handle=describe,
         refuse=refuse_describe,
-        # A broker has hundreds of settings, each with several synonyms.
+        # A broker has hundreds of settings with several synonyms each.
         slices=(Slices("resources", "results", at_once=1),),
     ),
     Api(

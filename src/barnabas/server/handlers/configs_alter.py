@@ -1,8 +1,8 @@
 """AlterConfigs (key 33), versions 0-2, and IncrementalAlterConfigs (key 44), versions 0-1.
 
-The controller decides. Before it is asked, this broker refuses what only it can judge: whether it could run
-with the new settings, beside those of its properties file. One resource that is refused does not keep the
-others from the controller. Does not: levels of loggers. Flexible from v2 and v1 on; else the same.
+The controller decides. Before the request is forwarded, this broker refuses settings that it could not run
+with: only it knows its properties file. The other resources of the request are still forwarded. Not
+supported: logger levels. AlterConfigs v2 and IncrementalAlterConfigs v1 are flexible and otherwise unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ from barnabas.server.settings.change import usable, validate_broker_config
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.server.settings.group_limits import check_group_config
 
-# What is neither a broker's nor a topic's, and Kafka's code for a mistake in it.
+# The declarations of the other resource types, and Kafka's error code for an invalid setting.
 _OTHER_SETTINGS: Final = {
     CLIENT_METRICS_RESOURCE: (CLIENT_METRICS, ErrorCode.INVALID_REQUEST),
     GROUP_RESOURCE: (GROUP, ErrorCode.INVALID_CONFIG),
@@ -52,7 +52,7 @@ _Resource: TypeAlias = AlterConfigsResourceRequest | IncrementalAlterConfigsAlte
 
 
 class Operation(IntEnum):
-    """What an incremental change does; the numbers are those of the request."""
+    """The operation of an incremental change; the numbers are those of the request."""
 
     SET = 0
     DELETE = 1
@@ -93,7 +93,7 @@ def _in_order(
     refused: Mapping[int, AlterConfigsResourceResponse],
     decided: Sequence[AlterConfigsResourceResponse],
 ) -> list[AlterConfigsResourceResponse]:
-    """One answer for each resource: this broker's or the controller's."""
+    """One result for each resource: this broker's or the controller's."""
     answers = {(one.resource_type, one.resource_name): one for one in decided}
     return [
         refused[at] if at in refused else answers[one.resource_type, one.resource_name]
@@ -104,7 +104,7 @@ def _in_order(
 def refused_resources(
     settings: DynamicSettings, image: MetadataImage, resources: Sequence[_Resource]
 ) -> dict[int, AlterConfigsResourceResponse]:
-    """The answers to the resources that the controller need not be asked about, by their place."""
+    """The results of the resources that are not forwarded to the controller, by index in the request."""
     places: dict[ConfigResource, int] = {}
     found: dict[int, Refused] = {}
     twice = Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
@@ -157,7 +157,7 @@ def _check_broker(settings: DynamicSettings, image: MetadataImage, one: _Resourc
     if isinstance(one, AlterConfigsResourceRequest):
         configs = {config.name: config.value for config in one.configs if config.value is not None}
     else:
-        # What Kafka left in the metadata and nobody here can use must not keep the rest from being changed.
+        # Settings that Kafka wrote to the metadata and that are invalid here must not block other changes.
         before, _ = usable(image.config(resource), name)
         configs = after_operations(before, one.configs)
     validate_broker_config(configs, name)
@@ -165,9 +165,9 @@ def _check_broker(settings: DynamicSettings, image: MetadataImage, one: _Resourc
 
 
 def _check_supported(one: _Resource) -> None:
-    """Refuse what would have no effect, or does not exist. The controller judges the rest."""
+    """Refuse unsupported and unknown settings. The controller checks the rest."""
     if not one.resource_name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "the name of a group or a subscription must not be empty")
+        raise Refused(ErrorCode.INVALID_REQUEST, "the resource name must not be empty")
     declared, code = _OTHER_SETTINGS[one.resource_type]
     try:
         for config in one.configs:
@@ -198,7 +198,7 @@ def _check_group(settings: DynamicSettings, image: MetadataImage, one: _Resource
 def after_operations(
     before: Mapping[str, str], operations: Sequence[IncrementalAlterConfigsAlterableConfig]
 ) -> dict[str, str]:
-    """What is set for a broker after these operations."""
+    """The resulting settings of a broker after these operations."""
     configs = dict(before)
     for one in operations:
         match one.config_operation:

@@ -1,8 +1,8 @@
-"""The controller's listener: what other nodes, and tools that go to the controllers, ask there.
+"""The APIs of the controller listener, for other nodes and for tools that connect to controllers.
 
-Does: every request that the controller decides (see controller.DECISIONS), with the controller's own answer;
-who the controllers are (DescribeCluster), how the quorum is (DescribeQuorum), and what is spoken here.
-Does not: the quorum's own requests (Vote, Fetch and so on). With one voter there is nobody to send them.
+Supported: every request that the controller decides (controller.DECISIONS); DescribeCluster for controllers,
+DescribeQuorum, ApiVersions. Not supported: requests between voters (Vote, Fetch and so on), because there is
+only one voter.
 """
 
 from functools import cache
@@ -38,7 +38,7 @@ def _refuse(body: object, _version: int, code: ErrorCode) -> object:
 
 
 def describe_controllers(ctx: Context, request: Request) -> Answer:
-    """DescribeCluster, of which the controllers' listener tells the other half."""
+    """DescribeCluster for controllers; cluster.py describes the brokers."""
     body: DescribeClusterRequest = request.body
     if body.endpoint_type != _CONTROLLERS:
         return DescribeClusterResponse(
@@ -73,7 +73,7 @@ def _spoken() -> list[ApiVersion]:
 
 def _decided(message: type) -> Api:
     key = schema_of(message).key
-    assert key is not None, f"{message.__name__} is no request"
+    assert key is not None, f"{message.__name__} is not a request"
     spoken = api(ApiKey(key)).versions
     return Api(ApiKey(key), versions=spoken.all(), handle=decide, refuse=_refuse)
 

@@ -1,9 +1,8 @@
 """FindCoordinator (key 10), versions 0-6.
 
-Does: which broker coordinates a group or a transactional id; the internal topics behind them are made when
-they are first asked for.
-Does not: share groups, which are not built yet: no coordinator is available, and clients ask again.
-v1 key_type; v4 several keys at once; v6 share groups.
+Supported: the coordinators of groups and transactional ids; their internal topics are created on first use.
+Not supported: share groups. Clients get COORDINATOR_NOT_AVAILABLE and retry.
+v1 key_type; v4 several keys; v6 share groups.
 """
 
 from typing import Final
@@ -26,11 +25,11 @@ _SEVERAL_FROM: Final = 4
 _SHARE_FROM: Final = 6
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 _NOBODY: Final = -1
-# Answers with one coordinator always have a message; Kafka's say this when all is well.
+# The response format with a single coordinator requires a message; Kafka's message for success is this.
 _ALL_WELL: Final = "NONE"
 _WHY: Final = {
     ErrorCode.INVALID_REQUEST: "key_type must be 0 (group), 1 (transaction) or, from version 6 on, 2 (share)",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "no coordinator is available now",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "no coordinator is available",
 }
 
 
@@ -62,7 +61,7 @@ def _find(ctx: Context, request: Request, topic: str) -> FindCoordinatorResponse
 
 
 def _alone(found: Coordinator) -> FindCoordinatorResponse:
-    """In the form of the versions that have one."""
+    """Convert to the response format with a single coordinator."""
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or _ALL_WELL,

@@ -1,13 +1,13 @@
 """DeleteRecords (key 21), versions 0-2.
 
-Does: move the start of a log; -1 is up to the high watermark. Whoever waits for the partition is told.
-Segments that lie before the start go with the next round of retention.
-Does not: wait for followers to move their starts too, because one node has none; timeout_ms bounds nothing.
+Supported: advancing the start of a log, up to the high watermark for -1. The next retention run deletes the
+segments before the start.
+Not supported: waiting for followers, because a single node has none; timeout_ms has no effect.
 v2 flexible.
 
-Like Kafka, it answers when the start has moved in memory. The next round of checkpoints writes it down, and
-until then a crash brings the records back. Checkpoints never tell of more than what is flushed, so a flush is
-asked for here: otherwise a start in a segment that nobody flushes would be kept by a clean stop only.
+As in Kafka, the response is sent when the start has advanced in memory. A crash before the next checkpoint
+restores the records. Checkpoints never exceed the flushed offset, so the handler schedules a flush: without
+it, a start in an unflushed segment would only survive a clean shutdown.
 """
 
 from typing import Final
@@ -37,7 +37,7 @@ _NO_WATERMARK: Final = -1
 
 def handle(ctx: Context, request: Request) -> Answer:
     body: DeleteRecordsRequest = request.body
-    # Of a partition that is named twice the last offset counts, and there is one answer.
+    # For a duplicate partition the last offset counts, and there is one result.
     wanted: dict[str, dict[int, int]] = {}
     for topic in body.topics:
         if topic.partitions:
@@ -58,7 +58,7 @@ def _answer(broker: Services, name: str, index: int, offset: int) -> DeleteRecor
     try:
         partition = hosted(broker, name, index)
         if name in INTERNAL_TOPICS:
-            # What coordinators keep there is theirs to delete.
+            # Only coordinators delete records of internal topics.
             return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
         partition.need_leader()
         if not partition.log.config.deletes:

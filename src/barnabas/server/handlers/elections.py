@@ -1,7 +1,7 @@
 """ElectLeaders (key 43), versions 0-2.
 
-Does: passes it on to the controller. Does not: begin an election that is late already.
-v1 election_type, error_code: before that only preferred leaders are elected, and errors are of partitions.
+Supported: forwarded to the controller, unless the timeout has already expired.
+v1 election_type, error_code; v0 only elects preferred leaders and only has errors of partitions.
 """
 
 from barnabas.controller.refusals import refusal
@@ -27,8 +27,8 @@ async def _elect(ctx: Context, body: ElectLeadersRequest, version: int) -> objec
 
 
 def _spoken(answer: object, version: int) -> ElectLeadersResponse:
-    """What of an answer can be said in a version."""
-    assert isinstance(answer, ElectLeadersResponse), f"an answer to ElectLeaders: {answer!r}"
+    """Drop the fields of the response that the version does not have."""
+    assert isinstance(answer, ElectLeadersResponse), f"unexpected response: {answer!r}"
     if version == 0:
         answer.error_code = ErrorCode.NONE
     return answer

@@ -1,7 +1,9 @@
 """EndTxn (key 26), versions 0-5.
 
-Does: commits or aborts a transaction. The answer comes when the decision is written down; the markers follow.
-v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE; v5 an epoch for each transaction, in the answer.
+Supported: commits or aborts a transaction. The response is sent when the decision is committed to the log;
+the markers follow.
+v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE; v5 returns the bumped epoch of the next
+transaction.
 """
 
 from functools import partial

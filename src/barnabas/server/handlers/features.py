@@ -1,8 +1,8 @@
 """UpdateFeatures (key 57), versions 0-2.
 
-Does: passes it on to the controller, which updates all of the features or none. The timeout is not looked at.
-v1 validate_only, upgrade_type; v2 no results of single features. The allow_downgrade of v0 changes nothing:
-as with Kafka, who wants to go down has to say which way, and that needs v1.
+Supported: forwarded to the controller, which updates all features or none. The timeout is ignored.
+v1 validate_only, upgrade_type; v2 no results of single features. allow_downgrade of v0 is ignored: as in
+Kafka, a downgrade needs an upgrade_type, which v1 introduced.
 """
 
 from collections.abc import Awaitable

@@ -1,7 +1,7 @@
 """Fetch (key 1), versions 4-18.
 
-Does: sessions, long polls, isolation levels, leader epochs and divergence, topic ids; records are ranges of
-files. Does not: followers' fetches, because one node has none; remote storage.
+Supported: sessions, long polls, isolation levels, leader epochs and divergence, topic ids; records are sent
+as file ranges. Not supported: fetches of followers, because a single node has none; remote storage.
 v5 log_start_offset; v7 sessions; v9 current_leader_epoch; v12 last_fetched_epoch, diverging_epoch; v13 topic
 ids; v16 node_endpoints.
 """
@@ -44,7 +44,7 @@ def handle(ctx: Context, request: Request) -> Answer:
         return FetchResponse(error_code=plan.error)
     respond = partial(_respond, ctx, request.version, plan)
     if _is_replica(body):
-        # Nobody but this broker has replicas here, and this one does not fetch from itself.
+        # A cluster has one broker, so no other replica can fetch.
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return respond([(one, failed(one.asked.partition, code)) for one in plan.wanted])
     return FetchWait(broker, body, plan.wanted, respond).start()
@@ -58,7 +58,7 @@ def _is_replica(body: FetchRequest) -> bool:
 def _respond(
     ctx: Context, version: int, plan: Plan, read: list[tuple[Wanted, PartitionData]]
 ) -> FetchResponse:
-    """The response of what was read: all of it, or in a session what is news."""
+    """Build the response: all partitions or, in an incremental session, the changed ones."""
     if plan.session is not None:
         ctx.broker.sessions.served(plan, read)
         news = [one for one in read if one[0].is_news(one[1])]
@@ -88,7 +88,7 @@ def _topic(topic: Uuid | str, version: int) -> FetchableTopicResponse:
 
 
 def _hint(ctx: Context, wanted: Wanted, data: PartitionData, moved: set[int]) -> None:
-    """Say who leads the partition now. (KIP-951)"""
+    """Add the current leader of the partition. (KIP-951)"""
     image = ctx.broker.image
     topic = (
         image.topics_by_id.get(Uuid(wanted.topic))

@@ -1,8 +1,8 @@
 """DescribeGroups (key 15), versions 0-6; ListGroups (16), 0-5; DeleteGroups (42), 0-2;
 ConsumerGroupDescribe (69), 0-1.
 
-Does: groups of both protocols, of all the shards that this broker leads; each group that is named is asked of
-its own shard.
+Supported: groups of both protocols in all shards that this broker leads. Each named group is looked up in its
+shard.
 DescribeGroups v3 authorized_operations; v4 group_instance_id; v6 GROUP_ID_NOT_FOUND. ListGroups v4 states; v5
 types. ConsumerGroupDescribe v1 member_type.
 """
@@ -39,7 +39,7 @@ from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.gathering import gathered
 from barnabas.server.requests.slices import AT_ONCE, Slices
 
-# Groups may have many members.
+# Small slices, because groups may have many members.
 _DESCRIBED_AT_ONCE: Final = 50
 
 
@@ -132,7 +132,7 @@ def delete(ctx: Context, request: Request) -> Answer:
 
         return ask_group(ctx, group_id, refused, act)
 
-    # One that is named twice is deleted once, and answered once.
+    # A duplicate name is deleted once and has one result.
     names = list(dict.fromkeys(body.groups_names))
     return gathered(
         [one(group_id) for group_id in names],

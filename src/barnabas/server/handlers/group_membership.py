@@ -1,10 +1,10 @@
 """JoinGroup (key 11), versions 0-9; Heartbeat (12), 0-4; LeaveGroup (13), 0-5; SyncGroup (14), 0-5;
 ConsumerGroupHeartbeat (68), 0-1.
 
-Does: members of groups come, stay and go, in the classic protocol and in that of KIP-848. A join and a sync
-are answered when the group has come together.
-Does not: groups of Kafka Streams, share groups.
-What the versions differ in is in the messages' own descriptions; coordinators/group decides.
+Supported: membership of groups with the classic and the consumer (KIP-848) protocol. JoinGroup and SyncGroup
+are answered when the rebalance reaches the next phase.
+Not supported: streams groups, share groups.
+The message schemas describe the versions; coordinators/group decides.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ from barnabas.server.coordination.group_calls import ask_group, caller_of, has_c
 from barnabas.server.coordination.shard_calls import RefuseWith
 from barnabas.server.requests.api import Answer, Api, Context
 
-# From this version of JoinGroup on an answer may have no protocol.
+# From this version of JoinGroup on the protocol may be null.
 _NO_PROTOCOL_FROM: Final = 7
 
 
@@ -61,7 +61,7 @@ def heartbeat(ctx: Context, request: Request) -> Answer:
 
 
 def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
-    # A member need not worry while its coordinator loads: its session begins again after that.
+    # No error while the coordinator loads: the member's session starts again afterwards.
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return HeartbeatResponse(error_code=ErrorCode.NONE)
     return HeartbeatResponse(error_code=code)
@@ -91,7 +91,7 @@ def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
 
 
 async def _when_resolved(ctx: Context, request: Request) -> object:
-    """Find the topics of a regular expression first, while others are served."""
+    """Resolve the topics of a regular expression off the loop before the heartbeat is processed."""
     try:
         await ctx.broker.groups.coordinator.resolve(request.body.subscribed_topic_regex)
     except TooManyPatterns:
@@ -104,7 +104,7 @@ def _takes_long(ctx: Context, group_id: str, told: int = 0, *, is_news: bool = T
 
 
 async def _in_turn(ctx: Context, ask: Callable[[], Answer]) -> Answer:
-    """Let the coordinator decide when all others have been served: it takes long for a large group."""
+    """Yield to other requests first, because a large group takes milliseconds to process."""
     await ctx.broker.long_requests.pause()
     return ask()
 
@@ -121,7 +121,7 @@ def _asked(
     *,
     fit: Callable[[Any], object] | None = None,
 ) -> Answer:
-    """What a method of the group's shard makes of the request."""
+    """The response of a method of the group's shard."""
     body = request.body
     if not body.group_id:
         return refused(ErrorCode.INVALID_GROUP_ID)

@@ -1,8 +1,7 @@
 """OffsetCommit (key 8), versions 2-10; OffsetDelete (47), version 0. Fetching is in offset_fetch.py.
 
-Does: commits of members and of those who are none, for partitions that exist. Topic ids are translated here:
-what groups keep has names.
-Does not: commits in transactions. They are in txn_offsets.py.
+Supported: commits of members and of consumers without a group membership, for existing partitions. Topic ids
+are converted to names, because groups store names. Transactional commits are in txn_offsets.py.
 v5 no retention_time_ms; v6 leader epoch; v7 group_instance_id; v8 flexible; v9 member epochs; v10 topic ids.
 """
 
@@ -52,7 +51,7 @@ def commit(ctx: Context, request: Request) -> Answer:
         if not known:
             return OffsetCommitResponse(topics=failed)
         body = _only(body, known)
-    # What ask_group() does, without its functions within functions: there are very many commits.
+    # ask_group() inlined, to save its closures: OffsetCommit is a hot path.
     reply = CommitReply(body.topics, failed)
     try:
         host = services.groups.host_of(body.group_id)
@@ -71,7 +70,7 @@ def commit(ctx: Context, request: Request) -> Answer:
 
 
 class CommitReply(Answered):
-    """Who waits for a commit of `topics`; `failed` is what is not known and is answered along with it."""
+    """The pending response to a commit of `topics`; `failed` holds the results of unknown partitions."""
 
     __slots__ = ("_failed", "_topics")
 
@@ -93,7 +92,7 @@ class CommitReply(Answered):
 
 
 def _are_known(image: MetadataImage, topics: list[OffsetCommitRequestTopic], by_id: bool) -> bool:
-    """Whether all of the partitions exist. If so, their topics have names and ids now."""
+    """Whether all partitions exist. If so, fills in name and id of their topics."""
     for topic in topics:
         found = image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
         if found is None:
@@ -109,7 +108,7 @@ def _are_known(image: MetadataImage, topics: list[OffsetCommitRequestTopic], by_
 def _known_topics(
     image: MetadataImage, topics: list[OffsetCommitRequestTopic], *, by_id: bool
 ) -> tuple[list[OffsetCommitRequestTopic], list[OffsetCommitResponseTopic]]:
-    """The partitions that exist, with name and id; and the answers for the others."""
+    """The existing partitions, with topic name and id, and the results of the others."""
     known: list[OffsetCommitRequestTopic] = []
     failed: list[OffsetCommitResponseTopic] = []
     for topic in topics:

@@ -1,7 +1,7 @@
-"""InitProducerId (key 22), versions 0-5, and 6 if unstable versions are spoken.
+"""InitProducerId (key 22), versions 0-5, and 6 with unstable.api.versions.enable.
 
-Does: a producer id that nobody else has, with epoch 0, for idempotent producers. With a transactional id its
-coordinator answers: the id's producer id with the next epoch, which fences whoever had it before.
+Supported: a new producer id with epoch 0 for idempotent producers. With a transactional id, its coordinator
+returns the producer id with a bumped epoch, which fences earlier producers.
 v2 flexible; v3 producer_id, producer_epoch; v4 PRODUCER_FENCED; v5 TRANSACTION_ABORTABLE; v6 two-phase
 commit, which is experimental (KIP-939).
 """
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 _NO_ID: Final = -1
 _NO_EPOCH: Final = -1
-# How long a client waits while the controller is asked for more ids. After that it is told to come again.
+# How long a client waits while the controller allocates ids. After that it gets a retriable error.
 WAIT_MAX_S: Final = 5.0
 
 
@@ -42,7 +42,7 @@ def handle(ctx: Context, request: Request) -> Answer:
         not (body.enable2_pc or body.keep_prepared_txn)
         and not 0 < body.transaction_timeout_ms <= timeout_ms_max
     ):
-        # Said before it is known whose id it is: a coordinator elsewhere would say no other.
+        # Checked before the coordinator is looked up: any coordinator would return the same error.
         return refuse(body, request.version, ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def act(shard: TxnShard, new_id: int | None, to: ReplyTo, now: Now) -> Outcome:
@@ -56,8 +56,8 @@ async def _next_id(producer_ids: ProducerIds) -> InitProducerIdResponse:
         async with asyncio.timeout(WAIT_MAX_S):
             return InitProducerIdResponse(producer_id=await producer_ids.next(), producer_epoch=0)
     except (NoProducerIds, TimeoutError) as error:
-        logger.warning("no producer id given error=%s", str(error) or "the controller did not answer in time")
-    # As Kafka says while it waits for a block of ids: all clients ask again.
+        logger.warning("no producer id available error=%s", str(error) or "controller request timed out")
+        # Kafka's error while it waits for a block of ids: all clients retry.
     return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 

@@ -1,8 +1,8 @@
 """OffsetForLeaderEpoch (key 23), versions 2-4.
 
-Does: where an epoch ends in this leader's log, so that who read under an earlier leader learns from where on
-its history is not ours. A partition that is asked for twice is answered twice.
-v3 replica_id, which makes no difference: only leaders answer; v4 flexible.
+Supported: the end offset of an epoch in the leader's log, from which a client detects truncation after a
+leader change. A duplicate partition has two results.
+v3 replica_id, which has no effect: only leaders answer; v4 flexible.
 """
 
 from barnabas.base.errors import BarnabasError

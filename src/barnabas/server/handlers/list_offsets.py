@@ -1,9 +1,9 @@
 """ListOffsets (key 2), versions 1-11.
 
-Does: the earliest and the latest offset, offsets by time, the record of the latest time; isolation levels and
-leader epochs. A look-up that meets a cold index waits for the disk in the executor, never on the loop.
-Does not: remote storage. So nothing is tiered, and timeout_ms (v10), which is for waiting for it, bounds
-nothing.
+Supported: earliest and latest offset, offset by timestamp, record with the maximum timestamp; isolation
+levels and leader epochs. A lookup in a cold index reads the disk in the executor, never on the loop.
+Not supported: remote storage. No offset is tiered, and timeout_ms (v10), which limits remote lookups, has no
+effect.
 v2 isolation_level; v4 leader epochs; v6 flexible; v7 MAX_TIMESTAMP; v8 EARLIEST_LOCAL; v9 LATEST_TIERED;
 v10 timeout_ms; v11 EARLIEST_PENDING_UPLOAD.
 """
@@ -33,14 +33,14 @@ from barnabas.server.services import Services
 from barnabas.storage.lookup import TimedOffset, latest_record, offset_for_time
 from barnabas.storage.warming import warmed
 
-# Timestamps that are no times.
+# Special timestamps.
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
-# From which version on each of them may be asked for. What is negative and not here has no meaning yet.
+# The first version that supports each of them. Other negative timestamps are unsupported.
 _SINCE: Final = {
     LATEST: 1,
     EARLIEST: 1,
@@ -55,28 +55,28 @@ _EPOCHS_FROM: Final = 4
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 
-# Who asks, where it is no other replica.
+# Values of replica_id that are not replicas.
 CONSUMER: Final = -1
 DEBUGGER: Final = -2
 
-# So many look-ups by time are made before others get their turn.
+# Lookups by timestamp before the loop serves other requests.
 _LOOKUPS_AT_ONCE: Final = 64
 
-# By topic and partition; None for a partition that is asked for twice, which is an error of its own.
+# By topic and partition; None for a duplicate partition, which is an error.
 Wanted: TypeAlias = dict[str, dict[int, ListOffsetsPartition | None]]
 
 
 def handle(ctx: Context, request: Request) -> Answer:
     body: ListOffsetsRequest = request.body
     if body.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        # Kafka has no better name for it either.
+        # Kafka's error code for it.
         return refuse(body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)
     listing = _Listing(ctx.broker, body, request.version)
     return listing.look_up() if listing.must_look() else listing.answer()
 
 
 class _Listing:
-    """One request on its way. What can be said at once is said first; look-ups by time come after it."""
+    """One request. Fills in the offsets known in memory first, then performs the lookups by timestamp."""
 
     def __init__(self, broker: Services, body: ListOffsetsRequest, version: int) -> None:
         self._broker: Final = broker
@@ -130,13 +130,13 @@ class _Listing:
         try:
             partition.need_leader(asked.current_leader_epoch)
         except NotLeader:
-            # A debugger may look at any replica.
+            # A debugger may read any replica.
             if self._replica_id != DEBUGGER:
                 raise
         return partition
 
     def _readable_end(self, partition: Partition) -> int:
-        """The first offset that whoever asks may not read yet."""
+        """The end of the log as the requester may read it."""
         log = partition.log
         if self._replica_id != CONSUMER:
             return log.end_offset
@@ -144,15 +144,15 @@ class _Listing:
 
     async def _look(self, answer: ListOffsetsPartitionResponse, partition: Partition, timestamp: int) -> None:
         log, broker = partition.log, self._broker
-        # Taken before the look-up, which may wait: what lies behind was not readable when it was asked for.
+        # Taken before the lookup, which may wait: later records were not readable when the request arrived.
         end = self._readable_end(partition)
         look = partial(offset_for_time, log, timestamp)
         if timestamp == MAX_TIMESTAMP:
-            # Also of records that were deleted, as long as their segment is there. So does Kafka.
+            # Includes deleted records whose segment still exists, as in Kafka.
             look = partial(latest_record, log, start=log.bases[0])
         try:
             found: TimedOffset | None = await warmed(log, broker.executor, look)
-            # It may have been deleted or have failed while the disk was waited for.
+            # The log may have been deleted or have failed during the disk read.
             log.check_open()
         except BarnabasError as error:
             answer.error_code = _code(error)
@@ -183,7 +183,7 @@ def _gathered(body: ListOffsetsRequest) -> Wanted:
 
 
 def _first_epoch(partition: Partition) -> int:
-    """The epoch of the record at the start of the log, or of the one that would be written there next."""
+    """The epoch of the first record or, in an empty log, of the next one."""
     log = partition.log
     if log.start_offset == log.end_offset and log.last_epoch < partition.leader_epoch:
         return partition.leader_epoch

@@ -1,9 +1,9 @@
 """DescribeLogDirs (key 35), versions 1-5.
 
-Does: every log directory with the logs in it that were asked for (null is all of them), their sizes, and the
-room on the disk. A directory that is out of service is listed with an error and nothing else.
-Does not: future replicas and cordoned directories, because logs are not moved between directories yet. The
-log of the quorum is no partition of this broker, and is not listed.
+Supported: every log directory with the requested logs (null means all), their sizes, and the size and free
+space of the disk. An offline directory is listed with only an error.
+Not supported: future replicas and cordoned directories, because logs cannot be moved between directories yet.
+The metadata log is not listed, because it is not a partition of this broker.
 v2 flexible; v3 error_code; v4 total_bytes, usable_bytes; v5 is_cordoned.
 """
 
@@ -31,7 +31,7 @@ from barnabas.storage.files import FileSystem
 
 logger = logging.getLogger(__name__)
 
-# The one thing that is known of the size of a disk that has lost it.
+# Disk size of a failed directory.
 _UNKNOWN: Final = -1
 
 Asked: TypeAlias = list[DescribableLogDirTopic] | None
@@ -67,7 +67,7 @@ async def _describe(
     try:
         total, usable = await broker.executor.run(partial(_room, broker.logs.fs, path))
     except OSError as error:
-        logger.error("log directory not described path=%s error=%s", path, error)
+        logger.error("cannot describe log directory path=%s error=%s", path, error)
         return _failed(path)
     return DescribeLogDirsResult(
         log_dir=path,
@@ -78,7 +78,7 @@ async def _describe(
 
 
 def _room(fs: FileSystem, path: str) -> tuple[int, int]:
-    """How large the disk is, and how much of that is free. For the executor: a dead disk may not answer."""
+    """The disk's size and free space. Runs in the executor, because a failing disk may block."""
     return fs.total_bytes(path), fs.free_bytes(path)
 
 
@@ -92,7 +92,7 @@ async def _topics(broker: Services, directory: LogDirectory, wanted: Wanted) -> 
         topic = topics.get(log.tp.topic)
         if topic is None:
             topic = topics[log.tp.topic] = DescribeLogDirsTopic(name=log.tp.topic, partitions=[])
-        # The lag is that of a replica which is being moved behind the one that serves: there is none.
+        # offset_lag is the lag of a replica being moved to another directory, which is not supported.
         topic.partitions.append(
             DescribeLogDirsPartition(partition_index=log.tp.partition, partition_size=log.size, offset_lag=0)
         )
@@ -109,7 +109,7 @@ def _failed(path: str) -> DescribeLogDirsResult:
 
 
 def refuse(body: DescribeLogDirsRequest, version: int, code: ErrorCode) -> object:
-    # Before v3 there is no place for an error; no directories at all is what clients take for one.
+    # Before v3 there is no error_code; clients treat an empty list of directories as an error.
     return DescribeLogDirsResponse(error_code=code)
 
 

@@ -1,14 +1,14 @@
 """Metadata (key 3), versions 0-13.
 
-Does: brokers with the addresses of the listener that the client came through; all topics, by name, by id;
-creates topics that are asked for by name, where settings and the client allow it. The first answer about such
-a topic says that it is unknown. Does not: create internal topics, which are their coordinators' to make.
-v0 an empty list means all topics, and replicas out of reach are left out; v1 null means all topics,
-controller_id, rack, is_internal; v2 cluster_id; v4 allow_auto_topic_creation; v5 offline_replicas; v6
-LISTENER_NOT_FOUND; v7 leader_epoch; v8 authorized operations; v10 topic ids in answers; v11 none of the
-cluster's operations; v12 topic ids in requests; v13 error_code.
+Supported: brokers with their addresses on the client's listener; all topics, topics by name or by id;
+creation of topics requested by name, if settings and client allow it. The first response reports such a topic
+as unknown. Not supported: creation of internal topics, which only coordinators create.
+v0 an empty list means all topics, offline replicas are omitted; v1 null means all topics, controller_id,
+rack, is_internal; v2 cluster_id; v4 allow_auto_topic_creation; v5 offline_replicas; v6 LISTENER_NOT_FOUND; v7
+leader_epoch; v8 authorized operations; v10 topic ids in responses; v11 no cluster operations; v12 topic ids
+in requests; v13 error_code.
 
-The controller that is named is some broker that is alive: brokers pass on what the controller has to decide.
+controller_id is the id of some live broker, because brokers forward requests to the controller.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ from barnabas.server.topic_rows import INTERNAL_TOPICS, View
 
 _TOPIC_IDS_FROM: Final = 12
 
-# Those of topics that exist, and those of topics that do not.
+# The rows of existing topics and of unknown ones.
 _Rows: TypeAlias = tuple[list[MetadataResponseTopic], list[MetadataResponseTopic]]
 
 
@@ -65,7 +65,7 @@ def handle(ctx: Context, request: Request) -> Answer:
 async def _answer_long(
     ctx: Context, request: Request, asked: list[MetadataRequestTopic] | None
 ) -> MetadataResponse:
-    """The same in slices. The rows are those of the last slice's image, or older."""
+    """Build a large response in slices. Its rows are those of the last slice's image, or older."""
     broker, body = ctx.broker, request.body
     turns = broker.long_requests
 
@@ -81,7 +81,7 @@ async def _answer_long(
         await turns.run(view().fill())
         return await answer(view().all())
     by_id = any(topic.topic_id != ZERO_UUID for topic in asked)
-    # Each is answered once, also if it is in two slices.
+    # Each topic is answered once, even if it is requested in two slices.
     wanted: dict[Any, None] = dict.fromkeys(
         topic.topic_id if by_id else topic.name
         for topic in asked
@@ -112,19 +112,19 @@ def _answer(ctx: Context, body: MetadataRequest, topics: list[MetadataResponseTo
 
 
 def _what_is_wrong(asked: list[MetadataRequestTopic], version: int) -> ErrorCode | None:
-    """What makes the whole request fail."""
+    """The error that fails the whole request, if any."""
     by_id = any(topic.topic_id != ZERO_UUID for topic in asked)
     is_nameless = any(topic.name is None for topic in asked)
     if version < _TOPIC_IDS_FROM:
         return ErrorCode.INVALID_REQUEST if by_id or is_nameless else None
-    # Kafka has no name for this one either.
+    # Kafka's error code for it.
     return ErrorCode.UNKNOWN_SERVER_ERROR if is_nameless and not by_id else None
 
 
 def _chosen(
     broker: Services, view: View, body: MetadataRequest, asked: list[MetadataRequestTopic]
 ) -> list[MetadataResponseTopic]:
-    """The topics asked for, each once. One that is asked for by id makes the names be overlooked."""
+    """The requested topics, each once. If any is requested by id, names are ignored."""
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
     if ids:
         known, unknown = _of_ids(view, ids)
@@ -180,7 +180,7 @@ def _create(broker: Services, unknown: list[MetadataResponseTopic]) -> None:
 
 
 def _with_operations(row: MetadataResponseTopic) -> MetadataResponseTopic:
-    """Return a copy with the operations that the client may do. Rows are shared by responses."""
+    """Return a copy with the authorized operations. Rows are shared by responses."""
     return MetadataResponseTopic(
         error_code=row.error_code,
         name=row.name,

@@ -1,7 +1,7 @@
 """OffsetFetch (key 9), versions 1-10.
 
-Does: committed offsets of one group (up to v7) or several, of given partitions or of all. Every group is
-asked of its own shard, and one that is not here has an error of its own.
+Supported: committed offsets of one group (up to v7) or several, for the given or all partitions. Each group
+is looked up in its shard; a group of another coordinator has its own error.
 v2 all topics, error_code; v5 leader epoch; v6 flexible; v7 require_stable; v8 several groups;
 v9 member epochs; v10 topic ids.
 """
@@ -102,7 +102,7 @@ def _of_group(ctx: Context, group: OffsetFetchRequestGroup, version: int, requir
 def _with_ids(
     image: MetadataImage, topics: Sequence[OffsetFetchResponseTopics]
 ) -> list[OffsetFetchResponseTopics]:
-    """Offsets of topics that are gone have no id by which they could be told of."""
+    """Fill in topic ids. Offsets of deleted topics are dropped, because their ids are unknown."""
     there = []
     for topic in topics:
         found = image.topics.get(topic.name)
@@ -130,7 +130,7 @@ def _failed(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResp
 
 
 def _group_failed(group: OffsetFetchRequestGroup, version: int, code: ErrorCode) -> OffsetFetchResponseGroup:
-    """The error of a whole group. Before there was a place for it every partition had it."""
+    """The error of a whole group. Versions without a group error repeat it for every partition."""
     topics = group.topics if version < _GROUP_ERROR_FROM and group.topics is not None else []
     return OffsetFetchResponseGroup(
         group_id=group.group_id, error_code=code, topics=[_failed(topic, code) for topic in topics]

@@ -1,11 +1,12 @@
 """Produce (key 0), versions 3-13.
 
-Does: acks 0, 1 and all; checks and appends each partition's batch; recompresses where the topic says so. The
-first batch of a transaction in a partition is appended when its coordinator agrees (verification.py).
+Supported: acks 0, 1 and all; each partition's batch is validated, recompressed if the topic's
+compression.type requires it, and appended. The first batch of a transaction in a partition is appended after
+the coordinator has verified the partition (verification.py).
 v5 log_start_offset; v8 record_errors; v9 flexible; v10 current_leader hints; v11 TRANSACTION_ABORTABLE;
 v12 adds partitions to transactions; v13 topic ids.
 
-Versions from 0 are advertised, as Kafka does: librdkafka learns from them which codecs it may use.
+Versions from 0 are advertised, as in Kafka: librdkafka derives the supported codecs from them.
 """
 
 import logging
@@ -43,18 +44,18 @@ from barnabas.storage.files import Buffer
 
 logger = logging.getLogger(__name__)
 
-# A client may send a million records in one batch, all of them wrong. To name each would take seconds.
+# A batch may hold a million invalid records; reporting each would take seconds.
 RECORD_ERRORS_MAX: Final = 1_000
 NOBODY: Final = 0
 _NONE: Final = ErrorCode.NONE
 _ACKS: Final = (ALL_IN_SYNC, NOBODY, 1)
-# Batches that no client should send: worth a line.
+# Errors that indicate a client bug, and are logged.
 _CLIENTS_MISTAKES: Final = (
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.INVALID_RECORD,
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
 )
-# Errors with which Kafka does not tell where the log starts.
+# Errors for which Kafka does not return the log start offset.
 _WITHOUT_START: Final = (
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.MESSAGE_TOO_LARGE,
@@ -64,7 +65,7 @@ _WITHOUT_START: Final = (
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ErrorCode.INVALID_TOPIC_EXCEPTION,
 )
-# Who may write to internal topics: Kafka goes by the name that its tools give to themselves.
+# The client id that may write to internal topics: as in Kafka, that of its admin tools.
 _ADMINISTRATOR: Final = "__admin_client"
 _HINTS_FROM: Final = 10
 
@@ -77,7 +78,10 @@ def handle(ctx: Context, request: Request) -> Answer:
     verified: Codes | Awaitable[Codes] | None = None
     if produce.transactional:
         if produce.has_several_producers():
-            why = "the batches are of several producers, and a transaction has one"
+            why = (
+                "batches have different producer ids or epochs; "
+                "all batches of a transaction must have the same producer id and epoch"
+            )
             return refuse(body, request.version, ErrorCode.INVALID_PRODUCER_ID_MAPPING, why)
         verified = produce.verify()
     if isinstance(verified, dict):
@@ -89,7 +93,7 @@ def handle(ctx: Context, request: Request) -> Answer:
 
 
 class _Produce:
-    """One request on its way: every partition is looked up once, then appended to."""
+    """One request. Every partition is looked up once, then appended to."""
 
     __slots__ = (
         "_body",
@@ -115,7 +119,7 @@ class _Produce:
         self._body: Final = body
         self._version: Final = version
         self._now_ms: Final = ctx.broker.clock.now_ms()
-        # Leaders that the client should ask instead.
+        # Leaders that the client is redirected to.
         self._moved: set[int] = set()
         self._targets = [
             [ProduceTarget(self._broker, topic, data, version, body) for data in topic.partition_data]
@@ -138,7 +142,7 @@ class _Produce:
         return False
 
     def verify(self) -> Codes | Awaitable[Codes]:
-        """Ask the coordinator about batches of which the log does not know that their transaction is open."""
+        """Ask the coordinator to verify the batches whose transaction is not known to be open in the log."""
         self._speech = speech = Speech.of_produce(self._version)
         self._must_verify = self._broker.settings.now.transaction_partition_verification_enable
         if not self._must_verify and not speech.adds:
@@ -171,7 +175,7 @@ class _Produce:
         return any(target.must_wait() for targets in self._targets for target in targets)
 
     async def append_later(self, verified: Awaitable[Codes] | None) -> Answer:
-        """Append when the coordinator has answered and what is to be recompressed is."""
+        """Append after the coordinator has answered and batches are recompressed."""
         if verified is not None:
             self.take_verified(await verified)
             for target in self.transactional:
@@ -208,10 +212,10 @@ class _Produce:
         if target.wrong is not None:
             return self._refused(topic, target, target.wrong)
         assert partition is not None
-        # An error is not kept in a variable: its traceback refers to this call, and so to the request.
+        # An error must not outlive its except block: its traceback references this frame, and so the request.
         try:
             if partition.tp.topic in INTERNAL_TOPICS and not self._is_administrator:
-                raise NotForClients(f"{partition.tp.topic} is written to by brokers alone")
+                raise NotForClients(f"{partition.tp.topic} is an internal topic; clients cannot write to it")
             appended = partition.append(
                 target.batch,
                 self._broker.checksums,
@@ -224,7 +228,7 @@ class _Produce:
         except OSError as error:
             return self._refused(topic, target, self._broker.logs.failed(partition.log, error))
         except Exception as error:
-            # A mistake of ours. Half of the append may be in the log, so nothing may be added to it.
+            # A bug. The log may hold half of the batch, so it must not be appended to any more.
             report_fault(logger, error, "append failed tp=%s", partition.tp)
             refusal = self._broker.logs.fail_log(partition.log, error)
             partition.changed()
@@ -244,7 +248,7 @@ class _Produce:
             try:
                 record_errors = _record_errors(target.batch, wrong)
             except BarnabasError as unreadable:
-                # Kafka unpacks a batch first, and does not get to its timestamps.
+                # Kafka decompresses a batch before it checks timestamps.
                 wrong = unreadable
         code = wrong.code if isinstance(wrong, NotVerified) else code_of(wrong)
         if code is None:
@@ -272,14 +276,14 @@ class _Produce:
 
 
 def _record_errors(batch: Buffer, wrong: MissingKey | InvalidTimestamp) -> list[BatchIndexAndErrorMessage]:
-    """Which of the first records of the batch it is that may not be."""
+    """The invalid records among the first RECORD_ERRORS_MAX of the batch."""
     found = []
     for index, record in enumerate(decode_first(bytes(batch), RECORD_ERRORS_MAX)):
         if isinstance(wrong, MissingKey) and record.key is None:
-            found.append((index, "A compacted topic takes no record without a key."))
+            found.append((index, "Compacted topic cannot accept a record without a key."))
         elif isinstance(wrong, InvalidTimestamp) and not wrong.allows(record.timestamp):
             found.append(
-                (index, f"Timestamp {record.timestamp} is not within {wrong.earliest} and {wrong.latest}.")
+                (index, f"Timestamp {record.timestamp} is out of range [{wrong.earliest}, {wrong.latest}].")
             )
     return [
         BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text) for index, text in found

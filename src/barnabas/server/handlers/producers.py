@@ -1,7 +1,7 @@
 """DescribeProducers (key 61), version 0.
 
-Does: who has written to a partition and is not forgotten yet, with the last sequence of each and where its
-open transaction begins. Any replica answers, leader or not. A partition asked for twice is answered twice.
+Supported: the active producers of a partition, with their last sequence and the start offset of their open
+transaction. Any replica answers, leader or not. A duplicate partition has two results.
 """
 
 from typing import Final

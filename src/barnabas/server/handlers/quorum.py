@@ -1,8 +1,9 @@
 """DescribeQuorum (key 55), versions 0-2.
 
-Does: the metadata quorum, if this node leads it: who votes, who watches, and how far everybody is. There is
-one partition to ask for; a request for anything else, or for more, is answered as unknown in all its parts.
-v1 times of the last fetch; v2 directories, where the voters listen, error messages.
+Supported: voters and observers of the metadata quorum, with their end offsets, if this node is the leader.
+Only the metadata partition can be requested; any other request gets UNKNOWN_TOPIC_OR_PARTITION for all its
+partitions.
+v1 fetch times; v2 directory ids, listeners of the voters, error messages.
 """
 
 from collections.abc import Iterable
@@ -81,7 +82,7 @@ def _states(replicas: Iterable[ReplicaDescription], version: int) -> list[Replic
 
 
 def _nodes(ctx: Context) -> list[Node]:
-    """Where the voters listen. What the listener is called is a matter of this node's settings."""
+    """The voters' listeners. The listener name is that in this node's settings."""
     name = ctx.broker.settings.now.controller_listeners[0].name
     return [
         Node(node_id=voter.id, listeners=[Listener(name=name, host=voter.host, port=voter.port)])

@@ -1,4 +1,4 @@
-"""The page docs/reference/apis.md: which APIs a broker speaks, in which versions, and why not the others.
+"""The page docs/reference/apis.md: supported APIs and versions, and why the others are not.
 
 python -m barnabas.server.handlers.reference > docs/reference/apis.md        # after a change of the table
 """
@@ -12,32 +12,32 @@ from barnabas.protocol.apis import api
 from barnabas.server.handlers.table import APIS
 from barnabas.server.requests.api import Api
 
-# What is spoken in part, and what a user should know about it.
+# Notes for users on APIs that are supported in part.
 NOTES: Final = {
     ApiKey.PRODUCE: "advertised from version 0, as Kafka does, for librdkafka",
-    ApiKey.FETCH: "by clients; there are no followers yet",
-    ApiKey.INIT_PRODUCER_ID: "6, two-phase commit, with unstable.api.versions.enable: experimental",
-    ApiKey.FIND_COORDINATOR: "of groups and transactions; share groups are not built yet",
+    ApiKey.FETCH: "clients only; there are no followers yet",
+    ApiKey.INIT_PRODUCER_ID: "version 6 is experimental, with unstable.api.versions.enable",
+    ApiKey.FIND_COORDINATOR: "groups and transactions only; share groups are not built yet",
 }
 
 _SECURITY: Final = "authentication and ACLs are not built yet"
 _SHARE: Final = "share groups are not built yet"
-_NODES: Final = "from node to node; a cluster is one node so far"
-_VOTERS: Final = "the voters of the quorum are a fixed set"
+_NODES: Final = "only between nodes; a cluster has one node so far"
+_VOTERS: Final = "the voters of the quorum are static"
 
 NOT_YET: Final = {
     ApiKey.SASL_HANDSHAKE: _SECURITY,
     ApiKey.DESCRIBE_ACLS: _SECURITY,
     ApiKey.CREATE_ACLS: _SECURITY,
     ApiKey.DELETE_ACLS: _SECURITY,
-    ApiKey.ALTER_REPLICA_LOG_DIRS: "replicas do not move between directories yet",
+    ApiKey.ALTER_REPLICA_LOG_DIRS: "replicas cannot be moved between directories yet",
     ApiKey.SASL_AUTHENTICATE: _SECURITY,
     ApiKey.CREATE_DELEGATION_TOKEN: _SECURITY,
     ApiKey.RENEW_DELEGATION_TOKEN: _SECURITY,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _SECURITY,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: _SECURITY,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "replicas do not move between brokers yet",
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: "replicas do not move between brokers yet",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "replicas cannot be moved between brokers yet",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "replicas cannot be moved between brokers yet",
     ApiKey.DESCRIBE_CLIENT_QUOTAS: "quotas are not built yet",
     ApiKey.ALTER_CLIENT_QUOTAS: "quotas are not built yet",
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _SECURITY,
@@ -52,8 +52,8 @@ NOT_YET: Final = {
     ApiKey.BROKER_HEARTBEAT: _NODES,
     ApiKey.ALLOCATE_PRODUCER_IDS: _NODES,
     ApiKey.CONTROLLER_REGISTRATION: _NODES,
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "clients' metrics are not collected yet",
-    ApiKey.PUSH_TELEMETRY: "clients' metrics are not collected yet",
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "client metrics are not collected yet",
+    ApiKey.PUSH_TELEMETRY: "client metrics are not collected yet",
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _NODES,
     ApiKey.SHARE_GROUP_HEARTBEAT: _SHARE,
     ApiKey.SHARE_GROUP_DESCRIBE: _SHARE,
@@ -67,8 +67,8 @@ NOT_YET: Final = {
     ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE,
     ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE,
-    ApiKey.STREAMS_GROUP_HEARTBEAT: "groups of Kafka Streams are not built yet",
-    ApiKey.STREAMS_GROUP_DESCRIBE: "groups of Kafka Streams are not built yet",
+    ApiKey.STREAMS_GROUP_HEARTBEAT: "streams groups are not built yet",
+    ApiKey.STREAMS_GROUP_DESCRIBE: "streams groups are not built yet",
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _SHARE,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _SHARE,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _SHARE,
@@ -77,9 +77,9 @@ NOT_YET: Final = {
 _OPENING: Final = """\
 # APIs and versions
 
-The APIs and versions that a Barnabas broker supports, beside those of Apache Kafka 4.3. A broker advertises
-exactly what it supports, so a client that needs more finds out from ApiVersions and not from an error in the
-middle of its work. Made from the rows in the code; a test keeps it current.
+The APIs and versions that a Barnabas broker supports, compared with Apache Kafka 4.3. A broker advertises
+exactly what it supports, so a client that needs more learns it from ApiVersions instead of failing later.
+Generated from the API table in the code; a test keeps it current.
 
 Barnabas supports {spoken} of {all} APIs.
 

@@ -1,6 +1,6 @@
-"""The table of APIs that a broker speaks: one row for every key, from the file that answers it.
+"""The table of supported APIs: one row per key, defined in the handler's file.
 
-ApiVersions, the page docs/reference/apis.md and the dispatcher all go by it. There is no second list.
+ApiVersions, docs/reference/apis.md and the dispatcher all use it. There is no second list.
 """
 
 from typing import Final
@@ -37,7 +37,7 @@ from barnabas.server.handlers import (
 )
 from barnabas.server.requests.api import Api
 
-# In the order of their keys, as far as one file has one.
+# Sorted by key, except where one file has several.
 APIS: Final[tuple[Api, ...]] = (
     produce.API,
     fetch.API,
@@ -76,5 +76,5 @@ WITH_UNSTABLE: Final[tuple[Api, ...]] = tuple(row.unstable() for row in APIS)
 
 
 def spoken(*, unstable: bool) -> tuple[Api, ...]:
-    """What a broker speaks, as unstable.api.versions.enable says."""
+    """The supported APIs, with unstable versions or without."""
     return WITH_UNSTABLE if unstable else APIS

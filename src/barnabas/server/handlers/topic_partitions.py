@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (key 75), version 0.
 
-Does: topics in the order of their names, page by page: an answer has so many partitions at most, and says
-where the next page starts (KIP-966). All topics, if none is named. Replicas that may lead are told as well.
+Supported: the requested topics, or all, sorted by name and paginated: a response has a limited number of
+partitions and the cursor of the next page. Includes eligible leader replicas (KIP-966).
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ def handle(ctx: Context, request: Request) -> Answer:
         return refuse(body, request.version, ErrorCode.INVALID_REQUEST)
     start = cursor or _START
     if "" in asked and start.topic_name == "":
-        # Kafka answers a topic without a name, and all others in the request, like this.
+        # As in Kafka, a topic without a name fails the whole request.
         return refuse(body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)
     most = ctx.broker.settings.now.max_request_partition_size_limit
     page = _Page(image, Reach(image, ctx.listener), limit=max(1, min(most, body.response_partition_limit)))
@@ -53,7 +53,8 @@ def handle(ctx: Context, request: Request) -> Answer:
 async def _fill_long(
     ctx: Context, page: "_Page", names: list[str], start: Cursor
 ) -> DescribeTopicPartitionsResponse:
-    """Fill the page in slices: unknown topics are many, and do not count for the limit of partitions."""
+    """Fill the page in slices: there may be many unknown topics, which do not count towards the partition
+    limit."""
     turns = ctx.broker.long_requests
     pieces = []
     for at in range(0, len(names), AT_ONCE):
@@ -67,7 +68,7 @@ async def _fill_long(
 
 
 class _Page:
-    """One answer, filled topic by topic until its partitions are as many as were asked for."""
+    """One response, filled topic by topic up to the partition limit."""
 
     def __init__(self, image: MetadataImage, reach: Reach, *, limit: int) -> None:
         self.topics: list[DescribeTopicPartitionsResponseTopic] = []
@@ -82,7 +83,7 @@ class _Page:
     def fill(self, names: Iterable[str], start: Cursor) -> None:
         for name in names:
             if self._left == 0:
-                # It need not exist; that is for the next page to say.
+                # The topic may not exist: the next page reports it.
                 self.next_cursor = Cursor(topic_name=name, partition_index=0)
                 return
             topic = self._image.topics.get(name)

@@ -1,10 +1,10 @@
 """CreateTopics (19), versions 2-7, DeleteTopics (20), versions 1-6, CreatePartitions (37), versions 0-3.
 
-Does: passes them on to the controller, whose answer comes when the change is committed and this broker knows
-of it. What a broker decides itself: whether topics may be deleted at all, and that nothing is begun that is
-late already.
-CreateTopics: v5 counts and settings in the answer; v7 topic_id. DeleteTopics: v3 TOPIC_DELETION_DISABLED; v5
-error_message; v6 topics by id. CreatePartitions is the same in all versions.
+Supported: forwarded to the controller, which answers when the change is committed and this broker has applied
+it. The broker itself refuses deletion if delete.topic.enable is false, and requests whose timeout has
+expired.
+CreateTopics: v5 partition counts and settings in the response; v7 topic_id. DeleteTopics: v3
+TOPIC_DELETION_DISABLED; v5 error_message; v6 topics by id. CreatePartitions is the same in all versions.
 """
 
 from collections.abc import Awaitable
@@ -22,7 +22,7 @@ _DELETION_DISABLED_FROM: Final = 3
 
 
 def pass_on(ctx: Context, request: Request) -> object | Awaitable[object]:
-    """The controller's answer, if there is time for one."""
+    """Forward to the controller, unless the timeout has expired."""
     if request.body.timeout_ms <= 0:
         return refuse(request.body, request.version, ErrorCode.REQUEST_TIMED_OUT)
     return ctx.broker.controller.call(request.body)

@@ -1,6 +1,6 @@
 """DescribeTransactions (key 65), version 0; ListTransactions (66), versions 0-2.
 
-Does: the transactions of the shards that are here, one by one or all.
+Supported: the transactions of the shards that this broker leads, by transactional id or all.
 ListTransactions: v1 duration_filter; v2 transactional_id_pattern.
 """
 
@@ -84,7 +84,7 @@ def _rows(
 async def _list_many(
     ctx: Context, hosts: list[TxnHost], body: ListTransactionsRequest
 ) -> ListTransactionsResponse:
-    """Many transactions, or a pattern, which may be large: others are served meanwhile."""
+    """List in slices, and match the pattern off the loop, while other requests are served."""
     wanted = Wanted(body)
     try:
         pattern = await _pattern(ctx, body.transactional_id_pattern)
@@ -102,7 +102,7 @@ async def _list_many(
 
 
 async def _pattern(ctx: Context, text: str | None) -> Any:
-    """The compiled pattern, or None without one. NotRe2 if it is none."""
+    """The compiled pattern, None without one. NotRe2 if it is invalid."""
     return await ctx.broker.groups.coordinator.pattern_work.compile(text) if text else None
 
 

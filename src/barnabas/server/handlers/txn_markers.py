@@ -1,6 +1,6 @@
-"""WriteTxnMarkers (key 27), versions 1-2: for coordinators, and for whoever ends a transaction that hangs.
+"""WriteTxnMarkers (key 27), versions 1-2, for coordinators and for tools that abort a hanging transaction.
 
-Does: each marker is appended to each of its partitions that this broker leads.
+Supported: each marker is appended to those of its partitions that this broker leads.
 v2 transaction_version.
 """
 
@@ -27,7 +27,7 @@ from barnabas.server.coordination.marker_writing import NO_EPOCH, NO_ID, MarkerA
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
 
-# How each partition took its marker, by producer. Who has several markers in a request has one answer.
+# The result of each partition, by producer id. Several markers of one producer share a result.
 _Results: TypeAlias = dict[int, dict[TopicPartition, ErrorCode]]
 
 
@@ -39,14 +39,14 @@ async def handle(ctx: Context, request: Request) -> Answer:
     results: _Results = {}
     for marker in body.markers:
         codes = await _written(appends, marker)
-        # As in Kafka, who has nothing to be marked is not in the answer.
+        # As in Kafka, a producer without partitions is not in the response.
         if codes:
             results.setdefault(marker.producer_id, {}).update(codes)
     return WriteTxnMarkersResponse(markers=[_result(*row) for row in results.items()])
 
 
 def _is_of_nobody(marker: WritableTxnMarker, replicas: Replicas) -> bool:
-    """Kafka can make no batch of such a marker, and then nobody's markers count."""
+    """Whether the marker has no producer. Kafka cannot build a batch for it, and fails the whole request."""
     if marker.producer_id != NO_ID and marker.producer_epoch != NO_EPOCH:
         return False
     return any(tp in replicas.partitions for tp in _partitions(marker))
@@ -70,7 +70,7 @@ async def _written(appends: MarkerAppends, asked: WritableTxnMarker) -> dict[Top
 
 
 def _tell(waiting: asyncio.Future[ErrorCode], code: ErrorCode) -> None:
-    # The broker may have stopped meanwhile, and with it whoever waits.
+    # The waiting handler may have been cancelled because the broker stops.
     if not waiting.done():
         waiting.set_result(code)
 

@@ -1,9 +1,9 @@
 """TxnOffsetCommit (key 28), versions 0-5.
 
-Does: offsets that become visible with the transaction that they are part of, for partitions that exist. The
-coordinator of the transaction is asked first, as for a batch (verification.py).
-v2 leader epochs; v3 flexible, members of groups; v4 TRANSACTION_ABORTABLE; v5 adds the partition to the
-transaction itself.
+Supported: offsets that become visible when their transaction commits, for existing partitions. The
+transaction coordinator verifies the partition of __consumer_offsets first, as for a batch (verification.py).
+v2 leader epochs; v3 flexible, group membership; v4 TRANSACTION_ABORTABLE; v5 adds the partition to the
+transaction.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ from barnabas.server.requests.slices import Slices
 from barnabas.server.topic_answers import merged_by_topic
 from barnabas.storage.producers.state import Verification
 
-# Older producers do not know that a coordinator may be loading. (KAFKA-7296)
+# Older producers do not handle COORDINATOR_LOAD_IN_PROGRESS. (KAFKA-7296)
 _KNOWS_LOADING_FROM: Final = 2
 _NO_SEQUENCE: Final = -1
 
@@ -66,7 +66,7 @@ def handle(ctx: Context, request: Request) -> Answer:
 
 
 class _Commit:
-    """One request on its way: verified, then written by the shard of its group."""
+    """One request: verified by the transaction coordinator, then written by the group's shard."""
 
     def __init__(
         self,
@@ -92,12 +92,12 @@ class _Commit:
         return self._must_verify or self._speech.adds
 
     def check_topic(self) -> None:
-        """Kafka looks for the log before it looks for the coordinator that writes it."""
+        """Checked first: Kafka looks up the log before the group coordinator."""
         if self._is_verified and OFFSETS_TOPIC not in self._ctx.broker.image.topics:
-            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {OFFSETS_TOPIC} yet")
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} does not exist yet")
 
     def start_verification(self) -> None:
-        """Whether the log knows the transaction as open; if not, what it wants to see."""
+        """Start verification in the log, unless the transaction is already open there."""
         if self._is_verified:
             self._ctx.broker.transactions.settle()
             partition = self._ctx.broker.replicas.get(self._tp)
@@ -120,7 +120,7 @@ class _Commit:
         try:
             found = await codes
         except BarnabasError as error:
-            # The log would not begin its verification again.
+            # The log refused to start the verification again.
             return self.refused(code_of(error) or ErrorCode.UNKNOWN_SERVER_ERROR)
         return await when_given(self.write(found))
 
@@ -137,7 +137,7 @@ class _Commit:
         if isinstance(outcome.stamp, InTransaction):
             outcome.stamp = outcome.stamp._replace(proof=self._proof, must_verify=self._must_verify)
         for _, answer in outcome.answers:
-            assert isinstance(answer, TxnOffsetCommitResponse), "a commit answers nobody else"
+            assert isinstance(answer, TxnOffsetCommitResponse), "unexpected response"
             answer.topics = merged_by_topic(self._failed, answer.topics)
         return outcome
 
@@ -151,7 +151,7 @@ class _Commit:
 def _known_topics(
     image: MetadataImage, topics: list[TxnOffsetCommitRequestTopic]
 ) -> tuple[list[TxnOffsetCommitRequestTopic], list[TxnOffsetCommitResponseTopic]]:
-    """The partitions that exist, and the answers for the others."""
+    """The existing partitions, and the results of the others."""
     known, failed = [], []
     for topic in topics:
         found = image.topics.get(topic.name)

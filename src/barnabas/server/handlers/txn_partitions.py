@@ -1,10 +1,10 @@
 """AddPartitionsToTxn (key 24), versions 0-5; AddOffsetsToTxn (25), versions 0-4.
 
-Does: partitions become part of a transaction, or it is said whether they are. If one of them does not exist,
-or is of an internal topic and a client asks, none is added. Up to version 3 for clients; from 4 on for
-brokers, with several transactions at once.
-AddPartitionsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 several at once, verify_only; v5 for transactions that
-have an epoch each.
+Supported: adds partitions to a transaction or, with verify_only, checks whether they are in it. If any
+partition does not exist, or belongs to an internal topic and the requester is a client, none is added.
+Versions up to 3 are for clients; from 4 on for brokers, with several transactions.
+AddPartitionsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 several transactions, verify_only; v5 transactions
+version 2.
 AddOffsetsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE.
 """
 
@@ -84,7 +84,7 @@ def _added(ctx: Context, version: int, txn: AddPartitionsToTxnTransaction) -> An
 def _wrong(
     image: MetadataImage, topics: list[AddPartitionsToTxnTopic], *, is_client: bool
 ) -> dict[TopicPartition, ErrorCode]:
-    """Partitions that do not exist, and those of internal topics: only brokers write to them."""
+    """Unknown partitions and, for clients, those of internal topics, which only brokers write to."""
     found = {}
     for topic in topics:
         known = image.topics.get(topic.name)
@@ -124,7 +124,7 @@ def _refused_result(txn: AddPartitionsToTxnTransaction, code: ErrorCode) -> AddP
 def _response(results: list[object], version: int) -> AddPartitionsToTxnResponse:
     given = []
     for result in results:
-        assert isinstance(result, AddPartitionsToTxnResult), f"an answer of the coordinator: {result!r}"
+        assert isinstance(result, AddPartitionsToTxnResult), f"unexpected result: {result!r}"
         given.append(result)
     if version >= _SEVERAL_FROM:
         if any(_is_beyond(result) for result in given):
@@ -134,7 +134,7 @@ def _response(results: list[object], version: int) -> AddPartitionsToTxnResponse
 
 
 def _is_beyond(result: AddPartitionsToTxnResult) -> bool:
-    """Whether the cluster's transaction.version has no record for it. Kafka then says so of all of them."""
+    """Whether the cluster's transaction.version is too low. Kafka then fails the whole request."""
     return any(
         one.partition_error_code == ErrorCode.UNSUPPORTED_VERSION
         for topic in result.topic_results
@@ -167,7 +167,7 @@ def add_offsets(ctx: Context, request: Request) -> Answer:
 
 
 def _offsets_partitions(broker: Services) -> int:
-    """How many there are, or will be: the topic is made when somebody first asks for a group."""
+    """The current or, before the topic is created, the future number of partitions of __consumer_offsets."""
     topic = broker.image.topics.get(OFFSETS_TOPIC)
     return broker.settings.now.offsets_topic_num_partitions if topic is None else len(topic.partitions)
 

@@ -1,6 +1,7 @@
-"""The broker's settings: declared once, read from a properties file, changed in the running broker, shown.
+"""Broker settings: their declarations, the properties file, dynamic changes, and DescribeConfigs.
 
-broker_settings.py holds what the rest of the server reads. The files named after themes hold declarations and
-nothing else; catalog.py joins them. endpoints.py understands listeners and voters. view.py says which value
-holds and where it comes from; dynamic.py keeps it current; reference.py writes the page for users.
+broker_settings.py holds the typed values that the rest of the server reads. The files named after themes hold
+only declarations; catalog.py joins them. endpoints.py parses listeners and voters. view.py reports the
+effective value of a setting and its source; dynamic.py applies changes; reference.py generates the page for
+users.
 """

@@ -1,9 +1,9 @@
-"""What the server reads: the values of all supported settings, typed, with their units in their names.
+"""The typed values of all supported broker settings; their names include the units.
 
-BrokerSettings.parse() takes what an operator has set, as texts by Kafka's names, and refuses what is wrong,
-unknown or not supported: InvalidSetting says what, where, and what would be right. A field is called as its
-setting with `_` for `.`, except where a setting means something else than its text: listeners, voters,
-directories. What topics fall back on has no fields: storage/config.py reads `topic_defaults`.
+BrokerSettings.parse() takes the operator's settings, as texts by Kafka's names. It raises InvalidSetting for
+an invalid, unknown or unsupported one. A field has the name of its setting with `_` for `.`, except where the
+setting is parsed into something else: listeners, voters, directories. Topic defaults have no fields:
+storage/config.py reads `topic_defaults`.
 """
 
 from collections.abc import Mapping
@@ -20,22 +20,22 @@ from barnabas.storage.config import LogConfig
 from barnabas.storage.topic_settings import SETTINGS as TOPIC_SETTINGS
 from barnabas.storage.upkeep import UpkeepSettings
 
-# The broker's settings that topics fall back on.
+# Broker settings that are defaults of topic settings.
 TOPIC_FALLBACKS: Final = frozenset(
     synonym.name for setting in TOPIC_SETTINGS.values() for synonym in setting.synonyms
 )
-# However long log.flush.scheduler.interval.ms is: flush.ms of a topic must not wait for it.
+# A limit for log.flush.scheduler.interval.ms: a topic's flush.ms must not wait longer.
 _FLUSH_CHECK_MAX_MS: Final = 1_000
 
 
 @value(kw_only=True)
 class BrokerSettings:
-    """One value for every setting that works. Never changed: a change makes new ones (dynamic.py)."""
+    """The value of every supported setting. Immutable: a change creates a new object (dynamic.py)."""
 
-    # By Kafka's names: what was given, and the value of every setting, for checks of those without a field.
+    # By Kafka's names: the given texts, and the value of every setting, to check those without a field.
     given: Mapping[str, str]
     values: Mapping[str, Any]
-    # For LogConfig.parse(topic's own settings, topic_defaults); and what it makes of no settings of a topic.
+    # For LogConfig.parse(topic's own settings, topic_defaults), and its result for a topic without settings.
     topic_defaults: Mapping[str, str]
     log_config: LogConfig
 
@@ -51,7 +51,7 @@ class BrokerSettings:
     num_io_threads: int
     background_threads: int
 
-    # Listeners: to bind, and to tell others of. See Endpoint for what may be left open.
+    # Listeners to bind and to advertise. Host and port may be unspecified: see Endpoint.
     broker_listeners: tuple[Endpoint, ...]
     controller_listeners: tuple[Endpoint, ...]
     advertised_broker_listeners: tuple[Endpoint, ...]
@@ -65,7 +65,7 @@ class BrokerSettings:
     socket_listen_backlog_size: int
     max_connections: int
     max_connection_creation_rate: int
-    # By the names of listeners, those that have one of their own.
+    # Limits of single listeners, by listener name.
     listener_max_connections: Mapping[str, int]
     listener_max_connection_creation_rate: Mapping[str, int]
     max_connections_per_ip: int
@@ -163,7 +163,7 @@ class BrokerSettings:
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> "BrokerSettings":
-        """The settings of a broker that was given these."""
+        """Parse and validate the settings of a broker. InvalidSetting for the first error."""
         values = {name: one.default for name, one in BROKER.items()}
         values |= {name: find(name).parse_supported(text) for name, text in properties.items()}
         values["node.id"] = node_id(properties, values)
@@ -198,12 +198,12 @@ class BrokerSettings:
 
     @property
     def blocking_threads(self) -> int:
-        """How many threads the executor has."""
+        """The executor's number of threads."""
         return self.num_io_threads + self.background_threads
 
     @property
     def upkeep(self) -> UpkeepSettings:
-        """How often the chores of logs are done."""
+        """The intervals of the logs' periodic tasks."""
         return UpkeepSettings(
             flush_check_ms=min(self.log_flush_scheduler_interval_ms, _FLUSH_CHECK_MAX_MS),
             checkpoint_ms=min(
@@ -222,7 +222,7 @@ class BrokerSettings:
 
 
 def _plain_values(values: Mapping[str, Value]) -> dict[str, Any]:
-    """The fields that are nothing but the value of a setting."""
+    """The fields that hold the parsed value of a setting unchanged."""
     names = {one.attribute: name for name, one in BROKER.items() if one.works}
     return {one.name: values[names[one.name]] for one in fields(BrokerSettings) if one.name in names}
 

@@ -1,4 +1,4 @@
-"""All settings that a broker knows, by name."""
+"""All settings of a broker, by name."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,12 +27,12 @@ from barnabas.server.settings import (
 )
 from barnabas.server.settings.declare import ServerSetting
 
-# A setting of one listener has this before its name, and the listener's.
+# A setting of one listener is named listener.name.NAME.SETTING.
 LISTENER_PREFIX: Final = "listener.name."
-# Settings that hold for the broker, and may be set for one of its listeners as well.
+# Broker settings that can also be set for a single listener.
 OF_LISTENERS: Final = ("max.connections", "max.connection.creation.rate")
 
-# By title, in the order in which users read about them.
+# By title, in the order of the reference page.
 THEMES: Final = {
     "The node": node.SETTINGS,
     "Listeners, connections, requests": network.SETTINGS,
@@ -66,7 +66,7 @@ CLIENT_METRICS: Final = _by_name(resources.CLIENT_METRICS)
 
 
 def find(name: str, declared: Mapping[str, ServerSetting] = BROKER) -> ServerSetting:
-    """The setting of that name; InvalidSetting, with the nearest name, if there is none."""
+    """The setting of that name. InvalidSetting, which suggests the nearest name, if it does not exist."""
     found = declared.get(name)
     if found is not None:
         return found
@@ -75,7 +75,7 @@ def find(name: str, declared: Mapping[str, ServerSetting] = BROKER) -> ServerSet
         of_listener = _of_listener(name, declared)
         if of_listener is not None:
             return of_listener
-        raise InvalidSetting(name, "(hidden)", "a listener cannot have settings of its own yet")
+        raise InvalidSetting(name, "(hidden)", "this setting cannot be set for a single listener yet")
     raise UnknownSetting(name, "(hidden)", nearest(name, declared))
 
 
@@ -87,7 +87,7 @@ def _of_listener(name: str, declared: Mapping[str, ServerSetting]) -> ServerSett
 
 
 def by_listener(name: str, values: Mapping[str, Value]) -> dict[str, Value]:
-    """The values for listeners that have one of their own, by their names, in capitals as everywhere."""
+    """The values of single listeners, by listener name in upper case."""
     suffix = f".{name}"
     return {
         key.removeprefix(LISTENER_PREFIX).removesuffix(suffix).upper(): found

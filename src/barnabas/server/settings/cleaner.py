@@ -1,4 +1,4 @@
-"""Compaction: what the cleaner may use, and when a log is due, unless its topic says so itself."""
+"""Compaction: resources of the cleaner, and defaults of the topic settings that decide when a log is due."""
 
 from typing import Final
 
@@ -21,69 +21,72 @@ _POSITIVE: Final = at_least(1)
 _FROM_0: Final = at_least(0)
 
 SETTINGS: Final[tuple[ServerSetting, ...]] = (
-    boolean("log.cleaner.enable", True, "Whether logs are compacted at all."),
+    boolean("log.cleaner.enable", True, "Enable log compaction."),
     int64(
         "log.cleaner.backoff.ms",
         15000,
-        "How long the cleaner sleeps when no log needs it.",
+        "Pause between checks when no log needs compaction.",
         rule=_POSITIVE,
         change=_DYNAMIC,
     ),
     int64(
         "log.cleaner.dedupe.buffer.size",
         128 << 20,
-        "How much memory the cleaner has for the keys of a log.",
+        "Memory for the map of keys that compaction builds, in bytes.",
         rule=at_least((1 << 20) + 1),
         change=_DYNAMIC,
     ),
     int64(
         "log.cleaner.delete.retention.ms",
         _DAY_MS,
-        "delete.retention.ms of topics that do not set it.",
+        "Default of the topic setting delete.retention.ms.",
         rule=_FROM_0,
         change=_DYNAMIC,
     ),
     int64(
         "log.cleaner.min.compaction.lag.ms",
         0,
-        "min.compaction.lag.ms of topics that do not set it.",
+        "Default of the topic setting min.compaction.lag.ms.",
         rule=_FROM_0,
         change=_DYNAMIC,
     ),
     int64(
         "log.cleaner.max.compaction.lag.ms",
         LONG_MAX,
-        "max.compaction.lag.ms of topics that do not set it.",
+        "Default of the topic setting max.compaction.lag.ms.",
         rule=_POSITIVE,
         change=_DYNAMIC,
     ),
     double(
         "log.cleaner.min.cleanable.ratio",
         0.5,
-        "min.cleanable.dirty.ratio of topics that do not set it.",
+        "Default of the topic setting min.cleanable.dirty.ratio.",
         rule=between(0, 1),
         change=_DYNAMIC,
     ),
     *all_with(
-        nothing_to_tune("one thread compacts the logs, one after another, with buffers of their own sizes"),
-        int32(
-            "log.cleaner.threads", 1, "How many logs are compacted at once.", rule=_POSITIVE, change=_DYNAMIC
-        ),
+        nothing_to_tune("a single thread compacts the logs and sizes its own buffers"),
+        int32("log.cleaner.threads", 1, "Number of logs compacted at once.", rule=_POSITIVE, change=_DYNAMIC),
         int32(
             "log.cleaner.io.buffer.size",
             524288,
-            "How much memory is for reading and writing.",
+            "Memory for the cleaner's read and write buffers, in bytes.",
             rule=_FROM_0,
             change=_DYNAMIC,
         ),
-        double("log.cleaner.io.buffer.load.factor", 0.9, "How full the map of keys may be.", change=_DYNAMIC),
+        double(
+            "log.cleaner.io.buffer.load.factor",
+            0.9,
+            "Maximum load factor of the cleaner's map of keys.",
+            change=_DYNAMIC,
+        ),
     ),
     *all_with(
         unsupported("compaction cannot be throttled yet"),
         double(
             "log.cleaner.io.max.bytes.per.second",
             1.7976931348623157e308,
-            "How much the cleaner reads and writes in a second.",
+            "Maximum bytes per second that the cleaner reads and writes.",
             change=_DYNAMIC,
         ),
     ),

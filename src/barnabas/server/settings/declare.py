@@ -1,8 +1,8 @@
-"""How a setting of the broker is declared: its name, default and meaning in one line, and how far it works.
+"""Declaration of a broker setting: name, default, description and support in one call.
 
-To what base/settings.py says of a setting (name, type, default, rule, support) a broker adds whether it can
-be changed while the broker runs. The files beside this one declare all settings of Kafka 4.3, by theme;
-catalog.py puts them together. base/setting_support.py has the rule for what is accepted.
+A broker setting extends base/settings.py (name, type, default, rule, support) by whether it can be changed
+while the broker runs. The files beside this one declare all settings of Kafka 4.3, by theme; catalog.py joins
+them. base/setting_support.py has the rule for which values are accepted.
 """
 
 from dataclasses import dataclass, replace
@@ -18,23 +18,23 @@ LONG_MAX: Final = 2**63 - 1
 
 
 class Change(Enum):
-    """Whether, and for whom, a setting can be changed while the broker runs. The values are Kafka's words."""
+    """Whether, and for whom, a setting can be changed while the broker runs. The values are Kafka's terms."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
 
 
-# Of settings that Kafka can change on a running broker: why ours has to be restarted.
-UNTIL_RESTART: Final = "it is read once, at the start of the broker"
+# The reason for settings that are dynamic in Kafka but need a restart here.
+UNTIL_RESTART: Final = "it is only read at startup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSetting(Setting):
-    """One declaration. `internal` ones are not shown by DescribeConfigs, as in Kafka.
+    """One declaration. DescribeConfigs does not show `internal` settings, as in Kafka.
 
     `fixed` is the reason why a setting that is dynamic in Kafka cannot be changed here without a restart.
-    `required` ones have no default: the broker does not start without them.
+    `required` settings have no default: the broker does not start without them.
     """
 
     change: Change = Change.READ_ONLY
@@ -52,14 +52,14 @@ class ServerSetting(Setting):
 
     def parse(self, text: str) -> Value:
         value = parse_value(self.name, self.type, text)
-        # An entry that comes twice in a list is one entry, as in Kafka.
+        # Duplicate list entries are dropped, as in Kafka.
         value = tuple(dict.fromkeys(value)) if isinstance(value, tuple) else value
         self._check(value, self.name, text)
         return value
 
 
 class Options(TypedDict, total=False):
-    """What most declarations leave out."""
+    """Optional arguments of a declaration."""
 
     rule: Rule | None
     change: Change
@@ -114,5 +114,5 @@ def _declare(name: str, kind: SettingType, default: Value, doc: str, options: Op
 
 
 def all_with(status: Status, *declared: ServerSetting) -> tuple[ServerSetting, ...]:
-    """These settings, all of them supported as far as `status` says."""
+    """These settings, with the given support status."""
     return tuple(replace(one, status=status) for one in declared)

@@ -1,8 +1,8 @@
-"""The settings that hold at this moment: the properties file, and over it what the metadata says.
+"""The effective settings of a running broker: its properties file overridden by the metadata.
 
-What is set for this broker goes before what is set for all brokers, and that before the properties file. The
-broker calls take() with every new image. Whoever has to act on a change subscribes; whoever only reads
-takes `now` each time.
+A per-broker value takes precedence over a cluster-wide one, and that over the properties file. The broker
+calls take() with every new image. Code that has to act on a change subscribes; code that only reads a setting
+reads `now` each time.
 """
 
 import logging
@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 # Called with the new settings and the names of the fields that changed.
 Listener = Callable[[BrokerSettings, frozenset[str]], None]
 
-# What Kafka changes in steps, so that one mistake does not take all threads, or the machine.
+# Kafka limits how much these can change at once, so that one mistake cannot stop the broker or the machine.
 _THREADS: Final = ("num.io.threads", "background.threads", "num.recovery.threads.per.data.dir")
-# These hold all settings: that they differ says nothing of what changed.
+# Excluded from the comparison: these hold all settings, and each changed setting has a field of its own.
 _BY_NAME: Final = ("given", "values")
 
 
 class Layers(NamedTuple):
-    """What the metadata says about the settings of one broker."""
+    """The settings of one broker in the metadata."""
 
     cluster_wide: Mapping[str, str]
     per_broker: Mapping[str, str]
@@ -46,21 +46,21 @@ class DynamicSettings:
         self.static: Final = static
         self.now = static
         self.me: Final = ConfigResource(BROKER_RESOURCE, str(static.node_id))
-        # As the last image had it; and what of it holds, which is all if it was made by brokers like this.
+        # The settings in the last image, and those of them that are valid and applied.
         self._seen = _NOTHING
         self._applied = _NOTHING
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> None:
-        """Call it after every change, with the settings as they are then."""
+        """Call `listener` after every change, with the new settings."""
         self._listeners.append(listener)
 
     def view(self) -> SettingsView:
-        """Which value holds and where it comes from, for DescribeConfigs."""
+        """The effective values and their sources, for DescribeConfigs."""
         return SettingsView(static=self.static.given, **self._applied._asdict())
 
     def take(self, image: MetadataImage) -> frozenset[str]:
-        """Take over what the image says; the names of the fields that changed."""
+        """Apply the settings in the image. Return the names of the changed fields."""
         seen = Layers(image.config(ALL_BROKERS), image.config(self.me))
         if seen == self._seen:
             return frozenset()
@@ -69,8 +69,8 @@ class DynamicSettings:
         try:
             settings = self._over_static(layers)
         except InvalidSetting as error:
-            # Only together they are wrong, so none can be left out; what held so far still works.
-            logger.error("dynamic settings not applied broker=%s: %s", self.me.name, error)
+            # Each setting is valid alone, but their combination is not: keep the previous settings.
+            logger.error("dynamic settings not applied broker=%s error=%s", self.me.name, error)
             return frozenset()
         before, self.now, self._applied = self.now, settings, layers
         changed = _difference(before, settings)
@@ -79,7 +79,7 @@ class DynamicSettings:
         return changed
 
     def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
-        """InvalidSetting if this broker could not run with just these set for itself, or for all brokers."""
+        """InvalidSetting if this broker could not run with exactly `configs` set for the resource."""
         layers = self._applied
         is_for_all = resource == ALL_BROKERS
         after = self._over_static(
@@ -92,14 +92,14 @@ class DynamicSettings:
         threads: int = getattr(after, BROKER[name].attribute)
         if not before // 2 <= threads <= before * 2:
             raise InvalidSetting(
-                name, str(threads), f"must be at least half and at most double of what there are: {before}"
+                name, str(threads), f"must be at least half and at most twice the current value, {before}"
             )
 
     def _usable(self, resource: ConfigResource, configs: Mapping[str, str]) -> Mapping[str, str]:
         good, wrong = usable(configs, resource.name)
         for error in wrong:
             logger.error(
-                "dynamic setting ignored broker=%s resource=%r: %s", self.me.name, resource.name, error
+                "dynamic setting ignored broker=%s resource=%r error=%s", self.me.name, resource.name, error
             )
         return good
 

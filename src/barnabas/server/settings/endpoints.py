@@ -1,7 +1,7 @@
-"""Listeners, voters and limits per address: settings whose text has a form of its own.
+"""Parsers of listeners, voters and per-address limits.
 
-Each function reads one setting, alone. What has to fit together is checked in together.py. Names of listeners
-are kept in capitals, as Kafka does. A host is not looked up: that would be IO.
+Each function parses one setting alone; together.py checks combinations. Listener names are converted to upper
+case, as in Kafka. Hosts are not resolved, because that would be IO.
 """
 
 import re
@@ -25,8 +25,8 @@ _WHOLE: Final = re.compile(r"[0-9]{1,10}")
 
 @value(kw_only=True)
 class Endpoint:
-    """One listener. An empty host is every address to listen on, and to advertise the machine's own name;
-    port 0 is any free port, and to advertise the one that the listener got."""
+    """One listener. An empty host means all addresses if bound, the machine's own name if advertised. Port 0
+    means any free port if bound, the port that the listener got if advertised."""
 
     name: str
     host: str
@@ -34,7 +34,7 @@ class Endpoint:
     protocol: str
 
     def reached_at(self, *, hostname: str, port: int) -> "Endpoint":
-        """The same, with everything that was left open filled in."""
+        """The same endpoint, with an unspecified host and port filled in."""
         return replace(self, host=self.host or hostname, port=self.port or port)
 
 
@@ -48,7 +48,7 @@ class Voter:
 
 
 def parse_protocol_map(name: str, text: str) -> dict[str, str]:
-    """NAME:PROTOCOL,... -> protocol by name of the listener. If a name comes twice, the last one counts."""
+    """Parse NAME:PROTOCOL,... into protocols by listener name. The last entry of a name counts."""
     found: dict[str, str] = {}
     for entry in _entries(text):
         listener, colon, protocol = (part.strip() for part in entry.rpartition(":"))
@@ -56,7 +56,7 @@ def parse_protocol_map(name: str, text: str) -> dict[str, str]:
             raise InvalidSetting(
                 name,
                 text,
-                f"{entry!r} must be NAME:PROTOCOL, with one of {', '.join(PROTOCOLS)} for PROTOCOL",
+                f"{entry!r} must be NAME:PROTOCOL, where PROTOCOL is one of {', '.join(PROTOCOLS)}",
             )
         found[listener.upper()] = protocol.upper()
     return found
@@ -65,14 +65,14 @@ def parse_protocol_map(name: str, text: str) -> dict[str, str]:
 def parse_listeners(
     name: str, entries: tuple[str, ...], protocols: Mapping[str, str], *, is_bound: bool
 ) -> tuple[Endpoint, ...]:
-    """NAME://host:port,... Ports that are bound must differ, but IPv4 and IPv6 can share one."""
+    """Parse NAME://host:port,... Bound ports must differ, but an IPv4 and an IPv6 address can share one."""
     text = ",".join(entries)
     found: dict[str, Endpoint] = {}
     for entry in entries:
         one = _parse_listener(name, text, entry, protocols)
         if one.name in found:
             raise InvalidSetting(
-                name, text, f"the listener {one.name} comes twice; every listener needs its own name"
+                name, text, f"duplicate listener {one.name}; every listener needs its own name"
             )
         found[one.name] = one
     endpoints = tuple(found.values())
@@ -92,11 +92,11 @@ def _parse_listener(name: str, text: str, entry: str, protocols: Mapping[str, st
     if protocol is None:
         known = ", ".join(protocols) or "no listener"
         raise InvalidSetting(
-            name, text, f"{listener} has no protocol in listener.security.protocol.map, which names {known}"
+            name, text, f"listener {listener} is not in listener.security.protocol.map, which has {known}"
         )
     if protocol != PLAINTEXT:
         raise InvalidSetting(
-            name, text, f"{listener} would speak {protocol}; only {PLAINTEXT} is built so far"
+            name, text, f"listener {listener} has protocol {protocol}; only {PLAINTEXT} is supported so far"
         )
     return Endpoint(name=listener, host=match["host"], port=port, protocol=protocol)
 
@@ -111,13 +111,15 @@ def _check_ports(name: str, text: str, endpoints: tuple[Endpoint, ...]) -> None:
         if sorted(_ip_version(one.host) for one in sharing) != [4, 6]:
             names = " and ".join(one.name for one in sharing)
             raise InvalidSetting(
-                name, text, f"{names} share port {port}; only an IPv4 and an IPv6 address can share one"
+                name,
+                text,
+                f"{names} have the same port {port}; only an IPv4 and an IPv6 address can share one",
             )
 
 
 def _ip_version(host: str) -> int:
-    """4 or 6, and 0 for a name."""
-    # Few brokers have two listeners on one port, and a start does not pay for what only they need.
+    """4 or 6; 0 for a host name."""
+    # Imported here because few brokers have two listeners on one port: startup should not pay for it.
     from ipaddress import ip_address
 
     try:
@@ -127,16 +129,16 @@ def _ip_version(host: str) -> int:
 
 
 def parse_voters(name: str, entries: tuple[str, ...]) -> tuple[Voter, ...]:
-    """id@host:port,... in the order of the ids."""
+    """Parse id@host:port,... and sort by id."""
     text = ",".join(entries)
     found: dict[int, Voter] = {}
     for entry in entries:
         number, at, address = entry.partition("@")
         if not at or _WHOLE.fullmatch(number) is None or int(number) > _ID_MAX:
-            raise InvalidSetting(name, text, f"{entry!r} must be id@host:port, with a number for id")
+            raise InvalidSetting(name, text, f"{entry!r} must be id@host:port, where id is a number")
         host, port = _parse_address(name, text, address)
         if int(number) in found:
-            raise InvalidSetting(name, text, f"voter {int(number)} comes twice")
+            raise InvalidSetting(name, text, f"duplicate voter {int(number)}")
         found[int(number)] = Voter(id=int(number), host=host, port=port)
     return tuple(found[number] for number in sorted(found))
 
@@ -149,17 +151,17 @@ def parse_servers(name: str, entries: tuple[str, ...]) -> tuple[tuple[str, int],
 def _parse_address(name: str, text: str, address: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(address)
     if match is None or int(match["port"]) > _PORT_MAX:
-        raise InvalidSetting(name, text, f"{address!r} must be host:port, with a port up to {_PORT_MAX}")
+        raise InvalidSetting(name, text, f"{address!r} must be host:port, where port is at most {_PORT_MAX}")
     return match["host"], int(match["port"])
 
 
 def parse_overrides(name: str, text: str) -> dict[str, int]:
-    """address:number,... The address may itself have colons."""
+    """Parse address:number,... The address may contain colons."""
     found: dict[str, int] = {}
     for entry in _entries(text):
         address, _, number = (part.strip() for part in entry.rpartition(":"))
         if _HOST.fullmatch(address) is None or _WHOLE.fullmatch(number) is None or int(number) > _ID_MAX:
-            raise InvalidSetting(name, text, f"{entry!r} must be address:number, with a number from 0 on")
+            raise InvalidSetting(name, text, f"{entry!r} must be address:number, where number is at least 0")
         found[address] = int(number)
     return found
 

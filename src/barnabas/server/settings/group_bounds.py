@@ -1,4 +1,4 @@
-"""Settings of groups that a broker bounds, and whether they fit together."""
+"""Group settings with bounds in the broker's settings, and the checks of these bounds."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -7,14 +7,14 @@ from barnabas.base.settings import InvalidSetting
 
 
 class Bounded(NamedTuple):
-    """A setting that groups of one kind may set, between two bounds of the broker."""
+    """A setting that groups of one kind may override within the broker's bounds."""
 
     kind: str
     what: str
 
     @property
     def name(self) -> str:
-        """As a group sets it for itself."""
+        """The name of the group setting."""
         return f"{self.kind}.{self.what}"
 
     @property
@@ -22,7 +22,7 @@ class Bounded(NamedTuple):
         return self.what.replace(".", "_")
 
     def setting(self, bound: str = "") -> str:
-        """The broker's setting for groups that do not set it, or one of its bounds: "min." or "max."."""
+        """The name of the broker setting with its default or, with "min." or "max.", one of its bounds."""
         return f"group.{self.kind}.{bound}{self.what}"
 
 
@@ -30,7 +30,7 @@ KINDS: Final = ("consumer", "share", "streams")
 _HEARTBEAT: Final = "heartbeat.interval.ms"
 _SESSION: Final = "session.timeout.ms"
 _OF_ALL_KINDS: Final = (_HEARTBEAT, _SESSION, "assignment.interval.ms")
-# The times of consumer groups.
+# Intervals and timeouts of consumer groups.
 TIMES: Final = tuple(Bounded("consumer", what) for what in _OF_ALL_KINDS)
 BOUNDED: Final = (
     *(Bounded(kind, what) for kind in KINDS for what in _OF_ALL_KINDS),
@@ -38,7 +38,7 @@ BOUNDED: Final = (
     Bounded("share", "partition.max.record.locks"),
     Bounded("share", "record.lock.duration.ms"),
 )
-# Bounded from above only.
+# Has only an upper bound.
 STANDBYS: Final = "streams.num.standby.replicas"
 _STANDBYS_MAX: Final = "group.streams.max.standby.replicas"
 
@@ -48,7 +48,7 @@ def heartbeat_and_session(kind: str) -> tuple[Bounded, Bounded]:
 
 
 def check_broker_bounds(values: Mapping[str, Any]) -> None:
-    """InvalidSetting if the broker's own settings of groups do not fit together."""
+    """InvalidSetting if the broker's defaults for groups contradict its bounds or one another."""
     for one in BOUNDED:
         least, most = values[one.setting("min.")], values[one.setting("max.")]
         if least > most:
@@ -66,7 +66,7 @@ def check_broker_bounds(values: Mapping[str, Any]) -> None:
 
 
 def check_within(name: str, value: int, bounded: Bounded, values: Mapping[str, Any]) -> None:
-    """InvalidSetting if the value is not between the bounds that the broker's `values` have."""
+    """InvalidSetting if the value is not within the bounds in the broker's `values`."""
     least, most = bounded.setting("min."), bounded.setting("max.")
     if value < values[least]:
         raise InvalidSetting(name, str(value), f"must be at least {least}={values[least]}")

@@ -1,7 +1,7 @@
-"""What holds for groups on a broker, and what single groups may set for themselves.
+"""The coordinator's settings for all groups and for single groups.
 
-A group's own times must lie within the limits of the broker that takes them. Limits may be changed later:
-then what a group has set is brought within them, as Kafka does.
+A group's own settings must be within the broker's bounds. If the bounds change later, the group's settings
+are clamped to them, as in Kafka.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from barnabas.server.settings.group_bounds import (
 
 
 def check_group_config(settings: BrokerSettings, configs: Mapping[str, str]) -> None:
-    """InvalidSetting if a group may not have just these set on this broker."""
+    """InvalidSetting if a group cannot have exactly these settings on this broker."""
     own = {
         name: _parsed(name, configs[name])
         for name in (*(one.name for one in BOUNDED), STANDBYS)
@@ -58,12 +58,12 @@ def _parsed(name: str, text: str) -> int:
 
 
 def _assignor_names(told: tuple[str, ...]) -> tuple[str, ...]:
-    """Kafka's classes by their names. One that is told by both is there once."""
+    """Assignor names, without duplicates; Kafka's class names are translated."""
     return tuple(dict.fromkeys(ASSIGNOR_CLASSES.get(one, one) for one in told))
 
 
 def group_settings(settings: BrokerSettings, image: MetadataImage) -> GroupSettings:
-    """What holds for groups on this broker."""
+    """The settings of this broker's group coordinator."""
     times = GroupTimes(**{time.attribute: _of_broker(settings, time) for time in TIMES})
     return GroupSettings(
         initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,

@@ -1,4 +1,4 @@
-"""Metrics: of the broker, and those that clients push to it."""
+"""Metrics of the broker, and metrics that clients push to it."""
 
 from typing import Final
 
@@ -20,32 +20,37 @@ _POSITIVE: Final = at_least(1)
 SETTINGS: Final[tuple[ServerSetting, ...]] = (
     *all_with(
         unsupported("it names Java classes, which this broker cannot load"),
-        strings("kafka.metrics.reporters", (), "Classes that report Kafka's older metrics."),
+        strings("kafka.metrics.reporters", (), "Reporter classes of Kafka's older metrics."),
         strings(
             "metric.reporters",
             ("org.apache.kafka.common.metrics.JmxReporter",),
-            "Classes that report metrics.",
+            "Metrics reporter classes.",
             change=Change.CLUSTER_WIDE,
         ),
     ),
     *all_with(
-        nothing_to_tune("it tunes Kafka's Java metrics; this broker has metrics for Prometheus"),
-        int32("kafka.metrics.polling.interval.secs", 10, "How often reporters are called.", rule=_POSITIVE),
-        int32("metrics.num.samples", 2, "How many samples a metric keeps.", rule=_POSITIVE),
+        nothing_to_tune("it tunes Kafka's Java metrics; this broker exports Prometheus metrics"),
+        int32(
+            "kafka.metrics.polling.interval.secs",
+            10,
+            "Polling interval of the metrics reporters.",
+            rule=_POSITIVE,
+        ),
+        int32("metrics.num.samples", 2, "Number of samples kept per metric.", rule=_POSITIVE),
         string(
             "metrics.recording.level",
             "INFO",
-            "How detailed metrics are: INFO, DEBUG or TRACE.",
+            "Recording level of metrics: INFO, DEBUG or TRACE.",
             rule=one_of_any_case("INFO", "DEBUG", "TRACE"),
         ),
-        int64("metrics.sample.window.ms", 30000, "How long a sample lasts.", rule=_POSITIVE),
+        int64("metrics.sample.window.ms", 30000, "Time window of a metrics sample.", rule=_POSITIVE),
     ),
     *all_with(
-        nothing_to_tune("the broker refuses metrics of clients"),
+        nothing_to_tune("the broker does not support client metrics"),
         int32(
             "telemetry.max.bytes",
             1048576,
-            "How many bytes of metrics a client may push at once.",
+            "Maximum size of the metrics that a client pushes at once.",
             rule=_POSITIVE,
         ),
     ),

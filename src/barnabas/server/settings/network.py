@@ -1,4 +1,4 @@
-"""Listeners, sockets, connections, and the queue of requests."""
+"""Listeners, sockets, connections and requests."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ _LISTENERS: Final = (
     strings(
         "listeners",
         ("PLAINTEXT://:9092",),
-        "Where this node listens, as NAME://host:port; an empty host means every address of the machine.",
+        "Addresses to listen on, as NAME://host:port; an empty host means all addresses of the machine.",
         rule=SOME_DISTINCT,
         change=Change.PER_BROKER,
         fixed=UNTIL_RESTART,
@@ -29,38 +29,40 @@ _LISTENERS: Final = (
     strings(
         "advertised.listeners",
         None,
-        "The addresses that clients are told to connect to, if they are not those of listeners.",
+        "Addresses that clients are told to connect to, if they differ from listeners.",
         rule=SOME_DISTINCT,
     ),
     string(
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "Which protocol each listener speaks, as NAME:PROTOCOL; PLAINTEXT is the one there is so far.",
+        "Security protocol of each listener, as NAME:PROTOCOL; only PLAINTEXT is supported so far.",
         change=Change.PER_BROKER,
         fixed=UNTIL_RESTART,
     ),
     strings(
         "controller.listener.names",
         None,
-        "Names of the listeners on which controllers are reached; clients are not told of them.",
+        "Names of the controller listeners; they are not advertised to clients.",
         rule=SOME_DISTINCT,
         required=True,
     ),
     string(
         "inter.broker.listener.name",
         None,
-        "The listener for traffic between brokers; otherwise security.inter.broker.protocol names it.",
+        "Listener for traffic between brokers; if not set, security.inter.broker.protocol names it.",
     ),
     string(
         "security.inter.broker.protocol",
         "PLAINTEXT",
-        "The security protocol between brokers, if inter.broker.listener.name does not name a listener.",
+        "Security protocol between brokers, if inter.broker.listener.name is not set.",
         rule=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     ),
     *all_with(
-        unsupported("no listener can be opened before the others yet"),
+        unsupported("listeners cannot be started early yet"),
         strings(
-            "early.start.listeners", None, "Listeners that take requests before the rest of the broker is up."
+            "early.start.listeners",
+            None,
+            "Listeners that accept requests before the broker has started completely.",
         ),
     ),
 )
@@ -69,38 +71,38 @@ _SOCKETS: Final = (
     int32(
         "socket.send.buffer.bytes",
         102400,
-        "The kernel's send buffer of a client connection; -1 leaves it to the system.",
+        "Send buffer size (SO_SNDBUF) of client connections; -1 leaves it to the operating system.",
         rule=BUFFER_BYTES,
     ),
     int32(
         "socket.receive.buffer.bytes",
         102400,
-        "The kernel's receive buffer of a client connection; -1 leaves it to the system.",
+        "Receive buffer size (SO_RCVBUF) of client connections; -1 leaves it to the operating system.",
         rule=BUFFER_BYTES,
     ),
     int32(
         "socket.request.max.bytes",
         104857600,
-        "The largest request that is read; a longer one closes its connection.",
+        "Maximum request size; a larger request closes its connection.",
         rule=at_least(1),
     ),
     int32(
         "socket.listen.backlog.size",
         50,
-        "How many connections may wait in the kernel to be accepted.",
+        "Maximum number of connections in the kernel's accept queue of a listener.",
         rule=at_least(1),
     ),
     *all_with(
-        nothing_to_tune("a cluster has one broker, which connects to no other node"),
+        nothing_to_tune("a cluster has one broker, which does not connect to other nodes"),
         int64(
             "socket.connection.setup.timeout.ms",
             10000,
-            "How long the first try to connect to a node may take.",
+            "Timeout of the first attempt to connect to a node.",
         ),
         int64(
             "socket.connection.setup.timeout.max.ms",
             30000,
-            "How long a later try to connect may take, when every failure doubles the time.",
+            "Maximum connection timeout; the timeout doubles with every failed attempt.",
         ),
     ),
 )
@@ -109,35 +111,36 @@ _CONNECTIONS: Final = (
     int32(
         "max.connections",
         INT_MAX,
-        "How many connections the broker has open at once, over all its listeners; with listener.name.NAME. "
-        "before it, over one. More wait until one is closed.",
+        "Maximum number of open connections of the broker or, with the prefix "
+        "listener.name.NAME., of one listener. Further connections wait until another one closes.",
         rule=at_least(0),
         change=Change.CLUSTER_WIDE,
     ),
     int32(
         "max.connections.per.ip",
         INT_MAX,
-        "How many connections one address may have; more are closed at once. 0 only if "
-        "max.connections.per.ip.overrides names some.",
+        "Maximum number of connections from one address; further ones are closed at once. 0 is "
+        "allowed only if max.connections.per.ip.overrides is set.",
         rule=at_least(0),
         change=Change.CLUSTER_WIDE,
     ),
     string(
         "max.connections.per.ip.overrides",
         "",
-        "Other limits for some addresses, as address:number, separated by commas.",
+        "Connection limits of single addresses, as a comma-separated list of address:number.",
         change=Change.CLUSTER_WIDE,
     ),
     int64(
         "connections.max.idle.ms",
         600000,
-        "After how long without a request a connection is closed; a negative number means never.",
+        "Time without a request after which a connection is closed; negative means never.",
     ),
     int32(
         "max.connection.creation.rate",
         INT_MAX,
-        "How many connections are accepted in a second, on average of ten seconds; with listener.name.NAME. "
-        "before it, by one listener. More wait.",
+        "Maximum connections accepted per second by the broker or, with the prefix "
+        "listener.name.NAME., by one listener, as an average over ten seconds. Further "
+        "connections wait.",
         rule=at_least(0),
         change=Change.CLUSTER_WIDE,
     ),
@@ -145,38 +148,38 @@ _CONNECTIONS: Final = (
 
 _REQUESTS: Final = (
     *all_with(
-        nothing_to_tune("there is no queue; what each connection has in progress is bounded instead"),
+        nothing_to_tune("there is no request queue; the requests in progress are bounded per connection"),
         int32(
             "queued.max.requests",
             500,
-            "How many requests may wait to be begun before no more are read.",
+            "Maximum number of queued requests before the broker stops reading.",
             rule=at_least(1),
         ),
     ),
     int64(
         "queued.max.request.bytes",
         -1,
-        "How many bytes of requests the broker holds for all clients together before it stops reading large "
-        "ones; -1 is an eighth of the memory.",
+        "Maximum total size of the requests in memory before the broker stops reading large ones;"
+        " -1 means an eighth of the memory.",
     ),
     int32(
         "request.timeout.ms",
         30000,
-        "How long the broker waits for an answer of another node.",
+        "Time the broker waits for a response of another node.",
         rule=at_least(1),
     ),
     int32(
         "max.request.partition.size.limit",
         2000,
-        "How many partitions one answer to DescribeTopicPartitions holds at most.",
+        "Maximum number of partitions in one response to DescribeTopicPartitions.",
         rule=at_least(1),
     ),
     *all_with(
-        nothing_to_tune("one event loop reads requests and writes answers"),
+        nothing_to_tune("a single event loop reads requests and writes responses"),
         int32(
             "num.network.threads",
             3,
-            "How many threads of Kafka's read requests and write answers.",
+            "Number of threads that read requests and write responses.",
             rule=at_least(1),
             change=Change.CLUSTER_WIDE,
         ),

@@ -1,4 +1,4 @@
-"""Who this node is, what it does in the cluster, and how it keeps in touch with the controller."""
+"""The node's identity, roles, registration with the controller, and threads."""
 
 from typing import Final
 
@@ -19,21 +19,19 @@ from barnabas.server.settings.declare import (
 from barnabas.server.settings.rules import some_of
 
 _IDENTITY: Final = (
-    int32(
-        "node.id", None, "The number of this node, which no other node has.", rule=at_least(0), required=True
-    ),
-    int32("broker.id", -1, "The older name of node.id; if both are set, they must be equal."),
+    int32("node.id", None, "Id of this node, unique in the cluster.", rule=at_least(0), required=True),
+    int32("broker.id", -1, "Former name of node.id; if both are set, they must be equal."),
     strings(
         "process.roles",
         None,
-        "What this node is: a broker, a controller, or both. Only both together are built so far.",
+        "Roles of this node: broker, controller, or both. Only both together are supported so far.",
         rule=some_of("broker", "controller"),
         required=True,
     ),
     string(
         "broker.rack",
         None,
-        "In which rack or zone the broker stands, so that replicas are spread over racks.",
+        "Rack or availability zone of the broker; replicas are spread over racks.",
     ),
 )
 
@@ -41,25 +39,25 @@ _REGISTRATION: Final = (
     int32(
         "broker.heartbeat.interval.ms",
         2000,
-        "How often the broker tells the controller that it is alive.",
+        "Interval between the broker's heartbeats to the controller.",
         rule=at_least(1),
     ),
     int32(
         "broker.session.timeout.ms",
         9000,
-        "After how long without a heartbeat the controller takes a broker for dead.",
+        "Time without a heartbeat after which the controller fences a broker.",
         rule=at_least(1),
     ),
     int32(
         "initial.broker.registration.timeout.ms",
         60000,
-        "How long a starting broker tries to register before it gives up and stops.",
+        "Time a starting broker tries to register before it gives up and stops.",
         rule=at_least(1),
     ),
     boolean(
         "controlled.shutdown.enable",
         True,
-        "Whether a broker that stops hands its partitions over first.",
+        "Move partition leadership to other brokers before the broker stops.",
     ),
 )
 
@@ -67,14 +65,14 @@ _THREADS: Final = (
     int32(
         "num.io.threads",
         8,
-        "Threads for blocking work, beside background.threads: reads from the disk, flushes, compression.",
+        "Threads for blocking work, in addition to background.threads: disk reads, flushes, compression.",
         rule=at_least(1),
         change=Change.CLUSTER_WIDE,
     ),
     int32(
         "background.threads",
         10,
-        "Further threads of the same pool as num.io.threads, which it grows by.",
+        "Additional threads of the pool that num.io.threads sizes.",
         rule=at_least(1),
         change=Change.CLUSTER_WIDE,
     ),
@@ -82,12 +80,12 @@ _THREADS: Final = (
 
 _JAVA: Final = all_with(
     unsupported("it names a Java class, which this broker cannot load"),
-    java_class("alter.config.policy.class.name", None, "A class that is asked before settings are changed."),
-    java_class("create.topic.policy.class.name", None, "A class that is asked before a topic is created."),
+    java_class("alter.config.policy.class.name", None, "Class that validates changes of settings."),
+    java_class("create.topic.policy.class.name", None, "Class that validates new topics."),
     strings(
         "config.providers",
         (),
-        "Names of classes that fetch values of settings from elsewhere.",
+        "Names of the providers that resolve setting values from external sources.",
         change=Change.CLUSTER_WIDE,
     ),
 )
@@ -96,24 +94,24 @@ _INTERNAL: Final = (
     boolean(
         "unstable.api.versions.enable",
         False,
-        "Whether unfinished API versions are spoken.",
+        "Enable unstable API versions.",
         internal=True,
     ),
     *all_with(
-        unsupported("this broker has finished features only"),
+        unsupported("this broker has no unstable features"),
         boolean(
             "unstable.feature.versions.enable",
             False,
-            "Whether unfinished features can be chosen.",
+            "Enable unstable feature versions.",
             internal=True,
         ),
     ),
     *all_with(
-        unsupported("a start has no limit of its own"),
+        unsupported("the duration of a start is not limited"),
         int64(
             "server.max.startup.time.ms",
             LONG_MAX,
-            "How long a start may take.",
+            "Maximum duration of a start.",
             rule=at_least(0),
             internal=True,
         ),

@@ -1,4 +1,4 @@
-"""The controllers' quorum and the metadata log that it keeps."""
+"""The controller quorum and its metadata log."""
 
 from typing import Final
 
@@ -24,18 +24,18 @@ _MEMBERS: Final = (
     strings(
         "controller.quorum.voters",
         (),
-        "The voters of the quorum, as id@host:port, for a quorum whose members never change.",
+        "Voters of the quorum, as id@host:port, for a quorum with static membership.",
         rule=DISTINCT,
     ),
     strings(
         "controller.quorum.bootstrap.servers",
         (),
-        "Where the quorum is found if its voters are not named: one host:port, which is this node's.",
+        "Address of the quorum if controller.quorum.voters is not set: one host:port, that of this node.",
         rule=DISTINCT,
     ),
     *all_with(
         unsupported("controllers cannot join or leave a quorum yet"),
-        boolean("controller.quorum.auto.join.enable", False, "Whether a controller makes itself a voter."),
+        boolean("controller.quorum.auto.join.enable", False, "Let a controller join the voters by itself."),
     ),
 )
 
@@ -43,57 +43,58 @@ _TIMES: Final = (
     int32(
         "controller.quorum.election.timeout.ms",
         1000,
-        "How long a candidate waits for votes before it asks again.",
+        "Time a candidate waits for votes before it starts another election.",
         rule=_POSITIVE,
     ),
     int32(
         "controller.quorum.fetch.timeout.ms",
         2000,
-        "After how long a voter without a leader calls an election, and a leader without a majority resigns.",
+        "Time without a successful fetch from the leader after which a voter becomes a candidate;"
+        " time without fetches from a majority after which a leader resigns.",
         rule=_POSITIVE,
     ),
     int32(
         "controller.quorum.election.backoff.max.ms",
         1000,
-        "The longest pause between two elections that nobody won; its length is drawn by lot.",
+        "Maximum random backoff before another election after one without a winner.",
         rule=_FROM_0,
     ),
     *all_with(
-        nothing_to_tune("records that arrive during a flush share the next one, so nothing has to linger"),
+        nothing_to_tune("records that arrive during a flush share the next one, so lingering has no use"),
         int32(
             "controller.quorum.append.linger.ms",
             25,
-            "How long the leader waits for more records before it flushes what it has.",
+            "Time the leader waits for more records before it flushes.",
             rule=_FROM_0,
         ),
     ),
     int32(
         "controller.quorum.request.timeout.ms",
         2000,
-        "How long a member of the quorum waits for an answer of another.",
+        "Time a member of the quorum waits for a response of another one.",
         rule=_POSITIVE,
     ),
     int32(
         "controller.quorum.retry.backoff.ms",
         20,
-        "How long a member of the quorum waits before it repeats a failed request.",
+        "Backoff of a member of the quorum before it retries a failed request.",
         rule=_FROM_0,
     ),
     *all_with(
-        nothing_to_tune("the quorum is one controller, in the same process as the broker"),
+        nothing_to_tune("the quorum has one controller, in the same process as the broker"),
         int32(
             "controller.quorum.fetch.max.bytes",
             1048576,
-            "How much of the metadata log one fetch asks for.",
+            "Maximum bytes of one fetch from the metadata log.",
             rule=_POSITIVE,
         ),
         int32(
             "controller.quorum.fetch.snapshot.max.bytes",
             1048576,
-            "How much of a metadata snapshot one fetch asks for.",
+            "Maximum bytes of one fetch from a metadata snapshot.",
             rule=_POSITIVE,
         ),
-        int32("controller.socket.timeout.ms", 30000, "How long a request to a controller may take."),
+        int32("controller.socket.timeout.ms", 30000, "Timeout of a request to a controller."),
     ),
 )
 
@@ -101,81 +102,88 @@ _METADATA_LOG: Final = (
     string(
         "metadata.log.dir",
         None,
-        "Where the metadata log is kept; without it, in the first of the log directories.",
+        "Directory of the metadata log (default: the first log directory).",
     ),
     int32(
         "metadata.log.segment.bytes",
         1 << 30,
-        "How large a segment of the metadata log grows.",
+        "Maximum size of a segment of the metadata log.",
         rule=at_least(8 << 20),
     ),
     int64(
         "metadata.log.segment.ms",
         7 * _DAY_MS,
-        "How long a segment of the metadata log is appended to.",
+        "Time after which a segment of the metadata log is rolled.",
         rule=_POSITIVE,
     ),
     int64(
         "metadata.log.max.record.bytes.between.snapshots",
         20 << 20,
-        "After how many bytes of records a snapshot of the metadata is written.",
+        "Bytes of new records after which a metadata snapshot is written.",
         rule=_POSITIVE,
     ),
     int64(
         "metadata.log.max.snapshot.interval.ms",
         60 * 60 * 1000,
-        "After how long a snapshot of the metadata is written, if there is anything new; 0 is never.",
+        "Time after which a metadata snapshot is written if there are new records; 0 means never.",
         rule=_FROM_0,
     ),
     int64(
         "metadata.max.retention.bytes",
         100 << 20,
-        "How many bytes of metadata log and snapshots are kept; -1 is no limit.",
+        "Maximum total size of metadata log and snapshots before old ones are deleted; -1 means no limit.",
         rule=_UNLIMITED_OR_MORE,
     ),
     int64(
         "metadata.max.retention.ms",
         7 * _DAY_MS,
-        "How old metadata log and snapshots grow before they are deleted; -1 is no limit.",
+        "Maximum age of metadata log and snapshots before they are deleted; -1 means no limit.",
         rule=_UNLIMITED_OR_MORE,
     ),
     int32(
         "metadata.max.idle.interval.ms",
         500,
-        "How often an idle controller writes an empty record, so that others see it live; 0 is never.",
+        "Interval at which an idle controller writes a no-op record, which proves that it is "
+        "alive; 0 means never.",
         rule=_FROM_0,
     ),
 )
 
 _TEST_HOOKS: Final = all_with(
-    unsupported("it is a test hook of Kafka's"),
+    unsupported("it is a test hook of Kafka"),
     int64(
         "internal.metadata.delete.delay.millis",
         60000,
-        "How long deleted files of the metadata log stay on the disk.",
+        "Delay before files of the metadata log are deleted from disk.",
         internal=True,
     ),
     int32(
-        "internal.metadata.log.segment.bytes", None, "Smaller segments of the metadata log.", internal=True
+        "internal.metadata.log.segment.bytes",
+        None,
+        "Segment size of the metadata log below the allowed minimum, for tests.",
+        internal=True,
     ),
     int32(
-        "internal.metadata.max.batch.size.in.bytes", 8 << 20, "The largest batch of metadata.", internal=True
+        "internal.metadata.max.batch.size.in.bytes",
+        8 << 20,
+        "Maximum size of a batch in the metadata log.",
+        internal=True,
     ),
 )
 
 _PERFORMANCE_LOG: Final = all_with(
-    nothing_to_tune("the controller does not log how long its events take"),
+    nothing_to_tune("the controller does not log the duration of its events"),
     int64(
         "controller.performance.always.log.threshold.ms",
         2000,
-        "From which duration on a controller's event is logged.",
+        "Duration from which on a controller event is logged.",
         rule=_FROM_0,
         internal=True,
     ),
     int64(
         "controller.performance.sample.period.ms",
         60000,
-        "How often the controller logs how long its events take.",
+        "Interval at which the controller logs the duration of its events.",
         rule=at_least(100),
         internal=True,
     ),

@@ -1,4 +1,4 @@
-"""Quotas: over how many windows of which length they are measured."""
+"""Quotas: number and length of the measurement windows."""
 
 from typing import Final
 
@@ -10,26 +10,27 @@ from barnabas.server.settings.declare import ServerSetting, all_with, int32, jav
 def _windows(prefix: str, what: str) -> tuple[ServerSetting, ServerSetting]:
     return (
         int32(
-            f"{prefix}quota.window.num", 11, f"How many windows are remembered for {what}.", rule=at_least(1)
+            f"{prefix}quota.window.num", 11, f"Number of windows kept to measure {what}.", rule=at_least(1)
         ),
         int32(
-            f"{prefix}quota.window.size.seconds", 1, f"How long each window is for {what}.", rule=at_least(1)
+            f"{prefix}quota.window.size.seconds",
+            1,
+            f"Length of a window that measures {what}.",
+            rule=at_least(1),
         ),
     )
 
 
 SETTINGS: Final[tuple[ServerSetting, ...]] = (
     *all_with(
-        nothing_to_tune("the broker refuses requests to set a quota"),
-        *_windows("", "the quotas of clients"),
-        *_windows("controller.", "the quota of changes to topics"),
+        nothing_to_tune("the broker does not support quotas"),
+        *_windows("", "client quotas"),
+        *_windows("controller.", "the controller mutation quota"),
         *_windows("replication.", "throttled replication"),
-        *_windows("alter.log.dirs.replication.", "moves between directories"),
+        *_windows("alter.log.dirs.replication.", "replication between log directories"),
     ),
     *all_with(
         unsupported("it names a Java class, which this broker cannot load"),
-        java_class(
-            "client.quota.callback.class", None, "A class that decides which quota holds for a client."
-        ),
+        java_class("client.quota.callback.class", None, "Class that determines the quota of a client."),
     ),
 )

@@ -1,6 +1,7 @@
-"""The page of the reference about settings, made from the declarations.
+"""The settings reference page, generated from the declarations.
 
-docs/reference/settings.md is what settings_page() returns; a test compares them and says how to write it.
+docs/reference/settings.md is the result of settings_page(). A test compares them and says how to regenerate
+it.
 """
 
 from collections.abc import Iterable
@@ -15,26 +16,25 @@ from barnabas.storage.topic_settings import SETTINGS as TOPIC
 _INTRODUCTION: Final = """\
 # Settings
 
-Made from the declarations in the code; a test keeps it current. The names, types and defaults are those of
+Generated from the declarations in the code; a test keeps it current. Names, types and defaults are those of
 Kafka 4.3.
 
-A broker reads its settings from a properties file. Some can be changed while it runs, by every Kafka admin
-client: **cluster-wide** ones for all brokers or for one, **per-broker** ones for one. Of several places where
-a setting is given, the nearest counts: what is set for this broker, then for all brokers, then the
+A broker reads its settings from a properties file. Any Kafka admin client can change some of them while the
+broker runs: **cluster-wide** settings for all brokers or a single one, **per-broker** settings only for a
+single broker. The value set for this broker takes precedence over the value set for all brokers, then the
 properties file, then the default.
 
-A setting that is accepted can be relied on. The column *works* says how:
+No setting is accepted and then ignored. The column *works* shows how far it is supported:
 
-- **yes**: the broker acts on it.
-- **nothing to tune**: it only tunes a mechanism of Kafka's that this broker does not have, such as a pool of
-  threads. Every valid value is accepted and shown, and no client can tell one from another.
-- **no**: a value other than the default asks for something that the broker does not do. It is refused, with
-  the reason that the column gives.
+- **yes**: the setting is supported.
+- **nothing to tune**: the setting only tunes a mechanism of Kafka that this broker does not have, such as a
+  thread pool. Every valid value is accepted and shown, and makes no observable difference.
+- **no**: only the default is accepted. Any other value is refused, with the reason in the column.
 
-The rule is the same for the properties file and for requests to change a setting. A value that Kafka refuses
-is refused here as well. So is an unknown name, with the nearest one as a hint.
+The same rules apply to the properties file and to requests that change a setting. Values that Kafka refuses
+are refused here as well. For an unknown name the error suggests the nearest known one.
 """
-_HEAD: Final = "| name | type | default | change | works | what it is for |\n|---|---|---|---|---|---|\n"
+_HEAD: Final = "| name | type | default | change | works | description |\n|---|---|---|---|---|---|\n"
 _LONG: Final = 2**63 - 1
 _INT: Final = 2**31 - 1
 _DOUBLE_MAX: Final = "1.7976931348623157E308"
@@ -47,10 +47,10 @@ def settings_page() -> str:
         parts.append(
             _section(title, (_broker_row(one) for one in sorted(settings, key=lambda one: one.name)))
         )
-    parts.append(_section("Settings of a topic", (_topic_row(one) for one in TOPIC.values())))
-    parts.append(_section("Settings of a group", map(_broker_row, GROUP.values())))
+    parts.append(_section("Topic settings", (_topic_row(one) for one in TOPIC.values())))
+    parts.append(_section("Group settings", map(_broker_row, GROUP.values())))
     parts.append(
-        _section("Settings of a subscription to clients' metrics", map(_broker_row, CLIENT_METRICS.values()))
+        _section("Settings of a client metrics subscription", map(_broker_row, CLIENT_METRICS.values()))
     )
     return "\n".join(parts)
 

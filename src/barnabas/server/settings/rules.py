@@ -1,4 +1,4 @@
-"""Rules for values of the broker's settings, beside those that base/setting_rules.py has."""
+"""Rules for values of broker settings, in addition to base/setting_rules.py."""
 
 from typing import Final
 
@@ -11,10 +11,10 @@ def _is_list(value: Value, least: int) -> bool:
     )
 
 
-# Kafka's rules for lists since 4.1: no entry is empty, and none comes twice.
+# Kafka's rules for lists since 4.1: no empty and no duplicate entries.
 DISTINCT: Final = Rule("a list without empty or repeated entries", lambda value: _is_list(value, 0))
 SOME_DISTINCT: Final = Rule(
-    "a list of one entry at least, without empty or repeated ones", lambda value: _is_list(value, 1)
+    "a list of at least one entry, without empty or repeated entries", lambda value: _is_list(value, 1)
 )
 
 
@@ -34,7 +34,7 @@ def one_of_any_case(*names: str) -> Rule:
     )
 
 
-# Compression by its number: none, gzip, snappy, lz4, zstd.
+# Compression codec ids: none, gzip, snappy, lz4, zstd.
 CODEC_ID: Final = between(0, 4)
 
 # -1 leaves the size to the operating system.

@@ -1,4 +1,4 @@
-"""Authorisation, principals, and delegation tokens."""
+"""Authorization, principals and delegation tokens."""
 
 from typing import Final
 
@@ -20,50 +20,50 @@ _POSITIVE: Final = at_least(1)
 SETTINGS: Final[tuple[ServerSetting, ...]] = (
     *all_with(
         unsupported("access control is not built yet"),
-        string("authorizer.class.name", "", "The class that decides who may do what; empty lets everybody."),
+        string("authorizer.class.name", "", "Authorizer class; empty allows all operations to everybody."),
         java_class(
             "principal.builder.class",
             "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-            "The class that says who the user of a connection is.",
+            "Class that builds the principal of a connection.",
             change=Change.PER_BROKER,
         ),
     ),
     *all_with(
-        nothing_to_tune("clients cannot log in, so no login can fail"),
+        nothing_to_tune("authentication is not supported, so no login can fail"),
         int32(
             "connection.failed.authentication.delay.ms",
             100,
-            "How long a failed login waits for its answer, which slows down whoever guesses.",
+            "Delay of the response to a failed login, which slows down guessing.",
             rule=at_least(0),
         ),
     ),
     *all_with(
         unsupported("it names Java classes, which this broker cannot load"),
-        string("security.providers", None, "Classes that add security providers to Java."),
+        string("security.providers", None, "Classes that create Java security providers."),
     ),
     *all_with(
-        nothing_to_tune("the broker refuses requests for delegation tokens"),
+        nothing_to_tune("the broker does not support delegation tokens"),
         int64(
             "delegation.token.expiry.check.interval.ms",
             3600000,
-            "How often expired tokens are looked for.",
+            "Interval between checks for expired tokens.",
             rule=_POSITIVE,
         ),
         int64(
             "delegation.token.expiry.time.ms",
             86400000,
-            "How long a token holds if it is not renewed.",
+            "Lifetime of a token that is not renewed.",
             rule=_POSITIVE,
         ),
         int64(
             "delegation.token.max.lifetime.ms",
             604800000,
-            "How long a token can be renewed.",
+            "Maximum lifetime of a token, after which it cannot be renewed.",
             rule=_POSITIVE,
         ),
     ),
     *all_with(
         unsupported("delegation tokens are not built yet"),
-        password("delegation.token.secret.key", "The key that signs tokens, the same on all nodes."),
+        password("delegation.token.secret.key", "Key that signs tokens, the same on all nodes."),
     ),
 )

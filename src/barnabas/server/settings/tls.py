@@ -1,4 +1,4 @@
-"""TLS: keys, certificates, and what is asked of a client."""
+"""TLS: keys, certificates and client authentication."""
 
 from typing import Final
 
@@ -18,50 +18,58 @@ _PER_BROKER: Final = Change.PER_BROKER
 
 SETTINGS: Final[tuple[ServerSetting, ...]] = all_with(
     unsupported("TLS is not built yet"),
-    boolean("ssl.allow.dn.changes", False, "Whether a new certificate may have another distinguished name."),
+    boolean("ssl.allow.dn.changes", False, "Allow a new certificate to have another distinguished name."),
     boolean(
-        "ssl.allow.san.changes", False, "Whether a new certificate may lack alternative names of the old one."
+        "ssl.allow.san.changes", False, "Allow a new certificate to lack alternative names of the old one."
     ),
-    strings("ssl.cipher.suites", (), "Which cipher suites may be used; empty is all.", change=_PER_BROKER),
+    strings("ssl.cipher.suites", (), "Enabled cipher suites; empty means all.", change=_PER_BROKER),
     string(
         "ssl.client.auth",
         "none",
-        "Whether a client has to show a certificate: required, requested or none.",
+        "Client authentication by certificate: required, requested or none.",
         change=_PER_BROKER,
     ),
     strings(
         "ssl.enabled.protocols",
         ("TLSv1.2", "TLSv1.3"),
-        "Which versions of TLS are spoken.",
+        "Enabled TLS versions.",
         change=_PER_BROKER,
     ),
     string(
         "ssl.endpoint.identification.algorithm",
         "https",
-        "How a server's name is compared with its certificate; empty is not at all.",
+        "Algorithm that verifies a server's host name against its certificate; empty disables it.",
         change=_PER_BROKER,
     ),
-    java_class("ssl.engine.factory.class", None, "A class that makes TLS engines.", change=_PER_BROKER),
-    password("ssl.key.password", "The password of the private key.", change=_PER_BROKER),
-    string("ssl.keymanager.algorithm", "SunX509", "Java's algorithm for keys.", change=_PER_BROKER),
-    password("ssl.keystore.certificate.chain", "The broker's certificates, as PEM.", change=_PER_BROKER),
-    password("ssl.keystore.key", "The private key, as PEM.", change=_PER_BROKER),
-    string("ssl.keystore.location", None, "The file with key and certificates.", change=_PER_BROKER),
-    password("ssl.keystore.password", "The password of that file.", change=_PER_BROKER),
-    string("ssl.keystore.type", "JKS", "The format of that file.", change=_PER_BROKER),
+    java_class("ssl.engine.factory.class", None, "Class that creates TLS engines.", change=_PER_BROKER),
+    password("ssl.key.password", "Password of the private key.", change=_PER_BROKER),
+    string(
+        "ssl.keymanager.algorithm", "SunX509", "Algorithm of Java's key manager factory.", change=_PER_BROKER
+    ),
+    password(
+        "ssl.keystore.certificate.chain",
+        "Certificate chain of the broker, in PEM format.",
+        change=_PER_BROKER,
+    ),
+    password("ssl.keystore.key", "Private key, in PEM format.", change=_PER_BROKER),
+    string("ssl.keystore.location", None, "Path of the key store.", change=_PER_BROKER),
+    password("ssl.keystore.password", "Password of the key store.", change=_PER_BROKER),
+    string("ssl.keystore.type", "JKS", "File format of the key store.", change=_PER_BROKER),
     string(
         "ssl.principal.mapping.rules",
         "DEFAULT",
-        "How the distinguished name of a certificate becomes the name of a user.",
+        "Rules that map distinguished names of certificates to user names.",
     ),
-    string("ssl.protocol", "TLSv1.3", "The version of TLS to begin with.", change=_PER_BROKER),
-    string("ssl.provider", None, "Java's security provider for TLS.", change=_PER_BROKER),
-    string("ssl.secure.random.implementation", None, "Java's random numbers for TLS.", change=_PER_BROKER),
-    string("ssl.trustmanager.algorithm", "PKIX", "Java's algorithm for trust.", change=_PER_BROKER),
-    password("ssl.truststore.certificates", "The certificates that are trusted, as PEM.", change=_PER_BROKER),
+    string("ssl.protocol", "TLSv1.3", "Preferred TLS version.", change=_PER_BROKER),
+    string("ssl.provider", None, "Java security provider for TLS.", change=_PER_BROKER),
     string(
-        "ssl.truststore.location", None, "The file with certificates that are trusted.", change=_PER_BROKER
+        "ssl.secure.random.implementation", None, "Java random number generator for TLS.", change=_PER_BROKER
     ),
-    password("ssl.truststore.password", "The password of that file.", change=_PER_BROKER),
-    string("ssl.truststore.type", "JKS", "The format of that file.", change=_PER_BROKER),
+    string(
+        "ssl.trustmanager.algorithm", "PKIX", "Algorithm of Java's trust manager factory.", change=_PER_BROKER
+    ),
+    password("ssl.truststore.certificates", "Trusted certificates, in PEM format.", change=_PER_BROKER),
+    string("ssl.truststore.location", None, "Path of the trust store.", change=_PER_BROKER),
+    password("ssl.truststore.password", "Password of the trust store.", change=_PER_BROKER),
+    string("ssl.truststore.type", "JKS", "File format of the trust store.", change=_PER_BROKER),
 )

@@ -1,4 +1,4 @@
-"""Settings that have to fit together: who the node is, its listeners and its quorum, and limits on limits."""
+"""Checks of settings that depend on one another: node id, roles, listeners, quorum and limits."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,7 +19,7 @@ from barnabas.server.settings.endpoints import (
 )
 from barnabas.server.settings.group_bounds import check_broker_bounds
 
-# Typed values of declared settings, by name. Any, because the type is that of the declaration.
+# Parsed values by setting name. Any: the declaration determines the type.
 Values = Mapping[str, Any]
 
 _PROTOCOL_MAP: Final = "listener.security.protocol.map"
@@ -29,7 +29,7 @@ _SERVERS: Final = "controller.quorum.bootstrap.servers"
 _PROTOCOLS_OF_GROUPS: Final = "group.coordinator.rebalance.protocols"
 _ANY_ADDRESS: Final = "0.0.0.0"
 _CLEANER_BYTES_PER_THREAD: Final = 1 << 20
-# Kafka does not start if the first of two is above the second.
+# Kafka does not start if the first of a pair exceeds the second.
 _NOT_ABOVE: Final = (
     ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
     ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
@@ -37,7 +37,7 @@ _NOT_ABOVE: Final = (
 
 
 def node_id(given: Mapping[str, str], values: Values) -> int:
-    """node.id, which may be given as broker.id; and whatever else has to be given is."""
+    """Return node.id, which may be given as broker.id, and check that all required settings are set."""
     if "node.id" not in given and "broker.id" in given:
         values = {**values, "node.id": BROKER["node.id"].parse(given["broker.id"])}
     for one in BROKER.values():
@@ -45,12 +45,12 @@ def node_id(given: Mapping[str, str], values: Values) -> int:
             raise InvalidSetting(one.name, "", "must be set: it has no default")
     number: int = values["node.id"]
     if "broker.id" in given and values["broker.id"] != number:
-        raise InvalidSetting("broker.id", given["broker.id"], f"must be the same as node.id={number}")
+        raise InvalidSetting("broker.id", given["broker.id"], f"must equal node.id={number}")
     return number
 
 
 def check_roles(values: Values) -> None:
-    """Asked first: the file of a node with one role has other listeners, which would be refused as well."""
+    """Checked first: a node with one role also has other listeners, and their error would be misleading."""
     roles: tuple[str, ...] = values["process.roles"]
     if set(roles) != {"broker", "controller"}:
         raise InvalidSetting(
@@ -62,7 +62,7 @@ def check_roles(values: Values) -> None:
 
 @value(kw_only=True)
 class Listeners:
-    """Where the node listens, apart for brokers and controllers, and what it tells others."""
+    """The node's bound and advertised listeners, for brokers and for controllers."""
 
     brokers: tuple[Endpoint, ...]
     controllers: tuple[Endpoint, ...]
@@ -96,7 +96,8 @@ class Listeners:
 def _protocols(given: Mapping[str, str], values: Values) -> dict[str, str]:
     protocols = parse_protocol_map(_PROTOCOL_MAP, values[_PROTOCOL_MAP])
     if _PROTOCOL_MAP not in given:
-        # What nobody mapped is taken for plain text as long as nothing else in sight is encrypted. (KIP-801)
+        # Unmapped controller listeners default to PLAINTEXT unless some listener is named after another
+        # protocol. (KIP-801)
         names: tuple[str, ...] = values[_CONTROLLERS]
         used = {entry.partition("://")[0].upper() for entry in values["listeners"]}
         if not (used | set(names)) & {one for one in PROTOCOLS if one != PLAINTEXT}:
@@ -109,7 +110,7 @@ def _check_controllers(names: tuple[str, ...], bound: tuple[Endpoint, ...]) -> N
     for name in names:
         if name not in listening:
             raise InvalidSetting(
-                _CONTROLLERS, ",".join(names), f"{name} must be one of the listeners, {', '.join(listening)}"
+                _CONTROLLERS, ",".join(names), f"{name} must be one of the listeners: {', '.join(listening)}"
             )
 
 
@@ -119,7 +120,7 @@ def _check_brokers(brokers: tuple[Endpoint, ...], bound: tuple[Endpoint, ...]) -
         raise InvalidSetting(
             "advertised.listeners",
             shown,
-            f"must have a listener for clients; all of them are in {_CONTROLLERS}",
+            f"must have a listener for clients; all listeners are in {_CONTROLLERS}",
         )
     listening = [one.name for one in bound]
     for one in brokers:
@@ -127,13 +128,13 @@ def _check_brokers(brokers: tuple[Endpoint, ...], bound: tuple[Endpoint, ...]) -
             raise InvalidSetting(
                 "advertised.listeners",
                 shown,
-                f"{one.name} must be one of the listeners, {', '.join(listening)}",
+                f"{one.name} must be one of the listeners: {', '.join(listening)}",
             )
         if one.host == _ANY_ADDRESS:
             raise InvalidSetting(
                 "advertised.listeners",
                 shown,
-                f"nobody can connect to {_ANY_ADDRESS}; set an address that clients can reach",
+                f"clients cannot connect to {_ANY_ADDRESS}; set an address that they can reach",
             )
 
 
@@ -157,14 +158,13 @@ def _inter_broker(
         raise InvalidSetting(
             asked,
             values[asked],
-            f"must name a listener that is advertised to brokers, of which there are {names}; "
-            f"{named} chooses one",
+            f"must name one of the advertised broker listeners: {names}; {named} selects one",
         )
     return listener
 
 
 def voters_of(values: Values, node: Value) -> tuple[Voter, ...]:
-    """The voters: those that are named, or whoever is at the address of the quorum, which is this node."""
+    """The configured voters or, with bootstrap servers only, this node at that address."""
     servers = parse_servers(_SERVERS, values[_SERVERS])
     voters = parse_voters(_VOTERS, values[_VOTERS])
     shown = ",".join(values[_VOTERS])
@@ -175,20 +175,22 @@ def voters_of(values: Values, node: Value) -> tuple[Voter, ...]:
             f"must name this node, as {node}@host:port, unless {_SERVERS} is set",
         )
     if voters and node not in [one.id for one in voters]:
-        raise InvalidSetting(_VOTERS, shown, f"must have node.id={node}, which is a controller")
+        raise InvalidSetting(_VOTERS, shown, f"must include this controller, node.id={node}")
     if len(voters) > 1:
-        raise InvalidSetting(_VOTERS, shown, "must be this node alone: a quorum of several is not built yet")
+        raise InvalidSetting(
+            _VOTERS, shown, "must be this node alone: a quorum of several controllers is not built yet"
+        )
     if len(servers) > 1:
         raise InvalidSetting(
             _SERVERS,
             ",".join(values[_SERVERS]),
-            "must be this node alone: a quorum of several is not built yet",
+            "must be this node alone: a quorum of several controllers is not built yet",
         )
     return voters or (Voter(id=int(str(node)), host=servers[0][0], port=servers[0][1]),)
 
 
 def check_values(given: Mapping[str, str], values: Values) -> None:
-    """Limits that depend on one another."""
+    """Check limits that depend on one another."""
     check_broker_bounds(values)
     _check_protocols(values)
     for lower, upper in _NOT_ABOVE:
@@ -227,9 +229,11 @@ def _check_protocols(values: Values) -> None:
     protocols: tuple[str, ...] = values[_PROTOCOLS_OF_GROUPS]
     if "classic" not in protocols:
         raise InvalidSetting(
-            _PROTOCOLS_OF_GROUPS, ",".join(protocols), "must have classic, which cannot be switched off"
+            _PROTOCOLS_OF_GROUPS, ",".join(protocols), "must include classic, which cannot be disabled"
         )
     if "share" in protocols:
         raise InvalidSetting(
-            _PROTOCOLS_OF_GROUPS, ",".join(protocols), "must not have share: share groups are not built yet"
+            _PROTOCOLS_OF_GROUPS,
+            ",".join(protocols),
+            "must not include share: share groups are not built yet",
         )

@@ -1,4 +1,4 @@
-"""Transactions and the coordinator that keeps their state."""
+"""Transactions and their coordinator."""
 
 from typing import Final
 
@@ -17,58 +17,74 @@ SETTINGS: Final[tuple[ServerSetting, ...]] = (
     int32(
         "add.partitions.to.txn.retry.backoff.ms",
         20,
-        "How long a broker waits before it asks again whether a partition is part of a transaction.",
+        "Backoff of a broker before it asks the coordinator again to verify a partition of a transaction.",
         rule=_POSITIVE,
     ),
     int32(
         "add.partitions.to.txn.retry.backoff.max.ms",
         100,
-        "How long it goes on asking.",
+        "Maximum total time of these retries.",
         rule=at_least(0),
     ),
     int32(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         10000,
-        "How often transactions that have run out of time are looked for and aborted.",
+        "Interval between checks for transactions that have timed out, which are aborted.",
         rule=_POSITIVE,
     ),
     int32(
         "transaction.max.timeout.ms",
         900000,
-        "The longest timeout that a producer may ask for.",
+        "Maximum transaction timeout that a producer may request.",
         rule=_POSITIVE,
     ),
     boolean(
         "transaction.partition.verification.enable",
         True,
-        "Whether a broker asks the coordinator before it appends a batch of a transaction.",
+        "Verify with the coordinator that a transaction contains the partition before its first "
+        "batch is appended.",
         change=Change.CLUSTER_WIDE,
     ),
     int32(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         3600000,
-        "How often transactional ids that nobody uses any more are looked for.",
+        "Interval between checks for expired transactional ids.",
         rule=_POSITIVE,
     ),
     int32(
         "transaction.state.log.load.buffer.size",
         5 << 20,
-        "How much is read at once when the state of transactions is loaded.",
+        "Bytes read at once while transaction state is loaded.",
         rule=_POSITIVE,
     ),
     int32("transaction.state.log.min.isr", 2, "min.insync.replicas of __transaction_state.", rule=_POSITIVE),
-    int32("transaction.state.log.num.partitions", 50, "How many partitions it gets.", rule=_POSITIVE),
-    int16("transaction.state.log.replication.factor", 3, "How many replicas it gets.", rule=_POSITIVE),
-    int32("transaction.state.log.segment.bytes", 100 << 20, "How large its segments grow.", rule=_POSITIVE),
+    int32(
+        "transaction.state.log.num.partitions",
+        50,
+        "Number of partitions of __transaction_state.",
+        rule=_POSITIVE,
+    ),
+    int16(
+        "transaction.state.log.replication.factor",
+        3,
+        "Replication factor of __transaction_state.",
+        rule=_POSITIVE,
+    ),
+    int32(
+        "transaction.state.log.segment.bytes",
+        100 << 20,
+        "Segment size of __transaction_state.",
+        rule=_POSITIVE,
+    ),
     boolean(
         "transaction.two.phase.commit.enable",
         False,
-        "Whether a producer may keep a transaction open for as long as it likes, for two-phase commit.",
+        "Allow producers to open transactions without a timeout, for two-phase commit (KIP-939).",
     ),
     int32(
         "transactional.id.expiration.ms",
         604800000,
-        "After how long without use a transactional id is forgotten.",
+        "Time without use after which a transactional id expires.",
         rule=_POSITIVE,
     ),
 )

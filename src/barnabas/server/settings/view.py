@@ -1,8 +1,8 @@
-"""Which value a setting has, where it comes from, and where else it is given: what DescribeConfigs shows.
+"""The effective value, the source and the synonyms of a setting: the content of DescribeConfigs.
 
-A setting can be given in several places, and some under several names. The synonyms of a setting are all the
-places where it is given, the one that counts first. As in Kafka, the list begins where the setting's own name
-first comes: retention.ms of a topic says nothing of log.retention.hours unless log.retention.ms is given.
+A setting can be given at several levels, and some under several names. Its synonyms are all the places where
+it is given, in order of precedence. As in Kafka, the list starts at the first entry with the setting's own
+name: a topic's retention.ms does not list log.retention.hours unless log.retention.ms is given.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from barnabas.storage.topic_settings import SETTINGS as TOPIC
 
 
 class Source(IntEnum):
-    """Where a value comes from; the numbers are those of DescribeConfigs."""
+    """The source of a value; the numbers are those of DescribeConfigs."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -32,7 +32,7 @@ class Source(IntEnum):
 
 @value
 class Given:
-    """One place where a setting is given. The value of a sensitive one is None."""
+    """One place where a setting is given. The value of a sensitive setting is None."""
 
     name: str
     value: str | None
@@ -41,7 +41,7 @@ class Given:
 
 @value(kw_only=True)
 class Shown:
-    """One row. The value of a sensitive setting is None."""
+    """One row of DescribeConfigs. The value of a sensitive setting is None."""
 
     name: str
     value: str | None
@@ -56,7 +56,7 @@ class Shown:
 _ROLL: Final = ("log.roll.ms", "log.roll.hours")
 _JITTER: Final = ("log.roll.jitter.ms", "log.roll.jitter.hours")
 _RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
-# Names under which the same thing can be given to a broker, the one that counts first.
+# Names of the same broker setting, in order of precedence.
 _SAME: Final = {
     **{name: same for same in (_ROLL, _JITTER, _RETENTION) for name in same},
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
@@ -73,7 +73,8 @@ _DEFAULTS: Final = _defaults()
 
 
 class SettingsView:
-    """All levels of one broker's settings, all of them valid. Topics and groups are seen over them."""
+    """All levels of one broker's settings, all of them valid. Topic and group settings are layered over
+    them."""
 
     def __init__(
         self, *, static: Mapping[str, str], cluster_wide: Mapping[str, str], per_broker: Mapping[str, str]
@@ -95,11 +96,11 @@ class SettingsView:
         return [self._broker_row(name) for name in sorted(names)]
 
     def cluster_wide(self) -> list[Shown]:
-        """What is set for all brokers."""
+        """The settings that are set for all brokers."""
         return [self._cluster_wide_row(name, text) for name, text in sorted(self._cluster_wide.items())]
 
     def topic(self, own: Mapping[str, str]) -> list[Shown]:
-        """Every setting of a topic that has set `own`; InvalidSetting if it cannot have that."""
+        """Every setting of a topic that overrides `own`. InvalidSetting if one of these is invalid."""
         above = {**self._static, **self._cluster_wide, **self._per_broker}
         config = LogConfig.parse(own, above)
         return [
@@ -108,11 +109,11 @@ class SettingsView:
         ]
 
     def group(self, own: Mapping[str, str]) -> list[Shown]:
-        """Every setting of a group that has set `own`."""
+        """Every setting of a group that overrides `own`."""
         return [self._group_row(one, own) for one in GROUP.values()]
 
     def client_metrics(self, own: Mapping[str, str]) -> list[Shown]:
-        """Every setting of a subscription that has set `own`; these have no other level."""
+        """Every setting of a client metrics subscription that sets `own`; there is no other level."""
         return [_client_metrics_row(one, own) for one in CLIENT_METRICS.values()]
 
     def _broker_row(self, name: str) -> Shown:
@@ -128,7 +129,7 @@ class SettingsView:
         return _shown(setting, text, source, synonyms, read_only=not setting.is_dynamic)
 
     def _row_above(self, setting: Setting, own: Mapping[str, str], value: Value, source: Source) -> Shown:
-        """A row of something that falls back on the broker's settings."""
+        """A row of a topic setting, whose default is a broker setting."""
         shown = format_value(value)
         synonyms = self._synonyms(setting.synonyms[0].name) if setting.synonyms else ()
         if setting.name in own:
@@ -146,7 +147,7 @@ class SettingsView:
         return _shown(setting, synonyms[0].value, synonyms[0].source, synonyms)
 
     def _synonyms(self, name: str) -> tuple[Given, ...]:
-        """Every place where a broker's setting is given, beginning with its own name."""
+        """All places where a broker setting is given, starting with its own name."""
         names = _SAME.get(name, (name,))
         found = [
             Given(one, None if find(one).sensitive else level[one], source)
@@ -181,13 +182,13 @@ def _shown(
 
 def _client_metrics_row(setting: Setting, own: Mapping[str, str]) -> Shown:
     if setting.name not in own:
-        # Unlike that of a group, its default is no synonym of itself.
+        # Unlike a group setting's, its default is not a synonym.
         return _shown(setting, format_value(setting.default), Source.DEFAULT_CONFIG, ())
     given = Given(setting.name, own[setting.name], Source.CLIENT_METRICS_CONFIG)
     return _shown(setting, given.value, given.source, (given,))
 
 
 def _with_both_ids(static: Mapping[str, str]) -> dict[str, str]:
-    """A node has one number with two names; whichever was given, both are shown."""
+    """node.id and broker.id are the same number; both are shown, whichever was given."""
     given = [static[name] for name in _NODE_ID if name in static]
     return {**static, **{name: given[0] for name in _NODE_ID if given and name not in static}}

@@ -69,7 +69,7 @@ def test_there_is_no_next_time_without_timers() -> None:
     assert timers.next_ms() == 100
 
 
-def test_it_does_as_a_dictionary_that_is_searched_does() -> None:
+def test_timers_behave_like_a_searched_dictionary() -> None:
     rng = Random(7)
     timers, model = Timers(), dict[TimerKey, int]()
     now = 0

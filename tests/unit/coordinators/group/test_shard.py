@@ -1,4 +1,4 @@
-"""The door of a shard: which part answers, what administration may do, and what a log brings back."""
+"""GroupShard: request dispatch, administration, and replay of a log."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Offsets of transactions through the door of a shard: who sees them when, and what the log brings back."""
+"""Transactional offsets in GroupShard: when they become visible, and replay of a log."""
 
 from typing import Any, NamedTuple
 

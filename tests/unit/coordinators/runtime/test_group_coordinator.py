@@ -1,4 +1,4 @@
-"""Which shards are here: loading them, giving them up, and loading again what was lost."""
+"""Shard ownership: loading, resigning, and reloading lost shards."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -149,7 +149,7 @@ async def a_moment() -> None:
 # Who is where
 
 
-def test_a_group_whose_partition_is_led_elsewhere_is_not_here() -> None:
+def test_a_group_led_by_another_broker_gets_not_coordinator() -> None:
     async def story(place: Place) -> None:
         assert place.refusal() is ErrorCode.NOT_COORDINATOR
         place.coordinator.shards.lead(0, MemoryPartition())
@@ -160,7 +160,7 @@ def test_a_group_whose_partition_is_led_elsewhere_is_not_here() -> None:
     told(story)
 
 
-def test_no_group_is_anywhere_before_there_is_a_topic_for_them() -> None:
+def test_without_the_topic_every_group_gets_not_coordinator() -> None:
     async def story(place: Place) -> None:
         place.coordinator.shards.lead(0, MemoryPartition())
         assert place.refusal() is ErrorCode.NOT_COORDINATOR
@@ -170,7 +170,7 @@ def test_no_group_is_anywhere_before_there_is_a_topic_for_them() -> None:
     told(story, image_of({"orders": 3}))
 
 
-def test_a_coordinator_that_stops_says_so_and_takes_nothing_on() -> None:
+def test_a_stopping_coordinator_refuses_requests_and_partitions() -> None:
     async def story(place: Place) -> None:
         place.coordinator.shards.lead(0, MemoryPartition())
         place.coordinator.shards.close()
@@ -185,7 +185,7 @@ def test_a_coordinator_that_stops_says_so_and_takes_nothing_on() -> None:
 # Loading
 
 
-def test_an_empty_partition_is_at_work_at_once() -> None:
+def test_an_empty_partition_is_active_immediately() -> None:
     async def story(place: Place) -> None:
         place.coordinator.shards.lead(0, SlowPartition())
         assert place.coordinator.shards.hosts[0].state is State.ACTIVE
@@ -193,7 +193,7 @@ def test_an_empty_partition_is_at_work_at_once() -> None:
     told(story)
 
 
-def test_groups_are_told_to_wait_while_their_partition_is_loaded() -> None:
+def test_requests_get_load_in_progress_while_loading() -> None:
     partition = written(1, 7)
 
     async def story(place: Place) -> None:
@@ -212,7 +212,7 @@ def test_groups_are_told_to_wait_while_their_partition_is_loaded() -> None:
     told(story)
 
 
-def test_a_partition_that_is_given_up_while_it_is_loaded_stays_given_up() -> None:
+def test_a_partition_resigned_while_loading_stays_resigned() -> None:
     partition = written(7)
 
     async def story(place: Place) -> None:
@@ -247,7 +247,7 @@ def test_a_partition_that_is_led_again_while_it_is_loaded_is_served_once() -> No
     told(story)
 
 
-def test_what_changes_while_a_partition_is_loaded_holds_afterwards() -> None:
+def test_settings_changed_while_loading_apply_afterwards() -> None:
     partition = written(7)
 
     async def story(place: Place) -> None:
@@ -288,7 +288,7 @@ def test_a_topic_that_is_made_while_a_partition_is_loaded_is_seen_by_expressions
 
 
 @pytest.mark.parametrize("made_anew", [False, True])
-def test_offsets_go_with_a_topic_that_goes_while_they_are_loaded(made_anew: bool) -> None:
+def test_offsets_of_a_topic_deleted_while_loading_are_removed(made_anew: bool) -> None:
     partition = written(7)
 
     async def story(place: Place) -> None:
@@ -323,7 +323,7 @@ async def _subscribes(place: Place, partition: SlowPartition) -> None:
     )
 
 
-def test_a_log_that_cannot_be_read_is_tried_again() -> None:
+def test_an_unreadable_log_is_retried() -> None:
     partition = written(7)
     partition.read_errors = 2
     partition.may_be_read.set()
@@ -340,7 +340,7 @@ def test_a_log_that_cannot_be_read_is_tried_again() -> None:
     told(story)
 
 
-def test_a_log_that_stays_unreadable_is_tried_less_and_less_often() -> None:
+def test_retries_of_an_unreadable_log_back_off() -> None:
     partition = written(7)
     partition.read_errors = 1_000
     partition.may_be_read.set()
@@ -357,7 +357,7 @@ def test_a_log_that_stays_unreadable_is_tried_less_and_less_often() -> None:
     told(story)
 
 
-def test_a_log_that_holds_nonsense_is_not_served() -> None:
+def test_a_corrupt_log_is_not_served() -> None:
     partition = written(7)
     partition.batches.append(b"\0" * 8 + b"\0\0\0\x40" + b"\xff" * 64)
     partition.may_be_read.set()
@@ -374,7 +374,7 @@ def test_a_log_that_holds_nonsense_is_not_served() -> None:
 # Losing a shard
 
 
-def test_a_shard_that_could_not_write_is_loaded_again_with_what_its_log_has() -> None:
+def test_a_shard_with_a_failed_write_is_reloaded_from_its_log() -> None:
     partition = written(7)
     partition.may_be_read.set()
 
@@ -394,7 +394,7 @@ def test_a_shard_that_could_not_write_is_loaded_again_with_what_its_log_has() ->
     told(story)
 
 
-def test_a_shard_that_was_lost_and_given_up_is_not_loaded_again() -> None:
+def test_a_lost_and_resigned_shard_is_not_reloaded() -> None:
     async def story(place: Place) -> None:
         partition = SlowPartition()
         place.coordinator.shards.lead(0, partition)
@@ -409,7 +409,7 @@ def test_a_shard_that_was_lost_and_given_up_is_not_loaded_again() -> None:
     told(story)
 
 
-def test_a_mistake_of_ours_costs_the_shard_and_the_next_one_serves() -> None:
+def test_a_bug_loses_the_shard_and_the_reloaded_one_serves() -> None:
     async def story(place: Place) -> None:
         place.coordinator.shards.lead(0, MemoryPartition())
         place.commits(7)
@@ -431,7 +431,7 @@ def test_a_mistake_of_ours_costs_the_shard_and_the_next_one_serves() -> None:
 # What changes around them
 
 
-def test_offsets_go_with_their_topic() -> None:
+def test_offsets_are_removed_with_their_topic() -> None:
     async def story(place: Place) -> None:
         place.coordinator.shards.lead(0, MemoryPartition())
         place.commits(7)
@@ -444,7 +444,7 @@ def test_offsets_go_with_their_topic() -> None:
     told(story)
 
 
-def test_a_topic_with_a_limit_of_its_own_refuses_what_is_above_it_and_keeps_its_shard() -> None:
+def test_a_write_above_the_topics_own_limit_is_refused_and_keeps_the_shard() -> None:
     async def story(place: Place) -> None:
         place.coordinator.shards.lead(0, MemoryPartition(batch_bytes_max=5_000))
 
@@ -457,7 +457,7 @@ def test_a_topic_with_a_limit_of_its_own_refuses_what_is_above_it_and_keeps_its_
     told(story)
 
 
-def test_settings_hold_for_shards_that_are_here_and_for_those_that_come() -> None:
+def test_settings_apply_to_current_and_future_shards() -> None:
     async def story(place: Place) -> None:
         settings = GroupSettings(offset_metadata_bytes_max=1)
         place.coordinator.shards.lead(0, MemoryPartition())

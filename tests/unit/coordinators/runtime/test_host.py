@@ -1,4 +1,4 @@
-"""One shard at work: written, applied, answered when committed; and everybody is told when it ends."""
+"""ShardHost: records are written, applied and answered when committed; closing refuses pending requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -127,7 +127,7 @@ def told(story: Callable[[Desk], Awaitable[None]], **how: int) -> None:
 # Answers
 
 
-def test_an_answer_is_given_at_once_when_the_log_is_committed_at_once() -> None:
+def test_an_answer_is_immediate_if_the_log_commits_immediately() -> None:
     async def story(desk: Desk) -> None:
         assert isinstance(desk.commits(7).answer, OffsetCommitResponse)
         assert [len(decode_batch(batch)) for batch in desk.partition.batches] == [1]
@@ -135,7 +135,7 @@ def test_an_answer_is_given_at_once_when_the_log_is_committed_at_once() -> None:
     told(story)
 
 
-def test_answers_wait_for_the_high_watermark_and_come_in_their_order() -> None:
+def test_answers_wait_for_the_high_watermark_in_order() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.is_stuck = True
         first, second, third = desk.commits(1), desk.commits(2), desk.commits(3)
@@ -148,7 +148,7 @@ def test_answers_wait_for_the_high_watermark_and_come_in_their_order() -> None:
     told(story)
 
 
-def test_who_writes_nothing_waits_for_what_it_has_seen() -> None:
+def test_an_outcome_without_records_waits_for_earlier_records() -> None:
     """It may have been answered by a state that is lost when this broker is not the leader any more."""
 
     async def story(desk: Desk) -> None:
@@ -163,7 +163,7 @@ def test_who_writes_nothing_waits_for_what_it_has_seen() -> None:
     told(story)
 
 
-def test_who_waits_too_long_for_other_replicas_is_told_so_once() -> None:
+def test_a_commit_timeout_refuses_the_request_once() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.is_stuck = True
         early = desk.commits(1)
@@ -184,7 +184,7 @@ def test_who_waits_too_long_for_other_replicas_is_told_so_once() -> None:
 # Writing
 
 
-def test_a_write_that_fails_tells_everybody_once_and_costs_the_shard() -> None:
+def test_a_failed_write_refuses_every_request_once_and_loses_the_shard() -> None:
     async def story(desk: Desk) -> None:
         waiting = desk.joins()
         desk.partition.is_stuck = True
@@ -207,7 +207,7 @@ def test_a_write_that_fails_tells_everybody_once_and_costs_the_shard() -> None:
     told(story)
 
 
-def test_a_first_join_whose_group_cannot_be_written_is_answered_and_does_not_wait_for_ever() -> None:
+def test_a_first_join_whose_group_cannot_be_written_is_refused() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.refusal = ErrorCode.NOT_COORDINATOR
 
@@ -219,7 +219,7 @@ def test_a_first_join_whose_group_cannot_be_written_is_answered_and_does_not_wai
     told(story)
 
 
-def test_the_waiting_are_told_what_the_log_says() -> None:
+def test_pending_requests_get_the_error_of_the_log() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert desk.commits(1).answer is ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -228,7 +228,7 @@ def test_the_waiting_are_told_what_the_log_says() -> None:
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
-def test_a_commit_that_does_not_fit_is_refused_as_a_whole_and_nobody_else_notices(is_busy: bool) -> None:
+def test_an_oversized_commit_is_refused_without_affecting_others(is_busy: bool) -> None:
     async def story(desk: Desk) -> None:
         waiting = desk.joins()
         before = await busy(desk) if is_busy else []
@@ -249,7 +249,7 @@ def test_a_commit_that_does_not_fit_is_refused_as_a_whole_and_nobody_else_notice
     told(story, batch_bytes_max=1_000)
 
 
-def test_records_that_belong_together_and_do_not_fit_are_not_written_in_part() -> None:
+def test_an_oversized_atomic_write_is_not_written_in_part() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.is_stuck = True
         uncommitted = desk.commits(1)
@@ -271,7 +271,7 @@ def test_records_that_belong_together_and_do_not_fit_are_not_written_in_part() -
     told(story, batch_bytes_max=1_000)
 
 
-def test_offsets_are_deleted_in_as_many_batches_as_it_takes() -> None:
+def test_offsets_are_deleted_in_several_batches() -> None:
     async def story(desk: Desk) -> None:
         for number in range(10):
             desk.commits(number, topic=f"orders-{number}", partitions=5)
@@ -292,7 +292,7 @@ def test_offsets_are_deleted_in_as_many_batches_as_it_takes() -> None:
     told(story, batch_bytes_max=500)
 
 
-def test_a_group_is_deleted_in_as_many_batches_as_it_takes_and_then_it_is_told() -> None:
+def test_a_group_is_deleted_in_several_batches_before_the_answer() -> None:
     async def story(desk: Desk) -> None:
         for number in range(10):
             desk.commits(number, topic=f"orders-{number}", partitions=5)
@@ -339,7 +339,7 @@ async def busy(desk: Desk) -> list[Reply]:
     return [desk.commits(100), desk.commits(101), desk.commits(102)]
 
 
-def test_what_comes_within_a_turn_is_one_batch_when_the_shard_is_busy() -> None:
+def test_a_busy_shard_writes_one_batch_per_loop_iteration() -> None:
     async def story(desk: Desk) -> None:
         waiting = await busy(desk)
         assert [one.is_given for one in waiting] == [False] * 3
@@ -359,7 +359,7 @@ def test_what_comes_within_a_turn_is_one_batch_when_the_shard_is_busy() -> None:
     told(story)
 
 
-def test_who_asks_while_records_are_gathered_is_answered_after_they_are_written() -> None:
+def test_a_query_is_answered_after_the_gathered_records_are_written() -> None:
     async def story(desk: Desk) -> None:
         await busy(desk)
         reader = desk.beats()
@@ -370,7 +370,7 @@ def test_who_asks_while_records_are_gathered_is_answered_after_they_are_written(
     told(story)
 
 
-def test_what_no_batch_has_room_for_goes_to_the_next_in_its_order() -> None:
+def test_records_that_do_not_fit_go_to_the_next_batch_in_order() -> None:
     async def story(desk: Desk) -> None:
         waiting = await busy(desk)
         waiting += [desk.commits(200 + number, topic=f"t-{number}", partitions=3) for number in range(4)]
@@ -387,7 +387,7 @@ def test_what_no_batch_has_room_for_goes_to_the_next_in_its_order() -> None:
     told(story, batch_bytes_max=700)
 
 
-def test_housekeeping_comes_after_what_was_decided_before_it() -> None:
+def test_housekeeping_is_written_after_earlier_decisions() -> None:
     async def story(desk: Desk) -> None:
         waiting = await busy(desk)
         desk.takes_image(EMPTY_IMAGE, changed=frozenset(), deleted=frozenset({"orders"}))
@@ -401,7 +401,7 @@ def test_housekeeping_comes_after_what_was_decided_before_it() -> None:
     told(story)
 
 
-def test_a_write_at_the_end_of_a_turn_that_fails_tells_all_who_wait_for_it_and_costs_the_shard() -> None:
+def test_a_failed_gathered_write_refuses_its_requests_and_loses_the_shard() -> None:
     async def story(desk: Desk) -> None:
         waiting = [*await busy(desk), desk.beats()]
         written = len(desk.partition.batches)
@@ -416,7 +416,7 @@ def test_a_write_at_the_end_of_a_turn_that_fails_tells_all_who_wait_for_it_and_c
     told(story)
 
 
-def test_what_is_not_written_when_the_shard_is_given_up_is_refused_and_never_written() -> None:
+def test_unwritten_records_are_refused_when_the_shard_is_closed() -> None:
     async def story(desk: Desk) -> None:
         waiting = await busy(desk)
         written = len(desk.partition.batches)
@@ -430,7 +430,7 @@ def test_what_is_not_written_when_the_shard_is_given_up_is_refused_and_never_wri
     told(story)
 
 
-def test_who_is_answered_may_ask_again_within_the_answer() -> None:
+def test_an_answered_client_may_send_its_next_request_synchronously() -> None:
     async def story(desk: Desk) -> None:
         waiting = await busy(desk)
         again: list[Reply] = []
@@ -449,7 +449,7 @@ def test_who_is_answered_may_ask_again_within_the_answer() -> None:
 # Time
 
 
-def test_timers_of_the_core_ring_in_their_time() -> None:
+def test_timers_of_the_core_fire_on_time() -> None:
     async def story(desk: Desk) -> None:
         waiting = desk.joins()
         await asyncio.sleep(0.01)
@@ -464,7 +464,7 @@ def test_timers_of_the_core_ring_in_their_time() -> None:
     told(story)
 
 
-def test_a_timer_that_is_due_earlier_than_the_alarm_is_not_late() -> None:
+def test_an_earlier_timer_reschedules_the_wakeup() -> None:
     async def story(desk: Desk) -> None:
         # The alarm is set for the next look at old offsets, which is ten minutes away.
         assert desk.shard.ground.timers.next_ms() is not None
@@ -491,7 +491,7 @@ def joins(desk: Desk, member_id: str, metadata: bytes) -> Reply:
     return reply
 
 
-def test_who_waits_for_one_whose_time_ends_in_the_same_moment_goes_on_with_a_new_time() -> None:
+def test_a_timer_reset_by_another_that_fires_with_it_does_not_fire() -> None:
     async def story(desk: Desk) -> None:
         first = joins(desk, "", b"old")
         await asyncio.sleep(0.01)
@@ -513,7 +513,7 @@ def test_who_waits_for_one_whose_time_ends_in_the_same_moment_goes_on_with_a_new
     told(story)
 
 
-def test_nothing_rings_after_the_end() -> None:
+def test_no_timer_fires_after_close() -> None:
     async def story(desk: Desk) -> None:
         desk.joins()
         desk.host.close()
@@ -530,7 +530,7 @@ def test_nothing_rings_after_the_end() -> None:
 # The end
 
 
-def test_who_waits_is_told_when_the_shard_is_given_up() -> None:
+def test_pending_requests_are_refused_when_the_shard_is_closed() -> None:
     async def story(desk: Desk) -> None:
         waiting = desk.joins()
         desk.partition.is_stuck = True
@@ -552,7 +552,7 @@ def _stumble(now: Now) -> Outcome:
     raise ZeroDivisionError
 
 
-def test_a_mistake_in_a_decision_costs_the_shard_and_is_seen() -> None:
+def test_a_bug_in_a_decision_loses_the_shard_and_is_raised() -> None:
     async def story(desk: Desk) -> None:
         waiting = desk.joins()
 
@@ -565,7 +565,7 @@ def test_a_mistake_in_a_decision_costs_the_shard_and_is_seen() -> None:
     told(story)
 
 
-def test_a_mistake_behind_a_timer_costs_the_shard_and_is_seen(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_a_timer_loses_the_shard_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def story(desk: Desk) -> None:
         desk.joins(rebalance_ms=1_000)
         await asyncio.sleep(0.01)
@@ -591,14 +591,14 @@ class Unknown:
         return b"key", self.value
 
 
-def test_a_mistake_while_records_are_applied_costs_the_shard_and_is_seen() -> None:
+def test_a_bug_in_apply_loses_the_shard_and_is_raised() -> None:
     async def story(desk: Desk) -> None:
         reply = Reply(lambda code: code)
         outcome = Outcome()
         outcome.write(Unknown())
         outcome.answer(reply, "done")
 
-        with pytest.raises(AssertionError, match="nobody knows"):
+        with pytest.raises(AssertionError, match="unexpected record"):
             desk.host.do(lambda _: outcome)
 
         assert desk.lost == [desk.host]
@@ -607,7 +607,7 @@ def test_a_mistake_while_records_are_applied_costs_the_shard_and_is_seen() -> No
     told(story)
 
 
-def test_a_mistake_that_no_client_asked_for_costs_the_shard_and_not_its_caller(
+def test_a_bug_in_an_internal_event_loses_the_shard_without_raising(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story(desk: Desk) -> None:
@@ -625,7 +625,7 @@ def test_a_mistake_that_no_client_asked_for_costs_the_shard_and_not_its_caller(
 # Very many timers
 
 
-def test_of_very_many_sessions_that_end_together_others_are_served_in_between() -> None:
+def test_other_work_runs_between_many_expiring_sessions() -> None:
     async def story(desk: Desk) -> None:
         timers = desk.shard.timers
         before = len(timers)
@@ -648,7 +648,7 @@ def given(replies: list[Reply]) -> int:
     return sum(reply.is_given for reply in replies)
 
 
-def test_of_very_many_members_that_are_answered_together_others_are_served_in_between() -> None:
+def test_other_work_runs_between_many_answers() -> None:
     async def story(desk: Desk) -> None:
         replies = [desk.joins() for _ in range(2 * GIVEN_AT_ONCE_MAX + 1)]
 
@@ -663,7 +663,7 @@ def test_of_very_many_members_that_are_answered_together_others_are_served_in_be
     told(story)
 
 
-def test_answers_that_are_left_when_the_shard_is_given_up_are_given_at_once() -> None:
+def test_remaining_answers_are_given_when_the_shard_is_closed() -> None:
     async def story(desk: Desk) -> None:
         replies = [desk.joins() for _ in range(2 * GIVEN_AT_ONCE_MAX + 1)]
         while not given(replies):

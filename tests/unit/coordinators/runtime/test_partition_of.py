@@ -1,4 +1,4 @@
-"""Where a group lives: by Java's hash of its name, so that any client finds it in the same partition."""
+"""The partition of a group: Java's hash of its id, as clients and Kafka expect."""
 
 import pytest
 

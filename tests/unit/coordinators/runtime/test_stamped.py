@@ -1,4 +1,4 @@
-"""Batches of a producer's transaction: written at once and in their order, and the log may refuse them."""
+"""Transactional batches and markers: written immediately and in order; the log may refuse them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -230,7 +230,7 @@ def test_a_marker_is_a_control_batch_and_ends_what_is_pending(
     told(story)
 
 
-def test_the_log_is_told_whose_a_batch_is_and_of_which_version_a_marker() -> None:
+def test_the_log_gets_the_producer_of_a_batch_and_the_version_of_a_marker() -> None:
     async def story(desk: Desk) -> None:
         desk.commits(1)
         desk.commits_in_transaction(7)
@@ -314,7 +314,7 @@ def as_requested(batch: bytes) -> TxnOffsetCommitRequest:
 # When it is answered
 
 
-def test_answers_wait_for_the_high_watermark_and_come_in_their_order() -> None:
+def test_answers_wait_for_the_high_watermark_in_order() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.is_stuck = True
         asked = [desk.commits(1), desk.commits_in_transaction(2), desk.ends(), desk.commits(3)]
@@ -355,7 +355,7 @@ def test_what_was_gathered_is_written_and_answered_before_what_belongs_to_a_tran
     told(story)
 
 
-def test_a_transaction_of_which_nothing_is_taken_writes_nothing() -> None:
+def test_a_transactional_commit_without_valid_partitions_writes_nothing() -> None:
     async def story(desk: Desk) -> None:
         reply = desk.commits_in_transaction(7, note="x" * 5_000)
 
@@ -368,7 +368,7 @@ def test_a_transaction_of_which_nothing_is_taken_writes_nothing() -> None:
 # What is refused
 
 
-def test_offsets_that_the_log_refuses_leave_the_shard_as_it_was_and_only_the_one_who_asked_is_told() -> None:
+def test_offsets_refused_by_the_log_change_nothing_and_only_their_request_is_refused() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.is_stuck = True
         waiting = desk.commits(1, partition=5)
@@ -389,7 +389,7 @@ def test_offsets_that_the_log_refuses_leave_the_shard_as_it_was_and_only_the_one
     told(story)
 
 
-def test_a_group_does_not_come_to_be_by_offsets_that_the_log_refuses() -> None:
+def test_offsets_refused_by_the_log_create_no_group() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.refused_by_log = ErrorCode.INVALID_PRODUCER_EPOCH
         desk.commits_in_transaction(7)
@@ -460,7 +460,7 @@ def test_a_single_record_of_a_transaction_that_no_batch_can_hold_is_refused_like
 
 
 @pytest.mark.parametrize("asks", [Desk.commits_in_transaction, Desk.ends])
-def test_a_log_that_takes_nothing_costs_the_shard_and_everybody_is_told_once(
+def test_a_failing_log_loses_the_shard_and_refuses_every_request_once(
     asks: Callable[..., Reply],
 ) -> None:
     async def live(world: World) -> None:

@@ -1,4 +1,4 @@
-"""From records to batches."""
+"""Building batches from records."""
 
 from collections.abc import Callable
 
@@ -48,7 +48,7 @@ def test_a_batch_is_built_for_its_place() -> None:
     assert [(one.base_offset, one.leader_epoch) for one in headers] == [(70, 3)] * 4
 
 
-def test_what_belongs_together_is_refused_rather_than_torn() -> None:
+def test_an_atomic_write_is_refused_rather_than_split() -> None:
     records = [Plain(b"a", bytes(600)), Plain(b"b", bytes(600))]
 
     with pytest.raises(TooLarge):

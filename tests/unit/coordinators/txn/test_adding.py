@@ -27,7 +27,7 @@ def test_the_first_partition_begins_the_transaction() -> None:
     assert (txn.start_ms, txn.last_update_ms) == (world.now.ms, world.now.ms)
 
 
-def test_more_partitions_do_not_move_its_beginning() -> None:
+def test_more_partitions_do_not_change_the_start_time() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.add(producer, ORDERS)
@@ -40,7 +40,7 @@ def test_more_partitions_do_not_move_its_beginning() -> None:
     assert (world.txn().start_ms, world.txn().last_update_ms) == (began, began + 100)
 
 
-def test_what_is_there_already_is_not_written_again() -> None:
+def test_existing_partitions_are_not_written_again() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.add(producer, ORDERS, PAYMENTS)
@@ -119,7 +119,7 @@ def test_an_empty_transactional_id_is_invalid(verify: bool) -> None:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_while_it_is_prepared_nobody_adds(commit: bool) -> None:
+def test_a_prepared_transaction_refuses_partitions(commit: bool) -> None:
     world = TxnWorld()
     producer_id, epoch = given_to(world.init())
     world.add((producer_id, epoch), ORDERS)
@@ -131,7 +131,7 @@ def test_while_it_is_prepared_nobody_adds(commit: bool) -> None:
     assert world.add_offsets((99, 9), OFFSETS).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_more_partitions_than_a_record_can_tell_of_are_refused() -> None:
+def test_partitions_that_exceed_a_record_are_refused() -> None:
     world = TxnWorld(batch_bytes_max=2_000)
     producer = given_to(world.init())
     world.add(producer, ORDERS)

@@ -1,4 +1,4 @@
-"""What administrators see: one transaction, or those that a filter lets through."""
+"""DescribeTransactions and ListTransactions with its filters."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_a_transaction_is_described() -> None:
     ("transactional_id", "code"),
     [("", ErrorCode.INVALID_REQUEST), ("z", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)],
 )
-def test_what_is_not_there_is_not_described(transactional_id: str, code: ErrorCode) -> None:
+def test_an_unknown_transactional_id_is_not_described(transactional_id: str, code: ErrorCode) -> None:
     answer = three().shard.describe(transactional_id)
 
     assert answer == DescribeTransactionsResponseTransactionState(
@@ -95,7 +95,7 @@ def test_of_several_shards_all_are_listed() -> None:
     assert [one.transactional_id for one in answer.transaction_states] == ["a", "b", "c", "a", "b", "c"]
 
 
-def test_those_in_one_of_the_states_are_listed_and_unknown_states_are_told() -> None:
+def test_the_state_filter_reports_unknown_states() -> None:
     world = three()
 
     assert listed(world, state_filters=["Ongoing", "Empty"]) == ["a", "b"]
@@ -117,12 +117,12 @@ def test_those_of_the_producer_ids_are_listed() -> None:
     ("duration", "ids"),
     [(-1, ["a", "b", "c"]), (0, ["a", "b", "c"]), (99, ["a", "b", "c"]), (100, ["a", "c"]), (300, ["a"])],
 )
-def test_those_that_run_longer_are_listed_and_what_has_not_begun_as_in_kafka(
+def test_the_duration_filter_treats_unstarted_transactions_as_kafka_does(
     duration: int, ids: list[str]
 ) -> None:
     assert listed(three(), duration_filter=duration) == ids
 
 
-def test_all_filters_must_let_it_through() -> None:
+def test_filters_are_combined_with_and() -> None:
     assert listed(three(), state_filters=["Ongoing"], duration_filter=200) == []
     assert listed(three(), state_filters=["Ongoing"], producer_id_filters=[FIRST_ID + 2]) == ["b"]

@@ -1,4 +1,4 @@
-"""Transactions that take too long, and ids that nobody uses."""
+"""Transaction timeouts and expiration of unused ids."""
 
 import pytest
 
@@ -20,7 +20,7 @@ HOUR_MS = 3_600_000
 # Timeouts
 
 
-def test_a_transaction_that_takes_too_long_is_fenced_and_aborted() -> None:
+def test_a_timed_out_transaction_is_fenced_and_aborted() -> None:
     world = TxnWorld()
     producer = given_to(world.init(timeout_ms=20_000))
     world.add(producer, ORDERS, version=5)
@@ -50,7 +50,7 @@ def test_an_old_client_whose_transaction_timed_out_is_fenced() -> None:
     assert world.txn().last_producer_epoch == -1
 
 
-def test_the_time_counts_from_the_beginning_of_the_transaction_also_over_a_restart() -> None:
+def test_the_timeout_starts_with_the_transaction_even_after_a_restart() -> None:
     world = TxnWorld()
     producer = given_to(world.init(timeout_ms=24_000))
     world.tick_ms = 15_000
@@ -64,7 +64,7 @@ def test_the_time_counts_from_the_beginning_of_the_transaction_also_over_a_resta
     assert world.txn().state is TxnState.PREPARE_ABORT
 
 
-def test_what_is_prepared_or_over_does_not_time_out() -> None:
+def test_prepared_and_complete_transactions_do_not_time_out() -> None:
     world = TxnWorld()
     producer = given_to(world.init(timeout_ms=1_000))
     world.add(producer, ORDERS)
@@ -131,7 +131,7 @@ def test_after_that_a_producer_may_also_begin_anew(says_who: bool) -> None:
 
 
 @pytest.mark.parametrize("commit", [None, True, False])
-def test_an_id_that_nobody_uses_is_forgotten(commit: bool | None) -> None:
+def test_an_unused_id_expires(commit: bool | None) -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     if commit is not None:
@@ -148,7 +148,7 @@ def test_an_id_that_nobody_uses_is_forgotten(commit: bool | None) -> None:
     assert given_to(world.init()) == (FIRST + 1, 0)
 
 
-def test_an_id_that_is_used_is_kept() -> None:
+def test_a_used_id_does_not_expire() -> None:
     world = TxnWorld()
     world.init()
     world.pass_time(WEEK_MS // 2)
@@ -159,7 +159,7 @@ def test_an_id_that_is_used_is_kept() -> None:
     assert len(world.shard) == 1
 
 
-def test_what_is_prepared_is_not_forgotten() -> None:
+def test_a_prepared_transaction_does_not_expire() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.add(producer, ORDERS)
@@ -170,7 +170,7 @@ def test_what_is_prepared_is_not_forgotten() -> None:
     assert world.txn().state is TxnState.PREPARE_COMMIT
 
 
-def test_many_ids_are_forgotten_in_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_ids_expire_in_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aging, "FORGOTTEN_AT_ONCE_MAX", 3)
     world = TxnWorld()
     for number in range(8):

@@ -61,7 +61,7 @@ def test_another_id_or_epoch_does_not_end_it(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_clients_that_do_not_know_that_they_are_fenced_are_told_of_their_epoch(version: int) -> None:
+def test_older_clients_get_invalid_producer_epoch_instead_of_fenced(version: int) -> None:
     world = TxnWorld()
     ongoing(world, version=0)
 
@@ -97,7 +97,7 @@ def test_an_old_client_keeps_its_epoch(commit: bool) -> None:
 
 
 @BOTH
-def test_an_old_client_that_asks_again_hears_the_same(commit: bool) -> None:
+def test_a_retry_of_an_old_client_gets_the_same_response(commit: bool) -> None:
     world = TxnWorld()
     producer = ended(world, commit=commit, version=3)
     written = len(world.log)
@@ -138,7 +138,7 @@ def test_the_epoch_goes_up_with_every_transaction(commit: bool) -> None:
 
 
 @BOTH
-def test_who_asks_again_gets_the_epoch_that_it_missed(commit: bool) -> None:
+def test_a_retry_gets_the_epoch_of_the_lost_response(commit: bool) -> None:
     world = TxnWorld()
     producer = ended(world, commit=commit)
     written = len(world.log)
@@ -149,7 +149,7 @@ def test_who_asks_again_gets_the_epoch_that_it_missed(commit: bool) -> None:
 
 
 @BOTH
-def test_while_it_is_prepared_anybody_is_told_to_come_again(commit: bool) -> None:
+def test_a_prepared_transaction_answers_concurrent_transactions(commit: bool) -> None:
     world = TxnWorld()
     producer = ongoing(world)
     world.end(producer, commit=commit)
@@ -171,7 +171,7 @@ def test_a_late_end_does_not_end_the_next_transaction(commit: bool) -> None:
 
 
 @pytest.mark.parametrize("before", [None, True, False])
-def test_an_abort_of_nothing_gives_the_next_epoch(before: bool | None) -> None:
+def test_an_abort_without_a_transaction_bumps_the_epoch(before: bool | None) -> None:
     world = TxnWorld()
     if before is None:
         given_to(world.init())
@@ -189,7 +189,7 @@ def test_an_abort_of_nothing_gives_the_next_epoch(before: bool | None) -> None:
 
 
 @BOTH
-def test_a_commit_of_nothing_is_refused(commit: bool) -> None:
+def test_a_commit_without_a_transaction_is_refused(commit: bool) -> None:
     world = TxnWorld()
     ended(world, commit=commit)
 
@@ -239,7 +239,7 @@ def test_the_last_epoch_is_followed_by_a_new_id(commit: bool) -> None:
 
 
 @BOTH
-def test_who_missed_its_new_id_may_ask_again_also_after_a_restart(commit: bool) -> None:
+def test_a_retry_gets_the_new_id_even_after_a_restart(commit: bool) -> None:
     world = TxnWorld()
     producer = ended(world, commit=commit, epoch=32_766)
     assert given_to(world.end(producer, commit=commit)) == (FIRST + 1, 0)
@@ -258,7 +258,7 @@ def test_the_old_id_does_not_end_what_the_new_one_has_begun() -> None:
     assert world.txn().state is TxnState.ONGOING
 
 
-def test_an_epoch_that_nobody_was_given_cannot_commit() -> None:
+def test_the_reserved_epoch_cannot_commit() -> None:
     world = TxnWorld()
     producer = ongoing(world, epoch=32_767)
 

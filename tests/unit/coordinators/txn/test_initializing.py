@@ -36,7 +36,7 @@ def test_a_new_id_gets_a_producer_id_and_epoch_0() -> None:
     assert (txn.prev_producer_id, txn.last_update_ms) == (FIRST, world.now.ms)
 
 
-def test_without_a_producer_id_nothing_is_decided() -> None:
+def test_without_a_new_producer_id_the_decision_is_postponed() -> None:
     world = TxnWorld()
     request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1)
 
@@ -46,7 +46,7 @@ def test_without_a_producer_id_nothing_is_decided() -> None:
     assert len(world.shard) == 0
 
 
-def test_whoever_comes_next_gets_the_same_id_and_the_next_epoch() -> None:
+def test_the_next_producer_gets_the_same_id_and_a_bumped_epoch() -> None:
     world = TxnWorld()
     world.init()
 
@@ -65,7 +65,7 @@ def test_a_producer_that_says_its_id_and_epoch_gets_the_next_epoch() -> None:
     assert given_to(world.init(was=given_to(world.init()))) == (FIRST, 1)
 
 
-def test_the_same_producer_may_ask_again_if_it_did_not_hear_the_answer() -> None:
+def test_a_retry_after_a_lost_response_gets_the_same_epoch() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.init(was=producer)
@@ -73,7 +73,7 @@ def test_the_same_producer_may_ask_again_if_it_did_not_hear_the_answer() -> None
     assert given_to(world.init(was=producer)) == (FIRST, 1)
 
 
-def test_after_a_restart_of_the_coordinator_nobody_knows_the_epoch_before() -> None:
+def test_the_previous_epoch_is_lost_in_a_restart() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.init(was=producer)
@@ -226,7 +226,7 @@ def test_an_epoch_that_is_late_aborts_an_ongoing_transaction_as_in_kafka() -> No
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001, 2**31 - 1])
-def test_a_timeout_that_is_none_or_above_the_maximum_is_refused(timeout_ms: int) -> None:
+def test_a_timeout_of_zero_or_above_the_maximum_is_refused(timeout_ms: int) -> None:
     world = TxnWorld()
 
     assert refused(world.init(timeout_ms=timeout_ms)) is ErrorCode.INVALID_TRANSACTION_TIMEOUT
@@ -240,5 +240,7 @@ def test_the_longest_timeout_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("transactional_id", "was"), [("", (-1, -1)), (None, (-1, -1)), ("t", (5, -1)), ("t", (-1, 5))]
 )
-def test_a_request_that_says_half_is_invalid(transactional_id: str | None, was: tuple[int, int]) -> None:
+def test_id_without_epoch_or_epoch_without_id_is_invalid(
+    transactional_id: str | None, was: tuple[int, int]
+) -> None:
     assert refused(TxnWorld().init(transactional_id, was=was)) is ErrorCode.INVALID_REQUEST

@@ -39,7 +39,7 @@ def test_with_the_last_marker_it_is_complete() -> None:
     assert described(world) == []
 
 
-def test_markers_that_are_told_of_twice_do_no_harm() -> None:
+def test_duplicate_marker_reports_are_ignored() -> None:
     world = TxnWorld()
     prepared(world)
     ended = world.desk.asked[0]
@@ -54,7 +54,7 @@ def test_markers_that_are_told_of_twice_do_no_harm() -> None:
     assert len(world.log) == written
 
 
-def test_what_is_told_late_is_not_counted_for_the_next_transaction() -> None:
+def test_a_late_marker_report_does_not_count_for_the_next_transaction() -> None:
     """Old clients end both with the same epoch: they look the same."""
     world = TxnWorld()
     producer = prepared(world, version=3)

@@ -217,7 +217,7 @@ def test_records_of_a_later_release_are_unknown() -> None:
 
 @pytest.mark.parametrize("status", [6, 7, 8, -1])
 def test_a_state_that_is_never_written_is_malformed(status: int) -> None:
-    with pytest.raises(Malformed, match="no such state"):
+    with pytest.raises(Malformed, match="unknown state"):
         decode_record(KEY, VALUE[:16] + status.to_bytes(1, "big", signed=True) + VALUE[17:])
 
 

@@ -1,4 +1,4 @@
-"""The door of a shard: what a log brings back, what is skipped in it, and several decisions in one turn."""
+"""TxnShard: replay of a log, skipped records, and several decisions in one loop iteration."""
 
 import logging
 
@@ -29,7 +29,7 @@ def batch_of(key: bytes | None, value: bytes | None) -> bytes:
     return builder.build()
 
 
-def test_a_log_brings_back_what_was_written() -> None:
+def test_a_replayed_log_restores_the_state() -> None:
     world = TxnWorld()
     for name in ("a", "b", "c"):
         producer = given_to(world.init(name))
@@ -63,7 +63,7 @@ def test_records_of_a_later_release_are_skipped(caplog: pytest.LogCaptureFixture
     assert len(caplog.records) == 2
 
 
-def test_markers_in_the_log_are_nobodys() -> None:
+def test_control_batches_are_skipped() -> None:
     world = TxnWorld()
 
     world.shard.replay(marker_batch(EndMarker(1, 0, True, 0, 0), now_ms=0))
@@ -72,7 +72,7 @@ def test_markers_in_the_log_are_nobodys() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0", b"\0\0\0\5t"])
-def test_a_record_that_is_none_of_ours_is_malformed(key: bytes | None) -> None:
+def test_an_invalid_record_is_malformed(key: bytes | None) -> None:
     with pytest.raises(Malformed):
         TxnWorld().shard.replay(batch_of(key, b"\0\1"))
 
@@ -92,7 +92,7 @@ def test_decisions_of_one_turn_build_on_each_other() -> None:
     assert [ended.partitions for ended in world.desk.asked] == [{ORDERS}]
 
 
-def test_what_could_not_be_written_has_not_happened() -> None:
+def test_an_unwritten_decision_changes_nothing() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.refuses = True
@@ -105,13 +105,13 @@ def test_what_could_not_be_written_has_not_happened() -> None:
     assert world.desk.asked == []
 
 
-def test_nobody_waits_in_a_shard_that_goes_away() -> None:
+def test_a_closed_shard_has_no_pending_requests() -> None:
     outcome = TxnWorld().shard.abandon(ErrorCode.NOT_COORDINATOR)
 
     assert (outcome.records, outcome.answers) == ([], [])
 
 
-def test_after_a_load_time_begins_and_nothing_is_written() -> None:
+def test_loading_starts_the_timers_and_writes_nothing() -> None:
     world = TxnWorld(TxnSettings(timeouts_interval_ms=7, expiration_interval_ms=9))
 
     assert len(world.shard.timers) == 2

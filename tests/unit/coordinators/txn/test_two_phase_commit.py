@@ -1,4 +1,4 @@
-"""Transactions that others decide about: kept while their producer restarts, and ended by it. (KIP-939)"""
+"""Externally coordinated transactions: kept over a restart of their producer, which ends them. (KIP-939)"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What ApiVersions says: the table, and the features."""
+"""ApiVersions: the API table and the features."""
 
 import pytest
 
@@ -18,14 +18,14 @@ def asked(name: str = "wire-client", version: str = "1.0") -> ApiVersionsRequest
 
 
 @pytest.mark.parametrize("version", API.versions)
-def test_the_keys_are_those_of_the_table_in_their_order(version: int) -> None:
+def test_the_api_keys_are_those_of_the_table_sorted(version: int) -> None:
     answer = one_broker().ask(API, asked(), version)
 
     assert answer.error_code == ErrorCode.NONE
     assert [row.api_key for row in answer.api_keys] == sorted(row.key for row in APIS)
 
 
-def test_produce_is_advertised_from_version_0_and_fetch_as_it_is() -> None:
+def test_produce_is_advertised_from_version_0_and_fetch_unchanged() -> None:
     answer = one_broker().ask(API, asked(), 0)
 
     said = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
@@ -35,7 +35,7 @@ def test_produce_is_advertised_from_version_0_and_fetch_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(("enable", "last"), [("false", 5), ("true", 6)])
-def test_an_unstable_version_is_advertised_if_the_broker_is_told_to(enable: str, last: int) -> None:
+def test_an_unstable_version_is_advertised_if_enabled(enable: str, last: int) -> None:
     broker = one_broker({"unstable.api.versions.enable": enable})
 
     said = {row.api_key: row.max_version for row in broker.ask(API, asked(), 4).api_keys}
@@ -43,7 +43,7 @@ def test_an_unstable_version_is_advertised_if_the_broker_is_told_to(enable: str,
     assert said[ApiKey.INIT_PRODUCER_ID] == last
 
 
-def test_features_that_can_be_off_are_told_from_version_4_on() -> None:
+def test_features_with_minimum_level_0_are_included_from_version_4_on() -> None:
     broker = one_broker()
 
     before = {one.name: one.min_version for one in broker.ask(API, asked(), 3).supported_features}
@@ -68,7 +68,7 @@ def finalized(answer: ApiVersionsResponse) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_the_levels_of_the_cluster_come_with_the_offset_they_are_as_of(version: int) -> None:
+def test_finalized_levels_come_with_their_metadata_offset(version: int) -> None:
     broker = one_broker()
 
     answer = broker.ask(API, asked(), version)
@@ -84,7 +84,7 @@ def test_the_levels_of_the_cluster_come_with_the_offset_they_are_as_of(version: 
     assert answer.finalized_features_epoch == broker.image.offset
 
 
-def test_a_feature_that_was_turned_off_is_not_told() -> None:
+def test_a_disabled_feature_is_not_finalized() -> None:
     broker = one_broker()
     update = FeatureUpdateKey(feature="share.version", max_version_level=0, upgrade_type=SAFE_DOWNGRADE)
 
@@ -106,18 +106,18 @@ def test_a_feature_that_was_turned_off_is_not_told() -> None:
         ("client\n", "1"),
     ],
 )
-def test_a_client_that_gives_itself_an_odd_name_is_refused(name: str, version: str) -> None:
+def test_an_invalid_client_software_name_is_refused(name: str, version: str) -> None:
     for spoken in (3, 4):
         answer = one_broker().ask(API, asked(name, version), spoken)
 
         assert answer == ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
 
 
-def test_dots_and_dashes_inside_a_name_are_fine() -> None:
+def test_dots_and_dashes_inside_a_software_name_are_allowed() -> None:
     assert one_broker().ask(API, asked("a.b-c", "1.0-SNAPSHOT.2"), 3).error_code == ErrorCode.NONE
 
 
-def test_nobody_has_a_name_before_version_3() -> None:
+def test_software_names_are_ignored_before_version_3() -> None:
     assert one_broker().ask(API, ApiVersionsRequest(), 2).error_code == ErrorCode.NONE
 
 

@@ -1,4 +1,4 @@
-"""What DescribeCluster says, and what UnregisterBroker does."""
+"""DescribeCluster and UnregisterBroker."""
 
 import pytest
 
@@ -21,7 +21,7 @@ CONTROLLERS = 2
 
 
 @pytest.mark.parametrize("version", DESCRIBE.versions)
-def test_brokers_are_told_with_the_addresses_of_the_listener(version: int) -> None:
+def test_brokers_have_the_addresses_of_the_clients_listener(version: int) -> None:
     broker = Decided(listener="INSIDE")
     broker.register(2, {"INSIDE": ("10.0.0.2", 9192)}, rack="b")
     broker.register(1, {"INSIDE": ("10.0.0.1", 9192), "PLAINTEXT": ("one.example", 9092)})
@@ -39,7 +39,7 @@ def test_brokers_are_told_with_the_addresses_of_the_listener(version: int) -> No
     assert answer.error_message is None
 
 
-def test_fenced_brokers_are_told_to_who_asks_for_them() -> None:
+def test_fenced_brokers_are_included_on_request() -> None:
     broker = one_broker()
     broker.register(2, fenced=True)
 
@@ -49,7 +49,7 @@ def test_fenced_brokers_are_told_to_who_asks_for_them() -> None:
     assert answer.controller_id == 1
 
 
-def test_a_controller_that_the_client_has_no_address_of_is_not_named() -> None:
+def test_a_controller_without_the_clients_listener_is_omitted() -> None:
     broker = Decided(listener="INSIDE")
     broker.register(1)
 
@@ -78,14 +78,16 @@ def test_operations_of_the_cluster() -> None:
         (3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 3"),
     ],
 )
-def test_a_broker_speaks_of_brokers_only(version: int, endpoint_type: int, code: int, message: str) -> None:
+def test_a_broker_listener_describes_only_brokers(
+    version: int, endpoint_type: int, code: int, message: str
+) -> None:
     answer = one_broker().ask(DESCRIBE, DescribeClusterRequest(endpoint_type=endpoint_type), version)
 
     assert answer == DescribeClusterResponse(error_code=code, error_message=message)
 
 
 @on_a_loop
-async def test_a_broker_is_forgotten() -> None:
+async def test_a_broker_is_unregistered() -> None:
     broker = one_broker()
     broker.register(2)
 
@@ -96,7 +98,7 @@ async def test_a_broker_is_forgotten() -> None:
 
 
 @on_a_loop
-async def test_nobody_is_forgotten_twice() -> None:
+async def test_a_broker_cannot_be_unregistered_twice() -> None:
     answer = await one_broker().ask_and_wait(UNREGISTER, UnregisterBrokerRequest(broker_id=7), 0)
 
     assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED

@@ -1,4 +1,4 @@
-"""DescribeConfigs and ListConfigResources. What is expected here is what Kafka 4.3.0 answered."""
+"""DescribeConfigs and ListConfigResources. The expected responses are those of Kafka 4.3.0."""
 
 from typing import Any
 
@@ -181,7 +181,7 @@ def test_the_default_of_all_brokers_is_described_by_an_empty_name() -> None:
             LOGGER_RESOURCE,
             "1",
             ErrorCode.INVALID_REQUEST,
-            "this broker does not show the levels of its loggers yet",
+            "logger levels are not supported yet",
         ),
         (99, "x", ErrorCode.INVALID_REQUEST, "Unsupported resource type: 99"),
     ],
@@ -196,7 +196,7 @@ def test_a_resource_that_cannot_be_described_says_why(
     assert result.configs == []
 
 
-def test_one_resource_that_fails_does_not_spoil_the_others() -> None:
+def test_one_failing_resource_does_not_affect_the_others() -> None:
     settings = DynamicSettings(BrokerSettings.parse(combined()))
     asked = [DescribeConfigsResource(resource_type=2, resource_name=name) for name in ("nope", "orders")]
 

@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs before the controller. Codes and words are Kafka 4.3.0's."""
+"""AlterConfigs and IncrementalAlterConfigs in the broker. Error codes and messages are Kafka 4.3.0's."""
 
 import asyncio
 from typing import Any, cast
@@ -137,7 +137,7 @@ def whole(kind: int, name: str, *rows: tuple[str, str | None]) -> AlterConfigsRe
         changes(GROUP_RESOURCE, "g", ("share.auto.offset.reset", SET, "by_duration:P1DT2H0.5S")),
     ],
 )
-def test_what_the_broker_can_live_with_is_left_to_the_controller(
+def test_acceptable_changes_are_forwarded_to_the_controller(
     resource: IncrementalAlterConfigsAlterConfigsResource,
 ) -> None:
     node = Node()
@@ -166,7 +166,7 @@ def test_what_the_broker_can_live_with_is_left_to_the_controller(
         (
             changes(BROKER_RESOURCE, "", ("listeners", SET, "PLAINTEXT://:1")),
             42,
-            "must be set for one broker",
+            "is a per-broker setting",
         ),
         (changes(BROKER_RESOURCE, "1", ("foo.bar", SET, "3")), 42, "no such setting"),
         (changes(BROKER_RESOURCE, "1", ("max.connections.per.ip", SET, "0")), 42, "overrides is set"),
@@ -194,7 +194,7 @@ def test_what_the_broker_can_live_with_is_left_to_the_controller(
         (changes(CLIENT_METRICS_RESOURCE, "m", ("interval.ms", SET, "100")), 42, "not collected yet"),
     ],
 )
-def test_what_the_broker_refuses_never_gets_to_the_controller(
+def test_refused_changes_are_not_forwarded_to_the_controller(
     resource: IncrementalAlterConfigsAlterConfigsResource, code: int, words: str
 ) -> None:
     node = Node()
@@ -207,7 +207,7 @@ def test_what_the_broker_refuses_never_gets_to_the_controller(
     assert node.controller.asked == []
 
 
-def test_one_refused_resource_does_not_keep_the_others_from_the_controller() -> None:
+def test_other_resources_are_forwarded_despite_a_refused_one() -> None:
     node = Node()
     good, bad = changes(TOPIC_RESOURCE, "a"), changes(BROKER_RESOURCE, "1", ("foo", SET, "1"))
     also_good = changes(TOPIC_RESOURCE, "b")
@@ -218,7 +218,7 @@ def test_one_refused_resource_does_not_keep_the_others_from_the_controller() -> 
     assert node.controller.asked[0].resources == [good, also_good]
 
 
-def test_a_resource_that_comes_twice_is_refused_twice() -> None:
+def test_a_duplicate_resource_is_refused_in_both_places() -> None:
     node = Node()
 
     answers = node.change(*[changes(TOPIC_RESOURCE, "t", ("retention.ms", SET, "1"))] * 2)
@@ -229,7 +229,7 @@ def test_a_resource_that_comes_twice_is_refused_twice() -> None:
     assert node.controller.asked == []
 
 
-def test_a_change_is_judged_together_with_what_is_set_already() -> None:
+def test_a_change_is_checked_together_with_existing_settings() -> None:
     overrides = {"max.connections.per.ip.overrides": "10.0.0.1:5"}
     no_limit = changes(BROKER_RESOURCE, "1", ("max.connections.per.ip", SET, "0"))
     drop = changes(BROKER_RESOURCE, "1", ("max.connections.per.ip.overrides", DELETE, None))
@@ -240,7 +240,7 @@ def test_a_change_is_judged_together_with_what_is_set_already() -> None:
     assert with_both.change(drop)[0].error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_what_kafka_left_in_the_metadata_does_not_keep_the_rest_from_being_changed() -> None:
+def test_unusable_settings_written_by_kafka_do_not_block_other_changes() -> None:
     node = Node({ALL_BROKERS: {"leader.replication.throttled.rate": "4"}})
 
     assert (
@@ -249,7 +249,7 @@ def test_what_kafka_left_in_the_metadata_does_not_keep_the_rest_from_being_chang
     )
 
 
-def test_the_old_request_says_everything_that_is_to_be_set() -> None:
+def test_alter_configs_replaces_all_settings() -> None:
     overrides = {"max.connections.per.ip.overrides": "10.0.0.1:5"}
 
     alone = Node({ME: overrides}).replace(whole(BROKER_RESOURCE, "1", ("max.connections.per.ip", "0")))
@@ -258,7 +258,7 @@ def test_the_old_request_says_everything_that_is_to_be_set() -> None:
     assert "overrides is set" in alone[0].error_message
 
 
-def test_the_old_request_is_passed_on_as_it_came() -> None:
+def test_alter_configs_is_forwarded_unchanged() -> None:
     node = Node()
     topic = whole(TOPIC_RESOURCE, "t", ("retention.ms", "5"))
 

@@ -59,7 +59,7 @@ def test_one_group_is_coordinated_by_the_leader_of_its_partition(version: int) -
 
 
 @pytest.mark.parametrize("version", [4, 5, 6])
-def test_several_groups_have_one_each_or_none(version: int) -> None:
+def test_several_groups_each_have_a_coordinator_or_an_error(version: int) -> None:
     answer = ask(version, coordinator_keys=[ON_1, ON_2, ON_NOBODY])
 
     assert [(one.key, one.error_code, one.node_id, one.port) for one in answer.coordinators] == [
@@ -72,7 +72,7 @@ def test_several_groups_have_one_each_or_none(version: int) -> None:
 @pytest.mark.parametrize(
     "leader", [broker(1, fenced=True), broker(1, listener="INTERNAL")], ids=["fenced", "other listener"]
 )
-def test_a_leader_that_this_client_cannot_reach_is_none(leader: BrokerImage) -> None:
+def test_a_leader_without_the_clients_listener_is_not_available(leader: BrokerImage) -> None:
     answer = ask(3, leader, key=ON_1)
 
     assert (answer.error_code, answer.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)

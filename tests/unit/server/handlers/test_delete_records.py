@@ -84,7 +84,7 @@ async def test_offsets_that_the_log_does_not_have_are_refused(offset: int) -> No
 
 
 @on_a_loop
-async def test_nothing_behind_the_high_watermark_is_deleted() -> None:
+async def test_offsets_above_the_high_watermark_are_refused() -> None:
     broker = await hosted(image_of({"orders": [partition_image(replicas=(1, 2))]}))
     fill(broker)
 
@@ -95,7 +95,7 @@ async def test_nothing_behind_the_high_watermark_is_deleted() -> None:
     ("policy", "answer"), [("compact", (-1, POLICY)), ("compact,delete", (4, 0)), ("delete", (4, 0))]
 )
 @on_a_loop
-async def test_only_topics_that_delete_records_have_theirs_deleted(
+async def test_only_topics_with_cleanup_policy_delete_allow_deletion(
     policy: str, answer: tuple[int, int]
 ) -> None:
     broker = await hosted(image_of({"orders": [partition_image()]}, {"orders": {"cleanup.policy": policy}}))
@@ -105,7 +105,7 @@ async def test_only_topics_that_delete_records_have_theirs_deleted(
 
 
 @on_a_loop
-async def test_what_is_nowhere_internal_or_elsewhere_is_refused() -> None:
+async def test_unknown_internal_and_remote_partitions_are_refused() -> None:
     image = image_of(
         {
             "__consumer_offsets": [partition_image()],
@@ -139,7 +139,7 @@ async def test_what_is_nowhere_internal_or_elsewhere_is_refused() -> None:
 
 
 @on_a_loop
-async def test_of_a_partition_named_twice_the_last_offset_counts() -> None:
+async def test_the_last_offset_of_a_duplicate_partition_counts() -> None:
     broker = await filled()
 
     assert await delete(broker, ("orders", 0, 6), ("orders", 0, 2)) == [(2, 0)]
@@ -154,7 +154,7 @@ class Waiter:
 
 
 @on_a_loop
-async def test_who_waits_for_the_partition_is_told_that_it_starts_later() -> None:
+async def test_waiting_fetches_are_notified_of_the_new_start() -> None:
     broker = await filled()
     waiter = Waiter()
     broker.partition("orders").waiters[waiter] = None

@@ -73,7 +73,7 @@ async def test_the_preferred_leader_is_elected_once_it_is_in_sync() -> None:
 
 
 @on_a_loop
-async def test_who_cannot_lead_is_not_elected_and_other_partitions_have_their_own_errors() -> None:
+async def test_an_ineligible_leader_is_not_elected_and_each_partition_has_its_own_error() -> None:
     for version in API.versions:
         broker = led_by_another()
 
@@ -100,7 +100,7 @@ async def test_an_unknown_kind_of_election_is_refused_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize("version", API.versions)
-def test_an_election_that_is_late_already_is_not_held(version: int) -> None:
+def test_an_election_with_an_expired_timeout_is_not_started(version: int) -> None:
     broker = one_broker()
     broker.create("orders")
     late = ErrorCode.REQUEST_TIMED_OUT
@@ -116,13 +116,13 @@ def test_an_election_that_is_late_already_is_not_held(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", API.versions)
-def test_an_election_of_nothing_is_never_late(version: int) -> None:
+def test_an_empty_election_ignores_the_timeout(version: int) -> None:
     answer = one_broker().ask(API, ElectLeadersRequest(topic_partitions=[], timeout_ms=0), version)
 
     assert answer == ElectLeadersResponse()
 
 
-def test_a_late_election_of_everything_is_late_at_the_top() -> None:
+def test_an_expired_election_of_all_partitions_has_a_top_level_error() -> None:
     answer = one_broker().ask(API, ElectLeadersRequest(topic_partitions=None, timeout_ms=0), 2)
 
     assert answer == ElectLeadersResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)

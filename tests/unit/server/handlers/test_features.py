@@ -15,7 +15,7 @@ def updating(feature: str, level: int, *, timeout_ms: int = 1000, **more: object
 
 
 @on_a_loop
-async def test_a_level_is_changed_and_told_in_the_way_of_each_version() -> None:
+async def test_a_level_is_changed_and_reported_in_every_version() -> None:
     broker = one_broker()
 
     down = await broker.ask_and_wait(API, updating("share.version", 0, upgrade_type=SAFE_DOWNGRADE), 1)
@@ -29,7 +29,7 @@ async def test_a_level_is_changed_and_told_in_the_way_of_each_version() -> None:
 
 
 @on_a_loop
-async def test_a_level_that_cannot_be_is_an_error_of_the_whole_request() -> None:
+async def test_an_invalid_level_fails_the_whole_request() -> None:
     broker = one_broker()
 
     for version in API.versions:
@@ -41,7 +41,7 @@ async def test_a_level_that_cannot_be_is_an_error_of_the_whole_request() -> None
 
 
 @on_a_loop
-async def test_the_permission_of_version_0_to_go_down_changes_nothing() -> None:
+async def test_allow_downgrade_of_version_0_has_no_effect() -> None:
     broker = one_broker()
 
     answer = await broker.ask_and_wait(API, updating("share.version", 0, allow_downgrade=True), 0)

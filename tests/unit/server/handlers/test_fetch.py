@@ -28,7 +28,7 @@ async def test_a_follower_that_asks_for_a_partition_that_does_not_exist_is_refus
 
 
 @on_a_loop
-async def test_a_session_that_goes_on_in_a_version_without_divergence_gets_an_error_it_can_read() -> None:
+async def test_a_session_continued_in_a_version_without_divergence_gets_a_supported_error() -> None:
     broker = await one_topic()
     broker.log("orders").append_as_leader(build_batch([(0, b"k", b"v", ())]), leader_epoch=0, now_ms=0)
     broker.settle()

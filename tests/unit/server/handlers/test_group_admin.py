@@ -54,7 +54,7 @@ async def test_each_group_is_described_by_its_own_coordinator() -> None:
 
 @pytest.mark.parametrize("asked_for", [True, False])
 @on_a_loop
-async def test_operations_are_told_of_groups_that_are_there_to_those_who_ask(asked_for: bool) -> None:
+async def test_authorized_operations_are_included_for_existing_groups_on_request(asked_for: bool) -> None:
     asked = DescribeGroupsRequest(groups=[HERE, ALSO_HERE], include_authorized_operations=asked_for)
 
     answer = await ask(hosted(HERE), DESCRIBE_API, asked, 6)
@@ -65,7 +65,7 @@ async def test_operations_are_told_of_groups_that_are_there_to_those_who_ask(ask
 
 
 @on_a_loop
-async def test_a_consumer_group_has_a_name() -> None:
+async def test_an_empty_consumer_group_id_is_refused() -> None:
     answer = await ask(hosted(), CONSUMER_API, ConsumerGroupDescribeRequest(group_ids=["", ELSEWHERE]), 1)
 
     assert [(one.group_id, one.error_code) for one in answer.groups] == [
@@ -75,7 +75,7 @@ async def test_a_consumer_group_has_a_name() -> None:
 
 
 @on_a_loop
-async def test_a_group_that_is_named_twice_is_deleted_and_answered_once() -> None:
+async def test_a_duplicate_group_is_deleted_and_answered_once() -> None:
     broker = hosted(HERE, ALSO_HERE)
     asked = DeleteGroupsRequest(groups_names=[HERE, ELSEWHERE, HERE])
 

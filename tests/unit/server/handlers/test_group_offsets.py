@@ -106,7 +106,7 @@ async def test_partitions_that_do_not_exist_are_refused_and_the_others_committed
 
 
 @on_a_loop
-async def test_topics_are_known_by_their_ids() -> None:
+async def test_topics_can_be_given_by_id() -> None:
     broker = hosted()
 
     answer = await tell(broker, commit_by_id(HERE, {ORDERS: (0, 2), NOWHERE: (0,)}), 10)
@@ -130,7 +130,7 @@ async def test_a_commit_of_nothing_but_a_partition_that_does_not_exist_writes_no
 
 
 @on_a_loop
-async def test_what_is_written_has_the_name_and_the_id_of_its_topic_whichever_was_said() -> None:
+async def test_a_committed_offset_has_topic_name_and_id_whichever_was_given() -> None:
     log = MemoryPartition()
     broker = hosted(log)
 
@@ -146,7 +146,7 @@ async def test_what_is_written_has_the_name_and_the_id_of_its_topic_whichever_wa
 
 
 @on_a_loop
-async def test_a_commit_that_stumbles_costs_the_shard_whose_memory_may_be_half_changed() -> None:
+async def test_a_bug_in_a_commit_loses_the_shard() -> None:
     broker = hosted()
     [host] = broker.services.groups.coordinator.shards.hosts.values()
     nonsense: Any = object()
@@ -159,14 +159,14 @@ async def test_a_commit_that_stumbles_costs_the_shard_whose_memory_may_be_half_c
 
 
 @on_a_loop
-async def test_a_coordinator_elsewhere_is_told_for_what_exists() -> None:
+async def test_existing_partitions_get_not_coordinator_from_another_broker() -> None:
     answer = await tell(hosted(), commit(ELSEWHERE, orders=(0, 2)), 9)
 
     assert codes(answer) == {"orders": {0: ErrorCode.NOT_COORDINATOR, 2: UNKNOWN}}
 
 
 @on_a_loop
-async def test_what_cannot_be_written_is_told_once_beside_what_does_not_exist() -> None:
+async def test_a_failed_write_is_answered_once_with_the_unknown_partitions() -> None:
     log = MemoryPartition()
     broker = hosted(log)
     log.refusal = ErrorCode.NOT_COORDINATOR
@@ -178,14 +178,14 @@ async def test_what_cannot_be_written_is_told_once_beside_what_does_not_exist() 
 
 
 @on_a_loop
-async def test_where_nothing_exists_no_coordinator_is_asked() -> None:
+async def test_no_coordinator_is_used_if_no_partition_exists() -> None:
     answer = await tell(hosted(), commit(ELSEWHERE, nothing=(0,)), 9)
 
     assert codes(answer) == {"nothing": {0: UNKNOWN}}
 
 
 @on_a_loop
-async def test_offsets_of_a_topic_that_is_gone_have_no_id_to_be_told_by() -> None:
+async def test_offsets_of_a_deleted_topic_are_omitted_by_topic_id() -> None:
     broker = hosted()
     await tell(broker, commit(HERE, orders=(0,)), 9)
     broker.services.image = image_of({OFFSETS_TOPIC: [partition_image()] * 2})
@@ -194,7 +194,7 @@ async def test_offsets_of_a_topic_that_is_gone_have_no_id_to_be_told_by() -> Non
 
 
 @on_a_loop
-async def test_several_groups_are_asked_of_their_own_coordinators() -> None:
+async def test_each_group_is_looked_up_in_its_shard() -> None:
     broker = hosted()
     await tell(broker, commit(HERE, orders=(0,)), 9)
     topics = [
@@ -222,7 +222,7 @@ def delete(group: str, **topics: tuple[int, ...]) -> OffsetDeleteRequest:
 
 
 @on_a_loop
-async def test_offsets_of_what_exists_are_deleted_and_the_rest_refused() -> None:
+async def test_offsets_of_existing_partitions_are_deleted_and_the_rest_refused() -> None:
     broker = hosted()
     await tell(broker, commit(HERE, orders=(0, 1)), 9)
 
@@ -238,14 +238,14 @@ async def test_offsets_of_what_exists_are_deleted_and_the_rest_refused() -> None
 
 
 @on_a_loop
-async def test_a_group_that_does_not_exist_comes_before_topics_that_do_not() -> None:
+async def test_an_unknown_group_is_reported_before_unknown_topics() -> None:
     answer = await hosted().ask(DELETE_API, delete(HERE, nothing=(0,)), 0)
 
     assert (answer.error_code, answer.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
 
 
 @on_a_loop
-async def test_many_partitions_beside_one_that_does_not_exist_hold_nobody_up() -> None:
+async def test_many_partitions_with_one_unknown_are_processed_fast() -> None:
     # It took 8 s when each was looked for among all others.
     many = 4_000
     broker = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2, "orders": [partition_image()] * many}))

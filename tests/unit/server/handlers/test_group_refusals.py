@@ -1,4 +1,4 @@
-"""Requests about a group whose coordinator is not here, or not yet: refused, in the form of every version."""
+"""Refusals by a broker that is not the group's coordinator, or still loading, in every version."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -113,14 +113,14 @@ def _codes(plain: Any) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION, ids=IDS)
-def test_who_asks_the_wrong_broker_is_told_so(key: ApiKey, version: int) -> None:
+def test_the_wrong_broker_answers_not_coordinator(key: ApiKey, version: int) -> None:
     answer = ask(key, version, OF_ONE_GROUP[key](version), elsewhere)
 
     assert codes(answer, version) == {ErrorCode.NOT_COORDINATOR}
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION, ids=IDS)
-def test_who_asks_while_groups_are_loaded_has_to_ask_again(key: ApiKey, version: int) -> None:
+def test_requests_during_loading_get_load_in_progress(key: ApiKey, version: int) -> None:
     answer = ask(key, version, OF_ONE_GROUP[key](version), loading)
 
     # A member's session begins when its group is loaded, so its heartbeat is as good as heard.

@@ -51,7 +51,7 @@ async def test_every_producer_has_an_id_of_its_own_with_epoch_zero() -> None:
 
 @pytest.mark.parametrize(("producer", "epoch"), [(1000, 0), (123_456, 0), (1000, 32_767), (-5, 0)])
 @on_a_loop
-async def test_who_had_an_id_and_an_epoch_gets_a_new_id(producer: int, epoch: int) -> None:
+async def test_a_producer_with_id_and_epoch_gets_a_new_id(producer: int, epoch: int) -> None:
     broker = await one_topic(controller=block(2000))
 
     answer = await ask(broker, producer_id=producer, producer_epoch=epoch)
@@ -72,7 +72,7 @@ async def test_an_id_without_an_epoch_is_refused_and_so_is_an_epoch_without_an_i
 
 
 @on_a_loop
-async def test_the_timeout_is_not_looked_at_without_a_transaction() -> None:
+async def test_the_timeout_is_ignored_without_a_transactional_id() -> None:
     broker = await one_topic(controller=block())
 
     answers = [await ask(broker, transaction_timeout_ms=ms) for ms in (0, -1, 2**31 - 1)]
@@ -91,7 +91,7 @@ async def test_a_transactional_id_is_sent_to_its_coordinator_and_an_empty_one_no
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
 @on_a_loop
-async def test_a_wrong_timeout_is_told_before_the_coordinator_is_looked_for(timeout_ms: int) -> None:
+async def test_an_invalid_timeout_is_refused_before_the_coordinator_lookup(timeout_ms: int) -> None:
     broker = await one_topic(controller=block())
 
     answer = await ask(broker, transactional_id="mine", transaction_timeout_ms=timeout_ms)
@@ -100,7 +100,7 @@ async def test_a_wrong_timeout_is_told_before_the_coordinator_is_looked_for(time
 
 
 @on_a_loop
-async def test_without_a_block_of_ids_the_producer_is_told_to_ask_again() -> None:
+async def test_without_a_block_of_ids_the_error_is_retriable() -> None:
     broker = await one_topic(controller=block(error=41))
 
     assert await ask(broker) == refused(LOADING)
@@ -113,7 +113,7 @@ class SilentController(FixedController):
 
 
 @on_a_loop
-async def test_a_controller_that_does_not_answer_holds_nobody_up_for_long(
+async def test_an_unresponsive_controller_causes_a_bounded_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(init_producer_id, "WAIT_MAX_S", 0)

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where the history of an epoch ends."""
+"""OffsetForLeaderEpoch: the end offset of an epoch."""
 
 import pytest
 
@@ -52,7 +52,7 @@ async def test_an_epoch_ends_where_the_next_begins_and_the_last_with_the_log(ver
 
 
 @on_a_loop
-async def test_later_epochs_and_none_at_all_are_not_known() -> None:
+async def test_later_and_negative_epochs_are_unknown() -> None:
     broker = await with_epochs(5)
 
     assert await ask(broker, 6, -1) == [NOT_KNOWN, NOT_KNOWN]
@@ -90,7 +90,7 @@ async def test_an_empty_log_is_all_of_its_leaders_epoch() -> None:
 
 
 @on_a_loop
-async def test_a_sender_with_another_leader_in_mind_is_told() -> None:
+async def test_a_wrong_leader_epoch_is_refused() -> None:
     broker = await with_epochs(5)
 
     assert await ask(broker, 2, current=5) == [(2, 3, 0)]
@@ -100,7 +100,7 @@ async def test_a_sender_with_another_leader_in_mind_is_told() -> None:
 
 
 @on_a_loop
-async def test_what_is_nowhere_is_unknown_and_what_another_leads_is_said_to_be_so() -> None:
+async def test_unknown_partitions_and_other_leaders_are_reported() -> None:
     broker = await hosted(image_of({"orders": [partition_image(leader=2, replicas=(1, 2))]}))
 
     assert await ask(broker, 0, topic="nobody") == [(-1, -1, 3)]
@@ -110,7 +110,7 @@ async def test_what_is_nowhere_is_unknown_and_what_another_leads_is_said_to_be_s
 
 
 @on_a_loop
-async def test_who_asks_twice_is_answered_twice() -> None:
+async def test_a_duplicate_partition_has_two_results() -> None:
     broker = await one_topic()
 
     assert await ask(broker, 0, 0) == [(0, 0, 0), (0, 0, 0)]

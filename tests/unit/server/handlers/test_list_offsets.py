@@ -1,4 +1,4 @@
-"""ListOffsets: where partitions begin and end, and which record is of which time."""
+"""ListOffsets: earliest and latest offsets, and offsets by timestamp."""
 
 import asyncio
 from typing import Any
@@ -207,7 +207,7 @@ async def test_epochs_that_are_not_the_leaders_are_refused() -> None:
 
 
 @on_a_loop
-async def test_what_is_nowhere_is_unknown() -> None:
+async def test_unknown_partitions_are_reported() -> None:
     broker = await filled()
 
     answers = await ask(
@@ -259,7 +259,7 @@ async def test_a_failed_disk_is_a_storage_error_of_its_partition_alone() -> None
 
 
 @on_a_loop
-async def test_a_look_up_that_cannot_be_read_takes_its_log_out_of_service() -> None:
+async def test_a_failed_lookup_takes_the_log_offline() -> None:
     broker = await filled()
     log = broker.log("orders")
     await broker.logs.flush(log)
@@ -309,7 +309,7 @@ async def test_a_partition_that_is_deleted_while_the_disk_is_waited_for_is_looke
 
 
 @on_a_loop
-async def test_others_get_their_turn_between_look_ups() -> None:
+async def test_other_requests_are_served_between_lookups() -> None:
     broker = await one_topic(partitions=300)
     turns = 0
 
@@ -338,7 +338,7 @@ async def test_a_hundred_thousand_unknown_partitions_are_answered_one_by_one() -
     assert {one.error_code for one in answers} == {UNKNOWN}
 
 
-def test_a_refusal_names_everything_that_was_asked_for() -> None:
+def test_a_refusal_lists_all_requested_partitions() -> None:
     body = listing(("orders", 0, LATEST), ("orders", 0, LATEST), ("more", 3, LATEST))
 
     refused: Any = API.refuse(body, 11, -1)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies where, and how much room is left."""
+"""DescribeLogDirs: logs by directory, and disk sizes."""
 
 import os
 from pathlib import Path
@@ -70,7 +70,7 @@ async def test_only_what_is_asked_for_is_listed_and_directories_always_are() -> 
 
 
 @on_a_loop
-async def test_the_room_on_the_disk_is_told_from_version_four_on() -> None:
+async def test_disk_sizes_are_included_from_version_4_on() -> None:
     broker = await two_topics()
     broker.disk.capacity = 1_000_000
 
@@ -83,7 +83,7 @@ async def test_the_room_on_the_disk_is_told_from_version_four_on() -> None:
 
 
 @on_a_loop
-async def test_a_directory_out_of_service_is_listed_with_an_error_and_the_other_is_well() -> None:
+async def test_an_offline_directory_is_listed_with_an_error() -> None:
     broker = await two_topics()
     broker.logs.fail_directory(broker.logs.directories[0], OSError("gone"))
 
@@ -109,7 +109,7 @@ async def test_a_directory_that_could_not_be_opened_is_listed_too() -> None:
     assert (second.log_dir, second.error_code) == (B, STORAGE_ERROR)
 
 
-def test_a_real_disk_tells_its_size(tmp_path: Path) -> None:
+def test_the_size_of_a_real_disk_is_read(tmp_path: Path) -> None:
     stat = os.statvfs(tmp_path)
     fs = DiskFileSystem()
 

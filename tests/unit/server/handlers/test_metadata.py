@@ -74,7 +74,7 @@ def test_brokers_are_told_with_the_addresses_of_the_listener_that_the_client_cam
     assert answer.topics == []
 
 
-def test_the_controller_is_some_broker_that_is_alive() -> None:
+def test_the_controller_is_some_live_broker() -> None:
     broker = one_broker()
     broker.register(2)
     broker.register(3, fenced=True)
@@ -84,7 +84,7 @@ def test_the_controller_is_some_broker_that_is_alive() -> None:
     assert said == {1, 2}
 
 
-def test_there_is_no_controller_where_nobody_is_alive() -> None:
+def test_without_a_live_broker_there_is_no_controller() -> None:
     assert Decided().ask(API, MetadataRequest(topics=[]), 1).controller_id == -1
 
 
@@ -124,7 +124,7 @@ def test_known_topics_come_before_unknown_ones_and_each_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ü", "x" * 250])
-def test_a_name_that_no_topic_can_have_is_called_so(name: str) -> None:
+def test_an_invalid_topic_name_has_its_own_error(name: str) -> None:
     answer = one_broker().ask(API, by_name(name), 12)
 
     assert errors(answer) == [(name, ErrorCode.INVALID_TOPIC_EXCEPTION)]
@@ -189,7 +189,7 @@ def test_topics_by_id(version: int) -> None:
     assert [topic.topic_id for topic in answer.topics] == [NOBODY, topic_id]
 
 
-def test_names_are_overlooked_beside_an_id() -> None:
+def test_names_are_ignored_if_any_id_is_given() -> None:
     broker = one_broker()
     topic_id = broker.create("orders")
     broker.create("visits")
@@ -231,7 +231,7 @@ def test_neither_id_nor_name_fails_the_whole_request() -> None:
 
 
 @pytest.mark.parametrize("version", [8, 10, 12])
-def test_operations_are_told_to_who_asks(version: int) -> None:
+def test_authorized_operations_are_included_on_request(version: int) -> None:
     broker = one_broker()
     broker.create("orders")
 

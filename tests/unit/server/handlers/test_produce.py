@@ -1,4 +1,4 @@
-"""Produce: what a response says of batches that are refused."""
+"""Produce: errors of refused batches."""
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.builder import build_batch
@@ -23,7 +23,7 @@ async def refused(broker: Hosted, data: bytes) -> tuple[int, int]:
 
 
 @on_a_loop
-async def test_only_the_first_of_very_many_wrong_records_are_named() -> None:
+async def test_record_errors_are_limited() -> None:
     broker = await one_topic()
 
     assert await refused(broker, too_late(3)) == (ErrorCode.INVALID_TIMESTAMP, 3)
@@ -34,7 +34,7 @@ async def test_only_the_first_of_very_many_wrong_records_are_named() -> None:
 
 
 @on_a_loop
-async def test_a_batch_of_a_wrong_time_that_cannot_be_unpacked_is_corrupt() -> None:
+async def test_a_batch_with_invalid_timestamps_that_cannot_be_decompressed_is_corrupt() -> None:
     broker = await one_topic()
     damaged = bytearray(too_late(3, Codec.GZIP))
     damaged[-12:] = bytes(12)

@@ -1,4 +1,4 @@
-"""DescribeProducers: who has written to a partition."""
+"""DescribeProducers: the active producers of a partition."""
 
 from barnabas.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
@@ -75,7 +75,7 @@ async def test_the_wrong_place_is_named_as_kafka_names_it() -> None:
 
 
 @on_a_loop
-async def test_who_asks_twice_is_answered_twice() -> None:
+async def test_a_duplicate_partition_has_two_results() -> None:
     broker = await one_topic()
 
     assert len(await ask(broker, ("orders", 0), ("orders", 0))) == 2

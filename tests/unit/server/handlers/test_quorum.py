@@ -37,7 +37,7 @@ def asked(*topics: tuple[str, list[int]]) -> DescribeQuorumRequest:
 
 
 @on_a_loop
-async def test_the_leader_tells_who_votes_and_how_far_everybody_is() -> None:
+async def test_the_leader_describes_voters_and_their_offsets() -> None:
     broker = one_broker()
     quorum = broker.services.quorum
     quorum.voters[1] = quorum.voters[1]._replace(directory_id=HOME)
@@ -63,7 +63,7 @@ async def test_the_leader_tells_who_votes_and_how_far_everybody_is() -> None:
 
 
 @on_a_loop
-async def test_who_does_not_lead_says_so() -> None:
+async def test_another_node_answers_not_leader() -> None:
     broker = one_broker()
     await broker.services.quorum.open()
 
@@ -91,9 +91,7 @@ async def test_who_does_not_lead_says_so() -> None:
     ],
 )
 @pytest.mark.parametrize("version", [0, 2])
-def test_anything_but_the_one_partition_is_unknown_in_all_its_parts(
-    topics: list[tuple[str, list[int]]], version: int
-) -> None:
+def test_any_other_partition_is_unknown(topics: list[tuple[str, list[int]]], version: int) -> None:
     answer = one_broker().ask(API, asked(*topics), version)
 
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

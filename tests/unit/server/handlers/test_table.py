@@ -1,4 +1,4 @@
-"""The table of APIs is whole, and the page about it is current."""
+"""The API table is complete, and its reference page is current."""
 
 import inspect
 from pathlib import Path
@@ -16,7 +16,7 @@ from barnabas.server.requests.api import Api, NoAnswer
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "apis.md"
 
 
-def test_every_key_is_spoken_once_or_has_a_reason_why_not() -> None:
+def test_every_key_is_supported_once_or_has_a_reason() -> None:
     spoken = [row.key for row in APIS]
 
     assert sorted([*spoken, *NOT_YET]) == sorted(ApiKey)
@@ -30,7 +30,7 @@ def test_the_page_is_current() -> None:
 
 
 @pytest.mark.parametrize("row", APIS, ids=lambda row: row.key.name)
-def test_a_key_is_spoken_in_all_versions_of_kafka(row: Api) -> None:
+def test_a_key_is_supported_in_all_versions_of_kafka(row: Api) -> None:
     theirs = api(row.key).versions
 
     assert (row.with_unstable or row.versions) == range(theirs.first, theirs.last + 1)
@@ -38,7 +38,7 @@ def test_a_key_is_spoken_in_all_versions_of_kafka(row: Api) -> None:
     assert row.advertised is None or row.advertised.stop == row.versions.stop
 
 
-def test_what_is_unstable_in_kafka_is_spoken_only_if_that_is_asked_for() -> None:
+def test_unstable_versions_are_supported_only_if_enabled() -> None:
     usual, more = ({row.key: row.versions for row in spoken(unstable=unstable)} for unstable in (False, True))
 
     assert [(key.name, usual[key], more[key]) for key in usual if usual[key] != more[key]] == [
@@ -57,5 +57,5 @@ def test_a_refusal_can_be_written_in_every_version(row: Api) -> None:
             response_parts(answer, version, key=row.key, correlation_id=1)
 
 
-def test_clients_hear_of_a_key_only_on_the_listener_that_kafka_has_it_on() -> None:
+def test_a_key_is_advertised_only_on_kafkas_listener_for_it() -> None:
     assert [row.key.name for row in APIS if "broker" not in api(row.key).listeners] == []

@@ -63,7 +63,7 @@ def test_all_topics_if_none_is_named() -> None:
     assert page(pages("c"), asked()) == ([A, B, ("c", 0, [0, 1, 2])], None)
 
 
-def test_everything_is_told_of_a_partition() -> None:
+def test_all_fields_of_a_partition_are_filled() -> None:
     broker = one_broker()
     broker.register(2)
     topic_id = broker.create("orders", assigned=[[1, 2]], configs={"min.insync.replicas": "2"})
@@ -91,7 +91,7 @@ def test_a_leader_without_the_listener_of_the_client_is_not_told() -> None:
     assert (part.error_code, part.leader_id, part.offline_replicas) == (0, -1, [1])
 
 
-def test_unknown_topics_are_told_in_their_place_with_what_may_be_done_to_them() -> None:
+def test_unknown_topics_are_in_order_with_authorized_operations() -> None:
     answer = pages().ask(API, asked("zz", "b", "a/b"), 0)
 
     assert read(answer) == ([("a/b", ILLEGAL, []), B, ("zz", UNKNOWN, [])], None)
@@ -125,7 +125,7 @@ def test_the_next_page_may_begin_with_a_topic_that_does_not_exist() -> None:
     assert page(pages(), asked("a", "zz", limit=3)) == ([A], ("zz", 0))
 
 
-def test_unknown_topics_take_no_room_on_a_page() -> None:
+def test_unknown_topics_do_not_count_towards_the_limit() -> None:
     assert page(pages(), asked("0", "a", limit=3)) == ([("0", UNKNOWN, []), A], None)
 
 

@@ -62,7 +62,7 @@ async def test_a_topic_is_made_in_every_version() -> None:
 
 
 @on_a_loop
-async def test_what_the_controller_refuses_comes_back_beside_what_was_made() -> None:
+async def test_refused_topics_are_returned_with_created_ones() -> None:
     broker = one_broker()
     broker.create("old")
 
@@ -158,7 +158,7 @@ async def test_a_topic_does_not_shrink() -> None:
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_nothing_is_begun_that_is_late_already(timeout_ms: int) -> None:
+def test_a_request_with_an_expired_timeout_is_not_forwarded(timeout_ms: int) -> None:
     broker = one_broker()
     broker.create("t")
     late = ErrorCode.REQUEST_TIMED_OUT

@@ -89,7 +89,7 @@ async def test_partitions_that_do_not_exist_are_refused_and_the_others_committed
 
 
 @on_a_loop
-async def test_where_nothing_exists_no_coordinator_is_asked() -> None:
+async def test_no_coordinator_is_used_if_no_partition_exists() -> None:
     answer = await trusting(MemoryPartition()).ask(API, commit(ELSEWHERE, nothing=(0,)), VERSION)
 
     assert rows(answer) == [("nothing", [(0, UNKNOWN)])]
@@ -97,7 +97,7 @@ async def test_where_nothing_exists_no_coordinator_is_asked() -> None:
 
 @pytest.mark.parametrize("is_log_well", [True, False])
 @on_a_loop
-async def test_what_the_log_refuses_is_told_once_beside_what_does_not_exist(is_log_well: bool) -> None:
+async def test_a_refusal_of_the_log_is_answered_once_with_the_unknown_partitions(is_log_well: bool) -> None:
     code = ErrorCode.INVALID_PRODUCER_EPOCH if is_log_well else ErrorCode.NOT_COORDINATOR
     log = MemoryPartition()
     broker = trusting(log)
@@ -109,7 +109,7 @@ async def test_what_the_log_refuses_is_told_once_beside_what_does_not_exist(is_l
 
 
 @on_a_loop
-async def test_a_coordinator_elsewhere_is_told_for_what_exists() -> None:
+async def test_existing_partitions_get_not_coordinator_from_another_broker() -> None:
     answer = await trusting(MemoryPartition()).ask(API, commit(ELSEWHERE, orders=(0, 2)), VERSION)
 
     assert rows(answer) == [("orders", [(2, UNKNOWN), (0, ErrorCode.NOT_COORDINATOR)])]

@@ -1,4 +1,4 @@
-"""From texts to typed settings: what is read, what is refused, and with which words."""
+"""Parsing of broker settings: typed values, refused settings and their errors."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def test_a_node_gets_the_defaults_of_kafka() -> None:
     assert settings.log_config.retention_ms == 7 * 24 * 60 * 60 * 1000
 
 
-def test_the_file_that_kafka_ships_is_taken_as_it_is() -> None:
+def test_kafkas_default_properties_file_is_accepted() -> None:
     settings = BrokerSettings.parse(properties.parse(SHIPPED.read_bytes()))
 
     assert settings.broker_listeners == (
@@ -47,7 +47,7 @@ def test_the_file_that_kafka_ships_is_taken_as_it_is() -> None:
     assert settings.num_recovery_threads_per_data_dir == 1
 
 
-def test_a_setting_without_anything_to_tune_is_checked_all_the_same() -> None:
+def test_a_setting_with_nothing_to_tune_is_still_validated() -> None:
     with pytest.raises(InvalidSetting, match=r"share\.coordinator\.threads=0: must be at least 1"):
         parse(share__coordinator__threads="0")
 
@@ -60,7 +60,7 @@ def test_every_setting_has_a_typed_value() -> None:
     assert values["replica.fetch.wait.max.ms"] == 500
 
 
-def test_what_topics_fall_back_on_goes_to_their_logs() -> None:
+def test_topic_defaults_reach_the_log_config() -> None:
     settings = parse(log__retention__hours="1", message__max__bytes="5000", log__cleanup__policy="compact")
 
     assert settings.log_config.retention_ms == 3_600_000
@@ -73,7 +73,7 @@ def test_what_topics_fall_back_on_goes_to_their_logs() -> None:
     }
 
 
-def test_chores_are_done_as_often_as_the_settings_say() -> None:
+def test_upkeep_intervals_follow_the_settings() -> None:
     upkeep = parse(
         log__retention__check__interval__ms="7",
         log__flush__offset__checkpoint__interval__ms="900",
@@ -96,15 +96,15 @@ def test_chores_are_done_as_often_as_the_settings_say() -> None:
     assert upkeep.cleaner_map_bytes == 2_000_000
 
 
-def test_flushes_are_looked_at_every_second_even_if_kafka_would_never_look() -> None:
+def test_flushes_are_checked_every_second_even_if_kafka_would_never_check() -> None:
     assert parse().upkeep.flush_check_ms == 1000
 
 
-def test_both_kinds_of_threads_make_one_pool() -> None:
+def test_io_and_background_threads_share_one_pool() -> None:
     assert parse(num__io__threads="3", background__threads="2").blocking_threads == 5
 
 
-def test_log_dirs_goes_before_log_dir_and_metadata_lies_in_the_first() -> None:
+def test_log_dirs_overrides_log_dir_and_its_first_entry_holds_the_metadata() -> None:
     settings = parse(log__dirs="/a,/b", log__dir="/c")
 
     assert settings.log_dirs == ("/a", "/b")
@@ -112,14 +112,14 @@ def test_log_dirs_goes_before_log_dir_and_metadata_lies_in_the_first() -> None:
     assert parse(log__dir="/c", metadata__log__dir="/m").metadata_log_dir == "/m"
 
 
-def test_the_number_of_a_node_can_be_given_under_its_older_name() -> None:
+def test_the_node_id_can_be_given_as_broker_id() -> None:
     settings = BrokerSettings.parse(combined({"node.id": None, "broker.id": "1"}))
 
     assert settings.node_id == 1
     assert settings.controller_quorum_voters == (Voter(id=1, host="localhost", port=9093),)
 
 
-def test_limits_of_single_addresses_are_read() -> None:
+def test_limits_of_single_addresses_are_parsed() -> None:
     overrides = parse(
         max__connections__per__ip__overrides="10.0.0.1:3, ::1:5"
     ).max_connections_per_ip_overrides
@@ -139,19 +139,19 @@ def test_limits_of_single_addresses_are_read() -> None:
         ("log.cleaner.threads", "0", "must be at least 1"),
         ("offsets.topic.compression.codec", "5", "must be between 0 and 4"),
         ("zookeeper.connect", "localhost:2181", "no such setting"),
-        ("log.retention.ms", "0", "must be a negative number, which means for ever, or at least 1"),
+        ("log.retention.ms", "0", "must be at least 1, or negative for no limit"),
         ("log.segment.bytes", "1000", "must be at least 1048576"),
         ("replica.lag.time.max.ms", "499", "must be at least 500"),
     ],
 )
-def test_a_wrong_setting_is_refused_with_what_would_be_right(name: str, value: str, words: str) -> None:
+def test_an_invalid_setting_is_refused_with_the_expected_value(name: str, value: str, words: str) -> None:
     with pytest.raises(InvalidSetting, match=words) as refused:
         BrokerSettings.parse(combined({name: value}))
 
     assert refused.value.name == name
 
 
-def test_what_was_given_is_kept() -> None:
+def test_the_given_texts_are_preserved() -> None:
     given = combined({"num.partitions": "7"})
 
     assert BrokerSettings.parse(given).given == given

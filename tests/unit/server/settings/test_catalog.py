@@ -1,4 +1,4 @@
-"""The declarations against what a broker of Kafka 4.3 says of its settings, and against our own promises."""
+"""The declarations compared with the settings of a Kafka 4.3 broker, and their own consistency."""
 
 import csv
 from dataclasses import fields
@@ -61,14 +61,14 @@ def test_types_defaults_and_secrets_are_those_of_kafka(scope: str) -> None:
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_every_setting_says_what_it_is_for_in_a_sentence(scope: str) -> None:
+def test_every_setting_has_a_one_sentence_description(scope: str) -> None:
     for name, one in SCOPES[scope].items():
         assert one.doc.endswith("."), name
         assert one.doc[0].isupper() or one.doc.split()[0] in TOPIC, name
         assert (one.status.reason == "") == (one.status.support is Support.WORKS), name
 
 
-def test_every_setting_that_is_said_to_work_is_read_somewhere() -> None:
+def test_every_supported_setting_is_read_somewhere() -> None:
     read = {one.name for one in fields(BrokerSettings)}
 
     unread = {
@@ -83,7 +83,7 @@ def test_every_setting_that_is_said_to_work_is_read_somewhere() -> None:
     assert unread == set()
 
 
-def test_what_topics_fall_back_on_is_declared_with_the_same_type_and_default() -> None:
+def test_topic_defaults_are_declared_with_the_type_and_default_of_the_topic_setting() -> None:
     for setting in TOPIC.values():
         for synonym in setting.synonyms:
             assert BROKER[synonym.name].type is synonym.type, synonym.name
@@ -92,31 +92,31 @@ def test_what_topics_fall_back_on_is_declared_with_the_same_type_and_default() -
             assert first.default in (setting.default, None), first.name
 
 
-def test_only_settings_that_kafka_changes_on_the_fly_can_be_fixed() -> None:
+def test_only_settings_that_are_dynamic_in_kafka_can_be_fixed() -> None:
     for name, one in BROKER.items():
         assert not one.fixed or one.is_dynamic, name
         assert not one.fixed or one.works, name
 
 
-def test_a_setting_for_one_broker_is_told_from_one_for_all() -> None:
+def test_per_broker_and_cluster_wide_settings_are_distinguished() -> None:
     assert find("listeners").change is Change.PER_BROKER
     assert find("message.max.bytes").change is Change.CLUSTER_WIDE
     assert find("num.partitions").change is Change.READ_ONLY
 
 
-def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
+def test_an_unknown_name_is_refused_with_a_suggestion() -> None:
     with pytest.raises(
-        InvalidSetting, match=r"num\.partition=\(hidden\): no such setting; is num\.partitions meant"
+        InvalidSetting, match=r"num\.partition=\(hidden\): no such setting; did you mean num\.partitions"
     ):
         find("num.partition")
 
 
-def test_an_unknown_name_that_is_like_no_other_is_refused_without_a_hint() -> None:
+def test_an_unknown_name_without_a_similar_one_is_refused_without_a_suggestion() -> None:
     with pytest.raises(InvalidSetting, match=r"no such setting$"):
         find("xyzzy")
 
 
-def test_a_listener_can_have_limits_of_its_own() -> None:
+def test_connection_limits_can_be_set_for_one_listener() -> None:
     name = "listener.name.plaintext.max.connections"
 
     assert find(name).name == name
@@ -129,11 +129,11 @@ def test_a_listener_can_have_limits_of_its_own() -> None:
     "name", ["listener.name.plaintext.num.partitions", "listener.name.max.connections", "listener.name."]
 )
 def test_other_settings_of_one_listener_are_refused_with_the_reason(name: str) -> None:
-    with pytest.raises(InvalidSetting, match="a listener cannot have settings of its own yet"):
+    with pytest.raises(InvalidSetting, match="this setting cannot be set for a single listener yet"):
         find(name)
 
 
-def test_a_setting_that_is_not_supported_takes_its_default_and_nothing_else() -> None:
+def test_an_unsupported_setting_accepts_only_its_default() -> None:
     rate = find("leader.replication.throttled.rate")
 
     assert rate.parse_supported("9223372036854775807") == 2**63 - 1
@@ -149,11 +149,11 @@ def test_a_refused_secret_is_not_repeated() -> None:
     assert "TLS is not built yet" in str(refused.value)
 
 
-def test_an_entry_that_comes_twice_in_a_list_is_one_entry() -> None:
+def test_duplicate_list_entries_are_dropped() -> None:
     assert find("log.dirs").parse("/a, /b,/a") == ("/a", "/b")
 
 
 @pytest.mark.parametrize("text", ["", "/a,,/b"])
 def test_lists_that_kafka_refuses_are_refused(text: str) -> None:
-    with pytest.raises(InvalidSetting, match="a list of one entry at least"):
+    with pytest.raises(InvalidSetting, match="a list of at least one entry"):
         find("log.dirs").parse(text)

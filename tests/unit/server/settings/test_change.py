@@ -1,4 +1,4 @@
-"""What may be changed on a running broker."""
+"""Which settings can be changed on a running broker."""
 
 import pytest
 
@@ -39,8 +39,12 @@ def test_dynamic_settings_can_be_set_for_one_broker_and_for_all(broker: str, nam
         ("leader.replication.throttled.rate", "1000", "traffic between replicas cannot be throttled yet"),
         ("message.max.bytes", "-3", "must be at least 0"),
         ("message.max.bytes", "x", "must be a whole number"),
-        ("retention.ms", "5", "no such setting; is log.retention.ms meant?"),
-        ("listener.name.plaintext.ssl.keystore.location", "/x", "a listener cannot have settings of its own"),
+        ("retention.ms", "5", "no such setting; did you mean log.retention.ms?"),
+        (
+            "listener.name.plaintext.ssl.keystore.location",
+            "/x",
+            "this setting cannot be set for a single listener",
+        ),
     ],
 )
 def test_what_cannot_be_changed_is_refused_with_the_reason(
@@ -53,12 +57,12 @@ def test_what_cannot_be_changed_is_refused_with_the_reason(
     assert words in str(refused.value)
 
 
-def test_a_setting_of_one_broker_cannot_be_set_for_all() -> None:
-    with pytest.raises(InvalidSetting, match="must be set for one broker, not for all of them"):
+def test_a_per_broker_setting_cannot_be_set_cluster_wide() -> None:
+    with pytest.raises(InvalidSetting, match="is a per-broker setting; set it for a single broker"):
         validate_broker_config({"listeners": "PLAINTEXT://:1"}, ALL)
 
 
-def test_what_somebody_else_wrote_is_used_as_far_as_it_can_be() -> None:
+def test_valid_settings_of_a_partly_invalid_resource_are_used() -> None:
     good, wrong = usable(
         {"message.max.bytes": "5", "foo.bar": "1", "leader.replication.throttled.rate": "4"}, ALL
     )
@@ -67,6 +71,6 @@ def test_what_somebody_else_wrote_is_used_as_far_as_it_can_be() -> None:
     assert [error.name for error in wrong] == ["foo.bar", "leader.replication.throttled.rate"]
 
 
-def test_listeners_stay_as_they_are_until_a_restart() -> None:
-    with pytest.raises(InvalidSetting, match="it is read once, at the start of the broker"):
+def test_listeners_cannot_be_changed_without_a_restart() -> None:
+    with pytest.raises(InvalidSetting, match="it is only read at startup"):
         validate_broker_config({"listeners": "PLAINTEXT://:1"}, "1")

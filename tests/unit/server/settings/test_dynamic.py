@@ -24,14 +24,14 @@ def image(configs: dict[ConfigResource, dict[str, str]]) -> MetadataImage:
     return MetadataImage(configs=configs)
 
 
-def test_the_properties_file_holds_as_long_as_the_metadata_says_nothing() -> None:
+def test_the_properties_file_applies_without_dynamic_settings() -> None:
     settings = started(max_connections="10")
 
     assert settings.take(image({})) == frozenset()
     assert settings.now.max_connections == 10
 
 
-def test_one_broker_goes_before_all_brokers_and_these_before_the_file() -> None:
+def test_per_broker_overrides_cluster_wide_and_both_override_the_file() -> None:
     settings = started(max_connections="10")
 
     settings.take(image({ALL_BROKERS: {"max.connections": "20"}}))
@@ -44,14 +44,14 @@ def test_one_broker_goes_before_all_brokers_and_these_before_the_file() -> None:
     assert settings.now.max_connections == 10
 
 
-def test_what_is_set_for_another_broker_changes_nothing() -> None:
+def test_settings_of_another_broker_have_no_effect() -> None:
     settings = started()
 
     assert settings.take(image({OTHER: {"max.connections": "1"}})) == frozenset()
     assert settings.now == settings.static
 
 
-def test_listeners_are_told_what_changed_and_only_then() -> None:
+def test_subscribers_are_called_only_for_changes_with_the_changed_fields() -> None:
     settings = started()
     told: list[tuple[int, frozenset[str]]] = []
     settings.subscribe(lambda now, changed: told.append((now.max_connections, changed)))
@@ -63,7 +63,7 @@ def test_listeners_are_told_what_changed_and_only_then() -> None:
     assert told == [(7, frozenset({"max_connections"}))]
 
 
-def test_a_change_for_topics_is_a_change_of_their_defaults() -> None:
+def test_a_changed_topic_default_changes_the_log_config() -> None:
     settings = started(log_retention_hours="5")
 
     changed = settings.take(image({ALL_BROKERS: {"log.retention.ms": "1000"}}))
@@ -72,7 +72,7 @@ def test_a_change_for_topics_is_a_change_of_their_defaults() -> None:
     assert settings.now.log_config.retention_ms == 1000
 
 
-def test_settings_that_cannot_be_used_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_dynamic_settings_are_ignored_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     settings = started()
 
     with caplog.at_level(logging.ERROR):
@@ -96,7 +96,7 @@ def test_settings_without_anything_to_tune_are_shown_and_change_no_field() -> No
     assert shown["num.replica.fetchers"] == "4"
 
 
-def test_settings_that_are_wrong_together_leave_everything_as_it_was(
+def test_an_invalid_combination_keeps_the_previous_settings(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings = started()
@@ -111,7 +111,7 @@ def test_settings_that_are_wrong_together_leave_everything_as_it_was(
     assert {row.name: row.value for row in settings.view().broker()}["max.connections"] == "5"
 
 
-def test_a_change_is_checked_against_what_holds_already() -> None:
+def test_a_change_is_checked_against_the_effective_settings() -> None:
     settings = started(max_connections_per_ip_overrides="127.0.0.1:5")
     alone = started()
 
@@ -124,7 +124,7 @@ def test_a_change_is_checked_against_what_holds_already() -> None:
     assert settings.now.max_connections_per_ip == 2**31 - 1
 
 
-def test_a_change_for_all_is_checked_beside_what_is_set_for_this_broker() -> None:
+def test_a_cluster_wide_change_is_checked_with_the_per_broker_settings() -> None:
     settings = started()
     settings.take(image({ME: {"max.connections.per.ip.overrides": "127.0.0.1:5"}}))
 
@@ -133,7 +133,7 @@ def test_a_change_for_all_is_checked_beside_what_is_set_for_this_broker() -> Non
         settings.check(ME, {"max.connections.per.ip": "0"})
 
 
-def test_what_cannot_be_used_is_named_once_and_not_with_every_image(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_setting_is_logged_once_and_not_for_every_image(caplog: pytest.LogCaptureFixture) -> None:
     settings = started()
 
     with caplog.at_level(logging.ERROR):
@@ -144,11 +144,11 @@ def test_what_cannot_be_used_is_named_once_and_not_with_every_image(caplog: pyte
 
 
 @pytest.mark.parametrize(("threads", "is_fine"), [("4", True), ("16", True), ("3", False), ("17", False)])
-def test_threads_are_changed_in_steps(threads: str, is_fine: bool) -> None:
+def test_the_number_of_threads_can_be_halved_or_doubled_at_most(threads: str, is_fine: bool) -> None:
     settings = started(num_io_threads="8")
 
     if is_fine:
         settings.check(ME, {"num.io.threads": threads})
         return
-    with pytest.raises(InvalidSetting, match="at least half and at most double"):
+    with pytest.raises(InvalidSetting, match="at least half and at most twice"):
         settings.check(ME, {"num.io.threads": threads})

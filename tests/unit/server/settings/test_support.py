@@ -107,5 +107,5 @@ def test_settings_of_other_resources_follow_the_same_rule(declared: Mapping[str,
 
 
 @pytest.mark.parametrize("declared", [BROKER, TOPIC, GROUP, CLIENT_METRICS])
-def test_every_setting_has_another_value_to_try(declared: Mapping[str, Setting]) -> None:
+def test_every_setting_has_another_value_to_test(declared: Mapping[str, Setting]) -> None:
     assert [name for name, one in declared.items() if not other_texts(one)] == []

@@ -1,4 +1,4 @@
-"""Settings that have to fit together. What is accepted and refused was tried on Kafka 4.3.0, one by one."""
+"""Settings that depend on one another. Each accepted and refused case was tried on Kafka 4.3.0."""
 
 import pytest
 
@@ -61,17 +61,21 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
     ("changes", "name", "words"),
     [
         ({"node.id": None}, "node.id", "must be set"),
-        ({"broker.id": "2"}, "broker.id", "must be the same as node.id=1"),
+        ({"broker.id": "2"}, "broker.id", "must equal node.id=1"),
         ({"process.roles": None}, "process.roles", "must be set"),
         ({"process.roles": ""}, "process.roles", "one or more of broker, controller"),
         ({"process.roles": "broker,boss"}, "process.roles", "one or more of broker, controller"),
-        ({"controller.quorum.voters": "2@localhost:9093"}, "controller.quorum.voters", "must have node.id=1"),
+        (
+            {"controller.quorum.voters": "2@localhost:9093"},
+            "controller.quorum.voters",
+            "must include this controller, node.id=1",
+        ),
         ({"controller.quorum.voters": None}, "controller.quorum.voters", "as 1@host:port"),
         ({"controller.quorum.voters": "localhost:9093"}, "controller.quorum.voters", "must be id@host:port"),
         (
             {"controller.quorum.voters": "x@localhost:9093"},
             "controller.quorum.voters",
-            "with a number for id",
+            "where id is a number",
         ),
         (
             {"controller.quorum.voters": "1@localhost"},
@@ -86,12 +90,12 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
         (
             {"listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9092"},
             "listeners",
-            "PLAINTEXT and CONTROLLER share port 9092",
+            "PLAINTEXT and CONTROLLER have the same port 9092",
         ),
         (
             {"listeners": "PLAINTEXT://a:9092,PLAINTEXT://a:9094,CONTROLLER://a:9093"},
             "listeners",
-            "the listener PLAINTEXT comes twice",
+            "duplicate listener PLAINTEXT",
         ),
         (
             {"listeners": "PLAINTEXT://localhost,CONTROLLER://a:9093"},
@@ -100,7 +104,7 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
         ),
         ({"listeners": "PLAINTEXT:a:9092,CONTROLLER://a:9093"}, "listeners", "must be NAME://host:port"),
         ({"listeners": "://a:9092,CONTROLLER://a:9093"}, "listeners", "must be NAME://host:port"),
-        ({"listeners": FOO}, "listeners", "FOO has no protocol in listener.security.protocol.map"),
+        ({"listeners": FOO}, "listeners", "listener FOO is not in listener.security.protocol.map"),
         (
             {"listeners": "CONTROLLER://localhost:9093"},
             "advertised.listeners",
@@ -114,47 +118,75 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
         (
             {"listeners": None},
             "controller.listener.names",
-            "CONTROLLER must be one of the listeners, PLAINTEXT",
+            "CONTROLLER must be one of the listeners: PLAINTEXT",
         ),
         (
             {"listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://localhost:9093"},
             "advertised.listeners",
-            "nobody can connect to 0.0.0.0",
+            "clients cannot connect to 0.0.0.0",
         ),
-        ({"advertised.listeners": "FOO://localhost:9092"}, "advertised.listeners", "FOO has no protocol"),
+        (
+            {"advertised.listeners": "FOO://localhost:9092"},
+            "advertised.listeners",
+            "listener FOO is not in listener.security.protocol.map",
+        ),
         (
             {"advertised.listeners": "CONTROLLER://b:9092"},
             "advertised.listeners",
             "must have a listener for clients",
         ),
-        ({"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"}, "advertised.listeners", "comes twice"),
+        (
+            {"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"},
+            "advertised.listeners",
+            "duplicate listener PLAINTEXT",
+        ),
         (
             {
                 "advertised.listeners": "PLAINTEXT://a:1,FOO://b:2",
                 MAP: "PLAINTEXT:PLAINTEXT,FOO:PLAINTEXT,CONTROLLER:PLAINTEXT",
             },
             "advertised.listeners",
-            "FOO must be one of the listeners, PLAINTEXT, CONTROLLER",
+            "FOO must be one of the listeners: PLAINTEXT, CONTROLLER",
         ),
         ({"controller.listener.names": None}, "controller.listener.names", "must be set"),
         ({"controller.listener.names": "CONTROLLER,BAR"}, "controller.listener.names", "BAR must be one of"),
-        ({"controller.listener.names": "PLAINTEXT"}, "listeners", "CONTROLLER has no protocol"),
-        ({MAP: "PLAINTEXT:PLAINTEXT"}, "listeners", "CONTROLLER has no protocol"),
+        (
+            {"controller.listener.names": "PLAINTEXT"},
+            "listeners",
+            "listener CONTROLLER is not in listener.security.protocol.map",
+        ),
+        (
+            {MAP: "PLAINTEXT:PLAINTEXT"},
+            "listeners",
+            "listener CONTROLLER is not in listener.security.protocol.map",
+        ),
         ({MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:FOO"}, MAP, "'CONTROLLER:FOO' must be NAME:PROTOCOL"),
         ({MAP: "PLAINTEXT"}, MAP, "'PLAINTEXT' must be NAME:PROTOCOL"),
-        ({MAP: ""}, "listeners", "PLAINTEXT has no protocol"),
-        ({"inter.broker.listener.name": "FOO"}, "inter.broker.listener.name", "of which there are PLAINTEXT"),
-        ({"inter.broker.listener.name": "CONTROLLER"}, "inter.broker.listener.name", "must name a listener"),
+        ({MAP: ""}, "listeners", "listener PLAINTEXT is not in listener.security.protocol.map"),
+        (
+            {"inter.broker.listener.name": "FOO"},
+            "inter.broker.listener.name",
+            "one of the advertised broker listeners: PLAINTEXT",
+        ),
+        (
+            {"inter.broker.listener.name": "CONTROLLER"},
+            "inter.broker.listener.name",
+            "must name one of the advertised broker listeners",
+        ),
         (
             {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
             "security.inter.broker.protocol",
             "only one of",
         ),
-        ({"security.inter.broker.protocol": "SSL"}, "security.inter.broker.protocol", "must name a listener"),
+        (
+            {"security.inter.broker.protocol": "SSL"},
+            "security.inter.broker.protocol",
+            "must name one of the advertised broker listeners",
+        ),
         (
             {"listeners": CLIENTS, MAP: "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT"},
             "security.inter.broker.protocol",
-            "inter.broker.listener.name chooses one",
+            "inter.broker.listener.name selects one",
         ),
         (
             {"queued.max.request.bytes": "100"},
@@ -222,7 +254,7 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
         (
             {"group.coordinator.rebalance.protocols": "consumer"},
             "group.coordinator.rebalance.protocols",
-            "classic, which cannot be switched off",
+            "classic, which cannot be disabled",
         ),
     ],
 )
@@ -240,21 +272,21 @@ def test_what_kafka_refuses_is_refused_with_the_reason(
     ("changes", "words"),
     [
         ({"process.roles": "broker", "node.id": "2"}, "a node with one role is not built yet"),
-        ({"controller.quorum.voters": "1@a:1,2@b:2"}, "a quorum of several is not built yet"),
-        ({"controller.quorum.voters": "1@a:1,1@b:2"}, "voter 1 comes twice"),
+        ({"controller.quorum.voters": "1@a:1,2@b:2"}, "a quorum of several controllers is not built yet"),
+        ({"controller.quorum.voters": "1@a:1,1@b:2"}, "duplicate voter 1"),
         ({"listeners": "PLAINTEXT://a:70000,CONTROLLER://a:1"}, "must be between 0 and 65535"),
         ({"listeners": "PLAINTEXT://a:-1,CONTROLLER://a:1"}, "must be between 0 and 65535"),
         (
             {"listeners": "SSL://a:1,CONTROLLER://a:2", MAP: "SSL:SSL,CONTROLLER:PLAINTEXT"},
-            "SSL would speak SSL; only PLAINTEXT is built so far",
+            "listener SSL has protocol SSL; only PLAINTEXT is supported so far",
         ),
-        ({"max.connections.per.ip.overrides": "127.0.0.1:-1"}, "with a number from 0 on"),
+        ({"max.connections.per.ip.overrides": "127.0.0.1:-1"}, "where number is at least 0"),
         ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "3"}, "is above"),
         ({"socket.send.buffer.bytes": "0"}, "must be -1 or at least 1"),
         ({"group.coordinator.rebalance.protocols": "classic,share"}, "share groups are not built yet"),
     ],
 )
-def test_what_kafka_accepts_and_cannot_work_here_is_refused(
+def test_unsupported_values_that_kafka_accepts_are_refused(
     changes: dict[str, str | None], words: str
 ) -> None:
     with pytest.raises(InvalidSetting) as refused:
@@ -263,18 +295,18 @@ def test_what_kafka_accepts_and_cannot_work_here_is_refused(
     assert words in str(refused.value)
 
 
-def test_a_mapping_of_protocols_that_no_listener_uses_is_no_mistake() -> None:
+def test_an_unused_protocol_mapping_is_accepted() -> None:
     settings = BrokerSettings.parse(combined({MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL"}))
 
     assert [one.name for one in settings.broker_listeners] == ["PLAINTEXT"]
 
 
 def test_of_two_mappings_of_one_listener_the_last_counts() -> None:
-    with pytest.raises(InvalidSetting, match="PLAINTEXT would speak SSL"):
+    with pytest.raises(InvalidSetting, match="listener PLAINTEXT has protocol SSL"):
         BrokerSettings.parse(combined({MAP: "PLAINTEXT:PLAINTEXT,PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"}))
 
 
-def test_controllers_are_advertised_at_their_listener_unless_told_otherwise() -> None:
+def test_controllers_are_advertised_at_their_listener_by_default() -> None:
     plain = BrokerSettings.parse(combined({"advertised.listeners": "PLAINTEXT://a:1"}))
     told = BrokerSettings.parse(combined({"advertised.listeners": "PLAINTEXT://a:1,CONTROLLER://b:2"}))
 
@@ -291,7 +323,7 @@ def test_an_address_of_ipv6_loses_its_brackets() -> None:
     assert settings.broker_listeners[0].host == "::1"
 
 
-def test_what_a_listener_leaves_open_is_filled_in_when_it_is_known() -> None:
+def test_unspecified_host_and_port_of_a_listener_are_filled_in() -> None:
     anywhere = Endpoint(name="PLAINTEXT", host="", port=0, protocol="PLAINTEXT")
     fixed = Endpoint(name="PLAINTEXT", host="a", port=1, protocol="PLAINTEXT")
 
@@ -301,7 +333,7 @@ def test_what_a_listener_leaves_open_is_filled_in_when_it_is_known() -> None:
     assert fixed.reached_at(hostname="box", port=4711) == fixed
 
 
-def test_assignors_have_the_names_of_kafkas_classes_as_well() -> None:
+def test_assignors_can_be_given_by_kafkas_class_names() -> None:
     package = "org.apache.kafka.coordinator.group.assignor"
     told = f"{package}.RangeAssignor,uniform,{package}.UniformAssignor"
     settings = BrokerSettings.parse(combined({"group.consumer.assignors": told}))

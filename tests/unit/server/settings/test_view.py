@@ -1,4 +1,4 @@
-"""What DescribeConfigs shows: values, sources and synonyms, as Kafka 4.3 shows them."""
+"""The content of DescribeConfigs: values, sources and synonyms, as in Kafka 4.3."""
 
 import csv
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_a_fresh_broker_shows_the_same_as_one_of_kafka(scope: str) -> None:
             assert ours.source is DEFAULT, ours.name
 
 
-def test_every_place_where_a_setting_is_given_is_shown_the_nearest_first() -> None:
+def test_synonyms_are_shown_in_order_of_precedence() -> None:
     shown = view(
         {"message.max.bytes": "1"}, for_all={"message.max.bytes": "2"}, for_one={"message.max.bytes": "3"}
     ).broker()
@@ -99,7 +99,7 @@ def test_a_topic_inherits_what_is_set_for_brokers() -> None:
     )
 
 
-def test_a_broker_s_hours_say_nothing_while_its_milliseconds_are_not_set() -> None:
+def test_synonyms_in_hours_are_hidden_while_milliseconds_are_not_set() -> None:
     shown = view({"log.retention.hours": "1"})
 
     assert row(shown.broker(), "log.retention.ms").value is None
@@ -113,14 +113,14 @@ def test_a_broker_s_hours_say_nothing_while_its_milliseconds_are_not_set() -> No
     assert row(shown.topic({}), "retention.ms").source is DEFAULT
 
 
-def test_values_are_shown_as_they_are_understood_and_synonyms_as_they_were_written() -> None:
+def test_values_are_shown_parsed_and_synonyms_as_written() -> None:
     found = row(view({"auto.create.topics.enable": " TRUE "}).broker(), "auto.create.topics.enable")
 
     assert found.value == "true"
     assert found.synonyms[0] == Given("auto.create.topics.enable", " TRUE ", STATIC)
 
 
-def test_the_number_of_a_node_is_shown_under_both_names() -> None:
+def test_the_node_id_is_shown_as_node_id_and_broker_id() -> None:
     by_node = view().broker()
     by_broker = SettingsView(static={"broker.id": "4"}, cluster_wide={}, per_broker={}).broker()
 
@@ -143,7 +143,7 @@ def test_internal_settings_are_shown_only_if_they_are_set() -> None:
     assert row(view({name: "5"}).broker(), name).value == "5"
 
 
-def test_what_is_set_for_all_brokers_is_shown_without_the_rest() -> None:
+def test_cluster_wide_settings_are_shown_without_other_levels() -> None:
     shown = view({"max.connections": "4"}, for_all={"max.connections": "5"}, for_one={"max.connections": "6"})
 
     assert [(one.name, one.value, one.source) for one in shown.cluster_wide()] == [
@@ -153,7 +153,7 @@ def test_what_is_set_for_all_brokers_is_shown_without_the_rest() -> None:
     assert view().cluster_wide() == []
 
 
-def test_a_group_shows_what_it_sets_before_what_the_broker_sets() -> None:
+def test_a_groups_own_setting_precedes_the_brokers() -> None:
     shown = view({"group.consumer.session.timeout.ms": "50000"}).group(
         {"consumer.session.timeout.ms": "55000"}
     )
@@ -177,6 +177,6 @@ def test_a_subscription_shows_what_it_sets() -> None:
     assert (row(shown, "match").source, row(shown, "match").synonyms) == (DEFAULT, ())
 
 
-def test_a_topic_that_cannot_be_what_it_says_is_an_error() -> None:
+def test_an_unsupported_topic_setting_is_an_error() -> None:
     with pytest.raises(InvalidSetting, match="this broker has no remote storage"):
         view().topic({"remote.storage.enable": "true"})

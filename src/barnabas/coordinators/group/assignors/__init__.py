@@ -1,8 +1,8 @@
-"""Who gets what: the assignors that a coordinator has itself, as Kafka 4.3's of the same names.
+"""The server-side assignors, equivalent to those of Kafka 4.3.
 
-assign() takes members, what they subscribe to and what each has been given before, and says what each is to
-have: its target assignment. How members get there without two owning the same at once is not here, nor which
-assignor a group uses. metadata_hash.py has the number by which a group sees that its topics have changed.
+assign() takes the members with their subscriptions and previous targets, and returns each member's target
+assignment. Reconciliation and the choice of a group's assignor are elsewhere. metadata_hash.py has the hash
+by which a group detects that its topics have changed.
 """
 
 from barnabas.coordinators.group.assignors.by_name import ASSIGNORS, assign

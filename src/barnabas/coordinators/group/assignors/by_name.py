@@ -1,4 +1,4 @@
-"""The assignors by the names that clients and settings know them by."""
+"""The assignors by the names used by clients and settings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,7 +11,7 @@ from barnabas.coordinators.group.assignors.uniform import assign_uniformly
 UNIFORM: Final = "uniform"
 RANGE: Final = "range"
 ASSIGNORS: Final = (UNIFORM, RANGE)
-# What a file that was made for Kafka may call them.
+# Class names in properties files written for Kafka.
 ASSIGNOR_CLASSES: Final = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": UNIFORM,
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": RANGE,
@@ -25,12 +25,12 @@ def assign(
     *,
     homogeneous: bool,
 ) -> dict[str, Assignment]:
-    """The target assignment of every member; `homogeneous` says that all subscribe to the same topics.
+    """The target assignment of every member. `homogeneous` means that all subscribe to the same topics.
 
-    A member that keeps what it has gets the very object back that was its `owned`. `topics` has every topic
-    that somebody is subscribed to, and may have others.
+    A member whose assignment does not change gets its `owned` object back. `topics` contains at least every
+    subscribed topic.
     """
-    assert assignor in ASSIGNORS, f"no assignor is named {assignor}"
+    assert assignor in ASSIGNORS, f"unknown assignor {assignor}"
     if not members:
         return {}
     if assignor == RANGE:

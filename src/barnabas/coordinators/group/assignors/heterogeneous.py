@@ -1,8 +1,8 @@
-"""Uniform, where members subscribe to different topics: whoever has least gets the next partition.
+"""The uniform assignor for different subscriptions: the least loaded subscriber gets the next partition.
 
-What has no owner is given out first. Then topic after topic is looked at: while one of its subscribers has
-two more than another, a partition of it moves. The most crowded topics come first, because they leave the
-least choice. It ends when a whole round has changed nothing, or after _ROUNDS_MAX of them.
+Unowned partitions are assigned first. Then, topic by topic, partitions move as long as one subscriber has at
+least two more than another. Topics with the most partitions per subscriber come first, because they leave the
+least choice. It ends when a whole round has changed nothing, or after _ROUNDS_MAX rounds.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -24,7 +24,7 @@ _ROUNDS_MAX: Final = 16
 def assign_by_load(
     members: Mapping[str, MemberSpec], topics: Mapping[Uuid, TopicSpec], claimed: Mapping[Uuid, Set[int]]
 ) -> dict[str, Assignment]:
-    """`claimed` are the partitions whose owner subscribes to them."""
+    """`claimed` are the partitions whose owner still subscribes to them."""
     targets = _Targets(list(members.values()), topics)
     targets.give_unclaimed(claimed)
     targets.balance()
@@ -32,7 +32,7 @@ def assign_by_load(
 
 
 class _Targets:
-    """The assignment as it comes to be. Members are known by their position."""
+    """The assignment under construction. Members are identified by their position."""
 
     def __init__(self, members: list[MemberSpec], topics: Mapping[Uuid, TopicSpec]) -> None:
         self._members = members
@@ -89,10 +89,10 @@ class _Targets:
         return sorted(topics, key=order)
 
     def _balance_topic(self, topic: Uuid) -> bool:
-        """Move partitions of the topic; whether any was moved."""
+        """Move partitions of the topic. True if any was moved."""
         if self._scale.weigh(self._subscribers[topic]) <= 1:
             return False
-        # What a member gets on the way is not in its pile: nothing moves twice.
+        # Partitions received on the way are not in a pile, so that none moves twice.
         piles = {position: sorted(self._held(topic, position)) for position in self._subscribers[topic]}
         moved = False
         while not self._scale.balanced:
@@ -117,7 +117,7 @@ class _Targets:
         return held.get(topic, frozenset())
 
     def _of(self, position: int) -> dict[Uuid, set[int]]:
-        """What a member is to have, to be changed."""
+        """The mutable assignment of a member."""
         changed = self._changed.get(position)
         if changed is None:
             owned, topics = self._members[position].owned, self._members[position].topics

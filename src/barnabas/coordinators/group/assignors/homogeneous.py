@@ -1,7 +1,7 @@
-"""Uniform, where all subscribe to the same topics: everybody has a quota, and it is met exactly (compiled).
+"""The uniform assignor for equal subscriptions: every member gets exactly its quota (compiled).
 
-Most groups are like that, and a group of a thousand is dealt out again whenever one more joins: so this goes
-by what each member has, and needs nothing else of it.
+Most groups are homogeneous, and a group of a thousand is reassigned for every joining member. So this needs
+only the previous assignments, and no object per member.
 """
 
 from collections.abc import Iterable
@@ -19,9 +19,9 @@ _Partition: TypeAlias = tuple[Uuid, int]
 def share_evenly(
     owned: dict[str, Assignment], subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
 ) -> dict[str, Assignment]:
-    """Take from those who have more than their quota, and give to those who have less.
+    """Move partitions from members above their quota to members below it.
 
-    `owned` has every member; who keeps what it has gets the very object back.
+    `owned` contains every member; a member whose assignment does not change gets its object back.
     """
     claimed = _claimed(owned, subscribed, topics)
     if claimed is None:
@@ -54,7 +54,7 @@ def share_evenly(
         wants: i64 = allowed - held
         if extras > 0:
             if wants > 0 and still_to_come > extras:
-                # Somebody who comes later may have one more than the others already: it should not move.
+                # A later member may already have an extra partition, which should not move.
                 wants -= 1
             else:
                 extras -= 1
@@ -69,7 +69,7 @@ def share_evenly(
 def _claimed(
     owned: dict[str, Assignment], subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
 ) -> dict[Uuid, set[int]] | None:
-    """Partitions that have an owner. None if one has two, or does not exist."""
+    """The owned partitions. None if one has two owners or does not exist."""
     claimed: dict[Uuid, set[int]] = {topic: set() for topic in subscribed}
     claims: i64 = 0
     for had in owned.values():
@@ -88,11 +88,11 @@ def _claimed(
 def _without_contradictions(
     owned: dict[str, Assignment], subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
 ) -> dict[str, Assignment]:
-    """The first who claims a partition has it, and nobody has one that does not exist.
+    """Give contested partitions to their first owner, and drop nonexistent ones.
 
-    A coordinator that has just taken over may know an older image of the cluster than the one before, and so
-    fewer partitions than were given out. Two owners are a damaged log. Kafka's assignors would fail, or
-    assign twice; the group must go on.
+    A new coordinator may have an older image than the previous one, and so fewer partitions than were
+    assigned. Two owners mean a damaged log. Kafka's assignors would fail or assign twice; here the group
+    continues.
     """
     taken: dict[Uuid, set[int]] = {topic: set() for topic in subscribed}
     sound: dict[str, Assignment] = {}
@@ -123,7 +123,7 @@ def _unclaimed(
 
 
 def kept_of(had: Assignment, subscribed: frozenset[Uuid], quota: i64, free: list[_Partition]) -> Assignment:
-    """What a member may keep; what it loses is added to `free`."""
+    """The part of `had` that a member may keep; the rest is added to `free`."""
     kept: Assignment = {}
     for topic, numbers in had.items():
         if topic not in subscribed:
@@ -141,14 +141,14 @@ def kept_of(had: Assignment, subscribed: frozenset[Uuid], quota: i64, free: list
 
 
 def give(free: list[_Partition], wanting: list[tuple[str, int]], assigned: dict[str, Assignment]) -> None:
-    """To each who wants some as many as it wants, behind what it is assigned already."""
+    """Add to each wanting member's assignment as many free partitions as it wants."""
     start = 0
     for member_id, wants in wanting:
         given: dict[Uuid, list[int]] = {}
         for topic, number in free[start : start + wants]:
             given.setdefault(topic, []).append(number)
         start += wants
-        # A new one: what is there may be the member's own.
+        # A copy, because the existing object may be the member's previous assignment.
         more = dict(assigned[member_id])
         for topic, numbers in given.items():
             more[topic] = more.get(topic, _NONE).union(numbers)

@@ -1,9 +1,9 @@
-"""The range assignor: every topic is cut into contiguous ranges, one for each subscriber.
+"""The range assignor: every topic is split into contiguous ranges, one for each subscriber.
 
-Subscribers are taken in one order for all topics, so members with equal subscriptions get the same range of
-every topic that has as many partitions: records with equal keys meet in one member (co-partitioning). The
-order is that of instance ids, then that of the ids of members who have none; so a static member that comes
-back under a new id finds its range again. Nothing is kept from before.
+The order of the subscribers is the same for all topics, so members with equal subscriptions get the same
+range of all topics with equally many partitions: records with equal keys go to the same member
+(co-partitioning). Members are ordered by instance id, then those without one by member id, so that a static
+member gets its range again when it returns with a new member id. Previous assignments are ignored.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def assign_ranges(
     order = sorted(members, key=lambda member_id: _place(member_id, members[member_id]))
     subscribers = subscribers_by_topic([members[member_id] for member_id in order])
     assigned: list[Assignment] = [{} for _ in order]
-    # Topics that are cut alike share the sets.
+    # Topics with the same split share the sets.
     cuts: dict[tuple[int, int], list[frozenset[int]]] = {}
     for topic in in_order_of_ids(subscribers):
         positions = subscribers[topic]
@@ -33,7 +33,7 @@ def assign_ranges(
         ranges = cuts.get(how)
         if ranges is None:
             ranges = cuts[how] = _cut(*how)
-        # There may be fewer ranges than subscribers: the last ones get nothing.
+        # If there are fewer ranges than subscribers, the last subscribers get nothing.
         for position, partitions in zip(positions, ranges, strict=False):
             assigned[position][topic] = partitions
     return {
@@ -43,14 +43,14 @@ def assign_ranges(
 
 
 def _place(member_id: str, member: MemberSpec) -> tuple[bool, bytes]:
-    # Java compares strings by their UTF-16 units.
+    # Java compares strings by UTF-16 code units.
     if member.instance_id is not None:
         return False, member.instance_id.encode("utf-16-be")
     return True, member_id.encode("utf-16-be")
 
 
 def _cut(partitions: int, shares: int) -> list[frozenset[int]]:
-    """Contiguous ranges from 0 on that differ by at most one, the longer ones first; none is empty."""
+    """Contiguous non-empty ranges whose lengths differ by at most one, the longer ones first."""
     length, longer = divmod(partitions, shares)
     ranges = []
     start = 0

@@ -1,31 +1,31 @@
-"""Members on a scale: whose turn it is to get a partition, and whose to lose one.
+"""Finds the least and the most loaded subscribers of a topic while partitions move between them.
 
-Those with the least get one each in turn; when they have come up to the next ones, those join them. Those
-with the most lose one each in turn in the same way. Ties go by position. So whoever gives or takes moves one
-step and nobody has to be sorted again.
+The least loaded members get one partition each in turn, until they reach the load of the next ones, which
+then join them. The most loaded ones lose one each in the same way. Ties are resolved by position. So each
+move costs constant time and members are sorted only once.
 """
 
 from collections.abc import Sequence
 
 
 class Scale:
-    """For the subscribers of one topic at a time. The caller changes `loads` as it gives and takes."""
+    """Used for the subscribers of one topic at a time. The caller updates `loads` with each move."""
 
     def __init__(self, loads: Sequence[int]) -> None:
         self._loads = loads
         self._members: list[int] = []
-        # Of those who have least: how much that is, how many they are, and who is next.
+        # The least loaded members: their load, their count, and the index of the next one.
         self._light_load = 0
         self._light_end = 0
         self._light_next = 0
-        # The same of those who have most, from the far end. Who is past _heavy_end has been set aside.
+        # The same for the most loaded members, from the end. Members past _heavy_end were set aside.
         self._heavy_load = 0
         self._heavy_start = 0
         self._heavy_end = 0
         self._heavy_next = 0
 
     def weigh(self, members: list[int]) -> int:
-        """Put these on it. Returns by how much the heaviest is heavier than the lightest."""
+        """Start with these members. Return the difference between the highest and the lowest load."""
         self._members = sorted(members, key=self._loads.__getitem__)
         count = len(members)
         lightest, heaviest = self._loads[self._members[0]], self._loads[self._members[-1]]
@@ -35,9 +35,9 @@ class Scale:
         return heaviest - lightest
 
     def lightest(self) -> int:
-        """Who is to get the next partition. The caller gives it before asking again."""
+        """The member that gets the next partition. The caller must assign it before the next call."""
         if self._light_next >= self._light_end:
-            # All of them have got one: they are now as heavy as the next ones.
+            # All of them have got one more: now their load equals that of the next ones.
             self._light_load += 1
             while self._light_end < len(self._members) and self._load(self._light_end) == self._light_load:
                 self._light_end += 1
@@ -47,12 +47,12 @@ class Scale:
         return member
 
     def heaviest(self) -> int | None:
-        """Who is to lose the next partition; None if nobody is left who could."""
+        """The member that loses the next partition; None if no member is left."""
         if self._heavy_next < self._heavy_start:
             if self._heavy_end > self._heavy_start:
                 self._heavy_load -= 1
             elif self._heavy_start > 0:
-                # All of them were set aside: go down to the next ones, however far that is.
+                # All of them were set aside: go down to the next lower load.
                 self._heavy_load = self._load(self._heavy_start - 1)
             while self._heavy_start > 0 and self._load(self._heavy_start - 1) == self._heavy_load:
                 self._heavy_start -= 1
@@ -64,7 +64,7 @@ class Scale:
         return member
 
     def set_aside(self) -> None:
-        """The last heaviest() has nothing to lose here, and is not named again."""
+        """The last heaviest() has no partition of this topic to lose; do not return it again."""
         place, last = self._heavy_next + 1, self._heavy_end - 1
         self._members[place], self._members[last] = self._members[last], self._members[place]
         self._heavy_end -= 1

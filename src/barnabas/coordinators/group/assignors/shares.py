@@ -1,8 +1,8 @@
-"""What the members of a group have, counted: one more is dealt with at the cost of a glance (compiled).
+"""Incremental form of homogeneous.py: keeps partition counts of members, so that a join is cheap (compiled).
 
-When a thousand join at once, each join is a new assignment, and most members keep what they have. Shares are
-counted along with the records; deal() then decides what homogeneous.py would decide, and touches only those
-whose part changes. What does not add up is left to homogeneous.py.
+When a thousand members join at once, each join is a new assignment, and most members keep theirs. Counts are
+updated as records are applied; deal() then makes the same decision as homogeneous.py, but touches only
+members whose assignment changes. Inconsistent states are left to homogeneous.py.
 """
 
 from collections.abc import Iterable
@@ -14,24 +14,25 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors.homogeneous import give, kept_of
 from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec, in_order_of_ids
 
-# Instead of a count: of a member that has no target, and of one that has left.
+# Special counts: a member without a target, and a member that has left.
 _NO_TARGET: Final = -1
 _GONE: Final = -2
-# So many places of members that have left are always left alone.
+# Slots of departed members that are tolerated before compaction.
 _GAPS: Final = 8
 _NOTHING: Final[Assignment] = {}
 
 
 class Shares:
-    """Of one group. Whoever changes its members or targets says so here, or drops this."""
+    """The counts of one group. Code that changes members or targets must update or drop this object."""
 
     def __init__(self, members: Iterable[str], targets: dict[str, Assignment]) -> None:
         self._targets: Final = targets
-        # Members in the order of the group, and how many partitions each should have.
+        # Members in the order of the group, and the number of partitions in each target.
         self._ids: list[str] = []
         self._held: list[int] = []
         self._positions: dict[str, int] = {}
-        # By topic and partition how many should have it: one, if all is right and nothing half written.
+        # Number of targets that contain each partition, by topic: 1 unless an assignment is only partly
+        # applied.
         self._owners: dict[Uuid, dict[int, int]] = {}
         self._highest: dict[Uuid, int] = {}
         self._contested = 0
@@ -42,13 +43,13 @@ class Shares:
                 self.put(member_id, None, target)
 
     def add(self, member_id: str) -> None:
-        """One more, who comes after the others."""
+        """Add a member after the others."""
         self._positions[member_id] = len(self._ids)
         self._ids.append(member_id)
         self._held.append(_NO_TARGET)
 
     def remove(self, member_id: str) -> bool:
-        """It has left. False if its target was not taken away before: then these are worth nothing."""
+        """Remove a member. False if it still has a target: then the counts are invalid."""
         position = self._positions.pop(member_id)
         if self._held[position] != _NO_TARGET:
             return False
@@ -64,14 +65,14 @@ class Shares:
         self._positions = {member_id: position for position, member_id in enumerate(self._ids)}
 
     def put(self, member_id: str, had: Assignment | None, target: Assignment | None) -> bool:
-        """A member should have something else. False if it is no member: then these are worth nothing."""
+        """Change a member's target. False if it is not a member: then the counts are invalid."""
         position = self._positions.get(member_id)
         if position is None:
             return False
         before = _NOTHING if had is None else had
         after = _NOTHING if target is None else target
         for topic, numbers in before.items():
-            # Most that a member has it keeps.
+            # Only the difference: a member keeps most of its partitions.
             kept = after.get(topic)
             self._release(topic, numbers if kept is None else numbers - kept)
         held: i64 = 0
@@ -113,9 +114,9 @@ class Shares:
     def deal(
         self, joining: str, subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
     ) -> dict[str, Assignment] | None:
-        """Who is to have something else, with `joining` among the members; None if it does not add up.
+        """The changed targets, with `joining` among the members; None if the counts are inconsistent.
 
-        The members are in their order. Who has no target yet is among them in any case.
+        In the order of the members. Includes every member that has no target yet.
         """
         if not self._adds_up(subscribed, topics):
             return None
@@ -151,7 +152,7 @@ class Shares:
             wants: i64 = allowed - held
             if extras > 0:
                 if wants > 0 and still_to_come > extras:
-                    # Somebody who comes later may have one more than the others already.
+                    # A later member may already have an extra partition.
                     wants -= 1
                 else:
                     extras -= 1
@@ -166,7 +167,7 @@ class Shares:
         return changed
 
     def _adds_up(self, subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]) -> bool:
-        """Whether each partition has one owner at most, exists, and is of a topic that all subscribe to."""
+        """Whether each assigned partition has one owner, exists, and belongs to a subscribed topic."""
         if self._contested:
             return False
         for topic in self._owners:

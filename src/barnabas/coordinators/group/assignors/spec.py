@@ -1,4 +1,4 @@
-"""What an assignor is told of members and topics, and what it answers."""
+"""Input and output of the assignors."""
 
 from collections.abc import Iterable, Mapping
 from struct import Struct
@@ -6,27 +6,26 @@ from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import Uuid
 
-# Partitions by topic; no topic is there without one. Never changed once it is made: whoever holds the same
-# object holds the same assignment.
+# Non-empty partition sets by topic. Immutable by convention, so that assignments can be compared by identity.
 Assignment: TypeAlias = dict[Uuid, frozenset[int]]
 
 
 class MemberSpec(NamedTuple):
-    """What an assignor knows of a member. Kafka 4.3's assignors do not look at racks, and so ours do not."""
+    """One member. Racks are ignored, as by the assignors of Kafka 4.3."""
 
     instance_id: str | None
     rack: str | None
-    # Ids of the topics that it is subscribed to and that exist.
+    # Ids of the existing topics that it subscribes to.
     topics: frozenset[Uuid]
-    # Its target assignment of before.
+    # Its previous target assignment.
     owned: Mapping[Uuid, frozenset[int]]
 
 
 class TopicSpec(NamedTuple):
-    """What an assignor knows of a topic."""
+    """One topic."""
 
     partitions: int
-    # Of each partition's replicas; () if nobody knows racks.
+    # Racks of each partition's replicas; () if no rack is known.
     racks: tuple[frozenset[str], ...] = ()
 
 
@@ -34,7 +33,7 @@ _SIGNED_HALVES: Final = Struct(">qq")
 
 
 def in_order_of_ids(topics: Iterable[Uuid]) -> list[Uuid]:
-    """Sorted as Kafka sorts ids: it compares two signed numbers, so half of all ids are below zero."""
+    """Sort ids as Kafka does: as pairs of signed 64-bit numbers."""
     return sorted(topics, key=topic_order)
 
 
@@ -44,8 +43,8 @@ def topic_order(topic: Uuid) -> tuple[int, int]:
 
 
 def subscribers_by_topic(members: Iterable[MemberSpec]) -> dict[Uuid, list[int]]:
-    """Who subscribes to each topic, as positions in `members`, ascending."""
-    # Most members of a group subscribe to the same: one step for each kind of member and each of its topics.
+    """The subscribers of each topic, as ascending positions in `members`."""
+    # Group members by subscription first, because most have the same one.
     alike: dict[frozenset[Uuid], list[int]] = {}
     for position, member in enumerate(members):
         alike.setdefault(member.topics, []).append(position)

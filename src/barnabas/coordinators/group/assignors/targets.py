@@ -1,4 +1,4 @@
-"""The targets of all members of a group, from one assignment to the next (compiled)."""
+"""Comparison of a group's targets before and after an assignment (compiled)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -9,7 +9,7 @@ _NOTHING: Final[Assignment] = {}
 
 
 def owned_by(members: Iterable[str], targets: dict[str, Assignment]) -> dict[str, Assignment]:
-    """What each member has, in the order of the members."""
+    """The target of each member, in the order of the members."""
     owned: dict[str, Assignment] = {}
     for member_id in members:
         owned[member_id] = targets.get(member_id, _NOTHING)
@@ -17,11 +17,11 @@ def owned_by(members: Iterable[str], targets: dict[str, Assignment]) -> dict[str
 
 
 def changed_members(targets: dict[str, Assignment], before: dict[str, Assignment]) -> list[str]:
-    """Who is to have something else than before. Who had no target at all has changed in any case."""
+    """The members whose target changes. A member without a previous target always counts as changed."""
     changed: list[str] = []
     for member_id, target in targets.items():
         had = before.get(member_id)
-        # Most members keep the very object that they had.
+        # Compared by identity first, because most members keep their object.
         if target is not had and target != had:
             changed.append(member_id)
     return changed

@@ -1,7 +1,7 @@
-"""The uniform assignor: as many partitions for each as for the others, and nothing moves without need.
+"""The uniform assignor: equally many partitions for each member, with as few moves as possible.
 
-Where all subscribe to the same, homogeneous.py has the simple way; otherwise heterogeneous.py. Both begin
-with what each member had: its claims, which are looked through here.
+homogeneous.py handles equal subscriptions, heterogeneous.py different ones. Both start from the previous
+assignments, which are validated here for different subscriptions.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ def assign_uniformly(members: _Members, topics: _Topics, *, homogeneous: bool) -
 
 
 def _claimed(members: _Members, topics: _Topics) -> dict[Uuid, set[int]] | None:
-    """Partitions that have an owner who subscribes to them. None if one has two, or does not exist."""
+    """The partitions whose owner subscribes to them. None if one has two owners or does not exist."""
     claimed: dict[Uuid, set[int]] = {}
     claims = 0
     for member in members.values():
@@ -51,7 +51,7 @@ def _claimed(members: _Members, topics: _Topics) -> dict[Uuid, set[int]] | None:
 
 
 def _without_contradictions(members: _Members, topics: _Topics) -> _Members:
-    """The first who claims a partition has it, and nobody has one that does not exist: see homogeneous.py."""
+    """Give contested partitions to their first owner, and drop nonexistent ones: see homogeneous.py."""
     taken: dict[Uuid, set[int]] = {}
     sound = {}
     for member_id, member in members.items():

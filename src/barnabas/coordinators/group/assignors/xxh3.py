@@ -1,7 +1,7 @@
-"""XXH3 in its 64-bit form, without seed: the hash by which Kafka sees that topics have changed.
+"""64-bit XXH3 without a seed, which Kafka uses for metadata hashes.
 
-In plain Python: it is needed when topics change, not for records. Short inputs have their own ways, by
-length; long ones are summed up in eight lanes, 64 bytes (a stripe) at a time.
+In plain Python, because it is needed only when topics change. Short inputs have their own algorithms by
+length; long ones are accumulated in eight lanes, 64 bytes (a stripe) at a time.
 """
 
 from operator import xor
@@ -36,7 +36,7 @@ _EIGHT: Final = Struct("<8Q")
 
 
 def xxh3_64(data: bytes) -> int:
-    """Unsigned, as its authors define it."""
+    """The unsigned hash, as in the specification."""
     length = len(data)
     if length > 240:
         return _long(data)
@@ -113,7 +113,7 @@ def _up_to_16(data: bytes) -> int:
 
 
 def _mixed(data: bytes, at: int, secret_at: int) -> int:
-    """Sixteen bytes with sixteen of the secret."""
+    """Mix 16 bytes of data with 16 bytes of the secret."""
     low, high = unpack_from("<2Q", data, at)
     key_low, key_high = unpack_from("<2Q", _SECRET, secret_at)
     return _folded(low ^ key_low, high ^ key_high)
@@ -122,7 +122,7 @@ def _mixed(data: bytes, at: int, secret_at: int) -> int:
 def _up_to_128(data: bytes) -> int:
     length = len(data)
     total = length * _P64_1
-    # Pairs of sixteen bytes, from both ends towards the middle.
+    # Pairs of 16 bytes, from both ends towards the middle.
     for pair in range((length - 1) // 32 + 1):
         total += _mixed(data, 16 * pair, 32 * pair)
         total += _mixed(data, length - 16 * (pair + 1), 32 * pair + 16)
@@ -140,7 +140,8 @@ def _up_to_240(data: bytes) -> int:
     return _avalanche(total + _mixed(data, length - 16, 119))
 
 
-# The keys of a block's stripes, one after the other: each stripe's begin one word after those of the last.
+# The concatenated keys of a block's stripes: each stripe's keys start one word after those of the previous
+# one.
 _KEYS: Final = [
     _word(_SECRET, 8 * (stripe + lane)) for stripe in range(_BLOCK_STRIPES) for lane in range(_LANES)
 ]
@@ -151,7 +152,7 @@ _KEYS_OF_LAST: Final = list(_EIGHT.unpack_from(_SECRET, 121))
 def _long(data: bytes) -> int:
     length = len(data)
     lanes = list(_START)
-    # The last byte is left to the stripe that ends the data, which may overlap the one before it.
+    # The last stripe, which may overlap the one before it, always covers the end of the data.
     blocks, rest = divmod(length - 1, _BLOCK)
     for number in range(blocks):
         _add(lanes, data, number * _BLOCK, _BLOCK_STRIPES, _KEYS)
@@ -168,9 +169,10 @@ def _long(data: bytes) -> int:
 
 
 def _add(lanes: list[int], data: bytes, at: int, stripes: int, keys: list[int]) -> None:
-    """Add some stripes of a block. Sums do not mind the order: one lane after the other, not stripes."""
+    """Accumulate stripes of a block. Addition is commutative, so this sums lane by lane instead of stripe by
+    stripe."""
     words = unpack_from(f"<{stripes * _LANES}Q", data, at)
     products = [(word & _LOW) * (word >> 32) for word in map(xor, words, keys)]
     for lane in range(_LANES):
-        # Each lane has the products of its own words and the plain words of its neighbour.
+        # Each lane adds the products of its own words and the plain words of its neighbour.
         lanes[lane] = (lanes[lane] + sum(products[lane::_LANES]) + sum(words[lane ^ 1 :: _LANES])) & _MASK

@@ -1,6 +1,6 @@
-"""Classic groups: members agree on an assignment among themselves, the coordinator keeps the rounds.
+"""Classic groups: a member computes the assignment, the coordinator drives the rebalances.
 
-groups.py is the door. A round is: everybody joins (joins.py), the coordinator opens a generation
-(rebalances.py), its leader brings the assignment and everybody fetches it (syncs.py). What a group is and
-whom it takes is in group.py, what the log says of it in stored.py.
+groups.py is the entry point. In a rebalance all members join (joins.py), the coordinator opens a generation
+(rebalances.py), the leader sends the assignment and all members fetch it (syncs.py). group.py holds the state
+of a group, stored.py its record.
 """

@@ -1,4 +1,4 @@
-"""What members are told."""
+"""Responses to members."""
 
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.member import ClassicMember
@@ -11,7 +11,8 @@ from barnabas.protocol.messages.classic_groups import (
 
 
 def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
-    """It is in the open generation. The leader is told of all, because it has to assign."""
+    """The response to a member of the open generation. Only the leader, which assigns, gets the member
+    list."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type or None,

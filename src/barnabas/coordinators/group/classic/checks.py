@@ -1,4 +1,4 @@
-"""What a request must fulfil before a classic group is asked, in Kafka's order."""
+"""Validation of requests to classic groups, in Kafka's order."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,11 +11,11 @@ from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import JoinGroupRequest, SyncGroupRequest
 
-# From this version of SyncGroup on the member must say which protocol it means. (KIP-559)
+# From this version of SyncGroup on protocol type and name are required. (KIP-559)
 _PROTOCOL_SAID_FROM: Final = 5
 _STRING_BYTES_MAX: Final = 2**15 - 1
-# Metadata of all members of the classic groups in one partition of __consumer_offsets. At more, only members
-# with little metadata may join: their own need less memory than what the broker keeps of any member.
+# Limit of the metadata of all classic members in one partition of __consumer_offsets. Above it, only members
+# with little metadata may join, less than the broker's own data of a member.
 METADATA_BYTES_MAX: Final = 32 << 20
 SMALL_METADATA_BYTES: Final = 16 << 10
 
@@ -31,14 +31,16 @@ def check_join(request: JoinGroupRequest, settings: GroupSettings) -> None:
     if not least_ms <= request.session_timeout_ms <= most_ms:
         raise GroupError(
             ErrorCode.INVALID_SESSION_TIMEOUT,
-            f"{request.session_timeout_ms} ms is outside [{least_ms}, {most_ms}]",
+            f"session timeout {request.session_timeout_ms} ms is out of range ({least_ms} to {most_ms})",
         )
 
 
 def check_member_id(member_id: str) -> None:
-    """One that is made of a name that only just fits into a message fits into none."""
+    """A generated id may be too long for a message if the client id or instance id nearly is."""
     if len(member_id.encode()) > _STRING_BYTES_MAX:
-        raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a member id of {len(member_id)} characters")
+        raise GroupError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"member id of {len(member_id)} characters is too long"
+        )
 
 
 def check_sync(request: SyncGroupRequest, version: int) -> None:
@@ -57,14 +59,14 @@ def check_sync_to(group: ClassicGroup, request: SyncGroupRequest) -> None:
     ):
         raise GroupError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            f"group {group.id} has {group.protocol_type} {group.protocol}",
+            f"group {group.id} uses protocol type {group.protocol_type}, protocol {group.protocol}",
         )
     if group.state == PREPARING:
-        raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS, f"members of {group.id} are called to join")
+        raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.id} is rebalancing; rejoin")
 
 
 def check_metadata(request: JoinGroupRequest, groups: Mapping[str, Group]) -> None:
-    """Members keep what they have told for as long as their session, and nobody need write it down."""
+    """Limit the memory for metadata, which is held for the whole session without being committed."""
     size = sum(len(protocol.metadata) for protocol in request.protocols)
     if size <= SMALL_METADATA_BYTES:
         return
@@ -76,12 +78,12 @@ def check_metadata(request: JoinGroupRequest, groups: Mapping[str, Group]) -> No
     if kept + size > METADATA_BYTES_MAX:
         raise GroupError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"members have {kept} bytes of metadata, and {size} more exceed {METADATA_BYTES_MAX}",
+            f"member metadata would be {kept + size} bytes, but the limit is {METADATA_BYTES_MAX}",
         )
 
 
 def has_room_for(group: ClassicGroup, member_id: str, size_max: int) -> bool:
-    """While members are called to join, those count who have come: the first that do are in."""
+    """During a rebalance only members that have joined count: the first ones get the places."""
     if group.state in (EMPTY, DEAD):
         return True
     member = group.members.get(member_id)

@@ -1,7 +1,7 @@
-"""One classic group: its members, its state, and what they allow others to do.
+"""One classic group: its members, its state, and its checks of requests.
 
-Nothing here answers anybody: that is for rebalances.py and those who call it. What the last record said is
-kept beside what holds now, because a rebalance lives in memory until its assignment is written.
+Responses are built by rebalances.py and its callers. The last stored record is kept beside the current state,
+because a rebalance is only in memory until its assignment is written.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ SESSION: Final = "classic-session"
 
 
 class InitialDelay:
-    """How long the first members of an empty group wait for others."""
+    """The delay in which the first members of an empty group wait for others."""
 
     __slots__ = ("delay_ms", "has_newcomers", "remaining_ms")
 
@@ -72,14 +72,14 @@ class ClassicGroup(Membership):
         self.id = group_id
         self._timers = timers
         self.state = state
-        # Since when; the wall clock, because records tell it. None where no record has told it.
+        # Time of the last state change. Wall-clock time, because it is stored; None if a record lacks it.
         self.state_ms = state_ms
         self.generation = generation
         self.protocol = protocol
         self.initial: InitialDelay | None = None
-        # None: what the members read is not known.
+        # None if the members' subscriptions are unknown.
         self.subscriptions: Subscriptions | None = None
-        # What the last record said, and what was handed out to be the next.
+        # The last stored record, and the one being written.
         self.stored: GroupMetadataValue | None = None
         self.unapplied: GroupMetadataValue | None = None
 
@@ -91,7 +91,7 @@ class ClassicGroup(Membership):
         return self.shares_protocol(protocol_type, protocols)
 
     def note_subscriptions(self) -> None:
-        """What members of this generation read. It holds until the next one, whoever comes or goes."""
+        """Remember the subscriptions of this generation, which are valid until the next one."""
         if self.protocol_type != CONSUMER_TYPE or (self.members and self.protocol is None):
             self.subscriptions = None
         else:
@@ -106,7 +106,7 @@ class ClassicGroup(Membership):
         self.state_ms = now.ms
 
     def open_generation(self, now: Now) -> None:
-        """All who will join have joined."""
+        """Start the next generation with the members that have joined."""
         self.generation += 1
         self.protocol = self.elected_protocol() if self.members else None
         self.note_subscriptions()
@@ -116,24 +116,25 @@ class ClassicGroup(Membership):
     # Records
 
     def record(self, assignments: dict[str, bytes] | None = None) -> StoredRecord:
-        """What holds now, with other assignments if some are given, to be written."""
+        """The record of the current state, with `assignments` if given, to be written."""
         assert self.unapplied is None, f"group {self.id} has a record that is not applied yet"
         self.unapplied = value_of(self, assignments)
         return group_record(self.id, self.unapplied)
 
     def apply(self, value: GroupMetadataValue) -> None:
-        """What record() gave is written. The assignment of the generation makes the group stable."""
+        """The record from record() is written. The assignment of the current generation makes the group
+        stable."""
         self.stored = value
         self.unapplied = None
         if self.state == COMPLETING and value.members and value.generation == self.generation:
             for stored in value.members:
                 self.members[stored.member_id].assignment = stored.assignment
             self.state = STABLE
-            # Also when Completing began: so a group that was loaded says the same as one that was not.
+            # The start of CompletingRebalance, as after a load.
             self.state_ms = value.current_state_timestamp
 
     def durable(self) -> object:
-        """What the last record said; None if there was none."""
+        """The last stored record; None without one."""
         return self.stored
 
     # A Group of ground.py
@@ -179,21 +180,21 @@ class ClassicGroup(Membership):
             self.check_generation(generation_or_epoch)
         elif not is_txn and self.state != EMPTY:
             raise _unknown_member(self.id, member_id)
-        # Only here: while members are called to join, they commit what they are about to give up.
+        # Not in PreparingRebalance: members commit the partitions that they are about to give up.
         if not is_txn and self.state == COMPLETING:
-            raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {self.id} awaits its assignment")
+            raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {self.id} waits for its assignment")
 
     def check_commit_of(
         self, topic_id: Uuid, partition: int, generation_or_epoch: int, member_id: str
     ) -> None:
-        """The coordinator does not know who reads what."""
+        """Nothing to check: only clients know the assignment of a classic group."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         self.check_alive(ErrorCode.GROUP_ID_NOT_FOUND)
 
     def check_offset_delete(self) -> None:
         self.check_alive(ErrorCode.GROUP_ID_NOT_FOUND)
-        # Of consumers is_subscribed_to() tells which offsets are in use; of others nobody knows.
+        # is_subscribed_to() protects the offsets that consumers use; for other types they are unknown.
         if self.state != EMPTY and self.protocol_type != CONSUMER_TYPE:
             raise _not_empty(self.id)
 
@@ -204,7 +205,7 @@ class ClassicGroup(Membership):
 
     @property
     def topics(self) -> frozenset[str] | None:
-        """What its members read; None if that is not known."""
+        """The topics that the members subscribe to; None if unknown."""
         return None if self.subscriptions is None else self.subscriptions.topics
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -232,14 +233,14 @@ class ClassicGroup(Membership):
         self._timers.set((SESSION, self.id, member_id), now.tick_ms + timeout_ms)
 
     def heard_from(self, member_id: str, now: Now) -> None:
-        """A commit that was taken shows that the member lives; a sync is due soon in any case."""
+        """A commit extends the session, but not in CompletingRebalance, where a SyncGroup is due."""
         member = self.members.get(member_id)
         if member is not None and self.state in (STABLE, PREPARING):
             self.begin_session(member, now)
 
 
 def _unknown_member(group_id: str, who: str) -> GroupError:
-    return GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"{who!r} is no member of group {group_id}")
+    return GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"{who!r} is not a member of group {group_id}")
 
 
 def _not_empty(group_id: str) -> GroupError:

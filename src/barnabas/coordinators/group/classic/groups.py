@@ -1,8 +1,8 @@
-"""All classic groups of one shard: the door of this room.
+"""All classic groups of one shard: the entry point of this package.
 
-Requests go on to joins.py, syncs.py and leaves.py. What a group has become is written when its assignment
-comes, when it becomes empty and when a static member is replaced; what lies between is in memory, and lost
-with the shard: then members find that they are unknown or in another generation, and join again.
+Requests are dispatched to joins.py, syncs.py and leaves.py. A group is written when its assignment arrives,
+when it becomes empty and when a static member is replaced. Other changes are only in memory and lost with the
+shard: then members get UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION, and rejoin.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValu
 
 
 class ClassicGroups:
-    """Answers the classic protocol. What returns an Outcome has changed nothing but what is in memory."""
+    """Serves the classic protocol. Methods that return an Outcome have changed only in-memory state."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground: Final = ground
@@ -70,7 +70,7 @@ class ClassicGroups:
     def leave(self, request: LeaveGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         return self._leaves.leave(request, caller, to, now)
 
-    # Time
+    # Timers
 
     def expire(self, key: TimerKey, now: Now) -> Outcome:
         what, group_id, member_id = key
@@ -83,14 +83,14 @@ class ClassicGroups:
         elif what == JOIN:
             self._rebalances.expire_join(group, outcome, now)
         else:
-            assert what == SYNC, f"no timer of classic groups: {what}"
+            assert what == SYNC, f"unexpected timer: {what}"
             self._rebalances.expire_sync(group, outcome, now)
         return outcome
 
     # Records
 
     def apply(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """A record of ours is written, or one is read from the log: then the group is as it says."""
+        """Apply a record that was written or loaded."""
         group = self._ground.groups.get(key.group)
         if value is None:
             if isinstance(group, ClassicGroup):
@@ -114,7 +114,7 @@ class ClassicGroups:
         )
         for member in members_of(value):
             if member.instance_id in group.static:
-                # No coordinator writes an instance id twice. If one did, the last that came is the member.
+                # No coordinator writes a duplicate instance id. If one did, the last member counts.
                 group.remove(group.members[group.static[member.instance_id]])
             group.add(member)
         if value.leader in group.members:
@@ -124,38 +124,38 @@ class ClassicGroups:
         return group
 
     def loaded(self, now: Now) -> Outcome:
-        """Everything has been applied: sessions begin, and groups that have become too large are told."""
+        """Everything has been applied: start sessions, and rebalance groups that exceed the maximum size."""
         outcome = Outcome()
         size_max = self._ground.settings.classic_size_max
         for group in self._groups():
             self._begin_sessions(group, now)
             if len(group.members) > size_max:
-                # Called to join, so that members can commit before some of them are turned away.
-                reason = f"it has {len(group.members)} members, more than {size_max}"
+                # A rebalance, so that members can commit before some of them are refused.
+                reason = f"{len(group.members)} members exceed the maximum of {size_max}"
                 self._rebalances.prepare(group, reason, outcome, now)
         return outcome
 
-    # What other parts of the shard ask for
+    # For other parts of the shard
 
     def new(self, group_id: str) -> ClassicGroup:
-        """For commits without members: nothing is written but the offsets."""
+        """A group for commits without members. Only its offsets are written."""
         group = ClassicGroup(group_id, self._ground.timers)
         self._ground.groups[group_id] = group
         return group
 
     def adopt(self, group: ClassicGroup, now: Now) -> None:
-        """From a consumer group, whose place it takes: sessions begin. group.record() is to be written."""
+        """Replace a consumer group and start the sessions. The caller writes group.record()."""
         self._ground.groups[group.id] = group
         self._begin_sessions(group, now)
 
     def rebalance(self, group: ClassicGroup, reason: str, now: Now) -> Outcome:
-        """Members are called to join, whatever they have."""
+        """Start a rebalance."""
         outcome = Outcome()
         self._rebalances.prepare_or_complete(group, reason, outcome, now)
         return outcome
 
     def release(self, group: ClassicGroup, code: ErrorCode) -> Outcome:
-        """The group is about to go: whoever waits in it is told. No timer of it will ring."""
+        """The group is being removed: refuse its pending requests and cancel its timers."""
         outcome = Outcome()
         self._rebalances.forget_timers(group)
         for member in group.members.values():
@@ -163,7 +163,7 @@ class ClassicGroups:
         return outcome
 
     def abandon(self, code: ErrorCode) -> Outcome:
-        """The shard goes away: everybody who waits is told, and nothing is done here any more."""
+        """The shard is closed: refuse all pending requests."""
         outcome = Outcome()
         for group in self._groups():
             outcome.add(self.release(group, code))
@@ -171,7 +171,8 @@ class ClassicGroups:
         return outcome
 
     def describe(self, group: ClassicGroup) -> DescribedGroup:
-        """Protocol and metadata are told while the group is stable: else they are of a round that is over."""
+        """Protocol and metadata are included only in Stable; otherwise they belong to a previous
+        generation."""
         protocol = group.protocol if group.state == STABLE else None
         return DescribedGroup(
             group_id=group.id,

@@ -1,4 +1,4 @@
-"""One JoinGroup request on its way through a group."""
+"""The context of one JoinGroup request."""
 
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ _REASON_CHARACTERS_MAX: Final = 255
 
 
 class Joining(NamedTuple):
-    """Who wants to join which group with what, and where the outcome goes."""
+    """A JoinGroup request with its group, caller and outcome."""
 
     group: ClassicGroup
     request: JoinGroupRequest
@@ -26,21 +26,21 @@ class Joining(NamedTuple):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """At first there was one timeout for both."""
+        """Version 0 has only the session timeout, which is used for both."""
         if self.caller.version < _REBALANCE_TIMEOUT_FROM:
             return self.request.session_timeout_ms
         return self.request.rebalance_timeout_ms
 
     @property
     def reason(self) -> str:
-        """What the client says, for the log."""
+        """The client's reason, for the log."""
         return (self.request.reason or "not provided")[:_REASON_CHARACTERS_MAX]
 
     def refuse(self, member_id: str, code: ErrorCode) -> None:
         self.outcome.answer(self.to, join_refused(member_id, code))
 
     def update(self, member: ClassicMember) -> None:
-        """The member is what it says now."""
+        """Update the member from the request."""
         self.group.update(
             member,
             protocols=self.protocols,
@@ -49,10 +49,10 @@ class Joining(NamedTuple):
         )
 
     def wait(self, member: ClassicMember) -> None:
-        """The join is answered when the generation is opened."""
+        """Answer the join when the generation is opened."""
         former = self.group.stop_joining(member)
         if former is not None:
-            # The client has asked again, so it has given up on its first request. Nobody waits for ever.
+            # The client has retried, so it has given up its first request, which must not wait forever.
             self.outcome.answer(former, join_refused(member.id, ErrorCode.REBALANCE_IN_PROGRESS))
         self.group.start_joining(member, self.to)
 
@@ -60,7 +60,7 @@ class Joining(NamedTuple):
         client_id, host = self.caller.client_id, self.caller.host
         like = self.group.members.get(self.group.leader or "")
         if like is not None:
-            # Members of one application come alike: one string will do for all.
+            # Share the strings: members of one application have the same client id and host.
             client_id = like.client_id if client_id == like.client_id else client_id
             host = like.client_host if host == like.client_host else host
         return ClassicMember(
@@ -76,7 +76,7 @@ class Joining(NamedTuple):
 
 
 def protocols_of(request: JoinGroupRequest, group: ClassicGroup) -> Protocols:
-    """Of a name that is there twice the first counts. What the leader says too is kept once for both."""
+    """The protocols, without duplicate names. Shares the leader's object if equal."""
     by_name: dict[str, bytes] = {}
     for protocol in request.protocols:
         by_name.setdefault(protocol.name, protocol.metadata)

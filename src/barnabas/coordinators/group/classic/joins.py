@@ -1,7 +1,7 @@
 """JoinGroup, versions 0-9.
 
-v1 rebalance timeout; v4 a new member must come back with the id that it is given (KIP-394); v5 static members
-(KIP-345); v9 a static leader that comes back is told to leave the assignment as it is (KIP-814).
+v1 rebalance timeout; v4 a new member must rejoin with its assigned id (KIP-394); v5 static members (KIP-345);
+v9 skip_assignment for a static leader that returns (KIP-814).
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ _ID_REQUIRED_FROM: Final = 4
 
 
 class Joins:
-    """Who may join, and what each join changes."""
+    """Handles JoinGroup for classic groups."""
 
     def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
         self._ground: Final = ground
@@ -47,7 +47,7 @@ class Joins:
             return answered(to, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
         outcome = Outcome()
         if group is None:
-            # Written at once, so that an id that was given out is not the only trace of the group.
+            # Written now, so that the group does not exist only as a pending member id.
             group = ClassicGroup(request.group_id, self._ground.timers, state_ms=now.ms)
             self._ground.groups[group.id] = group
             outcome.write(group.record())
@@ -65,7 +65,8 @@ class Joins:
             group.check_alive()
             if not group.supports(joining.request.protocol_type, joining.protocols):
                 raise GroupError(
-                    ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group.id} supports none of its protocols"
+                    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                    f"group {group.id} supports none of the member's protocols",
                 )
             if not member_id:
                 self._join_as_new(joining)
@@ -78,14 +79,14 @@ class Joins:
             joining.refuse(member_id, error.code)
 
     def _turn_away(self, joining: Joining) -> None:
-        """The group is full. One that was a member and comes too late is none any more."""
+        """The group is full. A member that rejoins too late is removed."""
         group, outcome = joining.group, joining.outcome
         joining.refuse("", ErrorCode.GROUP_MAX_SIZE_REACHED)
         self._rebalances.forget_pending(group, joining.request.member_id)
         member = group.members.get(joining.request.member_id)
         if member is not None:
             self._rebalances.remove(group, member, outcome)
-        # It may be the only one that the others waited for.
+        # The others may have waited only for this member.
         self._rebalances.complete_if_all_joined(group, outcome, joining.now)
 
     def _join_as_new(self, joining: Joining) -> None:
@@ -97,7 +98,7 @@ class Joins:
             old = group.members[group.static[request.group_instance_id]]
             self._replacements.replace(joining, old, member_id)
         elif request.group_instance_id is None and joining.caller.version >= _ID_REQUIRED_FROM:
-            # If the answer is lost, no member is waited for that nobody knows to be one.
+            # The member joins only with its second request, so a lost response leaves no member to wait for.
             group.pending.add(member_id)
             group.set_session(member_id, request.session_timeout_ms, joining.now)
             joining.refuse(member_id, ErrorCode.MEMBER_ID_REQUIRED)
@@ -106,7 +107,7 @@ class Joins:
 
     def _join_as_pending(self, joining: Joining) -> None:
         if joining.request.group_instance_id is not None:
-            # Static members are given no id in advance.
+            # Static members never get a pending id.
             joining.refuse("", ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._add(joining, joining.request.member_id)
@@ -120,18 +121,18 @@ class Joins:
         group.add(member)
         joining.wait(member)
         group.set_session(member_id, self._ground.settings.new_member_join_timeout_ms, now)
-        self._rebalance(joining, f"{member_id} is new")
+        self._rebalance(joining, f"new member {member_id}")
 
     def _rejoin(self, joining: Joining, member: ClassicMember) -> None:
         group = joining.group
         is_same = member.protocols == joining.protocols
         if group.state == STABLE and group.leader == member.id:
-            # So a leader asks for a new assignment, as when partitions were added.
-            self._update(joining, member, f"leader {member.id} joins again")
+            # A leader rejoins to trigger a new assignment, for example when partitions were added.
+            self._update(joining, member, f"leader {member.id} rejoined")
         elif group.state == PREPARING or not is_same:
-            self._update(joining, member, f"{member.id} joins again")
+            self._update(joining, member, f"member {member.id} rejoined")
         else:
-            # It has missed the answer to its first join.
+            # The response to its first join was lost.
             joining.outcome.answer(joining.to, joined(group, member.id))
 
     def _update(self, joining: Joining, member: ClassicMember, reason: str) -> None:

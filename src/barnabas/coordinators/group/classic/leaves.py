@@ -1,7 +1,6 @@
 """LeaveGroup, versions 0-5.
 
-v3 several members at once, static ones by instance id alone; before, one member and its error as that of the
-whole.
+v3 several members, static ones by instance id alone; before, a single member with its error at the top level.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ _SEVERAL_FROM: Final = 3
 
 
 class Leaves:
-    """Members that say that they go, or of whom an administrator says it."""
+    """Handles LeaveGroup, from members and from administrators."""
 
     def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
         self._ground: Final = ground
@@ -42,7 +41,7 @@ class Leaves:
                 group.check_alive()
                 codes = [self._take_leave(group, one, outcome) for one in leaving]
                 if ErrorCode.NONE in codes and group.state != EMPTY:
-                    self._rebalances.prepare_or_complete(group, "members have left", outcome, now)
+                    self._rebalances.prepare_or_complete(group, "members left", outcome, now)
             else:
                 codes = [ErrorCode.UNKNOWN_MEMBER_ID for _ in leaving]
         except GroupError as error:
@@ -56,7 +55,7 @@ class Leaves:
             self._rebalances.forget_pending(group, member_id)
             return ErrorCode.NONE
         if not member_id and instance_id is not None:
-            # An administrator does not know the member's id.
+            # Administrators do not know the member id.
             member_id = group.static.get(instance_id, "")
         try:
             group.check_member(member_id, instance_id)

@@ -5,14 +5,14 @@ from typing import TypeAlias
 
 from barnabas.coordinators.decision.outcome import ReplyTo
 
-# What it can work with, in its order of preference: name and metadata. Each name is there once.
+# Supported protocols in the order of preference: name and metadata. Names are unique.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
 NO_ASSIGNMENT = b""
 
 
 class ClassicMember:
-    """What a member has said of itself, what it was given, and what it waits for."""
+    """A member's subscription, assignment and pending requests."""
 
     __slots__ = (
         "assignment",
@@ -51,9 +51,9 @@ class ClassicMember:
         self.protocol_type = protocol_type
         self.protocols = protocols
         self.assignment = assignment
-        # In its first join: it sends no heartbeats yet, and may be gone without anybody knowing.
+        # In its first join, in which it does not send heartbeats yet.
         self.is_new = False
-        # Whom to answer when the join or the sync is over. ClassicGroup counts those who join.
+        # The pending JoinGroup and SyncGroup. Membership counts the pending joins.
         self.joining: ReplyTo | None = None
         self.syncing: ReplyTo | None = None
 
@@ -63,7 +63,7 @@ class ClassicMember:
 
     @property
     def is_known_to_live(self) -> bool:
-        """It waits for us, so it need not say that it is there. A new one has to be seen to come back."""
+        """Whether it waits for a response, so that no heartbeat is due. A new member must return in time."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
     def metadata(self, protocol: str) -> bytes:
@@ -73,13 +73,13 @@ class ClassicMember:
         raise AssertionError(f"member {self.id} does not support {protocol}")
 
     def vote(self, candidates: Set[str]) -> str:
-        """Its favourite of those that all support."""
+        """Its most preferred protocol among the candidates."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def successor(
         self, member_id: str, *, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int
     ) -> "ClassicMember":
-        """The same static member after a restart. Kafka keeps the client that it was first seen with."""
+        """The same static member after a restart. Keeps the first client id and host, as in Kafka."""
         return ClassicMember(
             member_id=member_id,
             instance_id=self.instance_id,

@@ -1,7 +1,7 @@
-"""Who is in a classic group, who of them waits in a join, and what they can all work with.
+"""The members of a classic group, their pending joins and supported protocols.
 
-Counts are kept so that one more member costs the same in a large group as in a small one: a thousand may join
-at once.
+Maintains counts, so that the cost of a joining member does not depend on the size of the group: a thousand
+may join at once.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from barnabas.coordinators.group.classic.member import ClassicMember, Protocols
 
 
 class Membership:
-    """The part of a group that changes with its members. Whoever answers them is in rebalances.py."""
+    """The part of a group that changes with its members. rebalances.py answers them."""
 
     __slots__ = (
         "_support",
@@ -26,20 +26,20 @@ class Membership:
     )
 
     def __init__(self, *, protocol_type: str, leader: str | None) -> None:
-        # "" until there was a member.
+        # "" until the first member joins.
         self.protocol_type = protocol_type
         self.leader = leader
         self.members: dict[str, ClassicMember] = {}
-        # The member of each instance id.
+        # Member ids by instance id.
         self.static: dict[str, str] = {}
-        # Ids that were given out and have not come back with a join.
+        # Assigned member ids that have not joined yet.
         self.pending: set[str] = set()
-        # Who has not asked for the assignment of this generation.
+        # Members that have not fetched the assignment of this generation.
         self.unsynced: set[str] = set()
         self.joining_count = 0
-        # The metadata of all members, for all protocols.
+        # Total size of the members' metadata for all protocols.
         self.metadata_bytes = 0
-        # How many members support each protocol.
+        # Number of members that support each protocol.
         self._support: dict[str, int] = {}
 
     def add(self, member: ClassicMember) -> None:
@@ -55,9 +55,9 @@ class Membership:
         self.pending.discard(member.id)
 
     def remove(self, member: ClassicMember) -> None:
-        """Whoever waits for an answer as this member must have got it."""
-        assert member.joining is None, f"{member.id} waits in a join"
-        assert member.syncing is None, f"{member.id} waits in a sync"
+        """Remove a member without pending requests."""
+        assert member.joining is None, f"{member.id} has a pending join"
+        assert member.syncing is None, f"{member.id} has a pending sync"
         del self.members[member.id]
         if member.instance_id is not None:
             del self.static[member.instance_id]
@@ -67,7 +67,7 @@ class Membership:
             self.leader = next(iter(self.members), None)
 
     def replace(self, old: ClassicMember, new: ClassicMember) -> None:
-        """The static member `new` takes the place of `old`, which must wait for nothing."""
+        """Replace the static member `old`, which must not have pending requests, by `new`."""
         is_leader, is_unsynced = self.leader == old.id, old.id in self.unsynced
         self.remove(old)
         self.add(new)
@@ -91,12 +91,12 @@ class Membership:
         member.session_timeout_ms = session_timeout_ms
 
     def start_joining(self, member: ClassicMember, to: ReplyTo) -> None:
-        assert member.joining is None, f"{member.id} waits already"
+        assert member.joining is None, f"{member.id} already has a pending join"
         member.joining = to
         self.joining_count += 1
 
     def stop_joining(self, member: ClassicMember) -> ReplyTo | None:
-        """Whom to answer, if it waited."""
+        """The pending join to answer, if any."""
         to, member.joining = member.joining, None
         if to is not None:
             self.joining_count -= 1
@@ -108,11 +108,11 @@ class Membership:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The slowest member is given its time. Goes through all members: for once in a round."""
+        """The maximum of all members. Iterates over all members: call it once per rebalance."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """A leader that does not join cannot assign. False if nobody has joined."""
+        """Replace a leader that has not joined. False if no member has joined."""
         if self.leader is None:
             return False
         if self.members[self.leader].joining is None:
@@ -123,14 +123,15 @@ class Membership:
     # Protocols
 
     def shares_protocol(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether one who can do this fits in: there stays a protocol that all support."""
+        """Whether a member with these protocols shares one with all members."""
         count = len(self.members)
         return protocol_type == self.protocol_type and any(
             self._support.get(name, 0) == count for name, _ in protocols
         )
 
     def elected_protocol(self) -> str:
-        """Each member votes for its favourite of those that all support; the first of the most is taken."""
+        """The protocol with the most votes; each member votes for its preferred one among those that all
+        support."""
         candidates = {name for name, count in self._support.items() if count == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]

@@ -1,6 +1,6 @@
-"""The rounds of a classic group: calling its members to join, opening a generation, not waiting for ever.
+"""Rebalances of a classic group: starting them, opening a generation, and timeouts.
 
-joins.py, syncs.py and leaves.py say what a request changes and then ask here what follows from it.
+joins.py, syncs.py and leaves.py change the group for a request, and call this module for the consequences.
 """
 
 import logging
@@ -22,23 +22,23 @@ SYNC: Final = "classic-sync"
 
 
 class Rebalances:
-    """What follows when members come and go, and when time has passed."""
+    """Advances rebalances when members join or leave and when timers expire."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground: Final = ground
 
-    # Calling members to join
+    # Starting a rebalance
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str, outcome: Outcome, now: Now) -> None:
-        """Members are called to join. If they are already, it may have been the last they waited for."""
+        """Start a rebalance. If one is in progress, complete it if all members have joined."""
         if group.state == PREPARING:
             self.complete_if_all_joined(group, outcome, now)
         else:
             self.prepare(group, reason, outcome, now)
 
     def prepare(self, group: ClassicGroup, reason: str, outcome: Outcome, now: Now) -> None:
-        """Members hear of it with their next heartbeat."""
-        logger.info("rebalance begins group=%s generation=%d reason=%s", group.id, group.generation, reason)
+        """Start a rebalance. Members learn of it with their next heartbeat."""
+        logger.info("rebalance started group=%s generation=%d reason=%s", group.id, group.generation, reason)
         if group.state == COMPLETING:
             self.refuse_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS, outcome, now)
         self._end_sync(group)
@@ -54,12 +54,12 @@ class Rebalances:
             self._set_join(group, group.rebalance_timeout_ms, now)
 
     def complete_if_all_joined(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
-        """The first members of an empty group wait for their time in any case: others may follow."""
+        """Not during the initial delay, in which the first members of an empty group wait for others."""
         if group.state == PREPARING and group.initial is None and group.have_all_joined:
             self.complete(group, outcome, now)
 
     def refuse_assignment(self, group: ClassicGroup, code: ErrorCode, outcome: Outcome, now: Now) -> None:
-        """The assignment of this generation will not come. Whoever waits for it is told."""
+        """Drop the assignment of this generation and refuse all pending syncs."""
         assert group.state == COMPLETING, f"group {group.id} is {group.state}"
         for member in group.members.values():
             member.assignment = NO_ASSIGNMENT
@@ -71,14 +71,17 @@ class Rebalances:
     # Opening a generation
 
     def complete(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
-        """Whoever has joined is in. Static members that have not stay until their session ends."""
+        """Open a generation with the members that have joined. Others are removed, except static ones, which
+        stay until their session expires."""
         self._ground.timers.cancel(_key(JOIN, group))
         group.initial = None
         late = [one for one in group.members.values() if one.joining is None and not one.is_static]
         for member in late:
             self.remove(group, member, outcome)
         if not group.elect_joined_leader() and group.members:
-            logger.info("nobody has joined group=%s members=%d", group.id, len(group.members))
+            logger.info(
+                "rebalance timed out with no joined members group=%s members=%d", group.id, len(group.members)
+            )
             self._set_join(group, group.rebalance_timeout_ms, now)
             return
         group.open_generation(now)
@@ -104,10 +107,10 @@ class Rebalances:
         group.unsynced.update(group.members)
         self._ground.timers.set(_key(SYNC, group), now.tick_ms + group.rebalance_timeout_ms)
 
-    # Members that go, and that are heard of no more
+    # Leaving and expired members
 
     def remove(self, group: ClassicGroup, member: ClassicMember, outcome: Outcome) -> None:
-        """What follows for the group is the caller's to say."""
+        """Remove a member. The caller handles the consequences for the group."""
         self.release(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", outcome)
         group.remove(member)
         self.end_session(group, member.id)
@@ -115,7 +118,7 @@ class Rebalances:
     def release(
         self, group: ClassicGroup, member: ClassicMember, code: ErrorCode, as_id: str, outcome: Outcome
     ) -> None:
-        """Whoever waits as this member is told why it waits in vain."""
+        """Refuse the pending requests of a member."""
         to = group.stop_joining(member)
         if to is not None:
             outcome.answer(to, join_refused(as_id, code))
@@ -137,19 +140,20 @@ class Rebalances:
         elif member is None or member.is_known_to_live:
             return
         else:
-            logger.info("member expired group=%s member=%s", group.id, member_id)
+            logger.info("session expired group=%s member=%s", group.id, member_id)
             self.remove(group, member, outcome)
             if group.state in (STABLE, COMPLETING):
-                self.prepare(group, f"the session of {member_id} has ended", outcome, now)
+                self.prepare(group, f"session of member {member_id} expired", outcome, now)
                 return
-        # As Kafka has it, whoever fails to come back cuts even the first members' wait short.
+        # As in Kafka, an expired pending member even ends the initial delay.
         if group.state == PREPARING and group.have_all_joined:
             self.complete(group, outcome, now)
 
-    # Time
+    # Timers
 
     def expire_join(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
-        """Those who have not joined are late; first members that others have followed wait on."""
+        """The rebalance timeout or initial delay has expired. The delay is extended if new members have
+        joined."""
         if group.state != PREPARING:
             return
         initial = group.initial
@@ -161,13 +165,13 @@ class Rebalances:
         self._set_join(group, delay_ms, now)
 
     def expire_sync(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
-        """Who has not asked for its assignment by now has gone."""
+        """Remove the members that have not fetched their assignment in time."""
         if group.state not in (COMPLETING, STABLE) or not group.unsynced:
             return
         late = [group.members[member_id] for member_id in group.unsynced]
         for member in late:
             self.remove(group, member, outcome)
-        self.prepare(group, f"{len(late)} members have not synced", outcome, now)
+        self.prepare(group, f"{len(late)} members did not sync in time", outcome, now)
 
     def note_synced(self, group: ClassicGroup, member: ClassicMember) -> None:
         group.unsynced.discard(member.id)

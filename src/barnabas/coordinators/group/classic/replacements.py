@@ -1,7 +1,7 @@
-"""A static member that comes back without its id: it takes its own place, and the one before is fenced.
+"""Replacement of a static member that returns without its member id; the old member is fenced. (KIP-345)
 
-(KIP-345) A quick restart moves nobody: as long as the group is stable and its protocol stays the elected one,
-the new member gets the assignment of the old one and nobody else hears of it.
+A quick restart causes no rebalance: if the group is stable and the elected protocol does not change, the new
+member gets the assignment of the old one.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ _SKIPS_ASSIGNMENT_FROM: Final = 9
 
 
 class Replacements:
-    """Joins of static members that are there already."""
+    """Handles joins of static members that already exist."""
 
     def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
         self._ground: Final = ground
@@ -42,7 +42,7 @@ class Replacements:
         self._pass_session(joining, old, new)
         joining.wait(new)
         if group.state in (STABLE, COMPLETING):
-            reason = f"static member {new.instance_id} is replaced: {joining.reason}"
+            reason = f"static member {new.instance_id} replaced: {joining.reason}"
             self._rebalances.prepare(group, reason, outcome, now)
         else:
             self._rebalances.complete_if_all_joined(group, outcome, now)
@@ -65,13 +65,13 @@ class Replacements:
         if joining.caller.version >= _SKIPS_ASSIGNMENT_FROM:
             answer.skip_assignment = group.leader == new.id
         else:
-            # A leader would assign, and a stable group does not take it. Under the id that it had before it
-            # does not know itself.
+            # Before skip_assignment, a leader would send an assignment, which a stable group ignores. With
+            # its former id as leader, the member does not recognize itself as the leader.
             answer.leader = former_leader or ""
             answer.members = []
         joining.outcome.answer(joining.to, answer)
 
     def _pass_session(self, joining: Joining, old: ClassicMember, new: ClassicMember) -> None:
         self._rebalances.end_session(joining.group, old.id)
-        # The timeout that it asks for now counts when it is next heard of, as in Kafka.
+        # The requested timeout applies from the next heartbeat on, as in Kafka.
         joining.group.set_session(new.id, old.session_timeout_ms, joining.now)

@@ -1,14 +1,14 @@
-"""The states of a classic group, by the names that Kafka gives them, and which may follow which."""
+"""The states of a classic group, with Kafka's names, and their transitions."""
 
 from typing import Final
 
 EMPTY: Final = "Empty"
-# Members are called to join; the generation before is over.
+# Waiting for members to join.
 PREPARING: Final = "PreparingRebalance"
-# All have joined; the leader's assignment is awaited.
+# Waiting for the leader's assignment.
 COMPLETING: Final = "CompletingRebalance"
 STABLE: Final = "Stable"
-# Its record is gone, or the shard is.
+# The group was deleted, or its shard was closed.
 DEAD: Final = "Dead"
 
 FOLLOWS: Final = {

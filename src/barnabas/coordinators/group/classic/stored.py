@@ -1,4 +1,4 @@
-"""A classic group as its record has it."""
+"""Conversion of a classic group to and from its record."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -10,15 +10,15 @@ from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValu
 if TYPE_CHECKING:
     from barnabas.coordinators.group.classic.group import ClassicGroup
 
-# What Kafka 4.3 writes. It reads version 4, which says no more.
+# The version that Kafka 4.3 writes. Version 4, which it also reads, has no additional fields.
 _VERSION: Final = 3
 _NO_TIMESTAMP: Final = -1
 _NO_REBALANCE_TIMEOUT: Final = -1
 
-# The batch's header, the record's own lengths, the key's type and length: less than this.
+# Upper bound of batch header, record lengths, key type and length.
 _FRAMING_BYTES: Final = 128
 _CHARACTER_BYTES_MAX: Final = 4
-# Lengths and numbers of one member.
+# Upper bound of the lengths and numbers of one member.
 _MEMBER_FRAMING_BYTES: Final = 32
 
 
@@ -31,7 +31,7 @@ def tombstone(group_id: str) -> StoredRecord:
 
 
 def value_of(group: "ClassicGroup", assignments: Mapping[str, bytes] | None = None) -> GroupMetadataValue:
-    """What holds now. Members that `assignments` leaves out get nothing; without it they keep theirs."""
+    """The current state. Members not in `assignments` get an empty one; without it all keep theirs."""
     return GroupMetadataValue(
         protocol_type=group.protocol_type,
         generation=group.generation,
@@ -50,19 +50,19 @@ def value_of(group: "ClassicGroup", assignments: Mapping[str, bytes] | None = No
 
 
 def state_ms_of(value: GroupMetadataValue) -> int | None:
-    """Records before version 2 do not tell it."""
+    """None in records before version 2."""
     return None if value.current_state_timestamp == _NO_TIMESTAMP else value.current_state_timestamp
 
 
 def members_of(value: GroupMetadataValue) -> list[ClassicMember]:
-    """Of their protocols the record has the elected one."""
+    """The members, with only the elected protocol, because the record has no others."""
     return [
         ClassicMember(
             member_id=stored.member_id,
             instance_id=stored.group_instance_id,
             client_id=stored.client_id,
             client_host=stored.client_host,
-            # Records before version 1 have none: then clients had only a session timeout.
+            # Records before version 1 have none, because clients had only a session timeout.
             rebalance_timeout_ms=(
                 stored.session_timeout
                 if stored.rebalance_timeout == _NO_REBALANCE_TIMEOUT
@@ -78,7 +78,7 @@ def members_of(value: GroupMetadataValue) -> list[ClassicMember]:
 
 
 def is_too_large(record: StoredRecord, bytes_max: int) -> bool:
-    """Whether the log would refuse it. Only a record that may be is encoded to find out."""
+    """Whether the log would refuse the record. It is encoded only if its upper bound exceeds the limit."""
     assert isinstance(record.key, GroupMetadataKey)
     assert isinstance(record.value, GroupMetadataValue)
     told = record.value

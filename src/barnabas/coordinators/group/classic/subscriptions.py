@@ -1,4 +1,4 @@
-"""Which topics the members of a group read, as far as their metadata says so."""
+"""The topics that the members of a classic group subscribe to, decoded from their metadata."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -7,27 +7,27 @@ from barnabas.base.errors import Malformed
 from barnabas.protocol.schema.codec import decode
 from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
 
-# The protocol type of consumers. Others, such as Connect's workers, say what only they understand.
+# The protocol type of consumers. The metadata of other types, such as Connect workers, is opaque.
 CONSUMER_TYPE: Final = "consumer"
 
-# Topics are the first field of every version, so all are read as the first one.
+# Topics are the first field in every version, so all metadata is decoded as version 0.
 _VERSION: Final = 0
 _VERSION_BYTES: Final = 2
 
 
 class Subscriptions:
-    """The metadata of a generation. It is read when somebody asks: most groups are never asked."""
+    """The metadata of a generation. Decoded lazily, because most groups never need it."""
 
     __slots__ = ("_metadata", "_topics")
 
     def __init__(self, metadata: Iterable[bytes]) -> None:
-        # Members of one application mostly say the same.
+        # A set, because members of one application mostly have equal metadata.
         self._metadata: frozenset[bytes] | None = frozenset(metadata)
         self._topics: frozenset[str] | None = None
 
     @property
     def topics(self) -> frozenset[str] | None:
-        """None if some metadata cannot be read: then nobody knows."""
+        """The subscribed topics; None if any metadata cannot be decoded."""
         if self._metadata is not None:
             self._topics = _topics_of(self._metadata)
             self._metadata = None

@@ -1,6 +1,6 @@
-"""SyncGroup, versions 0-5: the leader brings the assignment, everybody takes its part.
+"""SyncGroup, versions 0-5: the leader sends the assignment, every member fetches its part.
 
-v3 static members; v5 the member says which protocol it means (KIP-559).
+v3 static members; v5 protocol type and name (KIP-559).
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ from barnabas.protocol.messages.classic_groups import SyncGroupRequest
 
 
 class Syncs:
-    """Who waits for the assignment of a generation, and its coming."""
+    """Handles SyncGroup for classic groups."""
 
     def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
         self._ground: Final = ground
@@ -44,7 +44,7 @@ class Syncs:
             return answered(to, synced(group, member.assignment))
         outcome = Outcome()
         if member.syncing is not None:
-            # The client has asked again, so it has given up on its first request. Nobody waits for ever.
+            # The client has retried, so it has given up its first request, which must not wait forever.
             outcome.answer(member.syncing, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
         member.syncing = to
         self._rebalances.note_synced(group, member)
@@ -54,12 +54,13 @@ class Syncs:
         return outcome
 
     def _assign(self, group: ClassicGroup, assignments: dict[str, bytes], outcome: Outcome, now: Now) -> None:
-        """Members that the leader has forgotten get nothing. apply() of the record makes the group stable."""
+        """Write the assignment; apply() then makes the group stable. Members that the leader omitted get
+        none."""
         record = group.record(assignments)
         if is_too_large(record, self._ground.batch_bytes_max()):
             group.unapplied = None
             self._rebalances.refuse_assignment(group, ErrorCode.UNKNOWN_SERVER_ERROR, outcome, now)
-            self._rebalances.prepare(group, "the assignment is too large for the log", outcome, now)
+            self._rebalances.prepare(group, "assignment exceeds max.message.bytes", outcome, now)
             return
         outcome.write(record)
         for member in group.members.values():

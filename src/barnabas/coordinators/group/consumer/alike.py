@@ -1,10 +1,10 @@
-"""Assignments that are alike, kept once.
+"""Interning of equal assignments, to save memory.
 
-Most groups are small and many read the same topics, so that thousands of members have partition 0 of the same
-topic, and have had it since the same epoch. What they hold is never changed, so it can be one object.
+Most groups are small and many read the same topics, so thousands of members have partition 0 of the same
+topic, assigned in the same epoch. Assignments are immutable, so they can share one object.
 
-While a group grows each of its members has one assignment after the other. What nobody has any more is
-forgotten, or that history would soon be more than what there is.
+While a group grows, each member gets one assignment after the other. Unused ones are dropped, because
+otherwise this history would soon outgrow the assignments in use.
 """
 
 from sys import getrefcount
@@ -14,21 +14,22 @@ from barnabas.coordinators.group.assignors.spec import Assignment
 from barnabas.coordinators.group.consumer.member import NOTHING, Held, epochs_of, held_of
 from barnabas.protocol.stored.consumer_groups import TopicPartition, TopicPartitions
 
-# More different ones than this are not remembered at a time. Those forgotten live on with their holders.
+# Maximum number of interned assignments. Dropped ones stay alive with their holders, but are no longer
+# shared.
 ALIKE_MAX: Final = 10_000
-# With so many it is first looked at which of them are in use.
+# Size at which the table is first swept for unused assignments.
 SWEEP_MIN: Final = 256
-# The references to one that nobody has: that of the table, and that of the question.
+# Reference count of an unused assignment: the table's reference and that of getrefcount().
 _UNUSED: Final = 2
 
-# Of each topic its id, how many partitions, these, and what else there is of each. Flat, because a tuple in a
-# tuple takes twice the memory.
+# Per topic: id, number of partitions, partitions, and epochs if any. Flat, because nested tuples take twice
+# the memory.
 _Key: TypeAlias = tuple[Any, ...]
 _Kept = TypeVar("_Kept")
 
 
 class Remembered(Generic[_Kept]):
-    """By a key that says all of it, what somebody may have again."""
+    """A table of interned values by a key with their complete content."""
 
     __slots__ = ("_by_key", "_sweep_at")
 
@@ -49,9 +50,9 @@ class Remembered(Generic[_Kept]):
         return one
 
     def _sweep(self) -> None:
-        """Forget what nobody has; all, if what is left would fill the table again soon.
+        """Drop unused values; all values if the rest would soon fill the table again.
 
-        The next time is when there are twice as many, so it costs a step for each that is added.
+        The next sweep is at twice the size, so its amortized cost is constant per added value.
         """
         known = self._by_key
         used = [key for key in list(known) if getrefcount(known[key]) > _UNUSED]
@@ -62,7 +63,7 @@ class Remembered(Generic[_Kept]):
 
 
 class Alike:
-    """What members should have, and what they hold."""
+    """Interned target assignments and held partitions."""
 
     def __init__(self) -> None:
         self._targets: Remembered[Assignment] = Remembered()
@@ -79,7 +80,7 @@ class Alike:
         return self._targets.add(key, {topic.topic_id: frozenset(topic.partitions) for topic in topics})
 
     def target_like(self, target: Assignment) -> Assignment:
-        """One that is the same, and that others may have as well."""
+        """An equal, interned target."""
         flat: list[object] = []
         for topic_id, numbers in target.items():
             flat += (topic_id, len(numbers), *sorted(numbers))
@@ -99,7 +100,7 @@ class Alike:
         return self._held.add(key, held_of(topics, member_epoch)) if found is None else found
 
     def held_like(self, held: Held) -> Held:
-        """As target_like()."""
+        """An equal, interned value of held partitions."""
         if not held:
             return NOTHING
         flat: list[object] = []
@@ -110,5 +111,5 @@ class Alike:
         return self._held.add(key, held) if found is None else found
 
 
-# One for all shards: their groups read the same topics.
+# Shared by all shards, because their groups read the same topics.
 ALIKE: Final = Alike()

@@ -1,7 +1,7 @@
-"""Target assignments of large groups: computed beside the event loop, and taken in by a later decision.
+"""Target assignments of large groups, computed off the event loop and applied by a later decision.
 
-A heartbeat wants one, and goes on with the assignment that there is, as it does between two assignments. The
-runtime has compute() run elsewhere, one at a time, and brings the result back. (runtime/assigner.py)
+A heartbeat requests the assignment and continues with the current one. The runtime runs compute() in the
+executor, one at a time, and delivers the result. (runtime/assigner.py)
 """
 
 from collections.abc import Callable, Mapping
@@ -16,12 +16,12 @@ from barnabas.coordinators.group.consumer.target import Change, changed_targets,
 from barnabas.coordinators.group.ground import Ground
 from barnabas.metadata.image import MetadataImage
 
-# Members times topics of a group that is assigned within a request: some 20 ms.
+# Maximum of members times topics for an assignment within a request: about 20 ms.
 ASSIGNED_AT_ONCE_MAX: Final = 10_000
 
 
 class AssignmentJob(NamedTuple):
-    """One group as it was when the job began. compute() is for any thread."""
+    """A snapshot of one group. compute() may run in any thread."""
 
     epoch: int
     group: ConsumerGroup
@@ -34,7 +34,7 @@ class AssignmentJob(NamedTuple):
 
 
 class Assigning:
-    """The groups of one shard that want an assignment. `on_wanted` is called with the first."""
+    """The groups of one shard that wait for an assignment. `on_wanted` is called for the first one."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
@@ -42,7 +42,8 @@ class Assigning:
         self.on_wanted: Callable[[], None] | None = None
 
     def wants(self, group: ConsumerGroup, change: Change) -> bool:
-        """Whether the assignment takes long. Then it is made elsewhere, where there is an elsewhere."""
+        """Request an assignment off the loop if it takes long and an executor is available. True if
+        requested."""
         if self.on_wanted is None or len(group.members) * len(change.subscriptions) <= ASSIGNED_AT_ONCE_MAX:
             return False
         members = len(group.members) + (change.after.id not in group.members)
@@ -56,7 +57,7 @@ class Assigning:
         return True
 
     def begin(self, group_id: str) -> AssignmentJob | None:
-        """None if there is nothing to do any more."""
+        """The job for a group; None if no assignment is needed any more."""
         group = self._ground.groups.get(group_id)
         if not isinstance(group, ConsumerGroup) or group.is_empty or group.assignment_epoch >= group.epoch:
             return None
@@ -70,7 +71,7 @@ class Assigning:
         )
 
     def finish(self, job: AssignmentJob, targets: Mapping[str, Assignment], now: Now) -> Outcome:
-        """Take the result in, for the members that are still there."""
+        """Write the result for the members that still exist."""
         outcome = Outcome(is_tentative=True, is_divisible=True)
         group = self._ground.groups.get(job.group.id)
         if not isinstance(group, ConsumerGroup) or group.assignment_epoch >= job.epoch:
@@ -84,7 +85,7 @@ class Assigning:
 
 
 def _present(group: ConsumerGroup, before: ConsumerGroup, member_id: str) -> str | None:
-    """The member itself, or the static one that has replaced it meanwhile."""
+    """The member id, or that of the static member that has replaced it since."""
     if member_id in group.members:
         return member_id
     instance_id = before.members[member_id].instance_id

@@ -1,4 +1,4 @@
-"""What a heartbeat must be like, before and after its group is known. The order is Kafka's."""
+"""Validation of heartbeats, alone and against their group. The order is Kafka's."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ from barnabas.protocol.messages.consumer_groups import ConsumerGroupHeartbeatReq
 
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
-    """What can be said of a request alone."""
-    # Version 0 leaves it to us to make a member's id when it joins.
+    """Checks that need only the request."""
+    # In version 0 the coordinator generates the id of a joining member.
     if version >= 1 or request.member_epoch > JOINING or request.member_epoch == LEAVING:
         _check_not_blank(request.member_id, "MemberId")
     _check_not_blank(request.group_id, "GroupId")
@@ -33,15 +33,17 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
 
 
 def check_room(group: ConsumerGroup, member_id: str, size_max: int) -> None:
-    """A group that is full takes nobody new."""
+    """Refuse a new member if the group is full."""
     if len(group.members) >= size_max and member_id not in group.members:
         raise GroupError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {group.id} has as many as {size_max} members already."
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"Group {group.id} has reached its maximum of {size_max} members.",
         )
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Owned) -> None:
-    """One epoch behind is right if the answer with the new one was lost: then it owns nothing else yet."""
+    """Accept the previous epoch if the response with the new one was lost: then the member owns nothing
+    new."""
     if epoch in (JOINING, member.epoch):
         return
     if epoch < member.epoch and epoch == member.previous_epoch and is_part_of(owned, member.assigned):
@@ -49,17 +51,17 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Owned) -> None:
     compared = "greater" if epoch > member.epoch else "smaller"
     raise GroupError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The member's epoch ({epoch}) is {compared} than the one that the coordinator knows "
-        f"({member.epoch}). It must give up its partitions and join again.",
+        f"The consumer group member has a {compared} member epoch ({epoch}) than the one known by the group "
+        f"coordinator ({member.epoch}). The member must abandon all its partitions and rejoin.",
     )
 
 
 def known_instance(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
-    """The static member of this instance id; only the member that has it may speak for it."""
+    """The static member with this instance id, if it has this member id."""
     member = group.static_member(instance_id)
     if member is None:
         raise GroupError(
-            ErrorCode.UNKNOWN_MEMBER_ID, f"Nobody in group {group.id} has instance id {instance_id}."
+            ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown in group {group.id}."
         )
     if member.id != member_id:
         raise GroupError(
@@ -70,11 +72,12 @@ def known_instance(group: ConsumerGroup, instance_id: str, member_id: str) -> Co
 
 
 def check_released(member: ConsumerMember, member_id: str) -> None:
-    """An instance id is free for a new member only once its owner has gone away for a while."""
+    """An instance id can be taken over only from a member that has left temporarily."""
     if member.epoch != AWAY:
         raise GroupError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Member {member_id} can't join: member {member.id} has instance id {member.instance_id}.",
+            f"Static member {member_id} with instance id {member.instance_id} cannot join the group "
+            f"because the instance id is owned by member {member.id}.",
         )
 
 

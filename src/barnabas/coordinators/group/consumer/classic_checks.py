@@ -1,4 +1,4 @@
-"""What members of the classic protocol must say to a consumer group. The order is Kafka's."""
+"""Validation of classic requests to a consumer group. The order is Kafka's."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ PROTOCOL_TYPE: Final = "consumer"
 
 
 def check_protocols(group: ConsumerGroup, request: JoinGroupRequest) -> None:
-    """There must be one that all members of the classic protocol know."""
+    """The member must share a protocol with all classic members."""
     if request.protocol_type == PROTOCOL_TYPE and any(
         group.classic_protocols.get(one.name, 0) == group.classic_members for one in request.protocols
     ):
@@ -29,14 +29,14 @@ def classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None
     else:
         member = known_instance(group, instance_id, member_id)
     if member.classic is None:
-        raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.id} speaks the consumer protocol.")
+        raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.id} uses the consumer protocol.")
     return member
 
 
 def leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
     if identity.group_instance_id is None:
         return group.member(identity.member_id)
-    # An administrator does not know the member's id.
+    # Administrators do not know the member id.
     member_id = identity.member_id or group.static.get(identity.group_instance_id, "")
     return known_instance(group, identity.group_instance_id, member_id)
 
@@ -45,7 +45,7 @@ def check_generation(member: ConsumerMember, generation: int) -> None:
     if generation != member.epoch:
         raise GroupError(
             ErrorCode.ILLEGAL_GENERATION,
-            f"Generation {generation} is not the member's epoch, {member.epoch}.",
+            f"Generation is {generation}, expected the member epoch {member.epoch}.",
         )
 
 
@@ -54,5 +54,6 @@ def check_protocol(member: ConsumerMember, request: SyncGroupRequest) -> None:
     name, _ = member.classic.protocols[0]
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
         raise GroupError(
-            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member.id} joined with {PROTOCOL_TYPE}, {name}."
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"Member {member.id} joined with type {PROTOCOL_TYPE}, protocol {name}.",
         )

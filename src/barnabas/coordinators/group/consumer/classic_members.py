@@ -1,8 +1,8 @@
-"""JoinGroup 0-9, SyncGroup 0-5, Heartbeat 0-4 and LeaveGroup 0-5 of members in a consumer group.
+"""JoinGroup 0-9, SyncGroup 0-5, Heartbeat 0-4 and LeaveGroup 0-5 of classic members in a consumer group.
 
-A member that still speaks the classic protocol sees a classic group in which it is never the leader. Its
-generation is its member epoch. It is told to rebalance when it should take its next step; its join is that
-step, and its sync fetches what it has then. (KIP-848)
+A member that uses the classic protocol sees a classic group in which it is never the leader. Its generation
+is its member epoch. A heartbeat gets REBALANCE_IN_PROGRESS when the member has a reconciliation step to take;
+the following JoinGroup takes it, and SyncGroup fetches the resulting assignment. (KIP-848)
 """
 
 from dataclasses import replace
@@ -55,7 +55,7 @@ _ID_REQUIRED_FROM: Final = 4
 
 
 class ClassicMembers:
-    """Answers the classic protocol for consumer groups."""
+    """Serves the classic protocol for consumer groups."""
 
     def __init__(
         self,
@@ -107,13 +107,13 @@ class ClassicMembers:
         steps.count_epoch()
         owned = owned_partitions(subscription, self._ground.image)
         outcome = Outcome()
-        # A static member that spoke the new protocol may come back with its own id, and takes its own place.
+        # A static member of the consumer protocol may return as a classic one with its own id.
         existing = group.static_member(request.group_instance_id)
         if existing is not None and self._migration.downgrades_by_replacing(group, existing):
             is_stale = group.assignment_epoch < steps.epoch
             if not is_stale:
                 steps.reconcile(Target(group.assignment_epoch, group.target_of(after)), owned, now)
-            # What was decided of the consumer group is not written: it ends with the same batch.
+            # The consumer group's records are not written, because the group ends with the same batch.
             outcome.add(
                 self._migration.downgraded(group, [existing], now, joining=steps.member, rebalance=is_stale)
             )
@@ -135,7 +135,7 @@ class ClassicMembers:
         self._begin_session(group, member, now)
         timers.set((SYNC, group.id, member.id), now.tick_ms + member.rebalance_timeout_ms)
 
-    # In between
+    # Membership
 
     def sync(
         self, group: ConsumerGroup, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now
@@ -147,7 +147,9 @@ class ClassicMembers:
             check_protocol(member, request)
             if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED:
                 self._await_join(group, member, now)
-                raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS, f"Group {group.id} has a new assignment.")
+                raise GroupError(
+                    ErrorCode.REBALANCE_IN_PROGRESS, f"Group {group.id} has a new assignment; rejoin."
+                )
         except GroupError as error:
             return answered(to, sync_refused(error.code))
         assert member.classic is not None
@@ -203,14 +205,15 @@ class ClassicMembers:
 
 
 def _must_come_back(request: JoinGroupRequest, version: int) -> bool:
-    """With the id that it is given: a member whose answer was lost is not waited for. (KIP-394)"""
+    """Whether the member must rejoin with its assigned id, so that a lost response leaves no member.
+    (KIP-394)"""
     return not request.member_id and request.group_instance_id is None and version >= _ID_REQUIRED_FROM
 
 
 def _member(
     group: ConsumerGroup, request: JoinGroupRequest, member_id: str
 ) -> tuple[ConsumerMember, ConsumerMember | None]:
-    """Who joins, and the static member that it replaces. A dynamic member may bring an id of its own."""
+    """The joining member and the static member that it replaces. A dynamic member may choose its own id."""
     known = group.members.get(member_id) or ConsumerMember(id=member_id)
     if request.group_instance_id is None:
         return known, None
@@ -233,9 +236,9 @@ def _told(
     subscription: ConsumerProtocolSubscription,
     caller: Caller,
 ) -> ConsumerMember:
-    # Version 0 has one timeout for both.
+    # Version 0 has only the session timeout.
     timeout_ms = request.rebalance_timeout_ms if caller.version > 0 else request.session_timeout_ms
-    # Of a name that is there twice the first counts.
+    # The first of duplicate names counts.
     protocols: dict[str, bytes] = {}
     for one in request.protocols:
         protocols.setdefault(one.name, one.metadata)

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (key 69), versions 0-1, for one group. Topics that are gone are left out."""
+"""ConsumerGroupDescribe (key 69), versions 0-1, for one group. Deleted topics are omitted."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,7 +14,7 @@ from barnabas.protocol.messages.consumer_groups import (
     Member,
 )
 
-# What member_type says.
+# Values of member_type.
 _CLASSIC = 0
 _CONSUMER = 1
 
@@ -31,7 +31,7 @@ def described(group: ConsumerGroup, image: MetadataImage, assignors: tuple[str, 
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> Member:
-    # What it has still to give up is its own as well.
+    # Partitions pending revocation still belong to the member.
     held: dict[Uuid, list[int]] = {}
     for part in (member.assigned, member.revoking):
         for topic_id, partitions in part.items():

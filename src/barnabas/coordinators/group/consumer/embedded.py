@@ -1,4 +1,4 @@
-"""What classic consumers tell each other through us: the subscriptions and assignments inside of requests."""
+"""The classic consumer protocol embedded in requests: subscriptions and assignments."""
 
 from collections.abc import Iterable, Mapping
 from struct import unpack_from
@@ -20,7 +20,7 @@ _VERSION_MAX: Final = 3
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """Malformed if it is none."""
+    """Malformed if it cannot be decoded."""
     subscription, _ = decode_versioned(ConsumerProtocolSubscription, metadata, newer_as_last=True)
     return subscription
 
@@ -34,12 +34,12 @@ def owned_partitions(subscription: ConsumerProtocolSubscription, image: Metadata
 
 
 def read_assignment(assignment: bytes, image: MetadataImage) -> Assignment:
-    """Malformed if it is none, or if it holds what only the client's own assignor understands."""
+    """Malformed if it cannot be decoded, or has user data that only the client's assignor understands."""
     if not assignment:
         return {}
     read, _ = decode_versioned(ConsumerProtocolAssignment, assignment, newer_as_last=True)
     if read.user_data:
-        raise Malformed("holds data of an assignor of its own", where="assignment")
+        raise Malformed("contains user data of a custom assignor", where="assignment")
     return {
         image.topics[given.topic].id: frozenset(given.partitions)
         for given in read.assigned_partitions
@@ -50,7 +50,7 @@ def read_assignment(assignment: bytes, image: MetadataImage) -> Assignment:
 def write_assignment(
     partitions: Mapping[Uuid, Iterable[int]], metadata: bytes, image: MetadataImage
 ) -> bytes:
-    """In the version in which the member wrote its subscription."""
+    """Encode in the version of the member's subscription."""
     (version,) = unpack_from(">h", metadata)
     assignment = ConsumerProtocolAssignment(
         assigned_partitions=[

@@ -1,7 +1,7 @@
-"""A consumer group: what its records tell of, and what may be asked of it.
+"""The state of a consumer group, and its checks of requests.
 
-Members and assignments change by the methods of "What records say" alone, which ConsumerGroups.apply() calls,
-live and while loading. They cannot fail and keep every count up to date at the cost of what the record holds.
+Members and assignments change only in the methods under "Apply records", which ConsumerGroups.apply() calls,
+live and while loading. They cannot fail, and update all counts at a cost proportional to the record.
 """
 
 from dataclasses import replace
@@ -21,9 +21,9 @@ from barnabas.protocol.error_codes import ErrorCode
 
 _Key = TypeVar("_Key")
 
-# Epochs of a group about which nothing has been written.
+# Initial epochs of a new group.
 _FIRST_EPOCH: Final = 1
-# From this version of OffsetCommit on a commit carries a member epoch.
+# The first version of OffsetCommit with a member epoch.
 _COMMITS_WITH_EPOCHS: Final = 9
 
 
@@ -56,27 +56,28 @@ class ConsumerGroup:
         self.epoch = _FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = _FIRST_EPOCH
-        # When it was computed; 0 if it never was.
+        # Time of the last assignment; 0 without one.
         self.assignment_ms = 0
         self.members: dict[str, ConsumerMember] = {}
-        # By instance id.
+        # Member ids by instance id.
         self.static: dict[str, str] = {}
         self.targets: Final[dict[str, Assignment]] = {}
-        # Only in memory, and only from one assignment to the next while members still move: see target.py.
+        # Only in memory, and only while the group reconciles: see target.py.
         self.shares: Shares | None = None
         self.subscriptions: Final = Subscriptions()
         self.ownership: Final = Ownership()
-        # Counts of members by the assignor that they prefer, and by the classic protocols that they speak.
+        # Counts of members by preferred assignor, and by supported classic protocol.
         self.assignors: dict[str, int] = {}
         self.classic_members = 0
         self.classic_protocols: dict[str, int] = {}
-        # Of members that are stable, how many have come to each epoch.
+        # Counts of stable members by epoch.
         self._settled: dict[int, int] = {}
-        # What the last member told that it subscribes to.
+        # The topics of the last member, to share the object between members.
         self._topics_told: tuple[str, ...] = ()
-        # Releases before 4.1 wrote a record of their own for what the hash now says.
+        # Whether the log has the partition metadata record that releases before 4.1 wrote instead of the
+        # hash.
         self.has_partition_metadata = False
-        # Only in memory: whether the hash has been compared with the topics as they are now.
+        # Only in memory: whether the metadata hash has been compared with the current topics.
         self.is_fresh = False
 
     # Group
@@ -110,21 +111,21 @@ class ConsumerGroup:
         if generation_or_epoch < 0 and not self.members:
             return
         if is_txn and generation_or_epoch == -1 and member_id == "" and instance_id is None:
-            # Of a producer that does not tell for which member it commits.
+            # A producer that commits without group membership.
             return
         member = self.member(member_id)
         if not is_txn and member.classic is None and version < _COMMITS_WITH_EPOCHS:
             raise GroupError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"Members of the consumer protocol commit with version {_COMMITS_WITH_EPOCHS} or later.",
+                f"Members of the consumer protocol need OffsetCommit v{_COMMITS_WITH_EPOCHS} or later.",
             )
         if generation_or_epoch > member.epoch:
-            raise stale(member, f"Epoch {generation_or_epoch} is newer than the member's, {member.epoch}.")
+            raise stale(member, f"Epoch {generation_or_epoch} is newer than the member epoch {member.epoch}.")
 
     def check_commit_of(
         self, topic_id: Uuid, partition: int, generation_or_epoch: int, member_id: str
     ) -> None:
-        """A commit that was sent in an older epoch is good if the member has had the partition since then."""
+        """Accept a commit with an older epoch if the partition was already assigned to the member in it."""
         member = self.members.get(member_id)
         if member is None or generation_or_epoch >= member.epoch:
             return
@@ -132,10 +133,11 @@ class ConsumerGroup:
         if assigned is None:
             assigned = member.revoking.get(topic_id, NOTHING).get(partition)
         if assigned is None:
-            raise stale(member, f"Member {member_id} does not have partition {partition}.")
+            raise stale(member, f"Partition {partition} is not assigned to member {member_id}.")
         if generation_or_epoch < assigned:
             raise stale(
-                member, f"Epoch {generation_or_epoch} is older than the partition's assignment, {assigned}."
+                member,
+                f"Epoch {generation_or_epoch} is older than the partition's assignment epoch {assigned}.",
             )
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
@@ -143,10 +145,10 @@ class ConsumerGroup:
             return
         member = self.member(member_id or "")
         if member_epoch != member.epoch:
-            raise stale(member, f"Epoch {member_epoch} is not the member's, {member.epoch}.")
+            raise stale(member, f"Epoch is {member_epoch}, expected the member epoch {member.epoch}.")
 
     def check_offset_delete(self) -> None:
-        """Whoever asks for a topic that is subscribed to is refused by is_subscribed_to()."""
+        """Nothing to check: is_subscribed_to() protects subscribed topics."""
 
     def check_delete(self) -> None:
         if self.members:
@@ -162,7 +164,7 @@ class ConsumerGroup:
         return group_tombstones(self.id, self.members, self.subscriptions.resolved)
 
     def as_of_now(self) -> "ConsumerGroup":
-        """A copy of what an assignment is computed from."""
+        """A copy of the state that an assignment depends on."""
         copy = ConsumerGroup(self.id)
         copy.members.update(self.members)
         copy.static.update(self.static)
@@ -170,7 +172,7 @@ class ConsumerGroup:
         copy.assignors.update(self.assignors)
         return copy
 
-    # Questions of this room
+    # Queries
 
     def member(self, member_id: str) -> ConsumerMember:
         found = self.members.get(member_id)
@@ -187,14 +189,14 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member: ConsumerMember) -> Assignment:
-        """What a member should have; of a static one that comes back with a new id, what it had before."""
+        """The member's target; for a static member with a new id, that of its predecessor."""
         member_id: str | None = member.id
         if member.instance_id is not None:
             member_id = self.static.get(member.instance_id)
         return self.targets.get(member_id or "", {})
 
     def durable(self) -> object:
-        """What the records tell of, as a value to compare."""
+        """The state that the records describe, as a comparable value."""
         return (
             (self.epoch, self.metadata_hash, self.has_partition_metadata),
             (self.assignment_epoch, self.assignment_ms),
@@ -203,35 +205,35 @@ class ConsumerGroup:
             dict(self.subscriptions.resolved),
         )
 
-    # What records say
+    # Apply records
 
     def put_member(self, member: ConsumerMember) -> set[str]:
-        """Returns the topics to which the subscription of the group may have changed."""
+        """Add or update a member. Return the topics that the group may have gained or lost."""
         old = self.members.get(member.id)
         self.members[member.id] = member
         if old is None and self.shares is not None:
             self.shares.add(member.id)
             if member.id in self.targets:
                 self.shares = None
-        # One whose assignment is gone is about to go, and may have been replaced already.
+        # A member whose assignment is deleted is leaving, and may already have been replaced.
         if member.instance_id is not None and member.epoch != LEAVING:
             self.static[member.instance_id] = member.id
         return self._replace(old, member)
 
     def remove_member(self, member_id: str) -> set[str]:
-        """Returns as put_member()."""
+        """Remove a member. Returns the same as put_member()."""
         old = self.members.pop(member_id, None)
         if old is None:
             return set()
         if self.shares is not None and not self.shares.remove(member_id):
             self.shares = None
-        # One that has replaced it has its instance id already.
+        # Its replacement may already have its instance id.
         if old.instance_id is not None and self.static.get(old.instance_id) == member_id:
             del self.static[old.instance_id]
         return self._replace(old, None)
 
     def put_target(self, member_id: str, target: Assignment | None) -> None:
-        """What a member should have from now on."""
+        """Set or remove the target of a member."""
         had = self.targets.pop(member_id, None) if target is None else self.targets.get(member_id)
         if target is not None:
             self.targets[member_id] = target
@@ -239,11 +241,11 @@ class ConsumerGroup:
             self.shares = None
 
     def shared_topics(self, topics: tuple[str, ...]) -> tuple[str, ...]:
-        """The same, and the very object that most members have if they name the same."""
+        """The same topics, as a shared object if equal to those of the last member."""
         return self._topics_told if topics == self._topics_told else topics
 
     def sharing_topics(self, member: ConsumerMember) -> ConsumerMember:
-        """Most members name the same topics: then they keep them once."""
+        """The member with a shared tuple of topics, because most members name the same ones."""
         if member.topics != self._topics_told:
             self._topics_told = member.topics
         elif member.topics is not self._topics_told:
@@ -269,7 +271,7 @@ class ConsumerGroup:
 
 
 def stale(member: ConsumerMember, message: str) -> GroupError:
-    """An epoch that is not right, as members of either protocol are told of it."""
+    """The error for a wrong epoch, with the code of the member's protocol."""
     code = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
     return GroupError(code, message)
 

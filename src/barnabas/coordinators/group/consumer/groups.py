@@ -1,4 +1,4 @@
-"""The door of this room: consumer groups of one shard."""
+"""The consumer groups of one shard: the entry point of this package."""
 
 from collections.abc import Set
 from typing import Final
@@ -32,12 +32,12 @@ from barnabas.protocol.messages.consumer_groups import (
     DescribedGroup,
 )
 
-# Topics and members of a group, with the topics of a request: above this a decision may take milliseconds.
+# Sum of a group's topics and members and a request's topics above which a decision may take milliseconds.
 LARGE: Final = 200
 
 
 class ConsumerGroups:
-    """Every method that returns an Outcome has answered whoever asked, with an error if need be."""
+    """Every Outcome contains the answer to the request, possibly an error."""
 
     def __init__(self, ground: Ground, classic: ClassicGroups) -> None:
         self._ground = ground
@@ -50,7 +50,7 @@ class ConsumerGroups:
         self._replay = Replay(ground, self._topics)
 
     def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:
-        """Whether a request that names `told` topics may have a large group computed anew."""
+        """Whether a request that names `told` topics may recompute a large group."""
         group = self._ground.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             return told > LARGE
@@ -75,7 +75,7 @@ class ConsumerGroups:
             )
             return answered(to, refused)
 
-    # Members that speak the classic protocol, in a group that has gone over
+    # Classic members of a consumer group
 
     def join(
         self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now
@@ -97,13 +97,13 @@ class ConsumerGroups:
     ) -> Outcome:
         return self._classic_members.leave(group, request, caller, to, now)
 
-    # Time, metadata, records
+    # Timers, metadata, records
 
     def expire(self, key: TimerKey, now: Now) -> Outcome:
         return self._leaving.expired(key, now)
 
     def topics_changed(self, names: Set[str]) -> None:
-        """With their next heartbeat the groups that it concerns look whether they must move on."""
+        """Mark the affected groups, which compare their hash with the next heartbeat."""
         for group_id in self._topics.changed(names):
             group = self._ground.groups.get(group_id)
             if isinstance(group, ConsumerGroup):
@@ -113,7 +113,7 @@ class ConsumerGroups:
         self._replay.apply(key, value)
 
     def loaded(self, now: Now) -> Outcome:
-        """Sessions begin. Whoever was giving up partitions has the whole time for it again."""
+        """Start sessions. Members that were revoking partitions get the full rebalance timeout again."""
         timers = self._ground.timers
         for group in self._ground.groups.values():
             if not isinstance(group, ConsumerGroup):

@@ -1,8 +1,8 @@
-"""ConsumerGroupHeartbeat (key 68), versions 0-1: a member joins, tells its news, and learns its partitions.
+"""ConsumerGroupHeartbeat (key 68), versions 0-1: a member joins, reports changes, and gets its assignment.
 
-v0 makes the member's id here; v1 takes it from the client, and subscriptions by regular expression.
-Leaving is in leaving.py. Most heartbeats tell nothing and find nothing new: they cost a few comparisons and
-one timer.
+v0 the coordinator generates the member id; v1 the client does, and may subscribe by regular expression.
+
+Leaving is in leaving.py. Most heartbeats change nothing: they cost a few comparisons and one timer.
 """
 
 from sys import intern
@@ -35,7 +35,7 @@ from barnabas.protocol.messages.consumer_groups import (
 
 
 class Heartbeats:
-    """Answers the heartbeats of members that stay or join. Raises GroupError."""
+    """Handles heartbeats of current and joining members. Raises GroupError."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Heartbeats:
     def idle(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
     ) -> Outcome | None:
-        """The answer to a heartbeat that tells nothing and finds nothing new, as nearly all do; else None.
+        """The outcome of a heartbeat without any change, as nearly all are; else None.
 
-        It is the one that heartbeat() would give, for a fraction of the cost.
+        The same outcome as that of heartbeat(), at a fraction of the cost.
         """
         group = self._ground.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
@@ -116,7 +116,7 @@ class Heartbeats:
         *,
         tell: bool,
     ) -> Outcome:
-        """Its session goes on. It is told what it has if that has changed or it has to be sure."""
+        """Extend the session and respond; `tell` includes the assignment."""
         times = self._ground.settings.times_of(group.id)
         self._ground.timers.set((SESSION, group.id, member.id), now.tick_ms + times.session_timeout_ms)
         response = ConsumerGroupHeartbeatResponse(
@@ -129,7 +129,7 @@ class Heartbeats:
         return outcome
 
     def _open(self, request: ConsumerGroupHeartbeatRequest) -> Opening:
-        """The group, which comes into being with its first member. A classic one may become one of ours."""
+        """The group, created for its first member, or converted from a classic group."""
         group = self._ground.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return Opening(group)
@@ -153,7 +153,7 @@ def _nothing_to_do(group: ConsumerGroup, member: ConsumerMember) -> bool:
 def _member(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, member_id: str
 ) -> tuple[ConsumerMember, ConsumerMember | None]:
-    """Who sends the heartbeat, and the static member that it replaces."""
+    """The member that sends the heartbeat, and the static member that it replaces."""
     joining = request.member_epoch == JOINING
     if request.instance_id is None:
         member = _known_or_new(group, member_id) if joining else group.member(member_id)
@@ -178,7 +178,7 @@ def _known_or_new(group: ConsumerGroup, member_id: str) -> ConsumerMember:
 def _told(
     group: ConsumerGroup, member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
 ) -> ConsumerMember:
-    """The member with what this request tells; itself if that is nothing new. What is null says nothing."""
+    """The member updated from the request; the same object if nothing changed. Null fields are unchanged."""
     instance_id = member.instance_id if request.instance_id is None else request.instance_id
     rack = member.rack if request.rack_id is None else request.rack_id
     timeout_ms = request.rebalance_timeout_ms
@@ -237,7 +237,7 @@ def _tells_nothing(request: ConsumerGroupHeartbeatRequest) -> bool:
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """A member that tells everything has lost its connection and wants to hear everything."""
+    """A full request: the member has reconnected and needs its complete assignment."""
     return (
         request.rebalance_timeout_ms != -1
         and request.topic_partitions is not None

@@ -1,4 +1,4 @@
-"""How members go: of themselves, for a while, or because they were not heard of in time."""
+"""Removal of members: leaving, leaving temporarily, or expired."""
 
 from collections.abc import Collection
 
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.consumer_groups import (
 
 
 class Leaving:
-    """Takes members out of their groups."""
+    """Removes members from their groups."""
 
     def __init__(self, ground: Ground, topics: Topics, migration: Migration) -> None:
         self._ground = ground
@@ -29,7 +29,7 @@ class Leaving:
         self._migration = migration
 
     def leave(self, request: ConsumerGroupHeartbeatRequest, to: ReplyTo, now: Now) -> Outcome:
-        """A heartbeat with an epoch that says goodbye. Raises GroupError."""
+        """Handle a heartbeat with a leave epoch. Raises GroupError."""
         group = self._ground.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             what = "not found" if group is None else "is not a consumer group"
@@ -40,7 +40,7 @@ class Leaving:
             member = known_instance(group, request.instance_id, request.member_id)
         outcome = Outcome()
         if request.instance_id is not None and request.member_epoch == AWAY:
-            # Its session goes on: if it does not come back in time it is taken out.
+            # Its session continues: if it does not return in time it is removed.
             outcome.write(records.current_record(group.id, member.away()))
         else:
             outcome.add(self.taken_out(group, [member], now))
@@ -53,7 +53,7 @@ class Leaving:
         return outcome
 
     def expired(self, key: TimerKey, now: Now) -> Outcome:
-        """A member was not heard of in time, or has not done in time what it was told to."""
+        """A session, a revocation or a classic join or sync has timed out."""
         kind, group_id, member_id = key
         group = self._ground.groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
@@ -63,7 +63,8 @@ class Leaving:
         return self.taken_out(group, [member], now)
 
     def taken_out(self, group: ConsumerGroup, members: Collection[ConsumerMember], now: Now) -> Outcome:
-        """The group goes on without them, in a new epoch; as a classic one if only classic members stay."""
+        """Remove members and bump the epoch; the group becomes a classic one if only classic members
+        remain."""
         outcome = Outcome()
         if not members:
             return outcome

@@ -1,6 +1,6 @@
-"""apply() for records that were decided here: what they tell is in memory already, and is kept as it is.
+"""Applies records that were decided here, whose in-memory values are used without decoding.
 
-The same record read from a log goes through replay.py, and comes to the same.
+The same record read from a log goes through replay.py, with the same result.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from barnabas.coordinators.group.ground import Ground
 
 
 class Live:
-    """Takes the records of one shard into its groups."""
+    """Applies live records to the groups of one shard."""
 
     def __init__(self, ground: Ground, topics: Topics) -> None:
         self._ground = ground
@@ -37,7 +37,7 @@ class Live:
         }
 
     def _group(self, group_id: str) -> ConsumerGroup:
-        """The group; a new one with its first record."""
+        """The group, created with its first record."""
         group = self._ground.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             group = self._ground.groups[group_id] = ConsumerGroup(group_id)

@@ -1,4 +1,4 @@
-"""One member of a consumer group, as its two records have it: what it told us, and how far it has come."""
+"""One member of a consumer group, as in its two records: its metadata and its current assignment."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -14,9 +14,9 @@ from barnabas.protocol.stored.consumer_groups import (
     TopicPartitions,
 )
 
-# What a member has: of each topic its partitions, with the epoch in which each was assigned. Never changed.
+# Partitions of a member by topic id, with the epoch in which each was assigned. Immutable by convention.
 Held: TypeAlias = Mapping[Uuid, Mapping[int, int]]
-# One for all who have nothing.
+# Shared by all members without partitions.
 NOTHING: Final[Mapping[Any, Any]] = {}
 
 
@@ -24,21 +24,21 @@ def _nothing() -> Held:
     return NOTHING
 
 
-# Epochs that are none: of a member that joins, leaves, or is away for a while and keeps its place.
+# Special epochs: joining, leaving, and a static member that has left temporarily.
 JOINING: Final = 0
 LEAVING: Final = -1
 AWAY: Final = -2
 
 
 class MemberState(IntEnum):
-    """Where a member stands on its way to the target assignment. The numbers are Kafka's."""
+    """The reconciliation state of a member. The numbers are Kafka's."""
 
     STABLE = 0
-    # It must give up partitions before it goes on.
+    # It must revoke partitions before it advances.
     UNREVOKED = 1
-    # It waits for partitions that others have not given up.
+    # It waits for partitions that others have not revoked.
     UNRELEASED = 2
-    # A later release has written a state that is not known here.
+    # A state written by a later release.
     UNKNOWN = 127
 
     @classmethod
@@ -47,7 +47,7 @@ class MemberState(IntEnum):
 
 
 class ClassicSide(NamedTuple):
-    """What is kept of a member that speaks the classic protocol."""
+    """Additional data of a classic member."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -55,21 +55,21 @@ class ClassicSide(NamedTuple):
 
 @value(kw_only=True)
 class ConsumerMember:
-    """A member. It is replaced as a whole; what did not change is shared with the one before."""
+    """A member. Immutable; a changed copy shares the unchanged fields."""
 
     id: str
-    # What it told us of itself: the member's record.
+    # The member metadata record.
     instance_id: str | None = None
     rack: str | None = None
     client_id: str = ""
     client_host: str = ""
     rebalance_timeout_ms: int = -1
-    # Sorted, without doubles.
+    # Sorted, without duplicates.
     topics: tuple[str, ...] = ()
     regex: str | None = ""
     assignor: str | None = None
     classic: ClassicSide | None = None
-    # How far it has come: the record of its assignment.
+    # The current assignment record.
     epoch: int = JOINING
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
@@ -82,7 +82,7 @@ class ConsumerMember:
     def moved(
         self, epoch: int, state: MemberState, assigned: Held, revoking: Held = NOTHING
     ) -> "ConsumerMember":
-        """The member after a step of reconciliation. The epoch that it leaves behind is remembered."""
+        """The member after a reconciliation step, with its previous epoch."""
         return replace(
             self,
             epoch=epoch,
@@ -93,7 +93,7 @@ class ConsumerMember:
         )
 
     def told(self, record: ConsumerGroupMemberMetadataValue) -> "ConsumerMember":
-        """The member as its record has it. Strings that many members share are kept once."""
+        """The member with the metadata of its record. Common strings are interned."""
         topics = tuple(record.subscribed_topic_names)
         classic = record.classic_member_metadata
         return replace(
@@ -119,7 +119,7 @@ class ConsumerMember:
     def placed(
         self, record: ConsumerGroupCurrentMemberAssignmentValue, assigned: Held, revoking: Held
     ) -> "ConsumerMember":
-        """The member as the record of its assignment has it, with what the record says that it holds."""
+        """The member with the current assignment of its record."""
         return replace(
             self,
             epoch=record.member_epoch,
@@ -130,11 +130,11 @@ class ConsumerMember:
         )
 
     def displaced(self) -> "ConsumerMember":
-        """The member after the tombstone of its assignment."""
+        """The member after the tombstone of its current assignment."""
         return replace(self, epoch=LEAVING, previous_epoch=LEAVING, assigned=NOTHING, revoking=NOTHING)
 
     def away(self) -> "ConsumerMember":
-        """A static member that goes for a while: it keeps its partitions, in an epoch before all."""
+        """A static member that leaves temporarily: it keeps its partitions, with assignment epoch 0."""
         kept = {topic: dict.fromkeys(partitions, 0) for topic, partitions in self.assigned.items()}
         return replace(self, epoch=AWAY, assigned=kept or NOTHING, revoking=NOTHING)
 
@@ -149,7 +149,7 @@ def held_of(topics: list[TopicPartitions], member_epoch: int) -> Held:
 
 
 def epochs_of(topic: TopicPartitions, member_epoch: int) -> list[int]:
-    """Releases before 4.3 wrote no epochs of partitions; then the member's own stands for them."""
+    """The assignment epochs. Releases before 4.3 did not write them; then the member epoch is used."""
     epochs = topic.assignment_epochs
     if epochs is not None and len(epochs) == len(topic.partitions):
         return epochs

@@ -1,8 +1,8 @@
-"""Between the protocols: a classic group that becomes a consumer group, and back, while it runs.
+"""Online migration of groups between the classic and the consumer protocol.
 
-The first member that joins with the consumer protocol turns a classic group into one of ours; those who speak
-the classic protocol stay as they are, and classic_members.py answers them. When the last that speaks the
-consumer protocol has gone, the group is a classic one again, and its members are called to join.
+The first member that joins with the consumer protocol converts a classic group to a consumer group; classic
+members remain, and classic_members.py serves them. When the last member of the consumer protocol has left,
+the group becomes a classic group again, and rebalances.
 """
 
 from collections.abc import Collection
@@ -35,7 +35,7 @@ _PROTOCOL_TYPE = "consumer"
 
 
 class Opening(NamedTuple):
-    """A group as a joining member finds it; if it was a classic one, what must be written for it to be so."""
+    """The group that a member joins; if converted from `classic`, with the records of the conversion."""
 
     group: ConsumerGroup
     classic: ClassicGroup | None = None
@@ -43,17 +43,17 @@ class Opening(NamedTuple):
 
 
 class Migration:
-    """Turns groups of one kind into the other."""
+    """Converts groups of one kind into the other."""
 
     def __init__(self, ground: Ground, topics: Topics, classic: ClassicGroups) -> None:
         self._ground = ground
         self._topics = topics
         self._classic = classic
 
-    # From classic
+    # Upgrade
 
     def opened(self, group: Group) -> Opening:
-        """A classic group as a consumer group. Nothing changes yet. Raises GroupError."""
+        """A consumer group converted from a classic one. Changes nothing yet. Raises GroupError."""
         assert isinstance(group, ClassicGroup)
         if group.is_empty:
             return Opening(ConsumerGroup(group.id), group, tuple(group.tombstones()))
@@ -66,7 +66,8 @@ class Migration:
         return Opening(made, group, (*group.tombstones(), *_records_of(made)))
 
     def carried_out(self, opening: Opening, now: Now) -> Outcome:
-        """Whoever waits in the classic group is told to join again; its members' sessions go on in ours."""
+        """Refuse the pending requests of the classic group, and continue its sessions in the consumer
+        group."""
         outcome = Outcome()
         if opening.classic is not None:
             outcome.add(self._classic.release(opening.classic, ErrorCode.REBALANCE_IN_PROGRESS))
@@ -80,16 +81,16 @@ class Migration:
     def _check_upgrade(self, group: ClassicGroup) -> None:
         settings = self._ground.settings
         if not settings.upgrades:
-            raise _refused(group, "groups are not upgraded while they run, by the broker's settings")
+            raise _refused(group, "group.consumer.migration.policy does not allow upgrades")
         if group.protocol_type != _PROTOCOL_TYPE:
-            raise _refused(group, "its members are no consumers")
+            raise _refused(group, "its protocol type is not consumer")
         if len(group.members) > settings.consumer_size_max:
             raise _refused(group, f"it has more than {settings.consumer_size_max} members")
 
     def _take_over(self, made: ConsumerGroup, group: ClassicGroup, member: ClassicMember) -> None:
         metadata = dict(member.protocols).get(group.protocol or "")
         if metadata is None:
-            # Kafka trips over this as well: members that have not finished their first rebalance.
+            # Kafka fails here as well, for a group that has not finished its first rebalance.
             raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group.id} has no generation yet.")
         try:
             subscription = read_subscription(metadata)
@@ -97,7 +98,9 @@ class Migration:
         except Malformed as malformed:
             raise _refused(group, str(malformed)) from None
         if _overlaps(made, target):
-            raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group.id} assigns a partition twice.")
+            raise GroupError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group.id} has a partition with two owners."
+            )
         made.put_target(member.id, target)
         made.put_member(
             ConsumerMember(
@@ -119,16 +122,17 @@ class Migration:
             )
         )
 
-    # To classic
+    # Downgrade
 
     def downgrades_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
-        """Whether all who stay when these have left speak the classic protocol, and may go on with it."""
+        """Whether only classic members remain after these have left, and the downgrade is allowed."""
         staying = len(group.members) - len(leaving)
         classic = group.classic_members - sum(member.classic is not None for member in leaving)
         return 0 < staying == classic and self._allows_downgrade(staying)
 
     def downgrades_by_replacing(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
-        """Whether all speak the classic protocol once the one in this place does."""
+        """Whether all members are classic once this one is replaced by a classic member, and the downgrade is
+        allowed."""
         if replaced.classic is not None:
             return False
         size = len(group.members)
@@ -147,7 +151,7 @@ class Migration:
         joining: ConsumerMember | None = None,
         rebalance: bool = True,
     ) -> Outcome:
-        """A classic group in its place: without some members, and with one that speaks its protocol now."""
+        """Replace the group by a classic one, without the leaving members and with the joining one."""
         classic = ClassicGroup(
             group.id,
             self._ground.timers,
@@ -167,8 +171,9 @@ class Migration:
         for member in staying:
             given = classic.members[member.id]
             metadata = given.metadata(classic.protocol)
-            # Who is about to be called to join reads what it holds until then. Kafka writes what it should
-            # have: if the group goes back before it has joined, others are given what it has not let go.
+            # Until the rebalance, a member keeps reading the partitions it holds. Kafka writes its target
+            # instead: if the group is upgraded again before the member has joined, others get partitions it
+            # has not revoked.
             has = _held(member) if rebalance else group.target_of(member)
             given.assignment = write_assignment(has, metadata, self._ground.image)
         outcome = Outcome()
@@ -199,7 +204,7 @@ def _records_of(group: ConsumerGroup) -> list[Record]:
 
 
 def _held(member: ConsumerMember) -> Assignment:
-    """What a member may still be reading."""
+    """The partitions that a member may still be reading."""
     held: dict[Uuid, set[int]] = {}
     for part in (member.assigned, member.revoking):
         for topic_id, partitions in part.items():
@@ -231,5 +236,6 @@ def _classic_member(member: ConsumerMember) -> ClassicMember:
 
 def _refused(group: ClassicGroup, why: str) -> GroupError:
     return GroupError(
-        ErrorCode.GROUP_ID_NOT_FOUND, f"Classic group {group.id} can't become a consumer group: {why}."
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Classic group {group.id} cannot be converted to a consumer group: {why}.",
     )

@@ -1,11 +1,11 @@
-"""Which member holds a partition now: what keeps two members from having it at once."""
+"""The current holder of each partition, so that no two members have it at once."""
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.consumer.member import ConsumerMember, Held
 
 
 class Ownership:
-    """By partition the member that has it, or has still to give it up."""
+    """The member by partition that is assigned it or still has to revoke it."""
 
     __slots__ = ("_holders",)
 
@@ -17,7 +17,7 @@ class Ownership:
         return None if holders is None else holders.get(partition)
 
     def replace(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
-        """One member for another, in what they hold."""
+        """Update the holders after a change of a member."""
         if old is not None:
             if new is not None and old.assigned is new.assigned and old.revoking is new.revoking:
                 return
@@ -37,7 +37,7 @@ class Ownership:
             if holders is None:
                 continue
             for partition in partitions:
-                # Of a log that was compacted, the record of the next holder may have been read before.
+                # In a compacted log, the record of the next holder may come first.
                 if holders.get(partition) == member_id:
                     del holders[partition]
             if not holders:

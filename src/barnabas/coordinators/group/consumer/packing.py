@@ -1,7 +1,7 @@
-"""The bytes of the records that a rebalance is made of, packed by hand (compiled).
+"""Hand-written encoders of the records of a rebalance (compiled).
 
-When a thousand members join at once, ten times as many records are written. The bytes are those of the
-messages in protocol/stored/consumer_groups.py; records.py says which record is packed here.
+When a thousand members join at once, ten times as many records are written. The bytes equal those of the
+messages in protocol/stored/consumer_groups.py; records.py uses these encoders.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final
 from barnabas.base.ids import Uuid
 from barnabas.protocol.wire import write_uvarint
 
-# The types of keys.
+# Key types.
 EPOCH: Final = 3
 MEMBER: Final = 5
 TARGET_EPOCH: Final = 6
@@ -24,14 +24,14 @@ _TWO_INT16: Final = Struct(">hh")
 _VERSION: Final = b"\0\0"
 _NULL: Final = b"\0"
 _NO_TAGS: Final = b"\0"
-# A version, an epoch, and one tagged field of eight bytes, or none.
+# Version, epoch, and at most one tagged field of eight bytes.
 _EPOCH: Final = Struct(">hiB")
 _EPOCH_AND_NUMBER: Final = Struct(">hiBBBq")
-# A version, two epochs, a state.
+# Version, two epochs, state.
 _PLACE: Final = Struct(">hiib")
-# The tagged field with what a classic member told is null.
+# Tagged fields with null classic member metadata.
 _NO_CLASSIC: Final = b"\x01\x00\x01\x00"
-# One tagged field, the first.
+# Tagged fields with one field, tag 0; its length follows.
 _FIRST_TAG: Final = b"\x01\x00"
 
 
@@ -47,7 +47,7 @@ def pack_member_key(kind: int, group_id: str, member_id: str) -> bytes:
 
 
 def pack_epoch(epoch: int, number: int) -> bytes:
-    """The value of an epoch record, with its hash or its time, which is left out if it is zero."""
+    """The value of an epoch record. `number`, the hash or time, is omitted if zero."""
     return _EPOCH_AND_NUMBER.pack(0, epoch, 1, 0, 8, number) if number else _EPOCH.pack(0, epoch, 0)
 
 
@@ -84,8 +84,7 @@ def pack_member(
     timeout_ms: int,
     assignor: str | None,
 ) -> bytes:
-    """The value of a member that speaks no classic protocol. `strings` are its instance id, rack, client id
-    and host."""
+    """The value of a non-classic member. `strings` are its instance id, rack, client id and host."""
     parts = [_VERSION]
     for text in strings:
         _add_string(parts, text)
@@ -117,7 +116,7 @@ def _add_numbers(parts: list[bytes], numbers: list[int]) -> None:
 
 
 def _add_held(parts: list[bytes], held: Mapping[Uuid, Mapping[int, int]]) -> None:
-    """Of each topic its partitions, and in a tagged field the epochs in which they were assigned."""
+    """The partitions of each topic, with their assignment epochs in a tagged field."""
     parts.append(write_uvarint(len(held) + 1))
     for topic, since in held.items():
         parts.append(topic)

@@ -1,8 +1,8 @@
-"""The topics that regular expressions match, for all groups of a broker.
+"""Cache of the topics that regular expressions match, for all groups of a broker.
 
-A result holds until a topic is made or deleted. Small expressions among few topics are resolved at once, when
-a group asks; all others by runtime/pattern_resolver.py, before a request that brings one, or when a group has
-wanted a new result.
+A result is valid until a topic is created or deleted. Small expressions are matched against few topics
+immediately; all others by runtime/pattern_resolver.py, before a request with a new expression is processed,
+or when a group has requested a refresh.
 """
 
 from collections import OrderedDict
@@ -14,33 +14,33 @@ from barnabas.coordinators.group.errors import GroupError
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 
-# Compiled expressions at hand; each may use 1 MiB.
+# Cached compiled expressions; each may use 1 MiB.
 COMPILED_MAX: Final = 32
-# Results at hand, and topics in all of them.
+# Cached results, and the total number of topics in them.
 RESULTS_MAX: Final = 256
 RESULT_TOPICS_MAX: Final = 200_000
-# Expressions that wait for a new result. One more is wanted again by the next heartbeat.
+# Queued expressions. Further ones are requested again by later heartbeats.
 WANTED_MAX: Final = 1_000
-# Small patterns are matched at once, in two milliseconds at most: topics, and characters times program size.
+# Limits for immediate matching, which takes at most 2 ms: topics, and characters times program size.
 _TOPICS_AT_ONCE: Final = 500
 _WORK_AT_ONCE: Final = 400_000
 
 
 class Found(NamedTuple):
-    """The topics that an expression matches, and the metadata offset at which they were looked at."""
+    """The topics that an expression matches, and the metadata offset of the match."""
 
     topics: frozenset[str]
     version: int
 
 
 class TopicPatterns:
-    """`on_wanted` is called when the first expression waits for a result."""
+    """`on_wanted` is called when the first expression is queued."""
 
     def __init__(self) -> None:
         self.image = EMPTY_IMAGE
         self.names: tuple[str, ...] = ()
         self._chars = 0
-        # The offset of the image since which these are the topics.
+        # The metadata offset of the last created or deleted topic.
         self._since = EMPTY_IMAGE.offset
         self._compiled: OrderedDict[str, Any] = OrderedDict()
         self._results: OrderedDict[str, Found] = OrderedDict()
@@ -51,7 +51,7 @@ class TopicPatterns:
     # For groups
 
     def check(self, regex: str) -> None:
-        """GroupError if it is not a regular expression, or too large a one."""
+        """GroupError if the regular expression is invalid or too large."""
         compiled = self.compiled(regex)
         if compiled is None:
             compiled = self.compile(regex)
@@ -59,7 +59,8 @@ class TopicPatterns:
             raise GroupError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"{compiled}.")
 
     def topics_of(self, regex: str, image: MetadataImage) -> Found | None:
-        """Return the topics that an expression matches; the last result, or None, while a new one is made."""
+        """The topics that an expression matches; if outdated, the last result or None, and a refresh is
+        queued."""
         found = self.now(regex, image)
         if found is not None:
             return found
@@ -71,7 +72,7 @@ class TopicPatterns:
         return self._results.get(regex)
 
     def now(self, regex: str, image: MetadataImage) -> Found | None:
-        """The same if the result is at hand or made in no time, and else None."""
+        """The current result if it is cached or can be computed immediately, else None."""
         self._see(image)
         found = self._results.get(regex)
         if found is not None and found.version >= self._since:
@@ -85,7 +86,7 @@ class TopicPatterns:
         if compiled is None:
             return None
         if isinstance(compiled, NotRe2):
-            # A later release may have taken it: it matches nothing here.
+            # A later release may have accepted it: here it matches nothing.
             return Found(frozenset(), image.offset)
         if compiled.programsize * self._chars > _WORK_AT_ONCE:
             return None
@@ -97,7 +98,7 @@ class TopicPatterns:
     # For the resolver
 
     def compiled(self, regex: str) -> Any:
-        """The compiled expression, or the NotRe2 that came of it; None if it is not at hand."""
+        """The cached compiled expression, or its NotRe2 error; None if not cached."""
         found = self._compiled.get(regex)
         if found is not None:
             self._compiled.move_to_end(regex)
@@ -116,7 +117,7 @@ class TopicPatterns:
         return compiled
 
     def put(self, regex: str, found: Found) -> None:
-        """This is the result from now on."""
+        """Cache a result and evict old ones."""
         self._forget(regex)
         self._results[regex] = found
         self._result_topics += len(found.topics)

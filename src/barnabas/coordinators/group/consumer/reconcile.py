@@ -1,8 +1,8 @@
-"""From the assignment that a member has to the one that it should have, one step for each heartbeat.
+"""Reconciliation of a member's current assignment with its target, one step per heartbeat.
 
-A partition goes through three hands: the one who has it is told to give it up and stays in its epoch until it
-says that it has; then it moves on to the new epoch; and only then the partition is free for the next. So no
-partition has two owners, and nobody waits for anybody but those whose partitions it is to get. (KIP-848)
+The owner of a partition is told to revoke it, and stays in its epoch until it confirms; then it advances to
+the new epoch, and only then the partition is free for its next owner. So no partition has two owners, and a
+member waits only for the current owners of its partitions. (KIP-848)
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -15,21 +15,21 @@ from barnabas.coordinators.group.errors import GroupError
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 
-# What a member says that it has; None if it does not say.
+# The partitions that a member reports as owned; None if not reported.
 Owned: TypeAlias = Iterable[tuple[Uuid, Iterable[int]]] | None
 
 _NONE: Final[frozenset[int]] = frozenset()
 
 
 class Target(NamedTuple):
-    """What a member should have, and from which epoch on."""
+    """The target assignment of a member and its epoch."""
 
     epoch: int
     partitions: Mapping[Uuid, frozenset[int]]
 
 
 class SubscribedTopics(NamedTuple):
-    """The topics of one member: names it subscribes to, while partitions are known by ids."""
+    """The subscribed topics of one member: names, matched against topic ids by the image."""
 
     names: frozenset[str]
     image: MetadataImage
@@ -40,17 +40,17 @@ class SubscribedTopics(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What a step depends on besides the member and its target."""
+    """The inputs of a step besides the member and its target."""
 
     owned: Owned
     subscribed: SubscribedTopics
-    # A member that changed its subscription must give up at once what it is not subscribed to any more.
+    # If true, the member must revoke partitions of unsubscribed topics immediately.
     subscription_changed: bool
     holder: Callable[[Uuid, int], str | None]
 
 
 def reconciled(member: ConsumerMember, target: Target, around: Surroundings) -> ConsumerMember:
-    """The member after its next step; itself if it cannot take one."""
+    """The member after its next step; the same object if it cannot take one."""
     match member.state:
         case MemberState.STABLE if member.epoch != target.epoch:
             return _advanced(member, target, around, member.epoch)
@@ -62,14 +62,14 @@ def reconciled(member: ConsumerMember, target: Target, around: Surroundings) -> 
             if around.owned is None or any(True for _ in around.owned):
                 raise GroupError(
                     ErrorCode.FENCED_MEMBER_EPOCH,
-                    "The member's state is not known. It must give up its partitions and join again.",
+                    "The member's state is unknown. The member must abandon all its partitions and rejoin.",
                 )
             return _advanced(member, target, around, target.epoch)
     return _narrowed(member, around) if around.subscription_changed else member
 
 
 def _advanced(member: ConsumerMember, target: Target, around: Surroundings, epoch: int) -> ConsumerMember:
-    """Towards the target: first what is to be given up, then what is free."""
+    """Advance towards the target: first revoke partitions, then assign free ones."""
     assigned: dict[Uuid, dict[int, int]] = {}
     revoking: dict[Uuid, dict[int, int]] = {}
     free: dict[Uuid, list[int]] = {}
@@ -103,7 +103,7 @@ def _advanced(member: ConsumerMember, target: Target, around: Surroundings, epoc
 
 
 def _narrowed(member: ConsumerMember, around: Surroundings) -> ConsumerMember:
-    """Without the topics that it is not subscribed to any more, in the epoch that it has."""
+    """Revoke the topics that it no longer subscribes to, in its current epoch."""
     lost = {topic: held for topic, held in member.assigned.items() if not around.subscribed.has(topic)}
     if not lost:
         return member
@@ -117,7 +117,7 @@ def _narrowed(member: ConsumerMember, around: Surroundings) -> ConsumerMember:
 
 
 def _owns_any(owned: Owned, held: Held) -> bool:
-    """A member that does not say what it has is taken to have it all."""
+    """A member that does not report its partitions is assumed to own all of them."""
     if owned is None:
         return True
     return any(
@@ -126,7 +126,7 @@ def _owns_any(owned: Owned, held: Held) -> bool:
 
 
 def is_part_of(owned: Owned, assigned: Held) -> bool:
-    """Whether all that a member says it has is its own; not if it does not say."""
+    """Whether all reported partitions are assigned to the member; False if not reported."""
     if owned is None:
         return False
     for topic_id, partitions in owned:

@@ -1,7 +1,7 @@
-"""The records of consumer groups, as Kafka 4.3 writes them.
+"""The records of consumer groups, in the format of Kafka 4.3.
 
-Those that a rebalance is made of have what they tell as it is in memory: a record that was decided here is
-applied without being packed and read again. What is read from a log comes as messages; replay.py takes both.
+The records of a rebalance hold in-memory values, so that they are applied without being encoded and decoded.
+Records read from a log are messages; replay.py handles both.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ from barnabas.protocol.stored.consumer_groups import (
 from barnabas.protocol.stored.framing import encode_value
 from barnabas.records.header import HEADER_SIZE
 
-# Of a record, besides its key and its value.
+# Upper bound of a record's size without key and value.
 _FRAME_BYTES_MAX: Final = 36
 
 
@@ -55,7 +55,7 @@ class CurrentKey(NamedTuple):
 
 
 class Epoch(NamedTuple):
-    """The epoch of a group with the hash of its topics, or that of its target assignment with its time."""
+    """The group epoch with the metadata hash, or the assignment epoch with its time."""
 
     epoch: int
     number: int
@@ -84,7 +84,7 @@ class TargetEpochRecord(StoredRecord):
 
 
 class MemberRecord(StoredRecord):
-    """MemberKey and the ConsumerMember, of which it tells what the member told."""
+    """MemberKey and ConsumerMember; stores the member's metadata."""
 
     __slots__ = ()
 
@@ -112,7 +112,7 @@ class TargetRecord(StoredRecord):
 
 
 class CurrentRecord(StoredRecord):
-    """CurrentKey and the ConsumerMember, of which it tells how far it has come."""
+    """CurrentKey and ConsumerMember; stores the member's current assignment."""
 
     __slots__ = ()
 
@@ -130,7 +130,7 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
 
 
 def partition_metadata_tombstone(group_id: str) -> Record:
-    """For what releases before 4.1 wrote instead of the metadata hash."""
+    """Deletes the record that releases before 4.1 wrote instead of the metadata hash."""
     return StoredRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
@@ -169,12 +169,12 @@ def target_epoch_record(group_id: str, epoch: int, time_ms: int) -> Record:
 
 
 def current_record(group_id: str, member: ConsumerMember) -> Record:
-    """Of a member whose own record goes before this one, or has gone long ago."""
+    """The current assignment of a member; its metadata record must come earlier."""
     return CurrentRecord(CurrentKey(group_id, member.id), member)
 
 
 def size_of(records: Iterable[Record]) -> int:
-    """How many bytes a batch of them takes, at most."""
+    """Upper bound of the size of a batch with these records."""
     return HEADER_SIZE + sum(
         _FRAME_BYTES_MAX + len(key) + (0 if value is None else len(value))
         for key, value in (record.encoded() for record in records)
@@ -193,7 +193,7 @@ def regex_tombstone(group_id: str, regex: str) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """In this order, so that nobody who reads on sees a member that is half gone."""
+    """The tombstones of a member, in an order that never leaves an assignment without its member."""
     return [
         _current_tombstone(group_id, member_id),
         _target_tombstone(group_id, member_id),

@@ -1,7 +1,7 @@
-"""Subscriptions by regular expression: RE2 syntax, matched against whole topic names, in linear time.
+"""Regular expression subscriptions: RE2 syntax, matched against whole topic names in linear time.
 
-Kafka has an executor resolve them and takes the result in later. Here a member gets its partitions with the
-heartbeat in which it joins. Internal topics are matched like any other. Results come from patterns.py.
+Kafka resolves them in an executor and applies the result later. Here a member gets its partitions in the
+heartbeat with which it joins. Internal topics are matched like any other. Results come from patterns.py.
 """
 
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from typing import Final
 
 from barnabas.coordinators.group.consumer.subscriptions import Subscriptions
 
-# What was resolved is not looked at again before this time has passed, whatever topics are made.
+# Minimum time between two refreshes of an expression, even if topics are created.
 REFRESH_INTERVAL_MS_MIN: Final = 10_000
-# So many expressions, and about so many topics in them, are resolved again with one heartbeat. The next
-# heartbeat does the others.
+# Limits of expressions, and of topics in them, refreshed in one heartbeat. Later heartbeats refresh the
+# others.
 REFRESHED_AT_ONCE: Final = 16
 _TOPICS_AT_ONCE: Final = 2_000
 
@@ -20,9 +20,9 @@ _TOPICS_AT_ONCE: Final = 2_000
 def due_for_refresh(
     subscriptions: Subscriptions, *, new_since: int, now_ms: int, interval_ms: int
 ) -> Iterator[str]:
-    """The expressions that were resolved before topics were made, or long ago: the oldest, and a few."""
+    """A few expressions, oldest first, that were resolved before a topic was created or too long ago."""
     topics = 0
-    # Resolved in this order.
+    # Ordered by time of resolution.
     for count, (regex, last) in enumerate(subscriptions.resolved.items()):
         age_ms = now_ms - last.time_ms
         is_due = age_ms > REFRESH_INTERVAL_MS_MIN and (last.version < new_since or age_ms > interval_ms)

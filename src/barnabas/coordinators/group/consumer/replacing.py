@@ -1,4 +1,4 @@
-"""A static member that comes back with a new id takes the place of the one it was: nobody else moves."""
+"""Replacement of a static member that returns with a new id. No other member is affected."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from barnabas.coordinators.group.consumer.member import JOINING, ConsumerMember
 
 
 def replacing(existing: ConsumerMember, member_id: str) -> ConsumerMember:
-    """The same member under a new id, with all that it had."""
+    """The same member with a new id and its old partitions."""
     return replace(existing, id=member_id, epoch=JOINING, previous_epoch=JOINING)
 
 

@@ -1,8 +1,8 @@
-"""apply() for the records of consumer groups, live and while a log is loaded.
+"""Applies the records of consumer groups, live and while loading.
 
-A log that was compacted may begin anywhere: values may be of groups and members that nothing else tells of
-yet, tombstones of such as never were. A value makes what it needs; a tombstone takes what is there. Most
-records that were decided here do not come as messages: they go to live.py.
+A compacted log may start anywhere: a value may come before the records of its group or member, and a
+tombstone without them. So a value creates its group and member, and a tombstone ignores missing ones. Most
+live records are not messages and go to live.py.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from barnabas.coordinators.group.consumer.topics import Topics
 from barnabas.coordinators.group.ground import Ground
 from barnabas.protocol.stored import consumer_groups as stored
 
-# The assignment epoch of a group whose target assignment is gone.
+# The assignment epoch after a tombstone of the target assignment.
 _NO_EPOCH = -1
 
 
 class Replay:
-    """Takes the records of one shard into its groups."""
+    """Applies records to the groups of one shard."""
 
     def __init__(self, ground: Ground, topics: Topics) -> None:
         self._ground = ground
@@ -39,7 +39,7 @@ class Replay:
         }
 
     def apply(self, key: object, value: object | None) -> None:
-        """Keys of other kinds are not ours: groups of other protocols are not served here."""
+        """Apply a record. Records of other group types are ignored."""
         take = self._by_key.get(type(key))
         if take is not None:
             take(key, value)
@@ -49,7 +49,7 @@ class Replay:
         return group if isinstance(group, ConsumerGroup) else None
 
     def _made(self, group_id: str) -> ConsumerGroup:
-        """The group; a new one in the place of a classic group that had nothing but offsets."""
+        """The group; created if missing or if a classic group has only offsets."""
         group = self._known(group_id)
         if group is None:
             group = self._ground.groups[group_id] = ConsumerGroup(group_id)

@@ -1,8 +1,8 @@
-"""What a member's news do to its group, step by step: the same for members of either protocol.
+"""The effect of a member's changes on its group, for members of both protocols.
 
-A member that subscribes to something else moves the group to a new epoch. So do topics that change. A new
-epoch gets a new target assignment, and then the member takes its next step towards its target. Each step adds
-its records; nothing of the group changes before they are applied.
+A changed subscription or changed topics bump the group epoch. A new epoch gets a new target assignment, and
+then the member takes its next reconciliation step. Each step adds records; the group does not change before
+they are applied.
 """
 
 from collections.abc import Sequence
@@ -31,19 +31,19 @@ from barnabas.protocol.error_codes import ErrorCode
 
 SESSION: Final = "session"
 REBALANCE: Final = "rebalance"
-# Up to so many records, and so many characters and partitions in them, fit into a batch of 200 kB.
+# This many records, with this many characters and partitions in total, fit in a batch of 200 kB.
 _FEW: Final = 256
 _SMALL: Final = 10_000
-# Of members that speak the classic protocol.
+# Timers of classic members.
 JOIN: Final = "classic-member-join"
 SYNC: Final = "classic-member-sync"
 
 
 class Steps:
-    """The steps of one request, to be taken in their order.
+    """The steps of one request, to be called in order.
 
-    `before` is the member as the group has it, or as it is before it has told anything. Of a static member
-    that comes back with a new id, `before` has that id already.
+    `before` is the member in the group, or a new empty one. For a static member that returns with a new id,
+    `before` already has the new id.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class Steps:
         self.member = after
         self.records: list[Record] = []
         self.epoch = group.epoch
-        # Whether the member subscribes to something else than before.
+        # Whether the member's subscription has changed.
         self.changed = False
-        # What the group subscribes to after this, and the names that it may have gained or lost.
+        # The group's subscriptions after this request, and the topics that it may have gained or lost.
         self._subscriptions = group.subscriptions
         self._touched: set[str] = set()
         self._moves_on = False
         self._has_resolved = False
 
     def subscribe(self, now: Now) -> None:
-        """What the member tells of itself, and what regular expressions stand for."""
+        """Record the member's metadata and resolve regular expressions."""
         before, after, group = self._before, self.member, self._group
         if after is not before:
             self.records.append(records.member_record(group.id, after))
@@ -90,7 +90,7 @@ class Steps:
             self._resolve_regexes(now)
 
     def _resolve_regexes(self, now: Now) -> None:
-        """The member's own, if it has not been resolved yet, and some of the group that are out of date."""
+        """Resolve the member's expression if it is new, and refresh some outdated ones of the group."""
         subscriptions, ground = self._subscriptions, self._ground
         regexes = list(
             due_for_refresh(
@@ -107,7 +107,7 @@ class Steps:
             self._resolve_regex(regex, now)
 
     def _resolve_regex(self, regex: str, now: Now) -> None:
-        """Return the topics that the expression matches now, if they are known already."""
+        """Record the topics that the expression matches, if the result is available."""
         found = self._ground.patterns.topics_of(regex, self._ground.image)
         old = self._subscriptions.resolved.get(regex)
         if found is None or (old is not None and found.version < self._topics.new_since):
@@ -124,7 +124,7 @@ class Steps:
         )
 
     def count_epoch(self) -> None:
-        """A new epoch of the group, if it subscribes to something else or its topics have changed."""
+        """Bump the group epoch if its subscriptions or topics have changed."""
         group = self._group
         if not self._moves_on and group.is_fresh:
             return
@@ -138,16 +138,16 @@ class Steps:
             self.records.append(records.partition_metadata_tombstone(group.id))
 
     def target(self, now: Now) -> Target:
-        """What the member should have: computed anew if the epoch is new and the last time is long ago."""
+        """The member's target. Recomputed if the epoch is new and the assignment interval has passed."""
         group, settings = self._group, self._ground.settings
         interval_ms = settings.times_of(group.id).assignment_interval_ms
-        # A time that is yet to come is from before the clock was set back.
+        # A future time means that the clock was set back.
         is_early = 0 <= now.ms - group.assignment_ms < interval_ms
         if group.assignment_epoch >= self.epoch or is_early:
             return Target(group.assignment_epoch, group.target_of(self.member))
         change = Change(self._before, self.member, self._subscriptions)
         if self._assigning.wants(group, change):
-            # It goes on with what it has, until a heartbeat after that.
+            # The member keeps its current target until the new one is computed.
             return Target(group.assignment_epoch, group.target_of(self.member))
         changed = changed_targets(group, change, self._ground.image, settings.assignors)
         for member_id, target in changed.items():
@@ -157,9 +157,9 @@ class Steps:
         return Target(self.epoch, group.targets[self.member.id] if own is None else own)
 
     def check_size(self, more: Sequence[Record], target: Target) -> None:
-        """GroupError if the records, with these before them, are more than the log takes at once.
+        """GroupError if the records, including `more`, exceed the batch size limit.
 
-        Most are few and small: they are not looked at.
+        A few small records, the common case, are not measured.
         """
         held = sum(map(len, target.partitions.values()))
         told = _told_size(self.member) if self.member is not self._before else 0
@@ -167,17 +167,19 @@ class Steps:
         is_small = len(more) + len(self.records) <= _FEW and held + told <= _SMALL <= bytes_max // 20
         if is_small and not self._has_resolved:
             return
-        # One is still to come: what the member has from now on. A partition takes twice as much there.
+        # The current assignment record is still to come. It takes twice as many bytes per partition.
         last = records.target_record(self._group.id, self.member.id, dict(target.partitions))
         size = records.size_of((*more, *self.records, last, last))
         if size > bytes_max:
             raise GroupError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"Group {self._group.id} would need {size} bytes in the log at once.",
+                f"Group {self._group.id} needs an atomic write of {size} bytes, "
+                f"but the limit is {bytes_max} (max.message.bytes).",
             )
 
     def reconcile(self, target: Target, owned: Owned, now: Now) -> None:
-        """The member's next step towards its target. The last step: from here on nothing can be refused."""
+        """Take the member's next reconciliation step. Must be last: it changes timers, so no error may
+        follow."""
         member, group = self.member, self._group
         if self.changed or not member.is_reconciled_to(target.epoch):
             subscribed = SubscribedTopics(self._subscriptions.topics_of(member), self._ground.image)
@@ -189,7 +191,7 @@ class Steps:
         group.is_fresh = True
 
     def _time_revocation(self, now: Now) -> None:
-        """Whoever is told to give up partitions has as long for it as it said a rebalance may take."""
+        """Limit a revocation by the member's rebalance timeout."""
         member = self.member
         key: TimerKey = (REBALANCE, self._group.id, member.id)
         if member.state is not MemberState.UNREVOKED:
@@ -199,6 +201,6 @@ class Steps:
 
 
 def _told_size(member: ConsumerMember) -> int:
-    """Roughly, of what a member has told of itself and may be long."""
+    """The approximate size of the variable-length metadata of a member."""
     protocols = () if member.classic is None else member.classic.protocols
     return sum(map(len, member.topics)) + sum(len(metadata) for _, metadata in protocols)

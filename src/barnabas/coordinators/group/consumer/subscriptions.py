@@ -1,4 +1,5 @@
-"""Which topics a group is subscribed to, counted, so that a member's change costs what that member tells."""
+"""The subscribed topics of a group, as counts, so that the cost of a change depends only on the changed
+member."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -7,24 +8,24 @@ from barnabas.coordinators.group.consumer.member import ConsumerMember
 
 
 class ResolvedRegex(NamedTuple):
-    """What a regular expression meant when it was last looked at."""
+    """The last result of a regular expression."""
 
     topics: frozenset[str]
-    # The offset of the metadata log at that time.
+    # The metadata offset of the result.
     version: int
     time_ms: int
 
 
 class Subscriptions:
-    """Counts of members by topic and by regular expression, and what the expressions stand for."""
+    """Counts of members by topic and by regular expression, and the results of the expressions."""
 
     __slots__ = ("_by_name", "_by_regex", "regexes", "resolved")
 
     def __init__(self) -> None:
-        # Members that named the topic; resolved expressions that have it.
+        # Number of members that name each topic; number of resolved expressions that match each topic.
         self._by_name: dict[str, int] = {}
         self._by_regex: dict[str, int] = {}
-        # Members by expression.
+        # Number of members by expression.
         self.regexes: dict[str, int] = {}
         self.resolved: dict[str, ResolvedRegex] = {}
 
@@ -32,7 +33,7 @@ class Subscriptions:
         return topic in self._by_name or topic in self._by_regex
 
     def __len__(self) -> int:
-        """How many topics, at most: those that are named and matched count twice."""
+        """Upper bound of the number of topics: those both named and matched count twice."""
         return len(self._by_name) + len(self._by_regex)
 
     def __iter__(self) -> Iterator[str]:
@@ -50,7 +51,7 @@ class Subscriptions:
         return other
 
     def replace(self, old: ConsumerMember | None, new: ConsumerMember | None) -> set[str]:
-        """One member for another. Returns the topics that the group may have gained or lost by it."""
+        """Replace a member. Return the topics that the group may have gained or lost."""
         touched: set[str] = set()
         old_topics = old.topics if old else ()
         new_topics = new.topics if new else ()
@@ -65,7 +66,7 @@ class Subscriptions:
         return touched
 
     def resolve(self, regex: str, resolved: ResolvedRegex | None) -> set[str]:
-        """What an expression stands for from now on; None if nobody uses it. Returns as replace()."""
+        """Set the result of an expression, or remove it if None. Returns the same as replace()."""
         touched: set[str] = set()
         old = self.resolved.pop(regex, None)
         if resolved is not None:
@@ -76,19 +77,19 @@ class Subscriptions:
         return touched
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The names that a member is subscribed to, by name and by expression."""
+        """The topics that a member subscribes to, by name and by expression."""
         resolved = self.resolved.get(member.regex) if member.regex else None
         if resolved is None:
             return frozenset(member.topics)
         return resolved.topics.union(member.topics) if member.topics else resolved.topics
 
     def homogeneous(self, members: int) -> bool:
-        """Whether all of so many members subscribe to the same topics, as far as the counts can tell."""
+        """Whether all members certainly have equal subscriptions, judged by the counts."""
         if not self.regexes:
             return all(count == members for count in self._by_name.values())
         if next(iter(self.regexes.values())) != members:
             return False
-        # All have the one expression. A name beside it may be of some members only.
+        # All members have the same expression. A topic named in addition may belong to only some of them.
         return not self._by_name and all(count == 1 for count in self._by_regex.values())
 
 

@@ -1,4 +1,4 @@
-"""The target assignment: what every member should have, computed when the group's epoch has moved on."""
+"""Computation of the target assignment of a group for a new epoch."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from barnabas.metadata.image import MetadataImage
 
 
 class Change(NamedTuple):
-    """A member's news that are not in the group yet, and the subscriptions that come of them."""
+    """A changed member that is not in the group yet, and the resulting subscriptions."""
 
     before: ConsumerMember
     after: ConsumerMember
@@ -26,9 +26,9 @@ class Change(NamedTuple):
 def changed_targets(
     group: ConsumerGroup, change: Change, image: MetadataImage, assignors: tuple[str, ...]
 ) -> dict[str, Assignment]:
-    """Of the members that there are after the change, those that are to have something else than before.
+    """The changed targets of the members after the change.
 
-    Who had no target at all has changed in any case.
+    Always includes members that had no target.
     """
     after = change.after
     replaced = group.static_member(after.instance_id)
@@ -38,7 +38,7 @@ def changed_targets(
     topics = _topic_specs(change.subscriptions, image)
     is_homogeneous = change.subscriptions.homogeneous(len(group.members) + is_new - takes_over)
     if is_homogeneous and assignor == UNIFORM:
-        # By far the most common, and the one that large groups wait for: nothing is made for each member.
+        # The common case, and the critical one for large groups: no objects are created per member.
         subscribed = _ids(change.subscriptions.topics_of(after), image)
         counted = group.targets.get(after.id)
         is_counted = counted is None if is_new else counted is group.target_of(after)
@@ -58,7 +58,8 @@ def changed_targets(
 def _dealt(
     group: ConsumerGroup, member_id: str, subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
 ) -> dict[str, Assignment] | None:
-    """By the counts, which are made for the first of several joins. None if they do not add up."""
+    """The changed targets from incremental counts, created with the first join. None if they are
+    inconsistent."""
     if group.shares is None:
         group.shares = Shares(group.members, group.targets)
     dealt = group.shares.deal(member_id, subscribed, topics)
@@ -78,7 +79,7 @@ def _members(
 
 
 def preferred_assignor(group: ConsumerGroup, change: Change | None, assignors: tuple[str, ...]) -> str:
-    """What most members that ask for one ask for; else the first that the broker has."""
+    """The assignor that most members prefer; the broker's first one if no member has a preference."""
     counts = group.assignors.copy()
     if change is not None:
         for member, difference in ((change.before, -1), (change.after, +1)):
@@ -93,7 +94,7 @@ def preferred_assignor(group: ConsumerGroup, change: Change | None, assignors: t
 def _member_specs(
     group: ConsumerGroup, change: Change, members: Mapping[str, ConsumerMember], image: MetadataImage
 ) -> dict[str, MemberSpec]:
-    # Most members subscribe to the same, so that it is worked out once for all of them.
+    # Cached by subscription, because most members have the same one.
     ids_of: dict[tuple[tuple[str, ...], str | None], frozenset[Uuid]] = {}
     specs = {}
     for member_id, member in members.items():
@@ -111,7 +112,7 @@ def _ids(names: Iterable[str], image: MetadataImage) -> frozenset[Uuid]:
 
 
 def _topic_specs(subscriptions: Subscriptions, image: MetadataImage) -> dict[Uuid, TopicSpec]:
-    # The assignors of Kafka 4.3 do not look at racks.
+    # Racks are omitted: the assignors of Kafka 4.3 do not use them.
     specs = {}
     for name in subscriptions:
         topic = image.topics.get(name)

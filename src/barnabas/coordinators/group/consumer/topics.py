@@ -1,4 +1,4 @@
-"""The cluster's topics as the groups of a shard see them: who subscribes to what, and what has changed."""
+"""Index of the groups of a shard by subscribed topic, and detection of topic changes."""
 
 from collections.abc import Container, Iterable, Set
 
@@ -7,19 +7,19 @@ from barnabas.coordinators.group.ground import Ground
 
 
 class Topics:
-    """Groups by topic, and the hash of each topic that somebody subscribes to, until it changes."""
+    """Groups by topic, and cached hashes of the subscribed topics."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._groups: dict[str, set[str]] = {}
         self._hashes: dict[str, int] = {}
-        # To tell topics that are new from those that were altered.
+        # Previous topics, to distinguish created from altered ones.
         self._known = ground.image.topics
-        # The metadata offset by which the last new topic was there: expressions of before are out of date.
+        # The metadata offset of the last created topic: older results of expressions are outdated.
         self.new_since = ground.image.offset
 
     def follow(self, group_id: str, names: Iterable[str], subscriptions: Container[str]) -> None:
-        """A group has changed what it subscribes to, in some of these names."""
+        """Update the index after a group's subscriptions to some of `names` have changed."""
         for name in names:
             if name in subscriptions:
                 self._groups.setdefault(name, set()).add(group_id)
@@ -33,7 +33,7 @@ class Topics:
                 self._hashes.pop(name, None)
 
     def changed(self, names: Set[str]) -> set[str]:
-        """The image is a new one: topics were made, altered, deleted. Returns the groups that it concerns."""
+        """Topics were created, altered or deleted in a new image. Return the affected groups."""
         topics = self._ground.image.topics
         for name in names:
             topic, known = topics.get(name), self._known.get(name)
@@ -44,7 +44,7 @@ class Topics:
         return {group_id for name in names for group_id in self._groups.get(name, ())}
 
     def hash_of(self, names: Iterable[str]) -> int:
-        """By this number a group sees that its topics have changed. Those that do not exist do not count."""
+        """The metadata hash of these topics. Nonexistent ones are ignored."""
         image = self._ground.image
         hashes = {}
         for name in names:

@@ -1,6 +1,6 @@
-"""How far groups have come: offsets that were committed, and those that wait for the end of a transaction.
+"""Committed offsets of groups, and pending offsets of open transactions.
 
-offsets.py is the door. record.py is the record of one commit; table.py holds what is committed, in little
-memory, and pending.py what transactions have not ended yet. load.py reads a log quickly. What requests get
-and what is written for them is decided in commits.py, reads.py and removal.py.
+offsets.py is the entry point. record.py is the record of one commit; table.py stores committed offsets
+compactly, pending.py those of open transactions. load.py reads a log fast. commits.py, reads.py and
+removal.py decide the responses to requests and the records to write.
 """

@@ -1,7 +1,7 @@
-"""What a commit writes: a record for each partition, or nothing at all if the group refuses it.
+"""OffsetCommit: a record for each partition, or none if the group refuses the commit.
 
-What is wrong with one partition only (its metadata is too long) is said of that partition, and the others
-are committed. Whether topics exist has been checked before a commit comes here.
+An error of a single partition (metadata too long) is reported for that partition, and the others are
+committed. The caller has checked that the topics exist.
 """
 
 from typing import Final, Protocol, cast
@@ -21,23 +21,23 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetCommitResponseTopic,
 )
 
-# From this version of OffsetCommit on a group that is not there has a code of its own. (KIP-848)
+# From this version of OffsetCommit on an unknown group is GROUP_ID_NOT_FOUND. (KIP-848)
 _NOT_FOUND_FROM: Final = 9
 _NO_RETENTION: Final = -1
 _NONE: Final[ErrorCode] = ErrorCode.NONE
 
 
 class HearsMembers(Protocol):
-    """What a classic group must have besides being a Group."""
+    """The additional interface of classic groups."""
 
     def heard_from(self, member_id: str, now: Now) -> None:
-        """A member that commits is alive: its session begins anew, as with a heartbeat."""
+        """Extend the session of a committing member, as with a heartbeat."""
 
 
 def decide_commit(
     ground: Ground, request: OffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now
 ) -> Outcome:
-    """The records and the answer. GroupError if the group refuses the commit as a whole."""
+    """The records and the answer. GroupError if the group refuses the whole commit."""
     group = _check_group(ground, request, caller, now)
     expire_ms = _expire_ms(request.retention_time_ms, now)
     outcome = Outcome(is_tentative=True)
@@ -69,7 +69,7 @@ def decide_commit(
 
 
 def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
-    """The answer that has the same code for every partition."""
+    """The response with the same code for every partition."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -86,7 +86,7 @@ def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommi
 
 
 def _check_group(ground: Ground, request: OffsetCommitRequest, caller: Caller, now: Now) -> Group | None:
-    """The group; None if there is none, and one without members comes to be with the first record."""
+    """The group, after its checks; None if the first record will create one without members."""
     group = ground.groups.get(request.group_id)
     if group is None:
         if request.generation_id_or_member_epoch < 0:
@@ -100,7 +100,7 @@ def _check_group(ground: Ground, request: OffsetCommitRequest, caller: Caller, n
     member_id, instance_id = request.member_id, request.group_instance_id
     generation, version = request.generation_id_or_member_epoch, caller.version
     if isinstance(group, ClassicGroup):
-        # The same as below, of the class that most groups have: compiled, it is asked without a search.
+        # The same as below for the most common class: compiled code calls it without an attribute lookup.
         group.check_commit(member_id, instance_id, generation, is_txn=False, version=version)
         if not group.is_empty:
             group.heard_from(member_id, now)
@@ -130,15 +130,15 @@ def _record(
 
 
 def _expire_ms(retention_ms: int, now: Now) -> int:
-    """When offsets of versions 2 to 4 expire, which may say so themselves."""
+    """The expiry of commits in versions 2 to 4, which may set their own retention."""
     if retention_ms == _NO_RETENTION:
         return NO_EXPIRY
-    # A sum that 64 bits do not hold wraps around, as in Kafka.
+    # Wraps around at 64 bits, as in Kafka.
     return (now.ms + retention_ms + 2**63) % 2**64 - 2**63
 
 
 def metadata_length(metadata: str | None) -> int:
-    """As Java counts: a character outside of the basic plane is two."""
+    """The length in UTF-16 code units, as in Java."""
     if metadata is None:
         return 0
     return len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le")) // 2

@@ -1,7 +1,7 @@
-"""Reading commits out of a log (compiled): a coordinator that starts may have millions to go through.
+"""Fast loading of commits from a log, which may have millions (compiled).
 
-scan() checks a whole batch and changes nothing. Then store() puts its commits into the table, or commits()
-hands them out. No object is made for a record but for its key, and for a value that is not plain.
+scan() validates a whole batch without changing the table. Then store() writes its commits to the table, or
+commits() returns them. The only objects created per record are its key and a value that is not plain.
 """
 
 from typing import Final
@@ -20,8 +20,8 @@ from barnabas.records.errors import CorruptBatch, UnknownCodec, UnsupportedMagic
 from barnabas.records.header import Codec
 from barnabas.records.varint import BAD, read_varint
 
-# Where the fields of a batch header are. They are repeated from records/header.py because a constant of a
-# compiled module costs nothing, and one of an interpreted module is a look-up.
+# Offsets of batch header fields. Repeated from records/header.py, because constants of the same compiled
+# module are inlined, and those of an interpreted module need a lookup.
 LENGTH_AT: Final = 8
 LENGTH_EXCLUDES: Final = 12
 MAGIC_AT: Final = 16
@@ -33,24 +33,23 @@ MAGIC: Final = 2
 CODEC_BITS: Final = 0x07
 CONTROL_BIT: Final = 0x20
 CODECS: Final = tuple(Codec)
-# Length, attributes, timestamp, offset, key length, value length, number of headers: a byte each.
+# Length, attributes, timestamp, offset, key length, value length, header count: at least a byte each.
 MIN_RECORD: Final = 7
 NULL: Final = -1
 
-# The key types of commits: the first releases wrote 0, all others 1.
+# Key types of commits: the first releases wrote 0, all others 1.
 LEGACY_COMMIT: Final = 0
 COMMIT: Final = 1
 PARTITION_SIZE: Final = 4
 
-# Three words for each commit: where its partition is, and where its value begins and ends. The value of a
-# tombstone ends at NULL.
+# Words per commit: position of its partition, start and end of its value. The end is NULL for a tombstone.
 SPAN_WORDS: Final = 3
-# So many groups and topics are remembered by the bytes of their names. Most commits are of a few.
+# Maximum number of cached group and topic lookups. Most commits belong to a few.
 PLACES_MAX: Final = 8192
 
 
 class Place:
-    """A group and a topic that have been looked up."""
+    """A cached lookup of a group and topic."""
 
     def __init__(self, offsets: GroupOffsets, topic: i64) -> None:
         self.offsets = offsets
@@ -58,7 +57,7 @@ class Place:
 
 
 class Loader:
-    """Filled anew by every scan(): `others` are the records that are no commits, as key and value."""
+    """Holds the last scanned batch. `others` are its records that are not commits, as key and value."""
 
     def __init__(self, table: OffsetTable) -> None:
         self._table = table
@@ -77,16 +76,16 @@ class Loader:
         self.others: list[tuple[bytes, bytes | None]] = []
 
     def forget(self) -> None:
-        """Loading is over: nothing is kept of the last batch."""
+        """Loading is complete: release the last batch and the caches."""
         self._places = {}
         self._names = []
         self._area = b""
         self.others = []
 
     def scan(self, batch: bytes) -> None:
-        """Read one whole batch; Malformed if it or a commit in it is not what it should be.
+        """Read one whole batch. Malformed if it or a commit in it is invalid.
 
-        The CRC is not looked at: whoever reads a log has done that. Headers of records are not either.
+        Does not check the CRC, which the log reader has checked, nor record headers.
         """
         if len(self._places) > PLACES_MAX or self._dropped != self._table.dropped:
             self._forget_dropped()
@@ -100,15 +99,15 @@ class Loader:
         while self._index < self._count:
             size, body = read_varint(area, at, self._stop)
             if body == BAD or size < MIN_RECORD - 1 or size > self._stop - body:
-                raise self._bad(f"its length {size} does not fit")
+                raise self._bad(f"record length {size} does not fit in the batch")
             at = body + size
             self._read_record(area, body, at)
             self._index += 1
         if at != self._stop:
-            raise self._bad(f"{self._stop - at} bytes are left after the last record")
+            raise self._bad(f"{self._stop - at} bytes after the last record")
 
     def store(self) -> None:
-        """Put the commits into the table, and take those out that have no value any more."""
+        """Apply the commits and tombstones to the table."""
         table = self._table
         places = self._places
         area = self._area
@@ -131,7 +130,7 @@ class Loader:
             table.put_slice(place.offsets, place.topic, partition, area, value_at, value_end)
 
     def commits(self) -> list[tuple[str, str, int, bytes | None]]:
-        """Group, topic, partition and value of every commit; no value is a tombstone."""
+        """Group, topic, partition and value of every commit; None is a tombstone."""
         area = self._area
         spans = self._spans
         at: i64 = 0
@@ -159,13 +158,13 @@ class Loader:
         self.base_offset = NULL
         self._count = 0
         if size < RECORDS_AT:
-            raise CorruptBatch(f"{size} bytes are too few for a header of {RECORDS_AT}", where="batch")
+            raise CorruptBatch(f"batch size {size} is less than the header size {RECORDS_AT}", where="batch")
         self.base_offset = read_i64_be(batch, 0)
         if batch[MAGIC_AT] != MAGIC:
-            raise UnsupportedMagic(f"magic {batch[MAGIC_AT]} is not {MAGIC}", where=self._where())
+            raise UnsupportedMagic(f"magic is {batch[MAGIC_AT]}, expected {MAGIC}", where=self._where())
         claimed: i64 = LENGTH_EXCLUDES + i64(read_i32_be(batch, LENGTH_AT))
         if claimed != size:
-            raise CorruptBatch(f"it claims {claimed} bytes and {size} are there", where=self._where())
+            raise CorruptBatch(f"header says {claimed} bytes, batch has {size}", where=self._where())
         attributes: i64 = i64(read_i16_be(batch, ATTRIBUTES_AT))
         self.is_control = attributes & CONTROL_BIT != 0
         self.producer_id = read_i64_be(batch, PRODUCER_ID_AT)
@@ -173,17 +172,17 @@ class Loader:
         self._start = RECORDS_AT
         self._stop = size
         codec: i64 = attributes & CODEC_BITS
-        # Compaction leaves batches without records, whose area is empty whatever their codec.
+        # Compaction leaves batches without records, whose area is empty whatever their codec is.
         if codec != 0 and size > RECORDS_AT:
             if codec >= len(CODECS):
-                raise UnknownCodec(f"compression codec {codec} does not exist", where=self._where())
+                raise UnknownCodec(f"unknown compression codec {codec}", where=self._where())
             self._area = decompress(CODECS[codec], memoryview(batch)[RECORDS_AT:])
             self._start = 0
             self._stop = len(self._area)
         count: i64 = i64(read_i32_be(batch, COUNT_AT))
         if count < 0 or count * MIN_RECORD > self._stop - self._start:
             raise CorruptBatch(
-                f"{count} records cannot be in {self._stop - self._start} bytes", where=self._where()
+                f"record count {count} does not fit in {self._stop - self._start} bytes", where=self._where()
             )
         self._count = count
 
@@ -192,18 +191,18 @@ class Loader:
         if at != BAD:
             _, at = read_varint(area, at, stop)
         if at == BAD:
-            raise self._bad("its timestamp or its offset is cut off")
+            raise self._bad("record timestamp or offset is truncated")
         key_size, key_at = read_varint(area, at, stop)
         if key_at == BAD or key_size < NULL or key_size > stop - key_at:
-            raise self._bad(f"its key's length {key_size} is out of range")
+            raise self._bad(f"key length {key_size} is out of range")
         key_end: i64 = key_at
         if key_size > 0:
             key_end += key_size
         value_size, value_at = read_varint(area, key_end, stop)
         if value_at == BAD or value_size < NULL or value_size > stop - value_at:
-            raise self._bad(f"its value's length {value_size} is out of range")
+            raise self._bad(f"value length {value_size} is out of range")
         if key_end - key_at < 2:
-            raise self._bad("its key has no type")
+            raise self._bad("key has no type")
         kind: i64 = i64(read_i16_be(area, key_at))
         if not self.is_control and LEGACY_COMMIT <= kind <= COMMIT:
             version: i64 = self._version(area, value_at, value_size)
@@ -216,13 +215,13 @@ class Loader:
         self.others.append((area[key_at:key_end], value))
 
     def _version(self, area: bytes, at: i64, size: i64) -> i64:
-        """The version of a value, -1 if there is no value."""
+        """The version of a value; -1 without a value."""
         if size == NULL:
             return NULL
         if size < 2:
-            raise self._bad("its value has no version")
+            raise self._bad("value has no version")
         version: i64 = i64(read_i16_be(area, at))
-        # None is below 0. Like one that is too high it is left to whoever knows more versions.
+        # A negative version is treated like one that is too high: as unknown.
         return version if version >= 0 else LAST_VERSION + 1
 
     def _read_commit(
@@ -231,15 +230,15 @@ class Loader:
         topic_at: i64 = string_end(area, at, end)
         partition_at: i64 = BAD if topic_at == BAD else string_end(area, topic_at, end)
         if partition_at == BAD or end - partition_at < PARTITION_SIZE:
-            raise self._bad("its key is cut off, or its group or topic is null")
+            raise self._bad("key is truncated, or its group or topic is null")
         name = area[at:partition_at]
         if name not in self._places:
             group, topic = name_parts(name)
             if not is_utf8(group) or not is_utf8(topic):
-                raise self._bad("a group or a topic in its key is not UTF-8")
-            # Known to be well-formed; store() finds out where it is.
+                raise self._bad("group or topic in the key is not UTF-8")
+            # Marks the name as valid; store() looks it up.
             self._places[name] = None
-        # What is plain has no fault.
+        # A plain value is always valid.
         if value_size != NULL and plain_form(area, value_at, value_at + value_size) == NOT_PLAIN:
             fault = value_fault(area, value_at + 2, value_at + value_size, version)
             if fault:
@@ -257,7 +256,7 @@ class Loader:
 
 
 def name_parts(name: bytes) -> tuple[bytes, bytes]:
-    """Group and topic, which each have their length in front."""
+    """Split length-prefixed group and topic."""
     topic_at: i64 = 2 + i64(read_i16_be(name, 0))
     return name[2:topic_at], name[topic_at + 2 :]
 

@@ -1,7 +1,6 @@
 """Committed offsets of all groups of a shard.
 
-apply() is what changes them, also while a log is replayed, pend() and end_transaction() for those that were
-committed in a transaction.
+apply() changes plain commits; pend() and end_transaction() those of transactions. replay() loads both.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -31,7 +30,7 @@ from barnabas.records.header import NO_PRODUCER_ID
 
 
 class Offsets:
-    """How far the groups of a shard have come. A group that only commits is made by `new_group`."""
+    """The committed offsets of a shard. `new_group` creates a group that only commits."""
 
     def __init__(self, ground: Ground, new_group: Callable[[str], Group]) -> None:
         self._ground: Final = ground
@@ -44,7 +43,7 @@ class Offsets:
 
     @property
     def count(self) -> int:
-        """How many offsets are committed."""
+        """The number of committed offsets."""
         return self._table.count
 
     # Requests
@@ -75,14 +74,14 @@ class Offsets:
         outcome.answer(to, response)
         return outcome
 
-    # What goes without being asked about by a client
+    # Removal
 
     def forget(self, group_id: str) -> list[Record]:
-        """Tombstones for all of a group, with what is pending."""
+        """Tombstones for all offsets of a group, including pending ones."""
         return list(self._remover.all_of(group_id))
 
     def expire(self, now: Now) -> Outcome:
-        """Offsets that are too old go, and groups that have nothing left. It may take several calls."""
+        """Tombstones for expired offsets and empty groups. May need several calls: see has_more_to_expire."""
         return _written(self._remover.expired(now))
 
     @property
@@ -100,7 +99,7 @@ class Offsets:
         self._change(record)
 
     def pend(self, producer_id: int, records: Iterable[OffsetRecord]) -> None:
-        """Commits in a transaction: nobody sees them before it ends. Tombstones do not wait."""
+        """Hold transactional commits until the transaction ends. Tombstones apply immediately."""
         for record in records:
             if record.value is not None:
                 self._make_group(record.group)
@@ -111,10 +110,10 @@ class Offsets:
             self._table.put(group, topic, partition, value)
 
     def replay(self, batch: bytes) -> list[tuple[bytes, bytes | None]]:
-        """Take the commits of one whole batch of the log, and return the other records.
+        """Apply the commits of one whole batch of the log, and return the other records.
 
-        Malformed, and nothing has changed, if the batch or a commit in it cannot be read. Commits of versions
-        that are not known are among the other records. No groups are made yet: their own records may follow.
+        Malformed, without any change, if the batch or a commit in it is invalid. Commits of unknown versions
+        are among the other records. Groups are created in loaded(), because their own records may follow.
         """
         loader = self._loader
         loader.scan(batch)
@@ -132,13 +131,13 @@ class Offsets:
         return loader.others
 
     def loaded(self) -> None:
-        """Everything has been replayed: groups that have offsets and nothing else are made."""
+        """The log has been replayed: create the groups that have only offsets."""
         self._loader.forget()
         for group_id in (*self._table.groups(), *self._pending.groups()):
             self._make_group(group_id)
 
     def durable(self) -> object:
-        """What the records tell of, as a value to compare."""
+        """The state that the records describe, as a comparable value."""
         committed = {group: self._table.of_group(group) for group in self._table.groups()}
         return committed, sorted(self._pending.entries(), key=lambda entry: entry[1].fields()[:3])
 
@@ -170,7 +169,7 @@ class Offsets:
 
 
 def _written(records: Iterable[Record]) -> Outcome:
-    """Tombstones: each can do without the others."""
+    """An outcome of independent tombstones."""
     outcome = Outcome(is_divisible=True)
     outcome.records.extend(records)
     return outcome

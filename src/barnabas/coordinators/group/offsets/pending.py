@@ -1,8 +1,8 @@
-"""Offsets that were committed in a transaction that has not ended.
+"""Offsets committed in open transactions.
 
-Nobody sees them before the producer's marker comes. Several producers may have one pending for the same
-partition of a group, and plain commits may come between: the last that was written wins, whichever
-transaction ends last.
+They become visible with the producer's marker. Several producers may have pending offsets for the same
+partition of a group, and plain commits may come in between: the last written one wins, whichever transaction
+ends last.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from barnabas.coordinators.group.offsets.record import OffsetRecord
 
 
 class PendingOffsets:
-    """What producers have pending, by producer and by group."""
+    """Pending offsets, indexed by producer and by group."""
 
     def __init__(self) -> None:
-        # In the order in which they were written. None is one after which something else was committed: it
-        # makes the partition unstable until its marker comes, and will never be seen.
+        # In the order of writing. None is a superseded offset: it keeps the partition unstable until its
+        # marker comes, but never becomes visible.
         self._of_groups: dict[str, dict[tuple[str, int], dict[int, bytes | None]]] = {}
         self._of_producers: dict[int, set[tuple[str, str, int]]] = {}
 
@@ -37,20 +37,20 @@ class PendingOffsets:
 
     def add(self, producer_id: int, group: str, topic: str, partition: int, value: bytes) -> None:
         by_producer = self._of_groups.setdefault(group, {}).setdefault((topic, partition), {})
-        # Taken out first, because it is the last one now.
+        # Removed first, so that it becomes the last one.
         by_producer.pop(producer_id, None)
         by_producer[producer_id] = value
         self._of_producers.setdefault(producer_id, set()).add((group, topic, partition))
 
     def supersede(self, group: str, topic: str, partition: int) -> None:
-        """Something was committed for this partition after all that is pending for it."""
+        """A later commit has superseded all pending offsets of this partition."""
         by_producer = self._of_groups.get(group, {}).get((topic, partition))
         if by_producer is not None:
             for producer_id in by_producer:
                 by_producer[producer_id] = None
 
     def remove(self, group: str, topic: str, partition: int) -> None:
-        """The offset is deleted, with what is pending for it."""
+        """The offset is deleted, including its pending ones."""
         by_producer = self._of_groups.get(group, {}).get((topic, partition))
         for producer_id in list(by_producer or ()):
             self._take(producer_id, group, topic, partition)
@@ -60,7 +60,7 @@ class PendingOffsets:
                 del self._of_producers[producer_id]
 
     def end(self, producer_id: int, *, commit: bool) -> list[tuple[str, str, int, bytes]]:
-        """Its transaction has ended. Return what is committed by that: group, topic, partition and value."""
+        """End a transaction. Return the offsets it commits: group, topic, partition and value."""
         ended = []
         for group, topic, partition in sorted(self._of_producers.pop(producer_id, ())):
             if commit:
@@ -71,7 +71,7 @@ class PendingOffsets:
         return ended
 
     def entries(self) -> Iterator[tuple[int, OffsetRecord]]:
-        """All of it, as producer id and record."""
+        """All pending offsets, as producer id and record."""
         for group, partitions in self._of_groups.items():
             for (topic, partition), by_producer in partitions.items():
                 for producer_id, value in by_producer.items():

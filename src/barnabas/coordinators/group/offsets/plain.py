@@ -1,8 +1,8 @@
-"""Values of commits as nearly all are, in two numbers (compiled).
+"""Compact form of common commit values: two numbers (compiled).
 
-A plain value has no metadata and no expiry of its own. Then it says nothing but its offset, which is one
-number, and its facts: when it was committed, the leader epoch, and in which form it was written. Out of both
-comes the same value again, byte for byte; only the id of its topic, if it has one, is kept elsewhere.
+A plain value has no metadata and no expiry of its own. It is stored as its offset and its facts: commit time,
+leader epoch and form of the value. Both reproduce the same value byte by byte; only its topic id, if any, is
+stored elsewhere.
 """
 
 from typing import Final
@@ -18,15 +18,15 @@ from librt.strings import (
 )
 from mypy_extensions import i32, i64
 
-# The facts of what is not plain. Those of a plain value have a form, so they are not 0.
+# Facts of a value that is not plain. Those of a plain value are never 0, because they contain a form.
 NOT_PLAIN: Final = 0
 
-# The forms: version 4 without and with the id of the topic, and version 3, which earlier releases wrote.
+# Forms: version 4 without and with a topic id, and version 3, which earlier releases wrote.
 NO_ID: Final = 1
 WITH_ID: Final = 2
 OLD: Final = 3
 
-# Where the fields are: version, offset, leader epoch, metadata, time, tagged fields.
+# Positions of the fields: version, offset, leader epoch, metadata, time, tagged fields.
 OFFSET_AT: Final = 2
 EPOCH_AT: Final = 10
 TEXT_AT: Final = 14
@@ -38,12 +38,12 @@ SIZE: Final = 24
 SIZE_WITH_ID: Final = 42
 VERSION: Final = 4
 OLD_VERSION: Final = 3
-# A compact string that is empty. In version 3 its length is two bytes of 0.
+# An empty compact string. In version 3 an empty string is two zero bytes.
 EMPTY: Final = 1
 TOPIC_ID_SIZE: Final = 16
 
-# The facts from the lowest bit on: the form, the leader epoch and one (it may be -1), and the time, as far as
-# it is from the middle of what has room: 42 bits are enough until the year 2109.
+# Layout of the facts from the lowest bit: form, leader epoch + 1 (it may be -1), time as a signed distance
+# from TIME_MIDDLE. 42 bits of time last until the year 2109.
 FORM_BITS: Final = 3
 EPOCH_SHIFT: Final = 2
 EPOCH_MAX: Final = 0xFFFFE
@@ -75,7 +75,7 @@ def plain_form(data: bytes, at: i64, end: i64) -> i64:
         tags: i64 = data[at + TAGS_AT]
         if size == SIZE:
             return NO_ID if tags == 0 else NOT_PLAIN
-        # One field, the first, of so many bytes.
+        # One tagged field, tag 0, with the size of a topic id.
         tag: i64 = data[at + TAGS_AT + 1]
         tag_size: i64 = data[at + TAGS_AT + 2]
         return WITH_ID if tags == 1 and tag == 0 and tag_size == TOPIC_ID_SIZE else NOT_PLAIN
@@ -89,7 +89,7 @@ def form_in(facts: i64) -> i64:
 
 
 def plain_value(offset: i64, facts: i64, id_high: i64, id_low: i64) -> bytes:
-    """The value again. The halves of the topic's id count only if it was in it."""
+    """Reproduce the value. The topic id is used only if the form has one."""
     form: i64 = form_in(facts)
     epoch: i64 = ((facts >> EPOCH_SHIFT) & EPOCH_BITS) - 1
     value = BytesWriter()

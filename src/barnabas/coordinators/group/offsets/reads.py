@@ -1,4 +1,4 @@
-"""What OffsetFetch answers for one group."""
+"""OffsetFetch for one group."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -25,7 +25,7 @@ _NO_LEADER_EPOCH: Final = -1
 
 
 class OffsetReader:
-    """Reads committed offsets, and knows which of them are about to change."""
+    """Reads committed offsets and reports unstable ones."""
 
     def __init__(self, ground: Ground, table: OffsetTable, pending: PendingOffsets) -> None:
         self._ground = ground
@@ -35,7 +35,7 @@ class OffsetReader:
     def read(self, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
         group = self._ground.groups.get(asked.group_id)
         response = OffsetFetchResponseGroup(group_id=asked.group_id, topics=[])
-        # A group that is not there has no offsets, which is no error.
+        # An unknown group has no offsets, which is not an error.
         is_there = group is not None
         if group is not None:
             try:
@@ -89,7 +89,7 @@ class OffsetReader:
         if value is None:
             return _nothing(index)
         found = read_offset(value)
-        # It is of a topic of the same name that was deleted. (KIP-848)
+        # The offset belongs to a deleted topic of the same name. (KIP-848)
         if ZERO_UUID not in (topic_id, found.topic_id) and topic_id != found.topic_id:
             return _nothing(index)
         return OffsetFetchResponsePartitions(

@@ -1,6 +1,6 @@
-"""The record of one committed offset, packed and read by hand: every commit makes one for each partition.
+"""Hand-written codec of the record of one committed offset; every commit writes one for each partition.
 
-The bytes are those of OffsetCommitKey and OffsetCommitValue in protocol/stored/offsets.py.
+The bytes equal those of OffsetCommitKey and OffsetCommitValue in protocol/stored/offsets.py.
 """
 
 from struct import Struct
@@ -18,22 +18,21 @@ from barnabas.protocol.wire import write_uvarint
 NO_EXPIRY: Final = -1
 
 _KEY_TYPE: Final[i16] = 1
-# What is written usually, and what an offset with an expiry of its own needs: later versions have no room for
-# it. (KIP-211)
+# The usual version, and the last one that has an expiry timestamp. (KIP-211)
 _VERSION: Final = 4
 _EXPIRY_VERSION: Final = 1
 
-# Version, offset, leader epoch; then the metadata as a compact string, the time and the tagged fields.
+# Version, offset, leader epoch; then metadata as a compact string, time and tagged fields.
 _HEAD: Final = Struct(">hqi")
 _TAIL: Final = Struct(">qb")
 _TAIL_WITH_ID: Final = Struct(">qbbb16s")
-# All of it without metadata.
+# The whole value if the metadata is empty.
 _PLAIN: Final = Struct(">hqibqb")
 _PLAIN_WITH_ID: Final = Struct(">hqibqbbb16s")
 _EMPTY_STRING: Final = 1
 _ID_TAG: Final = 0
 _ID_SIZE: Final = 16
-# Version and offset; then the metadata as a string, and both times.
+# Version and offset; then metadata as a string, commit and expiry time.
 _EXPIRY_HEAD: Final = Struct(">hqh")
 _EXPIRY_TAIL: Final = Struct(">qq")
 
@@ -41,7 +40,7 @@ _EXPIRY_TAIL: Final = Struct(">qq")
 @mypyc_attr(acyclic=True)
 @final
 class OffsetRecord(PackedRecord):
-    """The offset of one partition for one group. `value` is what pack_offset() makes; None is a tombstone."""
+    """The offset of one partition for one group. `value` is encoded by pack_offset(); None is a tombstone."""
 
     __slots__ = ("group", "partition", "topic", "value")
 
@@ -77,7 +76,7 @@ class OffsetRecord(PackedRecord):
 
 
 class CommittedOffset(NamedTuple):
-    """What a value says. Times are in milliseconds; NO_EXPIRY means that the retention of offsets decides."""
+    """A decoded value. Times are in milliseconds; NO_EXPIRY means that the broker's retention applies."""
 
     offset: int
     leader_epoch: int
@@ -88,7 +87,7 @@ class CommittedOffset(NamedTuple):
 
 
 def pack_offset(committed: CommittedOffset) -> bytes:
-    """The value of a record."""
+    """Encode the value of a record."""
     offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = committed
     return pack_fields(offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)
 
@@ -96,14 +95,14 @@ def pack_offset(committed: CommittedOffset) -> bytes:
 def pack_fields(
     offset: int, leader_epoch: int, metadata: str, commit_ms: int, expire_ms: int, topic_id: Uuid
 ) -> bytes:
-    """The same of its fields. One with an expiry of its own keeps neither leader epoch nor topic id."""
+    """pack_offset() of single fields. A value with an expiry has neither leader epoch nor topic id."""
     if expire_ms != NO_EXPIRY:
         text = metadata.encode()
         head = _EXPIRY_HEAD.pack(_EXPIRY_VERSION, offset, len(text))
         return head + text + _EXPIRY_TAIL.pack(commit_ms, expire_ms)
     has_id = topic_id != ZERO_UUID
     if not metadata:
-        # Every commit comes by here: number by number, since a Struct would need each as an object.
+        # Hot path: written field by field, because a Struct would need an object for each number.
         plain = BytesWriter()
         write_i16_be(plain, i16(_VERSION))
         write_i64_be(plain, offset)
@@ -124,7 +123,7 @@ def pack_fields(
 
 
 def read_offset(value: bytes) -> CommittedOffset:
-    """What a value says that was packed here, or that load.py has checked."""
+    """Decode a value that was encoded here or validated by load.py."""
     size = len(value)
     if value[1] == _VERSION and value[_HEAD.size] == _EMPTY_STRING:
         if size == _PLAIN.size:

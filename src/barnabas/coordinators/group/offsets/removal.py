@@ -1,6 +1,6 @@
-"""Which offsets go, and with them which groups: when asked to, with time, and with their topics.
+"""Removal of offsets and groups: by request, by expiry, and with deleted topics.
 
-Everything here only says what is to be written; nothing is gone before its tombstone is applied.
+The functions only return tombstones; the offsets are removed when these are applied.
 """
 
 from collections.abc import Iterator, Set
@@ -21,29 +21,29 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteResponseTopic,
 )
 
-# So many offsets and groups are looked at at once, and a group as a whole: about 10 ms.
+# Maximum number of offsets and groups per slice, not counting the rest of the last group: about 10 ms.
 AT_ONCE: Final = 5_000
 
 
 class OffsetRemover:
-    """Finds offsets that are to go."""
+    """Finds offsets to remove."""
 
     def __init__(self, ground: Ground, table: OffsetTable, pending: PendingOffsets) -> None:
         self._ground = ground
         self._table = table
         self._pending = pending
-        # Groups that a round of expired() has still to look at, the next one last.
+        # Groups left in the current expiration check, in reverse order.
         self._left: list[str] = []
 
     def deleted(self, request: OffsetDeleteRequest) -> tuple[list[OffsetRecord], OffsetDeleteResponse]:
-        """What OffsetDelete asks for. GroupError if the group refuses it as a whole."""
+        """Tombstones and response for OffsetDelete. GroupError if the group refuses the whole request."""
         if not request.group_id:
             raise GroupError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
         group = self._ground.groups.get(request.group_id)
         if group is None:
             raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         group.check_offset_delete()
-        # A partition may be named twice.
+        # A dict, because a partition may be named twice.
         gone: dict[OffsetRecord, None] = {}
         topics = []
         for topic in request.topics:
@@ -64,15 +64,15 @@ class OffsetRemover:
         return list(gone), OffsetDeleteResponse(topics=topics)
 
     def all_of(self, group_id: str) -> list[OffsetRecord]:
-        """All offsets of a group, with what is pending."""
+        """Tombstones for all offsets of a group, including pending ones."""
         places = {(topic, partition) for topic, partition, _ in self._table.of_group(group_id)}
         places.update(self._pending.partitions_of(group_id))
         return [_tombstone(group_id, topic, partition) for topic, partition in sorted(places)]
 
     def expired(self, now: Now) -> list[Record]:
-        """Offsets that are too old, and groups without members that have none left.
+        """Tombstones for expired offsets, and for empty groups without offsets.
 
-        Of many groups only some are looked at, so that nobody waits for it: see `has_more`.
+        Checks a slice of the groups per call, so as not to block the loop: see `has_more`.
         """
         if not self._left:
             self._left = list(reversed(self._ground.groups))
@@ -96,11 +96,12 @@ class OffsetRemover:
 
     @property
     def has_more(self) -> bool:
-        """Whether expired() has groups left of this round."""
+        """Whether the current expiration check has groups left."""
         return bool(self._left)
 
     def of_deleted_topics(self, names: Set[str]) -> Iterator[OffsetRecord]:
-        """Offsets of topics that were deleted. One of the same name may be there again, with its own."""
+        """Tombstones for offsets of deleted topics. A recreated topic of the same name keeps its own
+        offsets."""
         pending: dict[str, list[OffsetRecord]] = {}
         for _, record in self._pending.entries():
             if record.topic in names:

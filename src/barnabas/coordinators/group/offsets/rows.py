@@ -1,10 +1,10 @@
-"""One group's committed offsets, in as little memory as they need (compiled).
+"""The committed offsets of one group, in a compact hash table (compiled).
 
-A table of rows of three words: the key, and the two numbers of a plain value (plain.py). Keys that fall on
-the same row go on to the next one. Values that are not plain are kept aside, as they are.
+An open-addressing hash table with linear probing. A row has three words: the key, and the two numbers of a
+plain value (plain.py). Values that are not plain are in a separate dictionary.
 
-There is no object for a row, so 33 bytes are what an offset takes where a dictionary of values takes 140, and
-the garbage collector has nothing to visit.
+Rows are not objects, so an offset takes 33 bytes instead of 140 in a dictionary, and the garbage collector
+has nothing to visit.
 """
 
 from typing import Final
@@ -13,45 +13,46 @@ from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
 
 ROW_WORDS: Final = 3
-# A row whose facts are this is free.
+# Facts of a free row.
 FREE: Final = 0
 NOT_FOUND: Final = -1
 
-# A table that is full grows by a quarter, and by this many rows: most groups have few offsets.
+# A full table grows by a quarter plus GROWTH_MIN rows: most groups have few offsets.
 GROWTH: Final = 4
 GROWTH_MIN: Final = 2
-# Of so many rows one stays free, so that searches are short; and one more, so that they end.
+# One in SPARE rows stays free, to keep searches short, and one more, so that they terminate.
 SPARE: Final = 8
-# A table that is used to less than this part is made smaller.
+# A table that is less than 1/SHRINK full is shrunk.
 SHRINK: Final = 3
 
 INT31_MAX: Final = 0x7FFFFFFF
 LOW: Final = 0xFFFFFFFF
-# The golden and the silver section of 2**32. Partitions are successive numbers and so are topics, and
-# multiples of these are spread evenly over all rows; so are the sums of both.
+# Multipliers for Fibonacci hashing: 2**32 times the golden section (0.382) and the silver section (0.414).
+# Partitions and topics are successive numbers; their multiples, and the sums of both, are spread evenly over
+# all rows.
 PARTITION_STEP: Final = 1640531535
 TOPIC_STEP: Final = 1779033704
 
 
 def home(key: i64, rows: i64) -> i64:
-    """The row of so many in which a key (see pack_key() of table.py) would like to be.
+    """The preferred row of a key (see pack_key() of table.py).
 
-    Nothing here has more than 63 bits.
+    No intermediate result exceeds 63 bits.
     """
     scattered: i64 = (key & INT31_MAX) * PARTITION_STEP + (key >> 32) * TOPIC_STEP
     return ((scattered & LOW) * rows) >> 32
 
 
-# It is never part of a cycle, so the garbage collector need not visit a hundred thousand of them.
+# Never part of a cycle, so the garbage collector can skip a hundred thousand of them.
 @mypyc_attr(acyclic=True)
 class GroupOffsets:
-    """By packed key the offset and the facts of a plain value, or a value that is not."""
+    """Offset and facts of plain values, and all other values, by packed key."""
 
     __slots__ = ("_count", "_odd", "_words")
 
     def __init__(self) -> None:
         self._words = vec[i64]()
-        # How many rows are in use.
+        # The number of used rows.
         self._count: i64 = 0
         self._odd: dict[int, bytes] | None = None
 
@@ -60,7 +61,7 @@ class GroupOffsets:
         return self._count == 0 and self._odd is None
 
     def row(self, key: i64) -> tuple[i64, i64]:
-        """Offset and facts; these are FREE if there is no plain value."""
+        """Offset and facts; the facts are FREE without a plain value."""
         if self._count == 0:
             return 0, FREE
         words = self._words
@@ -73,8 +74,8 @@ class GroupOffsets:
         return None if odd is None else odd.get(key)
 
     def put(self, key: i64, offset: i64, facts: i64) -> bool:
-        """A plain value. True if there was none of the key."""
-        # What takes the place of an odd one is not new.
+        """Store a plain value. True if the key is new."""
+        # Replacing an odd value is not new.
         is_new = self._odd is None or not self._remove_odd(key)
         words = self._words
         at: i64 = self._find(words, key)
@@ -92,7 +93,7 @@ class GroupOffsets:
         return is_new
 
     def put_odd(self, key: i64, value: bytes) -> bool:
-        """A value that is not plain. True if there was none of the key."""
+        """Store a value that is not plain. True if the key is new."""
         odd = self._odd
         if odd is None:
             odd = self._odd = {}
@@ -103,13 +104,13 @@ class GroupOffsets:
         return not self._remove_row(key)
 
     def remove(self, key: i64) -> bool:
-        """True if there was one."""
+        """Remove the value of a key. True if there was one."""
         return self._remove_row(key) or self._remove_odd(key)
 
-    # All of them: `at` is where a row is, and changes with whatever is put or removed.
+    # Iteration: `at` is the position of a row, valid until the next put or remove.
 
     def next_row(self, at: i64) -> i64:
-        """The first row in use that is not before `at`; NOT_FOUND if there is none."""
+        """The first used row at or after `at`; NOT_FOUND if there is none."""
         words = self._words
         while at < len(words):
             if words[at + 2] != FREE:
@@ -127,7 +128,7 @@ class GroupOffsets:
         return [] if odd is None else list(odd.items())
 
     def _find(self, words: vec[i64], key: i64) -> i64:
-        """Where the row of the key is, or the free one where it would go; NOT_FOUND if there is no such."""
+        """The position of the key's row, or of the free row for it; NOT_FOUND if there is neither."""
         size: i64 = len(words)
         if size <= ROW_WORDS:
             return 0 if size > 0 and (words[0] == key or words[2] == FREE) else NOT_FOUND
@@ -160,7 +161,7 @@ class GroupOffsets:
         return True
 
     def _close_gap(self, words: vec[i64], gap: i64) -> None:
-        """Free a row. Those behind it that would not be found any more move up."""
+        """Free a row. Move later rows that could no longer be found."""
         size: i64 = len(words)
         count: i64 = size // ROW_WORDS
         at: i64 = gap
@@ -171,11 +172,11 @@ class GroupOffsets:
                 at = 0
             if words[at + 2] == FREE:
                 return
-            wished: i64 = home(words[at], count) * ROW_WORDS
-            # It may move if the gap is not before the row that it would like to be in, going round.
-            from_wished: i64 = at - wished if at >= wished else at - wished + size
+            preferred: i64 = home(words[at], count) * ROW_WORDS
+            # A row may move if the gap is not before its preferred row, cyclically.
+            from_preferred: i64 = at - preferred if at >= preferred else at - preferred + size
             from_gap: i64 = at - gap if at >= gap else at - gap + size
-            if from_wished >= from_gap:
+            if from_preferred >= from_gap:
                 words[gap] = words[at]
                 words[gap + 1] = words[at + 1]
                 words[gap + 2] = words[at + 2]
@@ -183,7 +184,7 @@ class GroupOffsets:
                 gap = at
 
     def _resize(self) -> None:
-        """A table with some room for those that there are."""
+        """Rebuild the table with some room beyond the used rows."""
         old = self._words
         rows: i64 = 0
         while fitting(rows) <= self._count:
@@ -202,5 +203,5 @@ class GroupOffsets:
 
 
 def fitting(rows: i64) -> i64:
-    """How many of so many rows may be in use. One row has no spare: very many groups have only one offset."""
+    """The maximum number of used rows. A single row needs no spare: many groups have only one offset."""
     return rows - rows // SPARE - 1 if rows > 1 else rows

@@ -1,8 +1,8 @@
-"""Committed offsets by group, topic and partition, in little memory (compiled).
+"""Compact store of committed offsets by group, topic and partition (compiled).
 
-An offset comes as the bytes of its record's value, and goes as the same bytes. Topics have numbers here, so
-that the keys in a group are numbers; and the id of a topic, which nearly all values of it have, is kept here
-once. Then two numbers are left of most values: plain.py says how, and rows.py keeps them.
+Values go in and come out as the bytes of the record value. Topics are mapped to numbers, so that the keys
+within a group are numbers, and a topic id, which nearly all values contain, is stored once. This leaves two
+numbers of most values: see plain.py; rows.py stores them.
 """
 
 from typing import Final
@@ -43,14 +43,14 @@ def partition_in(key: i64) -> i64:
 
 
 class TopicNumbers:
-    """Numbers for the topics that offsets are of. A number that is not in use any more is given again."""
+    """Numbers of the topics with offsets. Unused numbers are reused."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._uses: list[int] = []
         self._free: list[int] = []
-        # Two halves of the id of each; both are 0 while none is known.
+        # Two halves of each topic id; both 0 while unknown.
         self._ids = vec[i64]()
 
     def find(self, name: str) -> i64:
@@ -60,7 +60,7 @@ class TopicNumbers:
         return self._names[number]
 
     def take(self, name: str) -> i64:
-        """The number of a topic, made if there is none: use() must follow."""
+        """The number of a topic, allocated if new: use() must follow."""
         number: i64 = self._numbers.get(name, NOT_FOUND)
         if number != NOT_FOUND:
             return number
@@ -79,13 +79,13 @@ class TopicNumbers:
         return self._ids[2 * number], self._ids[2 * number + 1]
 
     def takes_id(self, number: i64, high: i64, low: i64) -> bool:
-        """Whether it is the id of the topic; if it has none yet, from now on it is."""
+        """Whether this is the id of the topic. The first id is stored as the topic's."""
         ids = self._ids
         at: i64 = 2 * number
         if ids[at] == 0 and ids[at + 1] == 0:
             ids[at] = high
             ids[at + 1] = low
-            # No id is as good as none.
+            # The zero id means no id.
             return high != 0 or low != 0
         return ids[at] == high and ids[at + 1] == low
 
@@ -93,7 +93,7 @@ class TopicNumbers:
         self._uses[number] += 1
 
     def release(self, number: i64) -> bool:
-        """One offset less is of it. True if that was the last."""
+        """Decrement the use count. True if the topic is now unused."""
         self._uses[number] -= 1
         if self._uses[number] > 0:
             return False
@@ -112,7 +112,7 @@ class OffsetTable:
         self._groups: dict[str, GroupOffsets] = {}
         self.topics: Final = TopicNumbers()
         self.count: i64 = 0
-        # Goes up when a group or the number of a topic is gone, for whoever keeps them.
+        # Incremented when a group or topic number is removed, to invalidate caches.
         self.dropped: i64 = 0
 
     def __contains__(self, group: str) -> bool:
@@ -138,7 +138,7 @@ class OffsetTable:
         self.put_slice(self.offsets_of(group), self.topics.take(topic), partition, value, 0, len(value))
 
     def offsets_of(self, group: str) -> GroupOffsets:
-        """Those of a group, made if there are none: put_slice() must follow."""
+        """The offsets of a group, created if new: put_slice() must follow."""
         offsets = self._groups.get(group)
         if offsets is None:
             offsets = self._groups[group] = GroupOffsets()
@@ -147,11 +147,12 @@ class OffsetTable:
     def put_slice(
         self, offsets: GroupOffsets, topic: i64, partition: i64, data: bytes, at: i64, end: i64
     ) -> None:
-        """Do what put() does, with the value in data[at:end], where group and topic have been looked up."""
+        """put() of the value in data[at:end], for a group and topic already looked up."""
         key: i64 = pack_key(topic, partition)
         facts: i64 = plain_facts(data, at, end)
         if form_in(facts) == WITH_ID:
-            # That of a topic of the same name, before or after this one.
+            # A different id belongs to an earlier or later topic of the same name; such a value is stored as
+            # is.
             high: i64 = read_i64_be(data, at + TOPIC_ID_AT)
             if not self.topics.takes_id(topic, high, read_i64_be(data, at + TOPIC_ID_AT + 8)):
                 facts = NOT_PLAIN
@@ -177,7 +178,7 @@ class OffsetTable:
             self.dropped += 1
 
     def of_group(self, group: str) -> list[tuple[str, int, bytes]]:
-        """Topic, partition and value of all offsets of a group, by topic and partition."""
+        """Topic, partition and value of all offsets of a group, sorted by topic and partition."""
         offsets = self._groups.get(group)
         found: list[tuple[str, int, bytes]] = []
         if offsets is None:

@@ -1,8 +1,8 @@
-"""What a commit in a producer's transaction writes: pending offsets, and with its marker the end of them.
+"""TxnOffsetCommit: pending offsets, and their end with the transaction's marker.
 
-The guards are those of plain commits in commits.py, with Kafka's differences: clients of this API know no
-codes of the consumer protocol, and they do not name topics by their ids. A decision changes nothing before it
-is applied, not even the time at which a member was heard of: the log may refuse what it brings.
+The checks are those of plain commits in commits.py, with Kafka's differences: clients of this API do not know
+the error codes of the consumer protocol, and do not use topic ids. A decision changes no state before it is
+applied, not even a member's session, because the log may refuse its records.
 """
 
 from typing import Final, NamedTuple, NoReturn
@@ -36,7 +36,7 @@ _ANY_PARTITION: Final = 0
 
 
 class PendingOffset(NamedTuple):
-    """An offset that counts when the producer's transaction is committed."""
+    """An offset that becomes visible when the producer's transaction commits."""
 
     producer_id: int
     offset: OffsetRecord
@@ -46,19 +46,19 @@ class PendingOffset(NamedTuple):
 
 
 class TransactionEnd(NamedTuple):
-    """The end of a producer's transaction: what it has pending counts from now on, or never."""
+    """The end of a producer's transaction, which commits or drops its pending offsets."""
 
     producer_id: int
     commit: bool
 
     def encoded(self) -> NoReturn:
-        raise AssertionError("a marker is a control batch, which is made from the stamp of its outcome")
+        raise AssertionError("a marker is a control batch, built from the stamp of its outcome")
 
 
 def decide_txn_commit(
     ground: Ground, request: TxnOffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now
 ) -> Outcome:
-    """The records and the answer. GroupError if the commit is refused as a whole."""
+    """The records and the answer. GroupError if the whole commit is refused."""
     _check_ids(request)
     group = _check_group(ground, request, caller)
     outcome = Outcome(InTransaction(request.producer_id, request.producer_epoch))
@@ -66,7 +66,7 @@ def decide_txn_commit(
     for topic in request.topics:
         topic_id = _topic_id(ground, topic.name)
         if topic_id == ZERO_UUID:
-            # Nobody has partitions of a topic that is not there: refused if the member's epoch is a past one.
+            # An unknown topic has no assigned partitions, so a commit with an older member epoch is refused.
             _check_commit_of(group, request, topic_id, _ANY_PARTITION)
         partitions = []
         for partition in topic.partitions:
@@ -87,9 +87,9 @@ def decide_txn_commit(
 
 
 def refused_txn_commit(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
-    """The answer that has the same code for every partition."""
+    """The response with the same code for every partition."""
     if code is ErrorCode.STALE_MEMBER_EPOCH:
-        # Of epochs of members producers know nothing. This one tells them to abort as well.
+        # Producers do not know member epochs. This code makes them abort as well.
         code = ErrorCode.ILLEGAL_GENERATION
     return TxnOffsetCommitResponse(
         topics=[
@@ -106,9 +106,9 @@ def refused_txn_commit(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnO
 
 
 def decide_end(marker: EndMarker, to: ReplyTo) -> Outcome:
-    """A producer that has nothing pending here may end all the same: its marker may come twice."""
+    """Write a marker, even for a producer without pending offsets: a marker may be sent twice."""
     if marker.producer_id < 0 or marker.producer_epoch == NO_PRODUCER_EPOCH:
-        # No batch can say this. Kafka stumbles over it, and its answer says so.
+        # Not representable in a batch. Kafka fails with this error code.
         return answered(to, ErrorCode.UNKNOWN_SERVER_ERROR)
     outcome = Outcome(marker)
     outcome.write(TransactionEnd(marker.producer_id, marker.commit))
@@ -117,20 +117,24 @@ def decide_end(marker: EndMarker, to: ReplyTo) -> Outcome:
 
 
 def _check_ids(request: TxnOffsetCommitRequest) -> None:
-    """Whoever asks the transaction's coordinator first learns that there is no such producer.
+    """Refuse an invalid producer. The transaction coordinator normally does, unless verification is disabled.
 
-    What gets here all the same must not be written: a batch without a producer is read as plain commits.
+    A batch without a producer would be loaded as plain commits.
     """
     if not request.group_id:
         raise GroupError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
     if request.producer_id < 0:
-        raise GroupError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"No producer has id {request.producer_id}.")
+        raise GroupError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"Producer id {request.producer_id} is invalid."
+        )
     if request.producer_epoch < 0:
-        raise GroupError(ErrorCode.INVALID_PRODUCER_EPOCH, f"There is no epoch {request.producer_epoch}.")
+        raise GroupError(
+            ErrorCode.INVALID_PRODUCER_EPOCH, f"Producer epoch {request.producer_epoch} is invalid."
+        )
 
 
 def _check_group(ground: Ground, request: TxnOffsetCommitRequest, caller: Caller) -> Group | None:
-    """The group; None if there is none, and one without members comes to be with the first record."""
+    """The group, after its checks; None if the first record will create one without members."""
     group = ground.groups.get(request.group_id)
     if group is None:
         if request.generation_id < 0:
@@ -164,7 +168,7 @@ def _pending(
     partition: TxnOffsetCommitRequestPartition,
     now: Now,
 ) -> PendingOffset:
-    # Kafka leaves the topic's id out here, although it looks for it: so do we, and both read the same.
+    # Without the topic id, as in Kafka, so that the records are identical.
     value = pack_offset(
         CommittedOffset(
             partition.committed_offset,

@@ -1,4 +1,4 @@
-"""Whether bytes are the value of a commit (compiled): what is kept undecoded must be readable later."""
+"""Validation of commit values (compiled), which are stored undecoded and must be decodable later."""
 
 from typing import Final
 
@@ -9,35 +9,36 @@ LAST_VERSION: Final = 4
 FLEXIBLE_VERSION: Final = 4
 TOPIC_ID_TAG: Final = 0
 TOPIC_ID_SIZE: Final = 16
-# An unsigned varint has five bytes at the most.
+# An unsigned varint has at most five bytes.
 LAST_SHIFT: Final = 28
 INT32_MAX: Final = 0x7FFFFFFF
 BAD: Final = -1
 
 
 def value_fault(data: bytes, at: i64, end: i64, version: i64) -> str:
-    """What is wrong with the value in data[at:end], which begins behind its version; "" if nothing is.
+    """The error in the value in data[at:end], which starts after its version; "" if it is valid.
 
-    Offset, from version 3 on leader epoch, metadata, a time, in version 1 another time, tagged fields.
+    Layout: offset, leader epoch (from version 3), metadata, commit time, expiry time (version 1), tagged
+    fields.
     """
     at += 12 if version >= 3 else 8
     if version >= FLEXIBLE_VERSION:
         size, text = read_length(data, at, end)
         at = text + size - 1
         if text == BAD or size < 1 or at > end:
-            return "the metadata in its value is cut off or null"
+            return "metadata is truncated or null"
     else:
         text = at + 2
         at = string_end(data, at, end)
         if at == BAD:
-            return "the metadata in its value is cut off or null"
+            return "metadata is truncated or null"
     if at > text and not is_utf8(data[text:at]):
-        return "the metadata in its value is not UTF-8"
+        return "metadata is not UTF-8"
     at += 16 if version == 1 else 8
     if at > end:
-        return "its value is cut off"
+        return "value is truncated"
     if version >= FLEXIBLE_VERSION and not are_tags(data, at, end):
-        return "the tagged fields of its value are cut off"
+        return "tagged fields are truncated"
     return ""
 
 
@@ -56,7 +57,7 @@ def are_tags(data: bytes, at: i64, end: i64) -> bool:
 
 
 def read_length(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
-    """An unsigned varint and the position after it; (0, BAD) if it is cut off or has more than 31 bits."""
+    """An unsigned varint and the position after it; (0, BAD) if it is truncated or has more than 31 bits."""
     shift: i64 = 0
     value: i64 = 0
     while at < end and shift <= LAST_SHIFT:
@@ -70,7 +71,7 @@ def read_length(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
 
 
 def string_end(data: bytes, at: i64, end: i64) -> i64:
-    """Where a string with two bytes of length ends; BAD if it is cut off or null."""
+    """The end of a string with a two-byte length; BAD if it is truncated or null."""
     if end - at < 2:
         return BAD
     size: i64 = i64(read_i16_be(data, at))

@@ -1,4 +1,4 @@
-"""A group's number changes with what it is subscribed to, and with nothing else."""
+"""The metadata hash of a group changes with its subscribed topics, and with nothing else."""
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinators.group.assignors.metadata_hash import group_hash, topic_hash

@@ -1,4 +1,4 @@
-"""Who gets the next partition and who loses one."""
+"""Choice of the member that gets or loses the next partition."""
 
 from barnabas.coordinators.group.assignors.scale import Scale
 

@@ -1,4 +1,4 @@
-"""By the counts a group is dealt out as homogeneous.py does it; what does not add up is left to that."""
+"""Incremental assignments equal those of homogeneous.py; inconsistent counts are left to it."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""The targets of a group, from one assignment to the next."""
+"""Comparison of a group's targets before and after an assignment."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a classic group allows others to do, and what it says of itself."""
+"""Checks of requests to a classic group, and its description."""
 
 import pytest
 
@@ -128,7 +128,7 @@ def test_a_commit_counts_as_a_heartbeat() -> None:
     assert group.state == "Empty"
 
 
-def test_a_commit_of_nobody_counts_for_nobody() -> None:
+def test_a_commit_without_a_member_extends_no_session() -> None:
     group = Story()
     group.is_stable_with("a")
     timers = len(group.ground.timers)
@@ -160,7 +160,7 @@ def test_offsets_of_consumers_may_be_deleted_in_any_state(state: str, protocol_t
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_anybody_may_fetch_offsets_of_a_group_that_lives(state: str) -> None:
+def test_any_client_may_fetch_offsets_of_a_live_group(state: str) -> None:
     group, _ = in_state(state)
     expected = ErrorCode.GROUP_ID_NOT_FOUND if state == "Dead" else ErrorCode.NONE
 

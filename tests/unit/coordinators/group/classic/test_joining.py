@@ -1,4 +1,4 @@
-"""Who may join a classic group, and what a member that joins again is told."""
+"""JoinGroup of new and rejoining members of a classic group."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from support.group_stories import SESSION_MS, Member, Story
 pytestmark = pytest.mark.kernel
 
 
-def test_a_new_member_is_given_an_id_and_has_to_come_back_with_it() -> None:
+def test_a_new_member_must_rejoin_with_its_assigned_id() -> None:
     group = Story()
     a = Member("client")
 
@@ -26,7 +26,7 @@ def test_a_new_member_is_given_an_id_and_has_to_come_back_with_it() -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_before_version_4_a_new_member_is_taken_at_once(version: int) -> None:
+def test_before_version_4_a_new_member_joins_directly(version: int) -> None:
     group = Story()
     a = Member("client")
 
@@ -43,7 +43,7 @@ def test_ids_of_members_differ_also_for_one_client_id() -> None:
     assert group.joins("same").id != group.joins("same").id
 
 
-def test_an_id_that_nobody_comes_back_with_is_forgotten_after_its_session() -> None:
+def test_an_unused_pending_id_expires() -> None:
     group = Story()
     a = Member("a")
     a.id = group.asks_to_join(a).answer.member_id
@@ -56,7 +56,7 @@ def test_an_id_that_nobody_comes_back_with_is_forgotten_after_its_session() -> N
     assert group.asks_to_join(a).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_generation_is_not_opened_before_pending_members_have_come() -> None:
+def test_a_generation_waits_for_pending_members() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
     b = Member("b")
@@ -69,7 +69,7 @@ def test_a_generation_is_not_opened_before_pending_members_have_come() -> None:
     group.learns(a, b)
 
 
-def test_when_a_pending_member_is_given_up_the_generation_is_opened_without_it() -> None:
+def test_an_expired_pending_member_no_longer_blocks_the_generation() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
     group.asks_to_join(Member("b"))
@@ -80,7 +80,7 @@ def test_when_a_pending_member_is_given_up_the_generation_is_opened_without_it()
     group.learns(a)
 
 
-def test_a_pending_member_that_is_given_up_ends_even_the_initial_delay() -> None:
+def test_an_expired_pending_member_ends_even_the_initial_delay() -> None:
     group = Story(GroupSettings(initial_rebalance_delay_ms=50_000))
     group.asks_to_join(Member("b"))
     a = group.joins("a")
@@ -131,7 +131,7 @@ def test_an_empty_group_id_is_refused_before_anything_else() -> None:
     assert group.ground.groups == {}
 
 
-def test_a_member_id_that_would_fit_into_no_message_is_not_made() -> None:
+def test_a_client_id_too_long_for_a_member_id_is_refused() -> None:
     group = Story()
 
     refused = group.asks_to_join(Member("c" * 32_767))
@@ -197,7 +197,7 @@ def test_a_member_without_protocols_or_type_is_refused_by_an_empty_group_too(how
     assert group.state == "Empty"
 
 
-def test_a_protocol_that_is_named_twice_counts_once() -> None:
+def test_a_duplicate_protocol_counts_once() -> None:
     group = Story()
     a = group.joins("a", protocols=[("range", b"1"), ("range", b"2")])
     b = group.joins("b", protocols=[("range", b"3")])
@@ -225,7 +225,7 @@ def test_a_member_that_changes_its_protocols_changes_what_all_support() -> None:
 # Joining again
 
 
-def test_a_follower_of_a_stable_group_that_joins_as_before_gets_the_generation_again() -> None:
+def test_an_unchanged_follower_that_rejoins_a_stable_group_gets_the_current_generation() -> None:
     group = Story()
     _, b = group.is_stable_with("a", "b")
 
@@ -237,7 +237,7 @@ def test_a_follower_of_a_stable_group_that_joins_as_before_gets_the_generation_a
     assert group.state == "Stable"
 
 
-def test_a_leader_of_a_stable_group_that_joins_again_asks_for_a_new_round() -> None:
+def test_a_leader_that_rejoins_a_stable_group_starts_a_rebalance() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
 
@@ -248,7 +248,7 @@ def test_a_leader_of_a_stable_group_that_joins_again_asks_for_a_new_round() -> N
     assert group.beats(b) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_follower_of_a_stable_group_that_changes_its_metadata_asks_for_a_new_round() -> None:
+def test_a_follower_with_changed_metadata_starts_a_rebalance() -> None:
     group = Story()
     _, b = group.is_stable_with("a", "b")
 
@@ -258,7 +258,7 @@ def test_a_follower_of_a_stable_group_that_changes_its_metadata_asks_for_a_new_r
     assert group.state == "PreparingRebalance"
 
 
-def test_while_the_assignment_is_awaited_a_member_that_joins_as_before_gets_the_same_answer() -> None:
+def test_an_unchanged_rejoin_in_completing_gets_the_same_response() -> None:
     group = Story()
     a, b = group.joins("a"), group.joins("b")
     group.opens(a, b)
@@ -272,7 +272,7 @@ def test_while_the_assignment_is_awaited_a_member_that_joins_as_before_gets_the_
     assert group.state == "CompletingRebalance"
 
 
-def test_while_the_assignment_is_awaited_changed_metadata_is_a_new_round() -> None:
+def test_changed_metadata_in_completing_starts_a_rebalance() -> None:
     group = Story()
     a, b = group.joins("a"), group.joins("b")
     group.opens(a, b)
@@ -286,7 +286,7 @@ def test_while_the_assignment_is_awaited_changed_metadata_is_a_new_round() -> No
     assert a.joined.generation_id == 2
 
 
-def test_a_join_that_is_sent_again_takes_the_place_of_the_first() -> None:
+def test_a_retried_join_replaces_the_first() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
     group.joins("c")
@@ -323,7 +323,7 @@ def test_in_version_0_the_session_timeout_is_the_rebalance_timeout() -> None:
 # Size
 
 
-def test_a_full_group_takes_nobody_else() -> None:
+def test_a_full_group_refuses_new_members() -> None:
     group = Story(GroupSettings(classic_size_max=2))
     a, b = group.is_stable_with("a", "b")
 
@@ -337,7 +337,7 @@ def test_a_full_group_takes_nobody_else() -> None:
     group.learns(a, b)
 
 
-def test_while_members_are_called_the_first_that_come_are_in() -> None:
+def test_during_a_rebalance_the_first_members_get_the_places() -> None:
     group = Story(GroupSettings(classic_size_max=2))
     a = group.joins("a")
     b = group.joins("b")
@@ -347,7 +347,7 @@ def test_while_members_are_called_the_first_that_come_are_in() -> None:
     assert late.error is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_a_group_that_was_loaded_with_too_many_members_is_called_to_join_and_keeps_the_first() -> None:
+def test_a_loaded_group_that_is_too_large_rebalances_and_keeps_the_first_members() -> None:
     before = Story()
     a, b, c = before.is_stable_with("a", "b", "c")
     before.settings = GroupSettings(classic_size_max=2)

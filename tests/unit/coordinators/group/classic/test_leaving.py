@@ -1,4 +1,4 @@
-"""Members that leave a classic group, and of whom an administrator says that they do."""
+"""LeaveGroup of a classic group, by members and by administrators."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.kernel
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_that_leaves_is_gone_at_once_and_the_others_are_called() -> None:
+def test_a_leaving_member_is_removed_and_the_others_rebalance() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
 
@@ -25,7 +25,7 @@ def test_a_member_that_leaves_is_gone_at_once_and_the_others_are_called() -> Non
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_before_version_3_the_error_of_the_one_member_is_that_of_the_answer(version: int) -> None:
+def test_before_version_3_the_member_error_is_at_the_top_level(version: int) -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
     stranger = Member("x")
@@ -61,7 +61,7 @@ def test_several_leave_in_one_request_and_each_has_its_own_error() -> None:
     assert group.group.generation == generation
 
 
-def test_a_request_that_no_member_leaves_with_calls_nobody() -> None:
+def test_a_request_without_a_leaving_member_starts_no_rebalance() -> None:
     group = Story()
     group.is_stable_with("a")
 
@@ -71,7 +71,7 @@ def test_a_request_that_no_member_leaves_with_calls_nobody() -> None:
     assert group.state == "Stable"
 
 
-def test_nobody_leaves_a_group_that_is_not_there() -> None:
+def test_leaving_an_unknown_group_is_refused() -> None:
     group = Story()
 
     answer = group.leaves(MemberIdentity(member_id="x-1"), MemberIdentity(group_instance_id="one"))
@@ -81,7 +81,7 @@ def test_nobody_leaves_a_group_that_is_not_there() -> None:
     assert group.leaves(MemberIdentity(member_id="x-1"), version=1).error_code == UNKNOWN
 
 
-def test_one_who_waits_in_a_join_is_told_that_it_has_left() -> None:
+def test_a_pending_join_of_a_leaving_member_is_refused() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
     group.joins(a)
@@ -94,7 +94,7 @@ def test_one_who_waits_in_a_join_is_told_that_it_has_left() -> None:
     group.learns(b)
 
 
-def test_one_who_waits_in_a_sync_is_told_that_it_has_left() -> None:
+def test_a_pending_sync_of_a_leaving_member_is_refused() -> None:
     group = Story()
     a, b = group.joins("a"), group.joins("b")
     group.opens(a, b)
@@ -105,7 +105,7 @@ def test_one_who_waits_in_a_sync_is_told_that_it_has_left() -> None:
     assert waiting.error is UNKNOWN
 
 
-def test_the_last_that_is_waited_for_may_leave() -> None:
+def test_the_last_awaited_member_may_leave() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
     group.joins(a)

@@ -1,4 +1,4 @@
-"""How much members of classic groups may tell of themselves, all together."""
+"""The total limit of the metadata of classic members."""
 
 from barnabas.coordinators.group.classic.checks import METADATA_BYTES_MAX, SMALL_METADATA_BYTES
 from barnabas.protocol.error_codes import ErrorCode
@@ -9,7 +9,7 @@ MORE = (("range", b"m" * (SMALL_METADATA_BYTES + 1)),)
 SMALL = (("range", b"m" * SMALL_METADATA_BYTES),)
 
 
-def test_members_with_much_metadata_are_turned_away_when_there_is_no_room() -> None:
+def test_members_with_large_metadata_are_refused_above_the_limit() -> None:
     story = Story()
     story.joins("a", protocols=HALF)
     beside = Story.beside(story, "other")

@@ -1,4 +1,4 @@
-"""Members that do anything at any time: what a classic group holds to whatever happens."""
+"""Random operations on a classic group keep its invariants."""
 
 from collections.abc import Callable
 from random import Random
@@ -105,7 +105,7 @@ def check_timers(life: Life) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_group_stays_whole_and_after_any_crash_it_is_what_its_records_say(seed: int) -> None:
+def test_a_group_stays_consistent_and_a_reload_restores_it(seed: int) -> None:
     life = Life(seed)
     life.join(life.members[0])
 

@@ -1,4 +1,4 @@
-"""A round of a classic group: members are called to join, a generation is opened, it gets its assignment."""
+"""Rebalances of a classic group: joining, opening a generation, and its assignment."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_two_members_join_sync_and_are_stable() -> None:
     assert group.beats(b) is ErrorCode.NONE
 
 
-def test_the_leader_is_told_of_all_members_and_the_others_of_none() -> None:
+def test_only_the_leader_gets_the_member_list() -> None:
     group = Story()
     a = group.joins("a", protocols=[("range", b"A")])
     b = group.joins("b", protocols=[("range", b"B")])
@@ -88,7 +88,7 @@ def test_without_an_initial_delay_the_first_member_waits_for_nobody() -> None:
     assert a.joined.leader == a.id
 
 
-def test_a_new_member_calls_the_others_to_join_and_waits_for_them() -> None:
+def test_a_new_member_starts_a_rebalance_and_waits_for_the_others() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
 
@@ -147,7 +147,7 @@ def test_if_the_leader_does_not_join_one_who_has_is_the_leader() -> None:
     assert len(b.joined.members) == 2
 
 
-def test_a_rebalance_refuses_the_syncs_that_wait() -> None:
+def test_a_rebalance_refuses_pending_syncs() -> None:
     group = Story()
     a, b = group.joins("a"), group.joins("b")
     group.opens(a, b)
@@ -175,7 +175,7 @@ def test_members_that_do_not_sync_within_the_rebalance_timeout_are_removed() -> 
     assert group.state == "PreparingRebalance"
 
 
-def test_the_wait_for_syncs_is_over_when_all_have_come() -> None:
+def test_the_sync_timeout_ends_when_all_have_synced() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
 
@@ -185,7 +185,7 @@ def test_the_wait_for_syncs_is_over_when_all_have_come() -> None:
     assert group.group.generation == 1
 
 
-def test_if_nobody_brings_an_assignment_all_who_have_not_asked_for_it_go() -> None:
+def test_without_an_assignment_the_members_that_have_not_synced_are_removed() -> None:
     group = Story()
     a, b = group.joins("a"), group.joins("b")
     group.opens(a, b)
@@ -200,7 +200,7 @@ def test_if_nobody_brings_an_assignment_all_who_have_not_asked_for_it_go() -> No
     assert b.joined.leader == b.id
 
 
-def test_a_member_whose_session_ends_is_removed_and_the_others_are_called() -> None:
+def test_an_expired_member_is_removed_and_the_others_rebalance() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
 
@@ -253,7 +253,7 @@ def test_a_member_that_waits_in_a_sync_needs_no_heartbeats() -> None:
     assert group.beats(b) is ErrorCode.NONE
 
 
-def test_a_new_member_that_waits_in_its_first_join_is_not_waited_for_for_ever() -> None:
+def test_the_first_join_of_a_member_has_a_timeout() -> None:
     group = Story(GroupSettings(new_member_join_timeout_ms=30_000))
     (a,) = group.is_stable_with("a", rebalance_ms=100_000)
     b = group.joins("b")

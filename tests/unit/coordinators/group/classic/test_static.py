@@ -31,7 +31,7 @@ def test_a_static_member_is_taken_at_once_and_named_after_its_instance() -> None
     assert s.joined.members[0].group_instance_id == "instance"
 
 
-def test_a_static_member_that_comes_back_takes_its_place_and_nobody_else_hears_of_it() -> None:
+def test_a_returning_static_member_causes_no_rebalance() -> None:
     group, one, two = stable()
     again = Member("elsewhere", "two")
 
@@ -51,7 +51,7 @@ def test_a_static_member_that_comes_back_takes_its_place_and_nobody_else_hears_o
     assert group.group.members[again.id].client_id == "two"
 
 
-def test_the_one_before_is_fenced_whatever_it_asks() -> None:
+def test_the_replaced_member_is_fenced_in_every_request() -> None:
     group, _, two = stable()
     group.joins(Member("again", "two"))
 

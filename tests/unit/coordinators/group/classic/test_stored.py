@@ -1,4 +1,4 @@
-"""What a classic group writes, and what it is when that is read again."""
+"""The records of a classic group, and its state after a reload."""
 
 import pytest
 
@@ -214,7 +214,7 @@ def test_a_record_with_an_odd_leader_or_an_instance_twice_is_loaded_all_the_same
     assert story.group.leader == "n"
 
 
-def test_whoever_waits_is_told_when_the_shard_goes() -> None:
+def test_pending_requests_are_refused_when_the_shard_is_closed() -> None:
     group = Story()
     a, b = group.joins("a"), group.joins("b")
     group.opens(a, b)
@@ -232,7 +232,7 @@ def test_whoever_waits_is_told_when_the_shard_goes() -> None:
     assert group.leaves(a).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_a_group_that_goes_tells_those_who_wait_in_it_and_no_others() -> None:
+def test_a_released_group_refuses_only_its_own_pending_requests() -> None:
     group = Story()
     a = group.joins("a")
     other = Story.beside(group, "other").joins("c")

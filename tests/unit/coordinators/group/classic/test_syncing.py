@@ -27,14 +27,14 @@ def test_followers_wait_for_the_leader() -> None:
     assert (waiting.answer.protocol_type, waiting.answer.protocol_name) == ("consumer", "range")
 
 
-def test_one_who_comes_after_the_leader_gets_its_assignment_at_once() -> None:
+def test_a_sync_after_the_leaders_is_answered_immediately() -> None:
     group, leader, follower = opened()
     group.syncs(leader, {follower.id: b"2"})
 
     assert group.syncs(follower).answer.assignment == b"2"
 
 
-def test_members_that_the_leader_forgets_get_nothing_and_strangers_are_not_written() -> None:
+def test_members_omitted_by_the_leader_get_nothing_and_unknown_ones_are_ignored() -> None:
     group, leader, follower = opened()
 
     assert group.syncs(leader, {"stranger": b"3"}).answer.assignment == b""
@@ -43,7 +43,7 @@ def test_members_that_the_leader_forgets_get_nothing_and_strangers_are_not_writt
     assert {one.member_id for one in group.values[-1].members} == {leader.id, follower.id}
 
 
-def test_an_assignment_that_a_follower_brings_is_not_taken() -> None:
+def test_an_assignment_from_a_follower_is_ignored() -> None:
     group, leader, follower = opened()
 
     waiting = group.syncs(follower, {follower.id: b"all"})
@@ -52,7 +52,7 @@ def test_an_assignment_that_a_follower_brings_is_not_taken() -> None:
     assert waiting.answer.assignment == b"little"
 
 
-def test_in_a_stable_group_an_assignment_of_the_leader_changes_nothing() -> None:
+def test_in_a_stable_group_an_assignment_of_the_leader_is_ignored() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
     written = len(group.stage.records)
@@ -63,7 +63,7 @@ def test_in_a_stable_group_an_assignment_of_the_leader_changes_nothing() -> None
     assert len(group.stage.records) == written
 
 
-def test_a_sync_that_is_sent_again_takes_the_place_of_the_first() -> None:
+def test_a_retried_sync_replaces_the_first() -> None:
     group, leader, follower = opened()
     first = group.syncs(follower)
 
@@ -85,7 +85,7 @@ def test_a_sync_that_is_sent_again_takes_the_place_of_the_first() -> None:
         ({"generation_id": -1, "protocol_name": "sticky"}, ErrorCode.ILLEGAL_GENERATION),
     ],
 )
-def test_a_sync_that_does_not_fit_is_refused(odd: dict[str, object], code: ErrorCode) -> None:
+def test_an_inconsistent_sync_is_refused(odd: dict[str, object], code: ErrorCode) -> None:
     group, leader, _ = opened()
 
     assert group.syncs(leader, {leader.id: b"1"}, **odd).error is code
@@ -100,7 +100,7 @@ def test_before_version_5_no_protocol_is_said() -> None:
     assert synced.answer.assignment == b"1"
 
 
-def test_strangers_are_refused_by_every_group() -> None:
+def test_unknown_members_are_refused_in_every_state() -> None:
     group, _, _ = opened()
     stranger = Member("x")
     stranger.id, stranger.generation = "x-1", 1
@@ -114,14 +114,14 @@ def test_strangers_are_refused_by_every_group() -> None:
 @pytest.mark.parametrize(
     ("group_id", "code"), [("g", ErrorCode.UNKNOWN_MEMBER_ID), ("", ErrorCode.INVALID_GROUP_ID)]
 )
-def test_nobody_syncs_with_a_group_that_is_not_there(group_id: str, code: ErrorCode) -> None:
+def test_a_sync_with_an_unknown_group_is_refused(group_id: str, code: ErrorCode) -> None:
     group = Story(group_id=group_id)
 
     assert group.syncs(Member("x"), protocol_name="range").error is code
     assert group.ground.groups == {}
 
 
-def test_what_members_had_is_forgotten_when_its_successor_does_not_come() -> None:
+def test_old_assignments_are_dropped_if_the_new_one_does_not_arrive() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
     group.joins(a)

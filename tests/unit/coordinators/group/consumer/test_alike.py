@@ -1,4 +1,4 @@
-"""Assignments that are alike are one object, and those that are not are not."""
+"""Interning: equal assignments share one object, different ones do not."""
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.consumer import alike
@@ -16,7 +16,7 @@ def held(topic: Uuid, partitions: list[int], epochs: list[int] | None) -> list[T
     return [TopicPartitions(topic_id=topic, partitions=partitions, assignment_epochs=epochs)]
 
 
-def test_targets_that_are_alike_are_kept_once() -> None:
+def test_equal_targets_share_one_object() -> None:
     kept = Alike()
 
     first = kept.target(target(ORDERS, 0, 1))
@@ -27,7 +27,7 @@ def test_targets_that_are_alike_are_kept_once() -> None:
     assert kept.target(target(NOTES, 0, 1)) == {NOTES: frozenset((0, 1))}
 
 
-def test_what_members_hold_is_alike_only_with_the_same_epochs() -> None:
+def test_held_partitions_are_shared_only_with_equal_epochs() -> None:
     kept = Alike()
 
     first = kept.held(held(ORDERS, [0, 1], [3, 4]), 5)
@@ -60,7 +60,7 @@ def test_partitions_of_two_topics_are_not_those_of_one() -> None:
     assert kept.target(target(ORDERS, 0, 1)) is not kept.target(target(ORDERS, 0))
 
 
-def test_what_nobody_has_any_more_is_forgotten_and_what_somebody_has_stays() -> None:
+def test_unused_assignments_are_dropped_and_used_ones_stay() -> None:
     kept = Alike()
     has = [kept.target(target(ORDERS, number)) for number in range(100)]
     holds = [kept.held(held(ORDERS, [number], [1]), 1) for number in range(100)]
@@ -75,7 +75,7 @@ def test_what_nobody_has_any_more_is_forgotten_and_what_somebody_has_stays() -> 
     assert all(kept.held(held(ORDERS, [number], [1]), 1) is holds[number] for number in range(100))
 
 
-def test_no_more_are_remembered_than_there_is_room_for() -> None:
+def test_the_number_of_interned_assignments_is_bounded() -> None:
     kept = Alike()
     first = kept.target(target(ORDERS, 0))
     # All of them are in use.

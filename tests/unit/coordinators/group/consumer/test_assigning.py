@@ -1,4 +1,4 @@
-"""Large groups whose assignment is computed elsewhere, while their members go on."""
+"""Assignments of large groups, computed off the loop while their members continue."""
 
 from barnabas.coordinators.group.consumer.assigning import ASSIGNED_AT_ONCE_MAX, AssignmentJob
 from support.consumer_group_stories import Consumer, ConsumerStory
@@ -41,7 +41,7 @@ def test_a_member_of_a_large_group_joins_without_partitions_and_gets_them_later(
     assert max(len(member.owned) for member in members) - min(len(member.owned) for member in members) <= 1
 
 
-def test_nothing_is_assigned_to_a_member_that_has_left_meanwhile() -> None:
+def test_a_member_that_left_during_the_computation_gets_no_assignment() -> None:
     story, members = large_story()
     job = job_of(story)
 
@@ -52,7 +52,7 @@ def test_nothing_is_assigned_to_a_member_that_has_left_meanwhile() -> None:
     assert story.group.assignment_epoch == job.epoch < story.group.epoch
 
 
-def test_a_static_member_that_was_replaced_meanwhile_gets_what_the_old_one_was_to_have() -> None:
+def test_a_static_member_replaced_during_the_computation_passes_on_its_target() -> None:
     story, _ = large_story()
     story.joins("static-1", topics=list(TOPICS)[7:], instance_id="i")
     old = Consumer("static-1", instance_id="i")
@@ -66,7 +66,7 @@ def test_a_static_member_that_was_replaced_meanwhile_gets_what_the_old_one_was_t
     assert len(story.group.targets["static-2"]) > 0
 
 
-def test_an_assignment_that_comes_too_late_is_dropped() -> None:
+def test_an_outdated_assignment_is_dropped() -> None:
     story, _ = large_story()
     job = job_of(story)
     finish(story, job_of(story))
@@ -78,7 +78,7 @@ def test_an_assignment_that_comes_too_late_is_dropped() -> None:
     assert story.shard.assigning.begin(GROUP) is None
 
 
-def test_small_groups_are_assigned_at_once() -> None:
+def test_small_groups_are_assigned_within_the_request() -> None:
     story = ConsumerStory()
     story.shard.assigning.on_wanted = lambda: None
 

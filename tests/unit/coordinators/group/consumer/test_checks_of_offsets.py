@@ -1,4 +1,4 @@
-"""What a consumer group lets be done with its offsets, and with itself."""
+"""Checks of commits, fetches and deletions in a consumer group."""
 
 from dataclasses import replace
 

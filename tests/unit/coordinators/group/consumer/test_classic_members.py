@@ -31,7 +31,7 @@ def _mixed() -> tuple[MixedStory, Consumer, Classic]:
     return story, consumer, classic
 
 
-def test_a_member_without_an_id_is_given_one_to_come_back_with() -> None:
+def test_a_member_without_an_id_gets_one_to_rejoin_with() -> None:
     story = MixedStory()
     story.joins("consumer")
 
@@ -54,7 +54,7 @@ def test_a_classic_member_is_never_the_leader() -> None:
     assert answer.generation_id == story.group.epoch == 3
 
 
-def test_a_member_that_waits_for_others_is_not_told_to_join_before_they_are_ready() -> None:
+def test_a_member_that_waits_for_partitions_rejoins_only_when_they_are_free() -> None:
     story = MixedStory()
     consumer = story.joins("consumer")
     classic = story.syncs(story.joins_classically(Classic("classic")))
@@ -69,7 +69,7 @@ def test_a_member_that_waits_for_others_is_not_told_to_join_before_they_are_read
     assert story.beats_classically(classic) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_the_log_tells_of_classic_members_too() -> None:
+def test_classic_members_are_restored_from_the_log() -> None:
     story, _, classic = _mixed()
 
     after = story.replayed()
@@ -144,14 +144,14 @@ def test_heartbeats_that_are_refused(said: dict[str, Any], code: ErrorCode) -> N
     assert story.beats_classically(classic, **said) is code
 
 
-def test_a_sync_of_an_assignment_that_is_over_is_told_to_join_again() -> None:
+def test_a_sync_for_an_old_assignment_gets_rebalance_in_progress() -> None:
     story, _, classic = _mixed()
     story.joins("third")
 
     assert story.asks_to_sync(classic).error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_member_that_is_told_to_join_and_does_not_is_taken_out() -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed() -> None:
     story, consumer, classic = _mixed()
     third = story.joins("third")
     assert story.beats_classically(classic) is ErrorCode.REBALANCE_IN_PROGRESS
@@ -166,7 +166,7 @@ def test_a_member_that_is_told_to_join_and_does_not_is_taken_out() -> None:
     assert classic.id not in story.group.members
 
 
-def test_a_member_that_joins_and_does_not_sync_is_taken_out() -> None:
+def test_a_member_that_does_not_sync_in_time_is_removed() -> None:
     story = MixedStory()
     consumer = story.joins("consumer")
     classic = story.joins_classically(Classic("classic"))
@@ -250,7 +250,7 @@ def test_the_timers_of_a_static_member_that_is_replaced_are_gone() -> None:
         assert (kind, "g", one.id) not in story.ground.timers
 
 
-def test_version_0_has_one_timeout_for_everything() -> None:
+def test_version_0_uses_the_session_timeout_for_rebalances() -> None:
     story = MixedStory()
     story.joins("consumer")
 
@@ -259,7 +259,7 @@ def test_version_0_has_one_timeout_for_everything() -> None:
     assert story.group.members["classic"].rebalance_timeout_ms == CLASSIC_SESSION_MS
 
 
-def test_a_member_that_has_to_give_up_partitions_is_told_to_join() -> None:
+def test_a_member_that_must_revoke_partitions_gets_rebalance_in_progress() -> None:
     story, _, classic = _mixed()
     member = story.group.members[classic.id]
     story.group.put_member(replace(member, state=MemberState.UNREVOKED))
@@ -267,7 +267,7 @@ def test_a_member_that_has_to_give_up_partitions_is_told_to_join() -> None:
     assert story.beats_classically(classic) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_protocol_that_is_named_twice_counts_once() -> None:
+def test_a_duplicate_protocol_counts_once() -> None:
     story = MixedStory()
     story.joins("consumer")
     twice = [JoinGroupRequestProtocol(name="range", metadata=Classic().metadata())] * 2

@@ -1,4 +1,4 @@
-"""A consumer group that becomes a classic one when nobody is left who speaks the consumer protocol."""
+"""Downgrade of a consumer group to a classic one when its last member of the consumer protocol leaves."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_the_last_member_of_the_consumer_protocol_leaves_a_classic_group_that_re
     assert rejoined.answer.leader == classic.id
 
 
-def test_the_log_has_the_classic_group_and_nothing_of_the_other() -> None:
+def test_the_log_has_only_the_classic_group() -> None:
     story, modern, _ = _mixed()
     before = len(story.stage.records)
 
@@ -69,7 +69,7 @@ def test_the_log_has_the_classic_group_and_nothing_of_the_other() -> None:
     assert after.ground.groups["g"].state == "Stable"
 
 
-def test_a_session_that_ends_downgrades_too() -> None:
+def test_an_expired_session_downgrades_too() -> None:
     story, _, classic = _mixed()
 
     for _ in range(SESSION_MS // 1_000):
@@ -104,7 +104,7 @@ def test_no_timer_of_the_consumer_group_is_left() -> None:
 
 
 @pytest.mark.parametrize("migration", ["disabled", "upgrade"])
-def test_groups_are_downgraded_only_where_that_is_set(migration: str) -> None:
+def test_groups_are_downgraded_only_if_the_policy_allows_it(migration: str) -> None:
     story, modern, classic = _mixed(replace(NO_DELAY, migration=migration))
 
     story.leaves(modern)
@@ -145,7 +145,7 @@ def test_a_static_member_that_restarts_with_the_classic_protocol_downgrades_with
     assert story.replayed().shard.durable() == story.shard.durable()
 
 
-def test_such_a_restart_with_another_subscription_calls_all_to_join() -> None:
+def test_a_downgrading_restart_with_another_subscription_starts_a_rebalance() -> None:
     story, _, classic = _mixed(instance_id="one")
 
     back = story.joins_classically(Classic(instance_id="one", topics=("orders", "payments")))
@@ -171,7 +171,7 @@ def test_a_static_member_that_comes_back_with_its_own_id_downgrades_too() -> Non
     assert story.replayed().shard.durable() == story.shard.durable()
 
 
-def test_a_group_goes_over_and_back_again() -> None:
+def test_a_group_is_upgraded_and_downgraded_again() -> None:
     story, modern, classic = _mixed()
     story.leaves(modern)
     story.asks_to_join_classically(classic)
@@ -187,7 +187,7 @@ def test_a_group_goes_over_and_back_again() -> None:
     assert story.replayed().shard.durable() == story.shard.durable()
 
 
-def test_what_a_member_has_not_let_go_stays_its_own_while_the_group_goes_to_and_fro() -> None:
+def test_unrevoked_partitions_stay_with_their_member_during_repeated_migrations() -> None:
     """The group becomes classic, and a consumer group again, before its members have joined."""
     story, modern, first = _mixed()
     # The second one is to have some of what the first one reads, and the first has not heard of it.

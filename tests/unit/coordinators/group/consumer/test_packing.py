@@ -1,4 +1,4 @@
-"""What is packed by hand has the bytes of the messages, and is read as what was packed."""
+"""The hand-written encoders produce the bytes of the messages, which decode to the same values."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What regular expressions stand for, and for how long a result holds."""
+"""Matching of regular expressions, and validity of the cached results."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_result_holds_until_there_are_other_topics() -> None:
     assert patterns.topics_of("orders.*", others) == Found(frozenset({"orders-1"}), 5)
 
 
-def test_an_expression_that_is_none_is_refused_and_matches_nothing() -> None:
+def test_an_invalid_expression_is_refused_and_matches_nothing() -> None:
     patterns = TopicPatterns()
 
     with pytest.raises(GroupError) as caught:
@@ -65,7 +65,7 @@ def test_an_expression_that_is_none_is_refused_and_matches_nothing() -> None:
     assert patterns.now("(", FEW) == Found(frozenset(), 5)
 
 
-def test_what_is_at_hand_is_bounded() -> None:
+def test_the_caches_are_bounded() -> None:
     patterns = TopicPatterns()
     patterns.now("x", MANY)
     for number in range(2 * WANTED_MAX):

@@ -1,4 +1,4 @@
-"""Whatever members do in whatever order: the log tells it all, nothing has two owners, and it settles."""
+"""Random operations: the log restores the state, no partition has two owners, and the group converges."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""From join to a stable group: epochs, targets, and partitions that go from hand to hand."""
+"""From join to a stable group: epochs, targets, revocation and assignment of partitions."""
 
 from barnabas.coordinators.group.consumer.member import MemberState
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
@@ -29,7 +29,7 @@ def test_a_join_writes_member_epoch_target_and_assignment_in_this_order() -> Non
     ]
 
 
-def test_a_new_member_waits_until_the_old_one_has_given_up_its_share() -> None:
+def test_a_new_member_waits_until_the_old_one_has_revoked() -> None:
     story = ConsumerStory()
     old = story.joins("old")
 
@@ -54,7 +54,7 @@ def test_a_new_member_waits_until_the_old_one_has_given_up_its_share() -> None:
     assert story.group.state == "Stable"
 
 
-def test_a_member_that_says_nothing_of_its_partitions_is_taken_to_have_them_still() -> None:
+def test_a_member_that_reports_no_partitions_is_assumed_to_own_them() -> None:
     story = ConsumerStory()
     old = story.joins("old")
     new = story.joins("new")
@@ -67,7 +67,7 @@ def test_a_member_that_says_nothing_of_its_partitions_is_taken_to_have_them_stil
     assert story.group.members["old"].state is MemberState.UNREVOKED
 
 
-def test_what_a_member_that_left_had_goes_to_the_others() -> None:
+def test_partitions_of_a_departed_member_go_to_the_others() -> None:
     story = ConsumerStory()
     stays, leaves = story.is_stable_with("stays", "leaves")
 
@@ -96,7 +96,7 @@ def test_the_last_member_leaves_an_empty_group_with_its_epoch() -> None:
     ]
 
 
-def test_an_idle_heartbeat_writes_nothing_and_tells_no_assignment() -> None:
+def test_an_idle_heartbeat_writes_nothing_and_returns_no_assignment() -> None:
     story = ConsumerStory()
     only = story.joins("a")
     story.beats(only)
@@ -109,7 +109,7 @@ def test_an_idle_heartbeat_writes_nothing_and_tells_no_assignment() -> None:
     assert story.stage.records[before:] == []
 
 
-def test_a_full_request_is_told_the_assignment_although_it_has_not_changed() -> None:
+def test_a_full_request_gets_the_unchanged_assignment() -> None:
     story = ConsumerStory()
     only = story.joins("a")
 
@@ -124,7 +124,7 @@ def test_a_full_request_is_told_the_assignment_although_it_has_not_changed() -> 
     assert answer.assignment.topic_partitions[0].partitions == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_member_whose_answer_was_lost_may_come_with_its_epoch_of_before() -> None:
+def test_after_a_lost_response_the_previous_epoch_is_accepted() -> None:
     story = ConsumerStory()
     old, new = story.is_stable_with("old", "new")
     story.leaves(new)
@@ -146,7 +146,7 @@ def test_a_member_that_subscribes_to_nothing_is_in_the_first_epoch() -> None:
     assert story.kinds() == ["MemberMetadata", "CurrentMemberAssignment"]
 
 
-def test_a_member_gives_up_at_once_what_it_does_not_subscribe_to_any_more() -> None:
+def test_a_member_revokes_unsubscribed_topics_immediately() -> None:
     story = ConsumerStory(topics={"orders": 2, "payments": 2})
     member = story.joins("a", topics=("orders", "payments"))
 
@@ -160,7 +160,7 @@ def test_a_member_gives_up_at_once_what_it_does_not_subscribe_to_any_more() -> N
     assert member.partitions("payments") == set()
 
 
-def test_within_the_interval_a_new_epoch_keeps_the_assignment_of_before() -> None:
+def test_within_the_interval_a_new_epoch_keeps_the_assignment() -> None:
     times = GroupTimes(assignment_interval_ms=1_000)
     story = ConsumerStory(GroupSettings(times=times))
     first = story.joins("first")
@@ -177,7 +177,7 @@ def test_within_the_interval_a_new_epoch_keeps_the_assignment_of_before() -> Non
     assert len(second.partitions()) == 3
 
 
-def test_a_clock_that_is_set_back_does_not_hold_an_assignment_up() -> None:
+def test_a_clock_set_back_does_not_delay_an_assignment() -> None:
     story = ConsumerStory(GroupSettings(times=GroupTimes(assignment_interval_ms=1_000)))
     story.joins("first")
     story.stage.set_clock_back(3_600_000)
@@ -222,7 +222,7 @@ def test_the_hundredth_member_costs_as_many_records_as_the_second() -> None:
     assert story.kinds(before) == ["MemberMetadata", "Metadata", "CurrentMemberAssignment"]
 
 
-def test_what_a_member_does_not_subscribe_to_is_given_up_before_there_is_a_new_target() -> None:
+def test_unsubscribed_topics_are_revoked_before_the_new_target() -> None:
     times = GroupTimes(assignment_interval_ms=60_000)
     story = ConsumerStory(GroupSettings(times=times), topics={"orders": 2, "payments": 2})
     member = story.joins("a", topics=("orders", "payments"))
@@ -233,7 +233,7 @@ def test_what_a_member_does_not_subscribe_to_is_given_up_before_there_is_a_new_t
     assert (member.partitions("orders"), member.partitions("payments")) == ({0, 1}, set())
 
 
-def test_a_member_at_rest_may_subscribe_to_something_else() -> None:
+def test_a_reconciled_member_may_change_its_subscription() -> None:
     story = ConsumerStory(topics={"orders": 2, "payments": 2})
     member = story.joins("a")
     story.beats(member)

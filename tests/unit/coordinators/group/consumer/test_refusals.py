@@ -60,7 +60,7 @@ def test_version_0_must_say_who_leaves() -> None:
     assert story.error(answer) is ErrorCode.INVALID_REQUEST
 
 
-def test_an_assignor_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_assignor_is_refused_with_the_supported_ones() -> None:
     story = ConsumerStory()
 
     answer = story.asks_to_join(Consumer("a", assignor="sticky"))
@@ -70,7 +70,7 @@ def test_an_assignor_that_there_is_not_is_refused_with_those_that_there_are() ->
 
 
 @pytest.mark.parametrize("epoch", [1, -1])
-def test_a_group_that_there_is_not_is_not_found(epoch: int) -> None:
+def test_an_unknown_group_is_not_found(epoch: int) -> None:
     story = ConsumerStory()
 
     answer = story.asks(Consumer("a"), member_epoch=epoch)
@@ -79,7 +79,7 @@ def test_a_group_that_there_is_not_is_not_found(epoch: int) -> None:
 
 
 @pytest.mark.parametrize("epoch", [2, -1])
-def test_a_member_that_nobody_knows_is_told_so(epoch: int) -> None:
+def test_an_unknown_member_is_refused(epoch: int) -> None:
     story = ConsumerStory()
     story.joins("a")
 
@@ -123,7 +123,7 @@ def test_the_epoch_of_before_is_fenced_with_partitions_that_the_member_does_not_
         assert story.error(answer) is ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_a_full_group_takes_nobody_but_those_who_are_in_it() -> None:
+def test_a_full_group_accepts_only_its_members() -> None:
     story = ConsumerStory(replace(AT_ONCE, consumer_size_max=2))
     first, second = story.is_stable_with("a", "b")
     before = len(story.stage.records)
@@ -186,7 +186,7 @@ def test_a_subscription_that_the_log_does_not_take_is_refused_and_the_group_goes
     answer = story.asks_to_join(Consumer("second", topics=[f"{n:0200}" for n in range(600)]))
 
     assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert "bytes in the log at once" in (answer.error_message or "")
+    assert "but the limit is" in (answer.error_message or "")
     assert story.shard.durable() == before
     assert list(story.group.members) == ["first"]
     story.settles(first)

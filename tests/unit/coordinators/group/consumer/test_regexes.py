@@ -38,7 +38,7 @@ def test_internal_topics_are_matched_like_any_other() -> None:
     assert member.partitions("__consumer_offsets") == {0}
 
 
-def test_what_an_expression_stands_for_is_written_with_the_version_of_the_metadata() -> None:
+def test_a_resolved_expression_is_written_with_the_metadata_version() -> None:
     story = ConsumerStory(topics=TOPICS)
 
     story.joins("a", topics=None, regex="orders.*")
@@ -49,7 +49,7 @@ def test_what_an_expression_stands_for_is_written_with_the_version_of_the_metada
     assert (value.version, value.timestamp) == (1, story.stage.now.ms)
 
 
-def test_names_and_an_expression_go_together() -> None:
+def test_names_and_an_expression_can_be_combined() -> None:
     story = ConsumerStory(topics=TOPICS)
 
     member = story.joins("a", topics=("payments",), regex="orders")
@@ -57,7 +57,7 @@ def test_names_and_an_expression_go_together() -> None:
     assert member.partitions("orders") == member.partitions("payments") == {0, 1}
 
 
-def test_a_topic_that_is_made_later_is_taken_up() -> None:
+def test_a_topic_created_later_is_matched() -> None:
     story = ConsumerStory(topics=TOPICS)
     member = story.joins("a", topics=None, regex="orders.*")
     story.waits(11_000, member)
@@ -69,7 +69,7 @@ def test_a_topic_that_is_made_later_is_taken_up() -> None:
     assert member.epoch == 3
 
 
-def test_expressions_are_not_looked_at_again_too_soon() -> None:
+def test_expressions_are_not_refreshed_too_soon() -> None:
     story = ConsumerStory(topics=TOPICS)
     member = story.joins("a", topics=None, regex="orders.*")
     story.waits(10_000, member)
@@ -83,7 +83,7 @@ def test_expressions_are_not_looked_at_again_too_soon() -> None:
     assert member.partitions("orders-us") == {0, 1, 2}
 
 
-def test_a_topic_that_was_only_altered_does_not_have_expressions_resolved_again() -> None:
+def test_an_altered_topic_does_not_refresh_expressions() -> None:
     story = ConsumerStory(topics=TOPICS)
     member = story.joins("a", topics=None, regex="orders.*")
     story.waits(11_000, member)
@@ -95,7 +95,7 @@ def test_a_topic_that_was_only_altered_does_not_have_expressions_resolved_again(
     assert story.stage.records[before:] == []
 
 
-def test_after_the_refresh_interval_expressions_are_resolved_whatever_happened() -> None:
+def test_expressions_are_refreshed_after_the_interval() -> None:
     story = ConsumerStory(topics=TOPICS)
     member = story.joins("a", topics=None, regex="orders.*")
     story.waits(story.settings.regex_refresh_interval_ms, member)
@@ -108,7 +108,7 @@ def test_after_the_refresh_interval_expressions_are_resolved_whatever_happened()
     assert story.group.epoch == 2
 
 
-def test_an_expression_that_nobody_uses_any_more_is_written_out() -> None:
+def test_an_unused_expression_is_deleted() -> None:
     story = ConsumerStory(topics=TOPICS)
     member = story.joins("a", topics=None, regex="orders.*")
     before = len(story.stage.records)
@@ -139,7 +139,7 @@ def test_an_expression_stays_while_another_member_uses_it() -> None:
     assert not story.group.is_subscribed_to("orders")
 
 
-def test_a_member_that_takes_an_expression_back_reads_its_names_alone() -> None:
+def test_a_member_without_its_expression_reads_only_its_names() -> None:
     story = ConsumerStory(topics=TOPICS)
     member = story.joins("a", topics=("payments",), regex="orders.*")
 
@@ -150,7 +150,7 @@ def test_a_member_that_takes_an_expression_back_reads_its_names_alone() -> None:
     assert member.partitions("payments") == {0, 1}
 
 
-def test_the_second_member_of_an_expression_does_not_have_it_resolved_again() -> None:
+def test_a_second_member_reuses_a_resolved_expression() -> None:
     story = ConsumerStory(topics=TOPICS)
     story.is_stable_with("a", "b", topics=None, regex="orders.*")
 

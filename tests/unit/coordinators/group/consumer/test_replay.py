@@ -1,4 +1,4 @@
-"""What comes out of the log is what was in memory, whatever compaction has left of it."""
+"""Replay of the log, compacted or not, restores the state."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -45,14 +45,14 @@ def _eventful() -> ConsumerStory:
     return story
 
 
-def test_a_log_makes_the_state_that_wrote_it() -> None:
+def test_replaying_the_log_restores_the_state() -> None:
     story = _eventful()
 
     assert story.replayed().shard.durable() == story.shard.durable()
 
 
 @pytest.mark.parametrize("keep_tombstones", [True, False])
-def test_a_compacted_log_makes_the_same_state(keep_tombstones: bool) -> None:
+def test_replaying_a_compacted_log_restores_the_state(keep_tombstones: bool) -> None:
     story = _eventful()
 
     after = _loaded(_compacted(story.stage.records, keep_tombstones=keep_tombstones), story)
@@ -74,7 +74,7 @@ def test_counts_after_loading_are_those_of_before() -> None:
         assert after.group.ownership.holder(topic, number) == story.group.ownership.holder(topic, number)
 
 
-def test_records_in_any_order_are_taken_and_the_last_of_each_key_counts() -> None:
+def test_records_are_accepted_in_any_order_and_the_last_of_each_key_counts() -> None:
     story = _eventful()
     records = _compacted(story.stage.records, keep_tombstones=False)
 
@@ -96,7 +96,7 @@ def test_records_in_any_order_are_taken_and_the_last_of_each_key_counts() -> Non
         stored.ConsumerGroupRegularExpressionKey(group_id="x", regular_expression="r"),
     ],
 )
-def test_tombstones_of_what_nobody_knows_are_nothing(key: Any) -> None:
+def test_tombstones_of_unknown_keys_are_ignored(key: Any) -> None:
     story = ConsumerStory()
     story.joins("a")
     before = story.shard.durable()
@@ -140,7 +140,7 @@ def test_partitions_of_a_release_without_assignment_epochs_have_the_member_s() -
     assert list(story.group.members["m"].assigned.values()) == [{1: 7, 2: 7}]
 
 
-def test_metadata_of_a_release_without_hashes_is_written_out_with_the_next_epoch() -> None:
+def test_old_partition_metadata_is_deleted_with_the_next_epoch() -> None:
     story = ConsumerStory()
     member = story.joins("a")
     key = stored.ConsumerGroupPartitionMetadataKey(group_id="g")
@@ -154,7 +154,7 @@ def test_metadata_of_a_release_without_hashes_is_written_out_with_the_next_epoch
     assert story.kinds(before).count("PartitionMetadata-") == 1
 
 
-def test_members_that_name_the_same_topics_keep_them_once() -> None:
+def test_members_with_equal_topics_share_them() -> None:
     story = ConsumerStory()
     story.joins("a", topics=("orders", "payments"))
     story.joins("b", topics=("payments", "orders"))
@@ -197,7 +197,7 @@ def test_a_member_without_its_assignment_holds_nothing() -> None:
     assert story.group.ownership.holder(topic, 0) is None
 
 
-def test_a_member_that_was_replaced_takes_nothing_with_it_when_its_tombstones_come_late() -> None:
+def test_late_tombstones_of_a_replaced_member_remove_nothing_else() -> None:
     story = ConsumerStory()
     story.joins(Consumer("old", instance_id="one"))
     (topic,) = story.group.members["old"].assigned

@@ -9,7 +9,7 @@ def _pair(story: ConsumerStory) -> tuple[Consumer, Consumer]:
     return one, two
 
 
-def test_a_quick_restart_moves_nobody() -> None:
+def test_a_quick_restart_moves_no_partition() -> None:
     story = ConsumerStory()
     one, two = _pair(story)
     had, epoch = one.partitions(), story.group.epoch
@@ -25,7 +25,7 @@ def test_a_quick_restart_moves_nobody() -> None:
     assert story.group.state == "Stable"
 
 
-def test_a_restart_writes_the_old_member_out_and_the_new_one_in() -> None:
+def test_a_restart_deletes_the_old_member_and_writes_the_new_one() -> None:
     story = ConsumerStory()
     one, _ = _pair(story)
     before = len(story.stage.records)
@@ -68,7 +68,7 @@ def test_a_member_that_is_away_is_not_counted_as_settled() -> None:
     assert story.group.state == "Reconciling"
 
 
-def test_an_instance_id_that_is_in_use_is_not_given_to_another() -> None:
+def test_an_instance_id_in_use_is_not_released() -> None:
     story = ConsumerStory()
     _pair(story)
 
@@ -89,7 +89,7 @@ def test_a_member_that_was_replaced_is_fenced() -> None:
         assert story.error(answer) is ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_an_instance_id_that_nobody_has_is_an_unknown_member() -> None:
+def test_an_unknown_instance_id_is_refused() -> None:
     story = ConsumerStory()
     _pair(story)
     stranger = Consumer("3", instance_id="three")
@@ -99,7 +99,7 @@ def test_an_instance_id_that_nobody_has_is_an_unknown_member() -> None:
         assert story.error(answer) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_static_member_that_leaves_for_good_gives_its_partitions_away() -> None:
+def test_a_static_member_that_leaves_permanently_loses_its_partitions() -> None:
     story = ConsumerStory()
     one, two = _pair(story)
 
@@ -159,7 +159,7 @@ def test_the_timers_of_the_replaced_member_are_gone_at_once() -> None:
     assert ("session", "g", "1 again") in story.ground.timers
 
 
-def test_partitions_of_a_member_that_is_away_are_of_an_epoch_before_all() -> None:
+def test_partitions_of_an_absent_static_member_have_epoch_0() -> None:
     story = ConsumerStory()
     one, _ = _pair(story)
 

@@ -1,4 +1,4 @@
-"""Members that join one after the other, before the others have moved, are dealt with by counts."""
+"""Incremental assignment of members that join while the group still reconciles."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Members that are not heard of in time, and those that do not give up what they should."""
+"""Session and revocation timeouts."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from support.consumer_group_stories import AT_ONCE, REBALANCE_MS, SESSION_MS, Consumer, ConsumerStory
 
 
-def test_a_member_that_is_not_heard_of_is_taken_out_when_its_session_ends() -> None:
+def test_a_member_without_heartbeats_is_removed_when_its_session_expires() -> None:
     story = ConsumerStory()
     lives, dies = story.is_stable_with("lives", "dies")
 
@@ -22,7 +22,7 @@ def test_a_member_that_is_not_heard_of_is_taken_out_when_its_session_ends() -> N
     assert story.error(story.asks(dies)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_every_heartbeat_moves_the_end_of_the_session() -> None:
+def test_every_heartbeat_extends_the_session() -> None:
     story = ConsumerStory()
     member = story.joins("a")
 
@@ -42,7 +42,7 @@ def test_a_session_is_as_long_as_the_group_has_set() -> None:
     assert story.group.is_empty
 
 
-def test_a_member_that_does_not_give_up_partitions_is_taken_out_when_its_time_is_over() -> None:
+def test_a_member_that_does_not_revoke_in_time_is_removed() -> None:
     story = ConsumerStory()
     holds = story.joins("holds")
     new = story.joins("new")
@@ -61,7 +61,7 @@ def test_a_member_that_does_not_give_up_partitions_is_taken_out_when_its_time_is
     assert new.partitions() == {0, 1, 2, 3, 4, 5}
 
 
-def test_a_member_that_has_given_up_its_partitions_in_time_stays() -> None:
+def test_a_member_that_revokes_in_time_stays() -> None:
     story = ConsumerStory()
     old = story.joins("old")
     new = story.joins("new")
@@ -75,7 +75,7 @@ def test_a_member_that_has_given_up_its_partitions_in_time_stays() -> None:
     assert len(story.group.members) == 2
 
 
-def test_after_a_restart_sessions_and_revocations_have_their_whole_time() -> None:
+def test_after_a_restart_sessions_and_revocations_have_the_full_timeout() -> None:
     story = ConsumerStory()
     old = story.joins("old")
     new = story.joins("new")
@@ -93,7 +93,7 @@ def test_after_a_restart_sessions_and_revocations_have_their_whole_time() -> Non
     assert list(after.group.members) == ["new"]
 
 
-def test_nothing_rings_for_members_that_have_left() -> None:
+def test_no_timer_fires_for_departed_members() -> None:
     story = ConsumerStory()
     member = story.joins("a")
 
@@ -103,7 +103,7 @@ def test_nothing_rings_for_members_that_have_left() -> None:
     assert ("rebalance", "g", "a") not in story.ground.timers
 
 
-def test_nothing_rings_for_a_member_that_has_given_up_its_partitions() -> None:
+def test_no_timer_fires_for_a_member_that_has_revoked() -> None:
     story = ConsumerStory()
     old = story.joins("old")
     story.joins("new")

@@ -14,7 +14,7 @@ def test_partitions_that_are_added_are_assigned() -> None:
     assert member.epoch == 3
 
 
-def test_a_topic_that_does_not_exist_yet_is_waited_for() -> None:
+def test_a_topic_that_does_not_exist_yet_is_assigned_when_created() -> None:
     story = ConsumerStory(topics={})
     member = story.joins("a")
     assert member.partitions() == set()
@@ -36,7 +36,7 @@ def test_a_topic_that_is_deleted_is_taken_away() -> None:
     assert member.partitions("orders") == {0, 1}
 
 
-def test_groups_that_do_not_read_a_topic_do_not_care_for_it() -> None:
+def test_unsubscribed_topics_do_not_affect_a_group() -> None:
     story = ConsumerStory(topics={"orders": 2, "payments": 2})
     member = story.joins("a")
     story.beats(member)
@@ -48,7 +48,7 @@ def test_groups_that_do_not_read_a_topic_do_not_care_for_it() -> None:
     assert not story.group.is_fresh
 
 
-def test_a_group_that_was_loaded_looks_at_its_topics_with_its_first_heartbeat() -> None:
+def test_a_loaded_group_checks_its_topics_with_the_first_heartbeat() -> None:
     story = ConsumerStory(topics={"orders": 2})
     member = story.joins("a")
     story.has_topics({"orders": 4})

@@ -31,7 +31,7 @@ def test_classic_members_stay_with_what_they_have() -> None:
     assert new.partitions() == set()
 
 
-def test_the_group_is_written_anew_in_the_place_of_the_classic_one() -> None:
+def test_the_records_of_the_classic_group_are_replaced() -> None:
     story = MixedStory()
     classic = Classic()
     story.is_classic_with(classic, parts=[ALL])
@@ -77,7 +77,7 @@ def test_partitions_go_from_a_classic_member_to_a_new_one() -> None:
     assert story.beats_classically(classic) is ErrorCode.NONE
 
 
-def test_whoever_waits_in_the_classic_group_is_told_to_join_again() -> None:
+def test_pending_requests_of_the_classic_group_get_rebalance_in_progress() -> None:
     story = MixedStory()
     first, second = Classic(), Classic()
     story.is_classic_with(first, parts=[ALL])
@@ -139,7 +139,7 @@ def test_a_group_that_has_nothing_but_offsets_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("migration", ["disabled", "downgrade"])
-def test_groups_are_upgraded_only_where_that_is_set(migration: str) -> None:
+def test_groups_are_upgraded_only_if_the_policy_allows_it(migration: str) -> None:
     story = MixedStory(replace(NO_DELAY, migration=migration))
     classic = Classic()
     story.is_classic_with(classic, parts=[ALL])
@@ -161,7 +161,7 @@ def test_a_heartbeat_that_is_no_join_does_not_upgrade() -> None:
     assert story.classic_group.state == "Stable"
 
 
-def test_groups_of_others_than_consumers_are_not_upgraded() -> None:
+def test_groups_of_other_protocol_types_are_not_upgraded() -> None:
     story = MixedStory()
     worker = Classic()
     worker.id = story.asks_to_join_classically(worker, protocol_type="connect").answer.member_id
@@ -172,7 +172,7 @@ def test_groups_of_others_than_consumers_are_not_upgraded() -> None:
     assert story.error(answer) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_data_of_an_assignor_of_its_own_would_be_lost_so_the_group_is_not_upgraded() -> None:
+def test_a_group_with_user_data_of_a_custom_assignor_is_not_upgraded() -> None:
     story = MixedStory()
     classic = Classic()
     story.is_classic_with(classic, parts=[ALL])
@@ -220,7 +220,7 @@ def test_a_join_that_is_refused_leaves_the_classic_group_as_it_was() -> None:
     assert story.beats_classically(classic) is ErrorCode.NONE
 
 
-def test_a_group_in_which_two_have_the_same_partition_is_not_upgraded() -> None:
+def test_a_group_with_a_partition_assigned_twice_is_not_upgraded() -> None:
     story = MixedStory()
     first, second = Classic(), Classic()
     story.is_classic_with(first, second, parts=[ALL, {"orders": [5]}])
@@ -259,7 +259,7 @@ def test_a_classic_member_that_sends_a_heartbeat_of_the_consumer_protocol_speaks
     assert story.group.classic_protocols == {}
 
 
-def test_a_group_that_the_log_does_not_take_at_once_stays_classic() -> None:
+def test_a_group_too_large_for_one_batch_stays_classic() -> None:
     # In Kafka, too. All of the new group is one batch, so that nobody reads half of it.
     story = MixedStory(batch_bytes_max=20_000)
     members = [Classic() for _ in range(100)]

@@ -285,7 +285,7 @@ def changed(whole: bytes, at: int, byte: int) -> bytes:
         (changed(batch((KEY, VALUE)), COUNT_AT + 3, 0), Malformed),
     ],
 )
-def test_a_batch_that_is_none_is_refused(damaged: bytes, error: type[Malformed]) -> None:
+def test_an_invalid_batch_is_refused(damaged: bytes, error: type[Malformed]) -> None:
     world = World()
 
     with pytest.raises(error):

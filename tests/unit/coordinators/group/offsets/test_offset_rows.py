@@ -50,7 +50,7 @@ def change(offsets: GroupOffsets, model: dict[int, object], key: int, content: o
 
 
 @given(STEPS)
-def test_they_are_a_dictionary(steps: list[tuple[int, int | bytes | None]]) -> None:
+def test_rows_behave_like_a_dictionary(steps: list[tuple[int, int | bytes | None]]) -> None:
     offsets = GroupOffsets()
     model: dict[int, object] = {}
 
