@@ -99,7 +99,7 @@ def test_it(barnabas_broker, barnabas_topic):
     [
         ("barnabas_storage = tape", "barnabas_storage = tape: must be one of auto, memory, disk"),
         ("barnabas_settings = num.partitions", "barnabas_settings: num.partitions: must be NAME=VALUE"),
-        ("barnabas_settings = num.partition=2", "is num.partitions meant?"),
+        ("barnabas_settings = num.partition=2", "did you mean num.partitions?"),
     ],
 )
 def test_invalid_settings_fail_in_the_broker_fixture(suite: Path, line: str, said: str) -> None:
