@@ -27,7 +27,7 @@ def test_a_cluster_that_did_not_answer_has_no_address_of_its_own() -> None:
     error = RequestTimedOut("LIST_OFFSETS", "the cluster", 25_000)
 
     assert str(NotReached("one:9092", 25_000, error)) == (
-        "no broker answered at one:9092: LIST_OFFSETS: no answer from the cluster within 25000 ms " + OPTION
+        "no broker answered at one:9092: LIST_OFFSETS: no response from the cluster within 25000 ms " + OPTION
     )
 
 
