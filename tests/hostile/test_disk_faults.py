@@ -276,7 +276,9 @@ def test_a_start_on_a_full_disk_says_so_and_works_when_there_is_room(tmp_path: P
         with pytest.raises(AssertionError, match="did not start"):
             victim.start()
         said = "\n".join(victim.log.splitlines()[lines:])
-        assert re.search(f"{victim.logs}.*( is full|No space left on device; free some space)", said), said
+        assert re.search(
+            f"{victim.logs}.*( is full|No space left on device; free space on this disk)", said
+        ), said
         assert "Traceback" not in said
         filler.unlink()
         victim.start()

@@ -184,7 +184,8 @@ CASES = {
         lambda node: _in_place_of(node.data, Path.touch), "DATA/meta.properties: Not a directory"
     ),
     "the port is in use": Case(
-        _take_port, r"cannot listen on 127.0.0.1:\d+: another program listens there; stop it, or use another"
+        _take_port,
+        r"cannot listen on 127.0.0.1:\d+: the address is in use; stop the program that listens on it",
     ),
     "an address of another machine": Case(
         lambda node: node.write(

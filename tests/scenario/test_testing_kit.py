@@ -161,7 +161,7 @@ def test_a_cancelled_start_leaves_nothing_behind() -> None:
 
 
 def test_an_unknown_setting_is_rejected_by_name() -> None:
-    with pytest.raises(InvalidSetting, match=r"is num\.partitions meant") as caught:
+    with pytest.raises(InvalidSetting, match=r"did you mean num\.partitions") as caught:
         Broker(num_partition=3).start()
 
     assert caught.value.name == "num.partition"

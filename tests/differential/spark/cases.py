@@ -238,7 +238,7 @@ OTHERS: Final = (
     Case("value.deserializer", {"kafka.value.deserializer": "Bytes"}, "keys and values are bytes"),
     Case("enable.auto.commit", {"kafka.enable.auto.commit": "true"}, "commits its own progress"),
     Case("interceptor.classes", {"kafka.interceptor.classes": "Spy"}, "interceptors"),
-    Case("metric.reporters", {"kafka.metric.reporters": ""}, "no metrics reporters"),
+    Case("metric.reporters", {"kafka.metric.reporters": ""}, "metrics reporters are not supported"),
     Case("settings of TLS without TLS", {"kafka.ssl.truststore.location": "/nowhere"}, "TLS and SASL"),
     Case("empty brokers", {"kafka.bootstrap.servers": ""}, "names no broker"),
     Case("brokers without a port", {"kafka.bootstrap.servers": "localhost"}, "must be HOST:PORT"),

@@ -181,9 +181,9 @@ SINK_CASES: Final = (
     SinkCase(
         "partitioner.class",
         {"kafka.partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner"},
-        "a Java class",
+        "Java classes cannot be loaded",
     ),
-    SinkCase("metric.reporters", {"kafka.metric.reporters": ""}, "no metrics reporters"),
+    SinkCase("metric.reporters", {"kafka.metric.reporters": ""}, "metrics reporters are not supported"),
     SinkCase("no brokers", why="bootstrap.servers: it must be given", has_servers=False),
     SinkCase("empty brokers", {"kafka.bootstrap.servers": ""}, "names no broker"),
 )

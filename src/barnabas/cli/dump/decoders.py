@@ -20,6 +20,7 @@ from barnabas.protocol.stored.framing import (
     TRANSACTION_STATE,
     CoordinatorTopic,
     UnknownRecord,
+    UnknownType,
     decode_metadata_record,
     decode_versioned,
 )
@@ -214,11 +215,11 @@ def _metadata_record(data: bytes) -> str:
         cls = type(decode_metadata_record(data).message)
         # Decode again, because framing does not return where the record ended.
         message, end = decode(cls, version, data, at)
-    except Malformed as wrong:
-        if isinstance(wrong, UnknownRecord) and wrong.what == "no such type":
-            raise _Skipped(
-                f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {kind}"
-            ) from None
+    except UnknownType:
+        raise _Skipped(
+            f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {kind}"
+        ) from None
+    except Malformed:
         raise _Skipped(f"Failed to deserialize record with type {kind}") from None
     if end < len(data):
         raise _Skipped(f"Found {len(data) - end} byte(s) of garbage after {kind}")

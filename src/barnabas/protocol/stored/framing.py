@@ -27,6 +27,10 @@ class UnknownRecord(Malformed):
     """A type or version of a later release. The record is otherwise valid, and a loader may skip it."""
 
 
+class UnknownType(UnknownRecord):
+    """The type of the record is unknown."""
+
+
 class Versioned(NamedTuple):
     """A stored message and the version it was written in."""
 
@@ -146,7 +150,7 @@ def _leading_int16(data: bytes, where: str) -> tuple[int, int]:
 
 def _decode_body(cls: type[Any] | None, version: int, data: bytes, at: int, *, where: str) -> Versioned:
     if cls is None:
-        raise UnknownRecord("unknown type", where=where)
+        raise UnknownType("unknown type", where=where)
     if version not in schema_of(cls).versions:
         raise UnknownRecord(f"version {version} is unknown, expected {schema_of(cls).versions}", where=where)
     message, _ = decode(cls, version, data, at)
