@@ -70,13 +70,11 @@ def asked_columns(wanted: StructType, *, headers: bool) -> tuple[str, ...]:
     known = {**_TYPES, _HEADERS: _HEADER_TYPE} if headers else _TYPES
     for field in wanted.fields:
         if field.name not in known:
-            why = (
-                "it needs includeHeaders=true" if field.name == _HEADERS else f"there are {', '.join(known)}"
-            )
-            raise BadOption("schema", f"there is no column {field.name!r}: {why}")
+            why = "set includeHeaders=true" if field.name == _HEADERS else f"known are {', '.join(known)}"
+            raise BadOption("schema", f"unknown column {field.name!r}: {why}")
         if field.dataType != known[field.name]:
             told, is_type = field.dataType.simpleString(), known[field.name].simpleString()
-            raise BadOption("schema", f"column {field.name!r} is {is_type}, not {told}")
+            raise BadOption("schema", f"column {field.name!r} has type {is_type}, not {told}")
     return tuple(wanted.fieldNames())
 
 

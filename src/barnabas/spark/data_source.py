@@ -47,7 +47,7 @@ class BarnabasDataSource(DataSource):
 
         options = batch_options(self._values())
         if options.ignored:
-            logger.warning("no effect in a batch query options=%s", ",".join(options.ignored))
+            logger.warning("options ignored in batch query options=%s", ",".join(options.ignored))
         made = FilteredReader if options.pushes_filters and are_pushed() else BatchReader
         return made(options, columns.asked_columns(schema, headers=options.includes_headers))
 

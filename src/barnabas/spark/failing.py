@@ -28,7 +28,7 @@ def message_first() -> Iterator[None]:
     try:
         yield
     except BarnabasError:
-        logger.debug("failed", exc_info=True)
+        logger.debug("call from Spark failed", exc_info=True)
         if any(name.startswith(_OF_WORKERS) for name in os.environ):
             os.environ[_HIDE] = "1"
         raise

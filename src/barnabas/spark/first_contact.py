@@ -21,12 +21,9 @@ class NotReached(BarnabasError):
         advertised = [each for each in _addresses(error) if each not in given]
         at = servers
         if advertised:
-            at = f"{', '.join(advertised)}, which is what {servers} names as the cluster's brokers"
+            at = f"{', '.join(advertised)} (advertised by {servers})"
         why = error.why if isinstance(error, BrokerUnavailable) else str(error)
-        super().__init__(
-            f"no broker answered at {at}: {why} (they were asked for {timeout_ms / 1000:g} s at most, the "
-            f"option {CONNECT_TIMEOUT})"
-        )
+        super().__init__(f"no broker answered at {at}: {why} ({CONNECT_TIMEOUT} is {timeout_ms / 1000:g} s)")
 
 
 def addresses_of(servers: str) -> set[str]:

@@ -132,7 +132,7 @@ class LagListener(StreamingQueryListener):
                 self._admin = Admin(self._settings)
             found = self._admin.first_record_times(wanted)
         except ClientError as error:
-            logger.warning("lag in seconds not known because=%s", error)
+            logger.warning("lag in seconds unavailable error=%s", error)
             return {}
         return {tp: time_ms for tp, time_ms in found.items() if time_ms is not None and time_ms >= 0}
 

@@ -39,7 +39,9 @@ def from_json(text: str) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     for topic, partitions in _object(text, "offsets").items():
         if not isinstance(partitions, dict):
-            raise BadOffsets(f"topic {topic!r} has {partitions!r}, not offsets by partition")
+            raise BadOffsets(
+                f"topic {topic!r} has {partitions!r}, expected an object of partitions and offsets"
+            )
         for number, offset in partitions.items():
             tp = TopicPartition(topic, _partition(topic, number))
             if (
@@ -47,9 +49,9 @@ def from_json(text: str) -> dict[TopicPartition, int]:
                 or not isinstance(offset, int)
                 or not EARLIEST <= offset <= _OFFSET_MAX
             ):
-                raise BadOffsets(f"{tp} has {offset!r}, which is no offset")
+                raise BadOffsets(f"{tp} has {offset!r}, which is not a valid offset")
             if tp in found:
-                raise BadOffsets(f"{tp} is there twice")
+                raise BadOffsets(f"{tp} is named twice")
             found[tp] = offset
     return found
 
@@ -59,13 +61,13 @@ def partitions_from_json(text: str) -> list[TopicPartition]:
     found: list[TopicPartition] = []
     for topic, numbers in _object(text, "partitions").items():
         if not isinstance(numbers, list) or not numbers:
-            raise BadOffsets(f"topic {topic!r} has {numbers!r}, not a list of partitions")
+            raise BadOffsets(f"topic {topic!r} has {numbers!r}, expected a list of partitions")
         for number in numbers:
             if isinstance(number, bool) or not isinstance(number, int):
-                raise BadOffsets(f"{number!r} is no partition of topic {topic!r}")
+                raise BadOffsets(f"{number!r} is not a valid partition of topic {topic!r}")
             tp = TopicPartition(topic, _partition(topic, str(number)))
             if tp in found:
-                raise BadOffsets(f"{tp} is there twice")
+                raise BadOffsets(f"{tp} is named twice")
             found.append(tp)
     return found
 
@@ -74,9 +76,9 @@ def _object(text: str, what: str) -> dict[str, object]:
     try:
         told = json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
-        raise BadOffsets(f"{text!r} is no JSON: {error}") from None
+        raise BadOffsets(f"{text!r} is not valid JSON: {error}") from None
     if not isinstance(told, dict):
-        raise BadOffsets(f"{text!r} is no object of topics and their {what}")
+        raise BadOffsets(f"{text!r} is not a JSON object of topics and {what}")
     return told
 
 
@@ -85,13 +87,13 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     told = dict(pairs)
     if len(told) < len(pairs):
         names = [name for name, _ in pairs]
-        raise BadOffsets(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
+        raise BadOffsets(f"{next(name for name in names if names.count(name) > 1)!r} is named twice")
     return told
 
 
 def _partition(topic: str, number: str) -> int:
     if not topic:
-        raise BadOffsets("a topic without a name")
+        raise BadOffsets("the name of a topic is empty")
     if not (number.isascii() and number.isdecimal()) or int(number) > _PARTITION_MAX:
-        raise BadOffsets(f"{number!r} is no partition of topic {topic!r}")
+        raise BadOffsets(f"{number!r} is not a valid partition of topic {topic!r}")
     return int(number)

@@ -54,7 +54,7 @@ def _keep_memory() -> None:
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError) as error:
-        logger.debug("memory is kept as the system does reason=%s", error)
+        logger.debug("mallopt not available error=%s", error)
         return
     mallopt(_M_ARENA_MAX, 1)
     mallopt(_M_MMAP_THRESHOLD, _MMAP_FROM_BYTES)

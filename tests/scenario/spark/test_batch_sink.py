@@ -126,13 +126,13 @@ def test_nothing_is_seen_of_a_query_that_fails(
 @pytest.mark.parametrize(
     ("columns", "options", "why"),
     [
-        ("id as value", {}, "column value is bigint, neither string nor binary"),
-        ("'a' as text", {}, "there is no column value"),
+        ("id as value", {}, "column value has type bigint, expected string or binary"),
+        ("'a' as text", {}, "column value is missing"),
         ("'a' as value, 1L as partition", {}, "column partition is bigint, not int"),
-        ("'a' as value, 'x' as headers", {}, "column headers is string"),
+        ("'a' as value, 'x' as headers", {}, "column headers has type string"),
         ("'a' as value", {"topics": "orders"}, "topics: no such sink option; did you mean topic?"),
         ("'a' as value", {"kafka.lingerms": "5"}, "did you mean kafka.linger.ms?"),
-        ("'a' as value", {"deliveryGuarantee": "twice"}, "is none of at-least-once, exactly-once"),
+        ("'a' as value", {"deliveryGuarantee": "twice"}, "is not one of at-least-once, exactly-once"),
         ("'a' as value", {"transactionScope": "batch"}, "it needs deliveryGuarantee=exactly-once"),
         ("'a' as value", {"kafka.transactional.id": "mine"}, "see transactionalIdPrefix"),
         ("'a' as value", {"kafka.value.serializer": "Avro"}, "keys and values are bytes"),
@@ -155,7 +155,7 @@ def test_a_row_without_a_topic_is_refused(spark: SparkSession, address: str, top
 
     with pytest.raises(PySparkException, match="have no topic"):
         write(frame.coalesce(1), address, None)
-    with pytest.raises(PySparkException, match="option topic: it must be given"):
+    with pytest.raises(PySparkException, match="option topic: set it"):
         write(frame.select("value"), address, None)
 
 

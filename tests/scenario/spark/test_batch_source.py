@@ -186,7 +186,7 @@ def test_a_broker_that_is_down_is_not_waited_for_without_end(spark: SparkSession
         ),
         ({"startingOffsets": "latest"}, "cannot start at latest"),
         ({"kafka__sasl__mechanism": "PLAIN"}, "TLS and SASL are not supported yet"),
-        ({"minPartitions": "none"}, "'none' is no whole number"),
+        ({"minPartitions": "none"}, "'none' is not an integer"),
         ({"startingOffsets": '{"others":{"0":0}}'}, "it must name every partition"),
     ],
 )

@@ -105,7 +105,7 @@ def test_what_is_gone_is_told_once(address: str, topics: Topics, caplog: pytest.
             query.trigger()
 
     lost = [one.getMessage() for one in caplog.records if one.getMessage().startswith("records lost")]
-    assert lost == [f"records lost: {topics.name('a')}-0 is gone; the query was at 5"]
+    assert lost == [f"records lost: {topics.name('a')}-0 no longer exists; the query was at offset 5"]
 
 
 def test_a_batch_in_which_a_topic_went_is_planned_alike_by_another_process(
@@ -134,7 +134,9 @@ def test_it_is_data_loss_that_names_the_topic(address: str, topics: Topics, kind
         query.trigger()
         topics.delete("a")
 
-        with pytest.raises(DataLoss, match=rf"{topics.name('a')}-0 is gone; the query was at 5"):
+        with pytest.raises(
+            DataLoss, match=rf"{topics.name('a')}-0 no longer exists; the query was at offset 5"
+        ):
             query.trigger()
 
 

@@ -57,7 +57,7 @@ def test_a_batch_that_is_committed_in_part_must_be_planned_alike(query: Query) -
     first.commit_some(first.write(), [2])
     fewer = query.run(2)
 
-    with pytest.raises(SlotsChanged, match=r"begun with 3 tasks and is planned with 2 now.*-2\)"):
+    with pytest.raises(SlotsChanged, match=r"begun with 3 tasks but is now planned with 2.*-2\)"):
         fewer.commit(fewer.write())
 
     # Readers are not held back meanwhile.
@@ -181,7 +181,7 @@ def test_another_prefix_must_wait_until_the_batch_is_complete(query: Query) -> N
     first.commit_some(first.write(), [0])
     other = query.run(3, prefix="another")
 
-    with pytest.raises(SlotsChanged, match="start the query once with transactionalIdPrefix=sink"):
+    with pytest.raises(SlotsChanged, match="run the query once with transactionalIdPrefix=sink"):
         other.commit(other.write())
     again = query.run(3)
     again.commit(again.write())

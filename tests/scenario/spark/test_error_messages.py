@@ -73,8 +73,8 @@ def queries(spark: SparkSession, address: str, tmp_path: Path) -> Queries:
 
 PAST_THE_END = {"startingOffsets": '{"there":{"0":50}}'}
 TOPIC_NULL = "cast(null as string) as topic"
-LOST = f"there-0 was read up to 50, and ends at {RECORDS} now"
-WITHOUT_TOPIC = "rows have no topic, and there is no option topic"
+LOST = f"there-0 was read up to offset 50, but now ends at {RECORDS}"
+WITHOUT_TOPIC = "rows have no topic, and the option topic is not set"
 UNKNOWN = "topic nowhere: UNKNOWN_TOPIC_OR_PARTITION: no broker at"
 NOT_CREATED = "topic nowhere does not exist, and the brokers at"
 NOBODY = "no broker answered at 127.0.0.1:"

@@ -134,7 +134,7 @@ def test_a_query_fails_in_time_and_names_the_addresses(nobody: Place, begin: Cal
 
         assert time.monotonic() - began < TIMEOUT_S + SLACK_S
     assert str(failed.value).startswith(f"no broker answered at {address}: ")
-    assert str(failed.value).endswith("(they were asked for 0.4 s at most, the option connectTimeout)")
+    assert str(failed.value).endswith("(connectTimeout is 0.4 s)")
 
 
 def test_all_retries_together_take_no_longer() -> None:
@@ -161,7 +161,7 @@ def second_try() -> Iterator[None]:
 def test_another_try_of_a_task_asks_only_once_more() -> None:
     began = time.monotonic()
 
-    with pytest.raises(NotReached, match="asked for 60 s at most"):
+    with pytest.raises(NotReached, match="connectTimeout is 60 s"):
         write_rows(f"127.0.0.1:{free_port()}", 60)
 
     assert time.monotonic() - began < 2 + SLACK_S
@@ -191,7 +191,7 @@ def test_an_address_by_which_a_broker_wrongly_calls_itself_is_named(
     misnamed: tuple[str, str], begin: Callable[[str, float], None]
 ) -> None:
     address, wrong = misnamed
-    told = f"no broker answered at {wrong}, which is what {address} names as the cluster's brokers"
+    told = f"no broker answered at {wrong} (advertised by {address})"
 
     with pytest.raises(NotReached, match=f"^{re.escape(told)}: .*Connection refused"):
         begin(address, LONGER_S)
@@ -279,7 +279,7 @@ def test_a_topic_that_is_not_there_is_named_in_time(
 def test_a_shorter_time_for_one_send_counts_for_a_topic_that_is_not_there(strict: str) -> None:
     options = sink(strict, f"nowhere-{next(_numbers)}", 60, **{"kafka.max.block.ms": "500"})
 
-    with pytest.raises(TopicNotThere, match=r"within 0\.5 s, the option kafka\.max\.block\.ms: "):
+    with pytest.raises(TopicNotThere, match=r"within 0\.5 s \(kafka\.max\.block\.ms\): "):
         write_plainly(options, rows())
 
 

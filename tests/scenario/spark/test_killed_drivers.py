@@ -90,7 +90,7 @@ def test_spark_changes_the_number_of_tasks_of_a_batch_that_was_committed_in_part
     refused = attacks.tasks_changed(on, TASK)
 
     assert refused is not None, "rows of other tasks would be written again"
-    assert "begun with 2 tasks and is planned with 1 now" in refused
+    assert "begun with 2 tasks but is now planned with 1" in refused
 
 
 @pytest.mark.soak

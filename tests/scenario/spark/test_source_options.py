@@ -80,8 +80,8 @@ def test_what_is_asked_for_is_read(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"startingOffsets": at(0, 0)}, "TOPIC-0 was read up to 0, and begins at 3 now"),
-        ({"startingTimestamp": str(FIRST_MS + 9000)}, "TOPIC-1 has no record since"),
+        ({"startingOffsets": at(0, 0)}, "TOPIC-0 was read up to offset 0, but now begins at 3"),
+        ({"startingTimestamp": str(FIRST_MS + 9000)}, "TOPIC-1 has no record at or after"),
         (
             {"startingTimestamp": str(FIRST_MS + 4000), "endingTimestamp": str(FIRST_MS + 2500)},
             "TOPIC-0 ends at 3, before it starts at 4",

@@ -33,7 +33,9 @@ def ask_nobody(**options: str) -> float:
 def test_the_driver_asks_as_often_as_it_is_told(tries: int, caplog: pytest.LogCaptureFixture) -> None:
     ask_nobody(numRetries=str(tries), retryIntervalMs="1")
 
-    again = [one for one in caplog.records if one.getMessage().startswith("asked again in ms=1 ")]
+    again = [
+        one for one in caplog.records if one.getMessage().startswith("request failed, retrying retry_ms=1 ")
+    ]
     assert len(again) == tries - 1
 
 

@@ -63,7 +63,7 @@ def test_a_batch_that_is_planned_otherwise_is_refused(copy: Make) -> None:
     clicks.run()
     clicks.forget_last_batch()
 
-    with pytest.raises(StreamingQueryException, match="begun with 2 tasks and is planned with 4 now"):
+    with pytest.raises(StreamingQueryException, match="begun with 2 tasks but is now planned with 4"):
         clicks.run(minPartitions="4")
     assert clicks.written() == list(range(100))
     clicks.run()

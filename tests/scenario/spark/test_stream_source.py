@@ -207,7 +207,9 @@ def test_offsets_that_are_gone_fail_the_query_or_are_passed_over(query: Make) ->
 
     with pytest.raises(StreamingQueryException) as lost:
         clicks.run()
-    assert f"{topic.name}-0 was read up to 10, and begins at 25 now: 15 offsets are lost" in str(lost.value)
+    assert f"{topic.name}-0 was read up to offset 10, but now begins at 25: 15 offsets are lost" in str(
+        lost.value
+    )
     clicks.options["failOnDataLoss"] = "false"
     assert numbers(clicks.run()) == list(range(25, 30))
 
@@ -223,7 +225,7 @@ def test_a_topic_made_anew_is_loss_or_read_from_its_beginning(query: Make) -> No
 
     with pytest.raises(StreamingQueryException) as lost:
         clicks.run()
-    assert f"{topic.name}-0 was read up to 10, and ends at 3 now" in str(lost.value)
+    assert f"{topic.name}-0 was read up to offset 10, but now ends at 3" in str(lost.value)
     clicks.options["failOnDataLoss"] = "false"
     assert numbers(clicks.run()) == [10, 11, 12]
 
@@ -235,7 +237,9 @@ def test_a_checkpoint_of_another_topic_is_refused(query: Make, spark: SparkSessi
 
     others = Query(spark, Topic(address, 1), clicks._directory, **clicks.options)
 
-    with pytest.raises(StreamingQueryException, match=f"{topic.name}-0 is gone; the query was at 10"):
+    with pytest.raises(
+        StreamingQueryException, match=f"{topic.name}-0 no longer exists; the query was at offset 10"
+    ):
         others.run()
 
 

@@ -17,7 +17,7 @@ from barnabas.testing import Broker
 
 TIMEOUT_MS = 500
 WAIT_MAX_S = 30
-TOLD = r"took \d+\.\d s, longer than kafka\.transaction\.timeout\.ms, 500: allow more, or read less"
+TOLD = r"took \d+\.\d s, longer than kafka\.transaction\.timeout\.ms \(500\): increase it or write less"
 _numbers = count()
 
 

@@ -22,7 +22,7 @@ ROWS = 100
 WAIT_MAX_S = 30
 # A claim takes about ten milliseconds.
 ROUNDS, MOMENTS, MOMENT_S = 120, 40, 0.0005
-TRIED_AGAIN = "task 0 is tried again: the batch has to begin anew"
+TRIED_AGAIN = "another attempt of task 0 writes to the same transaction: restart the query"
 _numbers = count()
 
 

@@ -172,7 +172,7 @@ def workers_killed(on: Scene) -> None:
     driver.wait_for(f"ended {by_task.orders['name']}")
     by_task.check()
     told = driver.wait_for(f"failed {by_batch.orders['name']}")
-    assert "tried again" in told, told
+    assert "another attempt" in told, told
     by_batch.finish(on.spark)
     by_batch.check()
 

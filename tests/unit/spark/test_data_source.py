@@ -16,7 +16,7 @@ def test_a_batch_query_tells_which_options_have_no_effect(caplog: pytest.LogCapt
 
     source.reader(schema(headers=False))
 
-    told = "no effect in a batch query options=maxOffsetsPerTrigger,maxTriggerDelay"
+    told = "options ignored in batch query options=maxOffsetsPerTrigger,maxTriggerDelay"
     assert [record.getMessage() for record in caplog.records] == [told]
 
 

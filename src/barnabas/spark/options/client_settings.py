@@ -19,23 +19,23 @@ _SETUP_TIMEOUT: Final = "socket.connection.setup.timeout.ms"
 _BYTES: Final = "keys and values are bytes: cast or decode the columns in the query"
 # As with Spark's own source.
 _OF_THE_SOURCE: Final = {
-    "auto.offset.reset": "a source starts where startingOffsets says, and goes on where its checkpoint says",
-    "enable.auto.commit": "a source commits its own progress: see commitProgress",
+    "auto.offset.reset": "the source starts at startingOffsets and resumes from its checkpoint",
+    "enable.auto.commit": "the source commits its own progress; see commitProgress",
     "key.deserializer": _BYTES,
     "value.deserializer": _BYTES,
-    "interceptor.classes": "interceptors may change what is read",
+    "interceptor.classes": "interceptors are not supported",
 }
 
 
 _OF_THE_SINK: Final = {
     "key.serializer": _BYTES,
     "value.serializer": _BYTES,
-    "transactional.id": "the sink names its transactions itself: see transactionalIdPrefix",
+    "transactional.id": "the sink chooses its transactional ids; see transactionalIdPrefix",
 }
 _OF_EXACTLY_ONCE: Final = {
-    "enable.idempotence": "exactly once needs it, and has it",
-    "acks": "exactly once needs all, and has it",
-    "transaction.two.phase.commit.enable": "the sink does without",
+    "enable.idempotence": "deliveryGuarantee=exactly-once always enables it",
+    "acks": "deliveryGuarantee=exactly-once always uses all",
+    "transaction.two.phase.commit.enable": "the sink does not use two-phase commit",
 }
 
 
@@ -102,7 +102,7 @@ def _client_settings(
     settings = {name.lower(): text for name, text in found.items()}
     if SERVERS.removeprefix(PREFIX) not in settings:
         _refuse_misspelled_servers(given, kind, declaring, found)
-        raise BadOption(SERVERS, "it must be given")
+        raise BadOption(SERVERS, "it is required")
     for name, why in refused.items():
         if name in settings:
             raise BadOption(PREFIX + name, why)

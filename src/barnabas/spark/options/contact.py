@@ -13,5 +13,5 @@ _DEFAULT_MS: Final = 25_000
 def connect_ms(given: Values) -> int:
     found = given.duration_ms(CONNECT_TIMEOUT)
     if found == 0:
-        raise BadOption(CONNECT_TIMEOUT, "it must be longer than 0 ms")
+        raise BadOption(CONNECT_TIMEOUT, "it must be greater than 0 ms")
     return _DEFAULT_MS if found is None else found

@@ -64,7 +64,7 @@ def ending(values: Values) -> Position:
     if isinstance(found, AtOffsets):
         for tp, offset in found.offsets.items():
             if offset == EARLIEST:
-                raise BadOption("endingOffsets", f"{tp} cannot end at its beginning")
+                raise BadOption("endingOffsets", f"{tp} cannot end at earliest")
     return found
 
 
@@ -84,7 +84,7 @@ def check_batch(start: Position, end: Position) -> None:
 
 def _check_pair(name: str, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> None:
     for tp in sorted(start.keys() ^ end.keys()):
-        raise BadOption(name, f"{tp} has a start or an end, and not both")
+        raise BadOption(name, f"{tp} must have both a start and an end")
     for tp in sorted(start):
         if 0 <= end[tp] < start[tp]:
             raise BadOption(name, f"{tp} ends at {end[tp]}, before it starts at {start[tp]}")
@@ -123,7 +123,7 @@ def _position(values: Values, which: str, default: Place, words: set[str], *, el
         return default
     if not offsets.startswith("{"):
         if offsets.lower() not in words:
-            raise BadOption(offsets_name, f"{offsets!r} is none of {', '.join(sorted(words))}, and no JSON")
+            raise BadOption(offsets_name, f"{offsets!r} is not one of {', '.join(sorted(words))} or JSON")
         return Place(offsets.lower())
     return AtOffsets(_partitions(offsets_name, offsets))
 

@@ -87,5 +87,5 @@ def _one_of(given: Values, name: str, kind: type[E], default: E) -> E:
         return default
     words = [one.value for one in kind]
     if text.lower() not in words:
-        raise BadOption(name, f"{text!r} is none of {', '.join(words)}")
+        raise BadOption(name, f"{text!r} is not one of {', '.join(words)}")
     return kind(text.lower())

@@ -126,9 +126,9 @@ def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
 def _check_together(options: SourceOptions) -> None:
     least, most = options.offsets_min, options.offsets_max
     if least is not None and most is not None and least > most:
-        raise BadOption("minOffsetsPerTrigger", f"{least} is more than maxOffsetsPerTrigger, {most}")
+        raise BadOption("minOffsetsPerTrigger", f"{least} exceeds maxOffsetsPerTrigger ({most})")
     if options.start is Place.GROUP and options.group_id is None:
-        raise BadOption("startingOffsets", "group needs kafka.group.id: that of which group?")
+        raise BadOption("startingOffsets", "group requires kafka.group.id")
 
 
 def _choice(given: Values) -> Choice:
@@ -136,8 +136,8 @@ def _choice(given: Values) -> Choice:
     if not names:
         given.refuse_misspelled(*_CHOICES)
     if len(names) != 1:
-        which = "none of them is" if not names else f"{' and '.join(names)} are"
-        raise BadOption(" | ".join(_CHOICES), f"exactly one of them is needed, and {which} given")
+        which = "none is" if not names else f"{' and '.join(names)} are"
+        raise BadOption(" | ".join(_CHOICES), f"exactly one of them is required, but {which} set")
     text = given.text(names[0]) or ""
     if names[0] == "assign":
         try:
@@ -157,5 +157,5 @@ def _choice(given: Values) -> Choice:
     try:
         re.compile(text)
     except re.error as wrong:
-        raise BadOption("subscribePattern", f"{text!r} is no pattern: {wrong}") from None
+        raise BadOption("subscribePattern", f"{text!r} is not a valid regular expression: {wrong}") from None
     return Pattern(text)

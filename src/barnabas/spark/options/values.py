@@ -62,10 +62,10 @@ class Values:
         if text is None:
             return None
         if _WHOLE.fullmatch(text) is None:
-            raise BadOption(name, f"{text!r} is no whole number")
+            raise BadOption(name, f"{text!r} is not an integer")
         number = int(text)
         if not least <= number <= most:
-            raise BadOption(name, f"{number} is not between {least} and {most}")
+            raise BadOption(name, f"{number} is out of range ({least} to {most})")
         return number
 
     def duration_ms(self, name: str) -> int | None:
@@ -75,7 +75,7 @@ class Values:
         found = _DURATION.fullmatch(text.lower())
         unit_ms = None if found is None else _UNIT_MS.get(found[2])
         if found is None or unit_ms is None:
-            raise BadOption(name, f"{text!r} is no time like 500ms, 30s, 15m or 1h")
+            raise BadOption(name, f"{text!r} is not a duration like 500ms, 30s, 15m or 1h")
         return int(int(found[1]) * unit_ms)
 
     def starting_with(self, prefix: str) -> dict[str, str]:

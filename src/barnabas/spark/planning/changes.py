@@ -24,7 +24,10 @@ def resume(before: Offsets, earliest: Offsets, latest: Offsets, *, remade: Colle
     `remade` are topics that are known to be other ones than those in which the query came there.
     """
     start: dict[TopicPartition, int] = {}
-    losses = [f"{tp} is gone; the query was at {before[tp]}" for tp in sorted(before.keys() - latest.keys())]
+    losses = [
+        f"{tp} no longer exists; the query was at offset {before[tp]}"
+        for tp in sorted(before.keys() - latest.keys())
+    ]
     for tp in sorted(latest):
         first, last, at = earliest[tp], latest[tp], before.get(tp)
         if at is None:
@@ -32,17 +35,17 @@ def resume(before: Offsets, earliest: Offsets, latest: Offsets, *, remade: Colle
             at = 0
             what = "is new"
         else:
-            what = f"was read up to {at}"
+            what = f"was read up to offset {at}"
         if tp in before and tp.topic in remade:
-            again = f"is of another topic with the same name now, from {first} to {last}"
-            losses.append(f"{tp} {what}, and {again}")
+            again = f"the topic was recreated and has offsets {first} to {last}"
+            losses.append(f"{tp} {what}, but {again}")
             at = first
         elif at < first:
-            losses.append(f"{tp} {what}, and begins at {first} now: {first - at} offsets are lost")
+            losses.append(f"{tp} {what}, but now begins at {first}: {first - at} offsets are lost")
             at = first
         elif at > last:
             # Made anew under the same name, or cut: nothing says what of it was read.
-            losses.append(f"{tp} {what}, and ends at {last} now: it is not the same any more")
+            losses.append(f"{tp} {what}, but now ends at {last}: it was recreated or truncated")
             at = first
         start[tp] = at
     return Resumed(start, losses)

@@ -67,4 +67,4 @@ def _is_taken(error: TransactionError) -> bool:
 
 
 def _tried_again(task: int) -> NotOneWriter:
-    return NotOneWriter(f"task {task} is tried again: the batch has to begin anew")
+    return NotOneWriter(f"another attempt of task {task} writes to the same transaction: restart the query")

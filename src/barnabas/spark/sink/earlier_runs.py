@@ -101,12 +101,12 @@ def _list(admin: Admin, query: str, checkpoint: str | None) -> Mapping[str, Tran
     try:
         return admin.list_transactions(pattern=pattern_of_query(query, checkpoint))
     except UnsupportedByBroker:
-        logger.debug("transactions not selected by a pattern")
+        logger.debug("brokers cannot filter transactions by pattern, listing all")
     try:
         # Before Kafka 4.1 brokers do not select by the id.
         return admin.list_transactions()
     except UnsupportedByBroker as error:
-        logger.warning("transactions of earlier runs not listed, only recorded ones fenced error=%s", error)
+        logger.warning("cannot list transactions, fencing only recorded ids error=%s", error)
         return None
 
 

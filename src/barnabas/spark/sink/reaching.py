@@ -36,7 +36,7 @@ class TopicNotThere(BarnabasError):
     def __init__(self, topic: str, servers: str, timeout_ms: int, option: str, error: Refused) -> None:
         super().__init__(
             f"topic {topic} does not exist, and the brokers at {servers} did not create it within "
-            f"{timeout_ms / 1000:g} s, the option {option}: {error.code.name}"
+            f"{timeout_ms / 1000:g} s ({option}): {error.code.name}"
         )
 
 

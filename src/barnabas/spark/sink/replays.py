@@ -31,19 +31,19 @@ def check_same_plan(
         before = min(others.values())
         raise SlotsChanged(
             f"batch {batch} was committed, at least in part, under another transactionalIdPrefix "
-            f"({_named(others)}): start the query once with transactionalIdPrefix={before}, and with "
-            "transactionScope=task and as many tasks as before, then change it"
+            f"({_named(others)}): run the query once with transactionalIdPrefix={before}, "
+            "transactionScope=task and the previous number of tasks, then change the prefix"
         )
     if all(record.explains(mark, batch, tasks) for mark in written.values()):
         return
     if record.batch < batch or record.tasks == tasks:
         raise SlotsChanged(
             f"batch {batch} was committed in part ({_named(written)}) by a run whose number of tasks is not "
-            "recorded: rows that are written would be written again"
+            "recorded: committed rows would be duplicated"
         )
     raise SlotsChanged(
-        f"batch {batch} was begun with {record.tasks} tasks and is planned with {tasks} now, and rows of it "
-        f"are committed ({_named(written)}), which would be written again: start the query once with "
+        f"batch {batch} was begun with {record.tasks} tasks but is now planned with {tasks}, and its "
+        f"committed rows ({_named(written)}) would be duplicated: run the query once with "
         f"{record.tasks} tasks (repartition(), spark.sql.shuffle.partitions, and "
         "spark.sql.adaptive.streaming.stateless.enabled=false), then change the number"
     )
@@ -54,8 +54,8 @@ def check_not_in_parts(batch: int, written: Mapping[str, Mark]) -> None:
     if written:
         raise SlotsChanged(
             f"batch {batch} was committed, at least in part, by transactionScope=task ({_named(written)}): "
-            "start the query once with that scope and its transactionalIdPrefix, and with as many tasks as "
-            "before, then change the scope"
+            "run the query once with that scope, its transactionalIdPrefix and the previous number of tasks, "
+            "then change the scope"
         )
 
 

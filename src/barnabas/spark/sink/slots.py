@@ -69,7 +69,7 @@ def write_slot(
         with Admin(admin_settings(options.producer)) as admin:
             mark = last_mark(admin, name)
         if mark.batch >= batch:
-            logger.info("written before slot=%s batch=%d", name, batch)
+            logger.info("batch already committed slot=%s batch=%d", name, batch)
             for _ in filled:
                 pass
             return SlotWritten(query, run, slot, mark.topic, None, 0.0, before=mark)
@@ -112,7 +112,7 @@ def begin_commit(admin: Admin, options: SinkOptions, slots: Sequence[SlotWritten
         own = {slot_id(prefix, query, one.slot) for one in slots if one.topic is not None}
         earlier = fence_earlier_runs(admin, options, query, record, own)
         if earlier.has_whole(batch):
-            logger.info("written before by transactionScope=batch query=%s batch=%d", query, batch)
+            logger.info("batch already committed scope=batch query=%s batch=%d", query, batch)
             return True
         taken = {slot_id(prefix, query, one.slot): one.before for one in slots if one.before != NO_MARK}
         written = {**earlier.slots_since(batch), **taken}
@@ -146,7 +146,7 @@ def abort_slots(options: SinkOptions, slots: Sequence[WriterCommitMessage | None
         with Admin(admin_settings(options.producer)) as admin:
             admin.end_transactions(opened, commit=False)
     except ClientError as error:
-        logger.warning("not aborted because=%s; the coordinator will when its time is over", error)
+        logger.warning("abort failed error=%s; the coordinator aborts after transaction.timeout.ms", error)
 
 
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[SlotWritten]:

@@ -16,5 +16,5 @@ def told_on_failure() -> Iterator[None]:
         with message_first():
             yield
     except BarnabasError as error:
-        logger.error("not written because=%s", error)
+        logger.error("write failed error=%s", error)
         raise

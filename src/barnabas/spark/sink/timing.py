@@ -26,6 +26,6 @@ def told_if_too_long(options: SinkOptions, since_s: float) -> Iterator[None]:
         if open_s * 1000 < options.timeout_ms:
             raise
         raise TookTooLong(
-            f"the batch took {open_s:.1f} s, longer than kafka.transaction.timeout.ms, "
-            f"{options.timeout_ms}: allow more, or read less at a time ({error})"
+            f"the batch took {open_s:.1f} s, longer than kafka.transaction.timeout.ms "
+            f"({options.timeout_ms}): increase it or write less per batch ({error})"
         ) from error

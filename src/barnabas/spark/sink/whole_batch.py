@@ -42,7 +42,7 @@ from barnabas.spark.sink.telling import logger, told_on_failure
 from barnabas.spark.sink.timing import told_if_too_long
 
 _ONE_TASK: Final = (
-    "with transactionScope=batch all rows of a partition must be in one task, as by repartition() on the "
+    "with transactionScope=batch all rows of a partition must be in one task; call repartition() on the "
     "column partition"
 )
 
@@ -110,7 +110,7 @@ def write_part(
             producer.hand_over_transaction()
         except MustAbort as error:
             if isinstance(error.because, SequenceLost):
-                raise NotOneWriter(f"another task writes to the same partitions: {_ONE_TASK}") from error
+                raise NotOneWriter(f"another task has written to the same partition: {_ONE_TASK}") from error
             raise
     return PartWritten(query, opened, task, frozenset(sending.written), run, last_run)
 
@@ -192,7 +192,7 @@ def abort_parts(options: SinkOptions, messages: Sequence[WriterCommitMessage | N
         with Admin(admin_settings(options.producer)) as admin:
             admin.end_transactions([parts[0].opened.transaction], commit=False)
     except ClientError as error:
-        logger.warning("not aborted because=%s; the coordinator will when its time is over", error)
+        logger.warning("abort failed error=%s; the coordinator aborts after transaction.timeout.ms", error)
 
 
 def _of_tasks(messages: list[WriterCommitMessage | None]) -> list[PartWritten]:
@@ -218,9 +218,7 @@ class _Opening:
 class WholeStreamWriter(_Opening, DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         if options.checkpoint is None:
-            raise BadOption(
-                "transactionScope", "batch needs checkpointLocation among the options of the sink"
-            )
+            raise BadOption("transactionScope", "batch requires the sink option checkpointLocation")
         self._options = options
         self._name = batch_id(options.id_prefix, options.checkpoint)
         self._opened = None

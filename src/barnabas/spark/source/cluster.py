@@ -83,7 +83,7 @@ class Cluster:
                     raise NotReached(self._servers, self._connect_ms, error) from error
                 if is_last:
                     raise
-                logger.warning("asked again in ms=%d because=%s", self._retry_after_ms, error)
+                logger.warning("request failed, retrying retry_ms=%d error=%s", self._retry_after_ms, error)
                 time.sleep(self._retry_after_ms / 1000)
         raise AssertionError("at least one try")
 
@@ -127,7 +127,7 @@ class Cluster:
             except PartlyRefused as error:
                 if left == 0 or not _is_unknown(error):
                     raise
-                logger.info("looked again because=%s", error)
+                logger.info("topics changed between requests, retrying error=%s", error)
         raise AssertionError("at least one try")
 
     def _there(self) -> list[TopicPartition]:
@@ -160,7 +160,11 @@ class Cluster:
             missing = frozenset(names) - described.keys()
             if left == 0 or isinstance(self._choice, Pattern) or missing <= self._missing:
                 break
-            logger.warning("asked again in ms=%d unknown=%s", self._retry_after_ms, ",".join(sorted(missing)))
+            logger.warning(
+                "topics unknown, retrying retry_ms=%d topics=%s",
+                self._retry_after_ms,
+                ",".join(sorted(missing)),
+            )
             time.sleep(self._retry_after_ms / 1000)
         self._missing = missing
         return described
@@ -244,9 +248,9 @@ class Cluster:
     def _check_all(given: Offsets, tps: Collection[TopicPartition], name: str) -> None:
         missing, unknown = sorted(set(tps) - set(given)), sorted(set(given) - set(tps))
         if missing:
-            raise BadOption(name, f"it must name every partition, and {missing[0]} is not in it")
+            raise BadOption(name, f"it must name every partition, but {missing[0]} is missing")
         if unknown:
-            raise BadOption(name, f"{unknown[0]} is not one of the partitions that are read")
+            raise BadOption(name, f"{unknown[0]} is not one of the partitions of the query")
 
     def _of_offsets(self, given: Offsets) -> dict[TopicPartition, int]:
         ends = {tp: offset for tp, offset in given.items() if offset in (EARLIEST, LATEST)}
@@ -257,7 +261,7 @@ class Cluster:
         offsets = {tp: one.offset for tp, one in found.items() if one.offset is not None}
         without = sorted(set(times) - set(offsets))
         if without and not else_latest:
-            raise BadOption(name, f"{without[0]} has no record since {times[without[0]]} ms")
+            raise BadOption(name, f"{without[0]} has no record at or after timestamp {times[without[0]]}")
         return {**offsets, **(self.latest(without) if without else {})}
 
     def first_since(self, time_ms: int | None, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:

@@ -40,7 +40,7 @@ def announce(announcement: Announcement, client: Mapping[str, str]) -> None:
     context = TaskContext.get()
     query = None if context is None else context.getLocalProperty(_QUERY_ID)
     if query is None:
-        logger.warning("progress not committed: Spark does not tell which query this is")
+        logger.warning("progress not committed reason=no query id in the task context")
         return
     offsets = {
         tp: CommittedOffset(offset=offset, metadata=announcement.mark)
@@ -50,7 +50,7 @@ def announce(announcement: Announcement, client: Mapping[str, str]) -> None:
         with Admin(admin_settings(client)) as admin:
             admin.alter_group_offsets(f"{announcement.prefix}-{query}", offsets)
     except ClientError as error:
-        logger.warning("progress not committed query=%s because=%s", query, error)
+        logger.warning("progress not committed query=%s error=%s", query, error)
 
 
 class Progress:
@@ -82,7 +82,7 @@ class Progress:
         except ClientError as error:
             # Told once for each time that it begins to fail: this is asked at every trigger.
             if not self._failing:
-                logger.warning("progress not committed group=%s because=%s", self._group, error)
+                logger.warning("progress not committed group=%s error=%s", self._group, error)
             self._failing = True
 
     def announcement(self, offsets: Offsets) -> Announcement | None:
@@ -96,6 +96,6 @@ class Progress:
         names = [name for name in admin.list_groups() if name.startswith(self._prefix + "-")]
         for name, committed in admin.list_group_offsets_of(names).items():
             if any(one is not None and one.metadata == self._mark for one in committed.values()):
-                logger.info("progress is committed group=%s", name)
+                logger.info("group for progress found group=%s", name)
                 return name
         return None

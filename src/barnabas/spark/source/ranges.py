@@ -42,14 +42,14 @@ class DataLoss(BarnabasError):
     """Offsets that a query was to read are not there any more, and failOnDataLoss is true."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} (to go on without them, set failOnDataLoss to false)")
+        super().__init__(f"{what} (to skip lost records, set failOnDataLoss to false)")
 
 
 class NotRead(BarnabasError):
     """A range that could not be read to its end, although nothing says that it is not there."""
 
     def __init__(self, wanted: OffsetRange, at: int, timeout_ms: float, why: ClientError) -> None:
-        where = f"{wanted.tp} is not read from offset {at} on, in the range {wanted.start} to {wanted.end}"
+        where = f"cannot read {wanted.tp} from offset {at} in the range {wanted.start} to {wanted.end}"
         waited = f"; kafkaConsumer.pollTimeoutMs is {timeout_ms:.0f}" if is_retriable(why) else ""
         super().__init__(f"{where}: {why}{waited}")
 
@@ -105,7 +105,7 @@ def read_range(
             # Deleted after this was planned.
             if fails_on_loss:
                 where = f"in the range {wanted.start} to {wanted.end}"
-                raise DataLoss(f"{wanted.tp} is gone, from offset {start} on, {where}: {gone}") from gone
+                raise DataLoss(f"{wanted.tp} is gone from offset {start} {where}: {gone}") from gone
             told_so = isinstance(gone, TopicRecreated) and topic_id is None
             try:
                 if not told_so and _is_there(wanted.tp, topic_id, settings, timeout_ms):
@@ -113,7 +113,7 @@ def read_range(
                     raise NotRead(wanted, start, timeout_ms, gone) from gone
             except ClientError as error:
                 raise NotRead(wanted, start, timeout_ms, error) from error
-            logger.warning("offsets lost tp=%s from=%d to=%d because=%s", wanted.tp, start, wanted.end, gone)
+            logger.warning("offsets lost tp=%s from=%d to=%d error=%s", wanted.tp, start, wanted.end, gone)
             return
         except ClientError as error:
             raise NotRead(wanted, start, timeout_ms, error) from error

@@ -338,11 +338,11 @@ def test_the_nearest_option_is_named(read: Read, name: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"subscribe": "orders"}, "kafka.bootstrap.servers: it must be given"),
+        ({"subscribe": "orders"}, "kafka.bootstrap.servers: it is required"),
         ({"subscribe": "orders", "bootstrap.servers": "a:1"}, "did you mean kafka.bootstrap.servers?"),
         ({"subscribe": "orders", "kafka.bootstrap.server": "a:1"}, "did you mean kafka.bootstrap.servers?"),
         ({"subscrib": "orders", "kafka.bootstrap.servers": "a:1"}, "did you mean subscribe?"),
-        ({"topicPattern": "orders", "kafka.bootstrap.servers": "a:1"}, "none of them is given"),
+        ({"topicPattern": "orders", "kafka.bootstrap.servers": "a:1"}, "none is set"),
         (
             {"subscribe": "orders", "kafka.bootstrap.servers": " "},
             "kafka.bootstrap.servers: it names no broker",

@@ -34,7 +34,7 @@ def test_what_an_earlier_release_has_committed_is_completed() -> None:
 
 def test_another_number_of_tasks_is_refused() -> None:
     with pytest.raises(
-        SlotsChanged, match=r"batch 7 was begun with 3 tasks and is planned with 2 now.*sink-q-1"
+        SlotsChanged, match=r"batch 7 was begun with 3 tasks but is now planned with 2.*sink-q-1"
     ):
         check(BEGUN, mark(), tasks=2)
 

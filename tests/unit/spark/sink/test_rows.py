@@ -48,14 +48,14 @@ def columns(**types: DataType) -> StructType:
 @pytest.mark.parametrize(
     ("schema", "topic", "why"),
     [
-        (columns(key=StringType()), "orders", "no column value: there are key"),
-        (columns(value=StringType()), None, "option topic: it must be given"),
-        (columns(value=IntegerType()), "orders", "column value is int"),
-        (columns(value=StringType(), key=DoubleType()), "orders", "column key is double"),
-        (columns(value=StringType(), topic=BinaryType()), None, "column topic is binary"),
-        (columns(value=StringType(), partition=StringType()), "orders", "column partition is string"),
-        (columns(value=StringType(), headers=StringType()), "orders", "column headers is string"),
-        (columns(value=StringType(), headers=TEXTS), "orders", "column headers is array"),
+        (columns(key=StringType()), "orders", "column value is missing; the columns are key"),
+        (columns(value=StringType()), None, "option topic: set it"),
+        (columns(value=IntegerType()), "orders", "column value has type int"),
+        (columns(value=StringType(), key=DoubleType()), "orders", "column key has type double"),
+        (columns(value=StringType(), topic=BinaryType()), None, "column topic has type binary"),
+        (columns(value=StringType(), partition=StringType()), "orders", "column partition has type string"),
+        (columns(value=StringType(), headers=StringType()), "orders", "column headers has type string"),
+        (columns(value=StringType(), headers=TEXTS), "orders", "column headers has type array"),
     ],
 )
 def test_columns_that_cannot_be_are_refused(schema: StructType, topic: str | None, why: str) -> None:
