@@ -1,8 +1,8 @@
-"""Where a query is: an offset for every partition, in the JSON that Spark's own Kafka source writes.
+"""Offsets of partitions, in the JSON of Spark's own Kafka source.
 
     {"orders":{"0":23,"1":7}}
 
-Checkpoints hold this text, and Spark compares it as text: the same offsets must always be the same text.
+Checkpoints contain this JSON, and Spark compares it as text, so equal offsets must always give equal text.
 """
 
 import json
@@ -12,10 +12,10 @@ from typing import Final, TypeAlias
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
 
-# What is read next, of each partition.
+# The next offset to read, by partition.
 Offsets: TypeAlias = Mapping[TopicPartition, int]
 
-# In what users give, not in checkpoints.
+# Allowed in options, never in checkpoints.
 EARLIEST: Final = -2
 LATEST: Final = -1
 _PARTITION_MAX: Final = (1 << 31) - 1
@@ -23,11 +23,11 @@ _OFFSET_MAX: Final = (1 << 63) - 1
 
 
 class BadOffsets(BarnabasError):
-    """Text that does not say offsets of partitions."""
+    """Text that is not valid JSON of partitions or offsets."""
 
 
 def to_json(offsets: Offsets) -> str:
-    """Topics in order of their names, partitions in order of their numbers, no spaces."""
+    """Return compact JSON with topics sorted by name and partitions by number."""
     topics: dict[str, dict[str, int]] = {}
     for tp in sorted(offsets):
         topics.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
@@ -35,7 +35,7 @@ def to_json(offsets: Offsets) -> str:
 
 
 def from_json(text: str) -> dict[TopicPartition, int]:
-    """BadOffsets if it is something else. -2 and -1 are taken: who asks says whether they may be there."""
+    """Parse offsets; raises BadOffsets. EARLIEST and LATEST pass; the caller checks if they are allowed."""
     found: dict[TopicPartition, int] = {}
     for topic, partitions in _object(text, "offsets").items():
         if not isinstance(partitions, dict):
@@ -57,7 +57,7 @@ def from_json(text: str) -> dict[TopicPartition, int]:
 
 
 def partitions_from_json(text: str) -> list[TopicPartition]:
-    """{"orders":[0,1]}: what the option `assign` has."""
+    """Parse the value of the option `assign`, such as {"orders":[0,1]}."""
     found: list[TopicPartition] = []
     for topic, numbers in _object(text, "partitions").items():
         if not isinstance(numbers, list) or not numbers:
@@ -83,7 +83,7 @@ def _object(text: str, what: str) -> dict[str, object]:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """JSON lets a name be there twice, and Python takes the last: half of it would be lost in silence."""
+    """Reject duplicate keys: json would keep the last one and silently drop the others."""
     told = dict(pairs)
     if len(told) < len(pairs):
         names = [name for name, _ in pairs]

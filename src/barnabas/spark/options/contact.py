@@ -1,4 +1,4 @@
-"""How long a query tries to reach brokers for the first time: an option of the source and of the sink."""
+"""The option connectTimeout of source and sink: the timeout of a query's first contact with brokers."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.values import Values
 
 CONNECT_TIMEOUT: Final = "connectTimeout"
-# With what Spark needs beside it, a query fails within 30 s.
+# With Spark's own overhead, a query fails within 30 s.
 _DEFAULT_MS: Final = 25_000
 
 

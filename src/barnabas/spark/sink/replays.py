@@ -1,6 +1,6 @@
-"""Whether a micro-batch that is replayed may be committed: not if what is committed was planned otherwise.
+"""Rejects a replayed micro-batch if part of it was committed with another plan. Pure.
 
-Rows that one slot has committed would come to another slot, and be written again. Pure.
+Rows that one slot has committed could be assigned to another slot, and be written again.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from barnabas.base.errors import BarnabasError
 from barnabas.spark.sink.markers import Mark
 from barnabas.spark.sink.runs import Record
 
-# An error names so many ids.
+# Limit of ids in an error message.
 _IDS_TOLD_MAX: Final = 5
 
 
 class SlotsChanged(BarnabasError):
-    """A micro-batch that was written in part is planned otherwise now."""
+    """A partly committed micro-batch is now planned differently."""
 
 
 def check_same_plan(
@@ -26,7 +26,7 @@ def check_same_plan(
     prefixes: Mapping[str, str],
     prefix: str,
 ) -> None:
-    """`written` are the slots that have committed the micro-batch, `prefixes` those of their ids."""
+    """Raise SlotsChanged unless `written`, the committed slots, have the prefix and plan of this run."""
     if others := {name: prefixes[name] for name in written if prefixes.get(name, prefix) != prefix}:
         before = min(others.values())
         raise SlotsChanged(
@@ -50,7 +50,7 @@ def check_same_plan(
 
 
 def check_not_in_parts(batch: int, written: Mapping[str, Mark]) -> None:
-    """For a micro-batch that is one transaction now."""
+    """Raise SlotsChanged if slots have committed a micro-batch that is now one transaction."""
     if written:
         raise SlotsChanged(
             f"batch {batch} was committed, at least in part, by transactionScope=task ({_named(written)}): "

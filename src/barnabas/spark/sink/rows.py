@@ -1,7 +1,7 @@
-"""Rows of a query as records: which columns there must be, and which rows go to which topic.
+"""Checks the columns of a query and splits its rows by topic.
 
-The columns are those of Spark's own sink: value, and if wanted key, headers, partition and topic. Others are
-passed over, as there.
+The columns are those of Spark's own sink: value, and optionally key, headers, partition and topic. Other
+columns are ignored, as in Spark's sink.
 """
 
 from collections.abc import Iterator
@@ -27,11 +27,11 @@ _RECORD: Final = ("value", "key", "headers", "partition")
 
 
 class BadRow(BarnabasError):
-    """A row that cannot be a record."""
+    """A row that cannot be written as a record."""
 
 
 def check_schema(schema: StructType, topic: str | None) -> None:
-    """Before anything is written; BadOption tells what is missing or has another type."""
+    """Raise BadOption if a required column is missing or a column has the wrong type."""
     types = {field.name: field.dataType for field in schema.fields}
     if "value" not in types:
         raise BadOption("schema", f"column value is missing; the columns are {', '.join(types) or 'none'}")
@@ -52,7 +52,7 @@ def check_schema(schema: StructType, topic: str | None) -> None:
 
 
 def by_topic(rows: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each topic, in their order. BadRow where a row has none."""
+    """Yield the rows of each topic in their order. Raises BadRow if a row has no topic."""
     table = pa.Table.from_batches([rows])
     records = table.select([name for name in _RECORD if name in table.schema.names])
     if topic is not None:

@@ -1,4 +1,4 @@
-"""Why a write failed, in the log of whoever ran it, and first in what Spark says to the user."""
+"""Logs the cause of a failed write on the worker, and puts the message first in Spark's error."""
 
 import logging
 from collections.abc import Iterator
