@@ -73,7 +73,7 @@ def test_every_row_is_a_record_where_javas_clients_would_put_it(
         assert list(each.headers) == [("number", b"%d" % number)]
 
 
-def test_rows_say_their_topic_and_partition_themselves(spark: SparkSession, address: str, topic: str) -> None:
+def test_columns_set_topic_and_partition(spark: SparkSession, address: str, topic: str) -> None:
     other = f"{topic}-other"
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(other, partitions=PARTITIONS)
@@ -108,7 +108,7 @@ def test_one_transaction_takes_the_rows_of_several_tasks(
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES[1:], ids=["task", "batch"])
-def test_nothing_is_seen_of_a_query_that_fails(
+def test_rows_of_a_failed_query_are_invisible(
     spark: SparkSession, address: str, topic: str, guarantee: dict[str, str]
 ) -> None:
     rows = spark.range(2000, numPartitions=2)
@@ -140,7 +140,7 @@ def test_nothing_is_seen_of_a_query_that_fails(
         ("'a' as value, 7 as partition", {}, "partition 7"),
     ],
 )
-def test_what_cannot_be_written_is_refused_with_the_reason(
+def test_invalid_sink_input_is_rejected_with_the_reason(
     spark: SparkSession, address: str, topic: str, columns: str, options: dict[str, str], why: str
 ) -> None:
     with pytest.raises((AnalysisException, PySparkException)) as refused:

@@ -76,7 +76,7 @@ class Reading:
 
 @pytest.mark.scaled
 @pytest.mark.parametrize("gap_s", GAPS_S)
-def test_a_query_goes_on_while_a_topic_is_gone_and_reads_it_when_it_is_there_again(
+def test_a_query_continues_without_a_deleted_topic_and_reads_it_when_recreated(
     spark: SparkSession, address: str, tmp_path: Path, gap_s: float
 ) -> None:
     reading = Reading(spark, address, tmp_path)
@@ -129,7 +129,7 @@ def deleting(address: str, topic: str, directory: Path) -> Rows:
     return rows
 
 
-def test_a_query_goes_on_when_a_topic_goes_while_its_tasks_run(
+def test_a_query_continues_when_a_topic_is_deleted_while_its_tasks_run(
     spark: SparkSession, address: str, tmp_path: Path
 ) -> None:
     options = {"minPartitions": str(TASKS + 1), "kafkaConsumer.pollTimeoutMs": "2000"}

@@ -43,7 +43,7 @@ def test_a_run_without_any_row_ends_what_is_open(query: Query) -> None:
     assert query.open_ids() == []
 
 
-def test_a_batch_whose_commit_was_begun_but_did_nothing_may_be_planned_otherwise(query: Query) -> None:
+def test_a_recorded_batch_without_committed_slots_may_have_another_plan(query: Query) -> None:
     first = query.run(3)
     first.commit_some(first.write(), [])
     run = query.run(2)
@@ -52,7 +52,7 @@ def test_a_batch_whose_commit_was_begun_but_did_nothing_may_be_planned_otherwise
     assert query.seen() == ALL
 
 
-def test_a_batch_that_is_committed_in_part_must_be_planned_alike(query: Query) -> None:
+def test_a_partly_committed_batch_must_have_the_same_plan(query: Query) -> None:
     first = query.run(3)
     first.commit_some(first.write(), [2])
     fewer = query.run(2)
@@ -76,7 +76,7 @@ def test_a_slot_without_rows_now_may_have_committed_them(query: Query) -> None:
         fewer.commit(fewer.write(without=[1]))
 
 
-def test_a_batch_may_be_committed_in_part_by_run_after_run(query: Query) -> None:
+def test_several_runs_may_each_commit_part_of_a_batch(query: Query) -> None:
     for slots in ([2], [1], []):
         run = query.run(3)
         run.commit_some(run.write(), slots)
@@ -88,7 +88,7 @@ def test_a_batch_may_be_committed_in_part_by_run_after_run(query: Query) -> None
     assert query.seen() == ALL
 
 
-def test_a_record_that_a_dead_run_spoiled_is_not_believed(query: Query) -> None:
+def test_a_record_overwritten_by_a_dead_run_is_not_trusted(query: Query) -> None:
     zombie, run, last = query.run(3), query.run(2), query.run(3)
     slots = zombie.write()
     run.commit(run.write())
@@ -139,7 +139,7 @@ def test_of_two_drivers_the_one_whose_tasks_came_later_commits(query: Query) -> 
     assert query.seen() == ALL
 
 
-def test_a_task_that_has_its_id_can_not_open_a_transaction_later(query: Query) -> None:
+def test_a_fenced_task_cannot_open_a_transaction(query: Query) -> None:
     zombie, run = query.run(3), query.run(2)
     name = zombie.slot(2)
     with Producer(bootstrap_servers=query.address, transactional_id=name) as producer:
@@ -153,7 +153,7 @@ def test_a_task_that_has_its_id_can_not_open_a_transaction_later(query: Query) -
     assert (query.seen(), query.open_ids()) == (ALL, [])
 
 
-def test_later_commits_of_a_run_do_not_look_again(query: Query) -> None:
+def test_later_commits_of_a_run_do_not_fence_again(query: Query) -> None:
     run = query.run(2)
     run.commit(run.write())
     # Nobody else has such an id while the run lives.
@@ -176,7 +176,7 @@ def test_another_prefix_ends_what_is_open(query: Query) -> None:
     assert (query.seen(), query.open_ids()) == (ALL, [])
 
 
-def test_another_prefix_must_wait_until_the_batch_is_complete(query: Query) -> None:
+def test_another_prefix_is_rejected_until_the_batch_is_complete(query: Query) -> None:
     first = query.run(3)
     first.commit_some(first.write(), [0])
     other = query.run(3, prefix="another")
@@ -222,7 +222,7 @@ def test_scope_batch_ends_what_another_prefix_left_open(query: Query) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["sink", "another"])
-def test_scope_task_passes_over_what_scope_batch_has_committed(query: Query, prefix: str) -> None:
+def test_scope_task_skips_a_batch_that_scope_batch_has_committed(query: Query, prefix: str) -> None:
     whole = query.run(3, scope=Scope.BATCH, prefix=prefix)
     whole.commit_whole(whole.write_whole())
     for batch in (0, 1):
@@ -232,7 +232,7 @@ def test_scope_task_passes_over_what_scope_batch_has_committed(query: Query, pre
     assert query.seen() == list(range(2 * ROWS))
 
 
-def test_scope_batch_passes_over_what_another_prefix_has_committed(query: Query) -> None:
+def test_scope_batch_skips_a_batch_that_another_prefix_has_committed(query: Query) -> None:
     before = query.run(3, scope=Scope.BATCH, prefix="another")
     before.commit_whole(before.write_whole())
     whole = query.run(3, scope=Scope.BATCH)
@@ -241,7 +241,7 @@ def test_scope_batch_passes_over_what_another_prefix_has_committed(query: Query)
     assert (query.seen(), query.open_ids()) == (ALL, [])
 
 
-def test_scope_batch_must_wait_until_the_tasks_have_completed_the_batch(query: Query) -> None:
+def test_scope_batch_is_rejected_until_the_batch_is_complete(query: Query) -> None:
     first = query.run(3)
     first.commit_some(first.write(), [0])
     whole = query.run(3, scope=Scope.BATCH)

@@ -83,7 +83,7 @@ def test_a_broker_that_cannot_select_ids_lists_all(query: Query, proxy: Recordin
     assert query.open_ids() == []
 
 
-def test_without_a_list_the_record_says_which_slots_there_were(query: Query, proxy: RecordingProxy) -> None:
+def test_the_record_replaces_the_list_on_old_brokers(query: Query, proxy: RecordingProxy) -> None:
     before = query.run(3)
     before.commit(before.write())
     before.write(1)

@@ -26,7 +26,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize(("options", "share"), [(TASK, 0.6), (BATCH, 0.4)], ids=["task", "batch"])
-def test_the_output_is_the_input_exactly_once_whoever_is_killed(
+def test_the_output_is_the_input_exactly_once_despite_kills(
     options: dict[str, str], share: float, tmp_path: Path
 ) -> None:
     run = disturbed(tmp_path, options, SECONDS * share)
@@ -51,7 +51,7 @@ def test_the_output_is_the_input_exactly_once_if_two_drivers_run_the_job(tmp_pat
 
 # The control of the tests above. The one of transactions without Spark is part of every run.
 @pytest.mark.soak
-def test_at_least_once_doubles_records_when_the_driver_is_killed(tmp_path: Path) -> None:
+def test_at_least_once_duplicates_records_when_the_driver_is_killed(tmp_path: Path) -> None:
     run = killed_until_doubled(tmp_path, {}, BLOWS_WITHOUT_MAX)
 
     assert run.doubled > 0, f"the runs with transactions may have shown nothing: {run.story()}"

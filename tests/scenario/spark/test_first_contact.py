@@ -137,7 +137,7 @@ def test_a_query_fails_in_time_and_names_the_addresses(nobody: Place, begin: Cal
     assert str(failed.value).endswith("(connectTimeout is 0.4 s)")
 
 
-def test_all_retries_together_take_no_longer() -> None:
+def test_all_retries_together_respect_the_timeout() -> None:
     given = source(f"127.0.0.1:{free_port()}")
     options = batch_options(given)._replace(retries=1000, retry_after_ms=10)
     began = time.monotonic()
@@ -158,7 +158,7 @@ def second_try() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("second_try")
-def test_another_try_of_a_task_asks_only_once_more() -> None:
+def test_another_attempt_of_a_task_has_a_short_timeout() -> None:
     began = time.monotonic()
 
     with pytest.raises(NotReached, match="connectTimeout is 60 s"):
@@ -187,7 +187,7 @@ def misnamed(tmp_path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("begin", [plan_batch, write_rows])
-def test_an_address_by_which_a_broker_wrongly_calls_itself_is_named(
+def test_an_unreachable_advertised_address_is_named(
     misnamed: tuple[str, str], begin: Callable[[str, float], None]
 ) -> None:
     address, wrong = misnamed
@@ -216,7 +216,7 @@ def restarted(tmp_path: Path) -> Iterator[tuple[str, Callable[[], None]]]:
             timer.join()
 
 
-def test_a_stream_that_runs_bears_a_broker_that_is_away_for_longer(
+def test_a_running_stream_survives_an_outage_longer_than_the_timeout(
     restarted: tuple[str, Callable[[], None]],
 ) -> None:
     address, restart = restarted
@@ -232,7 +232,7 @@ def test_a_stream_that_runs_bears_a_broker_that_is_away_for_longer(
         assert reader.latestOffset(at, ReadAllAvailable()) == {"visits": {"0": 1}}
 
 
-def test_a_worker_that_has_written_bears_a_broker_that_is_away_for_longer(
+def test_a_worker_that_has_written_survives_an_outage_longer_than_the_timeout(
     restarted: tuple[str, Callable[[], None]],
 ) -> None:
     address, restart = restarted
@@ -263,7 +263,7 @@ def write_once(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> None:
 @pytest.mark.parametrize(
     ("write", "guarantee"), [(write_plainly, "at-least-once"), (write_once, "exactly-once")]
 )
-def test_a_topic_that_is_not_there_is_named_in_time(
+def test_an_unknown_topic_is_named_within_the_timeout(
     strict: str, write: Callable[[SinkOptions, Iterator[pa.RecordBatch]], None], guarantee: str
 ) -> None:
     options = sink(strict, f"nowhere-{next(_numbers)}", 1.0, deliveryGuarantee=guarantee)
@@ -276,7 +276,7 @@ def test_a_topic_that_is_not_there_is_named_in_time(
     assert time.monotonic() - began < 1.0 + SLACK_S
 
 
-def test_a_shorter_time_for_one_send_counts_for_a_topic_that_is_not_there(strict: str) -> None:
+def test_max_block_ms_also_limits_the_wait_for_a_topic(strict: str) -> None:
     options = sink(strict, f"nowhere-{next(_numbers)}", 60, **{"kafka.max.block.ms": "500"})
 
     with pytest.raises(TopicNotThere, match=r"within 0\.5 s \(kafka\.max\.block\.ms\): "):

@@ -65,7 +65,7 @@ def odd(address: str) -> OffsetRange:
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
 @pytest.mark.parametrize("fetches", [2, 7])
-def test_several_fetches_bring_the_same_rows_in_the_same_order(
+def test_several_fetches_return_the_same_rows_in_the_same_order(
     address: str, odd: OffsetRange, fetches: int, isolation: str
 ) -> None:
     dice = random.Random(SEED)
@@ -118,12 +118,12 @@ def alone_s(far: str, visits: OffsetRange) -> float:
 
 
 @pytest.mark.parametrize("fetches", [4, None])
-def test_a_broker_that_is_far_away_is_asked_for_several_at_a_time(
+def test_a_distant_broker_gets_several_fetches_at_a_time(
     far: str, visits: OffsetRange, alone_s: float, fetches: int | None
 ) -> None:
     """As many as are good are found by themselves. A machine that is busy may need more than one try."""
     assert any(seconds(far, visits, fetches) < alone_s / 2 for _ in range(TRIES))
 
 
-def test_one_fetch_after_the_other_is_enough_for_a_broker_that_is_near() -> None:
+def test_a_near_broker_gets_one_fetch_at_a_time() -> None:
     assert [fetches_over(ms) for ms in (0.0, 0.3, 4.9, 5.0, 20.0, 1000.0)] == [1, 1, 1, 2, 5, 8]

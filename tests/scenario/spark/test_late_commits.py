@@ -171,7 +171,7 @@ each_scope = pytest.mark.parametrize("scope", ["task", "batch"])
 
 @each_scope
 @pytest.mark.parametrize("moment", ["writing", "written", "committed"])
-def test_a_commit_that_arrives_when_another_driver_has_the_batch_is_refused(
+def test_a_commit_that_arrives_after_another_driver_took_the_batch_is_rejected(
     late: Late, threads: ThreadPoolExecutor, scope: str, moment: str
 ) -> None:
     query = Query(late, scope)
@@ -195,7 +195,7 @@ def test_a_commit_that_arrives_when_another_driver_has_the_batch_is_refused(
 
 
 @each_scope
-def test_a_commit_that_arrives_before_the_batch_comes_again_is_found(
+def test_a_replay_finds_a_commit_that_arrived_before_it(
     late: Late, threads: ThreadPoolExecutor, scope: str
 ) -> None:
     query = Query(late, scope)
@@ -211,9 +211,7 @@ def test_a_commit_that_arrives_before_the_batch_comes_again_is_found(
     query.check(aborted=0)
 
 
-def test_of_two_tasks_the_one_whose_commit_is_late_is_written_again(
-    late: Late, threads: ThreadPoolExecutor
-) -> None:
+def test_only_the_task_whose_commit_is_late_is_written_again(late: Late, threads: ThreadPoolExecutor) -> None:
     query = Query(late, "task")
     # The first goes through.
     held = query.hold_commits(1, skip=1)
@@ -231,7 +229,7 @@ def test_of_two_tasks_the_one_whose_commit_is_late_is_written_again(
 
 
 @each_scope
-def test_a_commit_whose_response_is_lost_is_asked_for_again(
+def test_a_commit_whose_response_is_lost_is_retried(
     late: Late, threads: ThreadPoolExecutor, scope: str
 ) -> None:
     query = Query(late, scope)
@@ -247,7 +245,7 @@ def test_a_commit_whose_response_is_lost_is_asked_for_again(
 
 @pytest.mark.scaled
 @each_scope
-def test_a_commit_that_races_with_the_timeout_is_done_or_refused_and_never_both(
+def test_a_commit_that_races_with_the_timeout_succeeds_or_fails_as_a_whole(
     late: Late, threads: ThreadPoolExecutor, scope: str
 ) -> None:
     def race(number: int) -> bool:

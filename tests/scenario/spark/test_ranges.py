@@ -52,9 +52,7 @@ def send(address: str, tp: TopicPartition, records: int) -> None:
 
 
 @LANES
-def test_an_end_that_a_broker_does_not_know_yet_is_waited_for(
-    address: str, visits: TopicPartition, fetches: int
-) -> None:
+def test_a_task_waits_for_a_lagging_log_end(address: str, visits: TopicPartition, fetches: int) -> None:
     """As behind a leader that is new, or at a follower: the end that it tells is behind the one planned."""
     settings = {"bootstrap.servers": address}
     batches = read_range(
@@ -79,7 +77,7 @@ def test_an_end_that_a_broker_does_not_know_yet_is_waited_for(
 
 
 @LANES
-def test_an_end_that_does_not_come_is_loss(address: str, visits: TopicPartition, fetches: int) -> None:
+def test_a_log_that_stays_too_short_is_data_loss(address: str, visits: TopicPartition, fetches: int) -> None:
     settings = {"bootstrap.servers": address}
     batches = read_range(
         OffsetRange(visits, 1, 5),
@@ -96,7 +94,7 @@ def test_an_end_that_does_not_come_is_loss(address: str, visits: TopicPartition,
 
 
 @LANES
-def test_an_end_that_does_not_come_is_told_and_passed_over(
+def test_a_log_that_stays_too_short_is_logged_and_skipped(
     address: str, visits: TopicPartition, fetches: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = {"bootstrap.servers": address}
@@ -180,7 +178,7 @@ def read_until_it_vanishes(
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_a_topic_that_vanishes_in_the_middle_is_loss_from_the_offset_that_comes_next(
+def test_a_topic_deleted_while_reading_is_data_loss_from_the_next_offset(
     address: str, visits: TopicPartition, comes_back: bool
 ) -> None:
     batches = read_until_it_vanishes(address, visits, fails_on_loss=True, comes_back=comes_back)
@@ -189,7 +187,7 @@ def test_a_topic_that_vanishes_in_the_middle_is_loss_from_the_offset_that_comes_
         next(batches)
 
 
-def test_a_topic_that_vanishes_in_the_middle_is_told_and_passed_over(
+def test_a_topic_deleted_while_reading_is_logged_and_skipped(
     address: str, visits: TopicPartition, caplog: pytest.LogCaptureFixture
 ) -> None:
     batches = read_until_it_vanishes(address, visits, fails_on_loss=False, comes_back=False)
@@ -201,9 +199,7 @@ def test_a_topic_that_vanishes_in_the_middle_is_told_and_passed_over(
     assert told.startswith(f"offsets lost tp={visits} from=3 to=5 error=")
 
 
-def test_a_topic_that_was_missed_and_is_there_again_is_not_passed_over(
-    address: str, visits: TopicPartition
-) -> None:
+def test_a_topic_that_comes_back_is_not_skipped(address: str, visits: TopicPartition) -> None:
     batches = read_until_it_vanishes(address, visits, fails_on_loss=False, comes_back=False)
     # By now the consumer has found it gone.
     time.sleep(GONE_S)
@@ -214,7 +210,7 @@ def test_a_topic_that_was_missed_and_is_there_again_is_not_passed_over(
         next(batches)
 
 
-def test_a_topic_that_is_gone_before_a_task_begins_is_told_and_passed_over(
+def test_a_topic_deleted_before_a_task_starts_is_logged_and_skipped(
     address: str, visits: TopicPartition, caplog: pytest.LogCaptureFixture
 ) -> None:
     wanted = OffsetRange(visits, 0, 3)
@@ -251,7 +247,7 @@ def test_the_topic_that_a_task_was_planned_with_is_read(address: str, visits: To
 
 
 @pytest.mark.parametrize("is_kept", [False, True], ids=["new consumer", "kept consumer"])
-def test_another_topic_of_that_name_is_not_read(address: str, visits: TopicPartition, is_kept: bool) -> None:
+def test_a_recreated_topic_is_not_read(address: str, visits: TopicPartition, is_kept: bool) -> None:
     wanted, planned = OffsetRange(visits, 0, 3), id_of(address, visits)
     if is_kept:
         assert len(read_as_a_task(address, wanted, planned)) == 1
@@ -261,7 +257,7 @@ def test_another_topic_of_that_name_is_not_read(address: str, visits: TopicParti
         read_as_a_task(address, wanted, planned)
 
 
-def test_another_topic_of_that_name_is_told_and_passed_over(
+def test_a_recreated_topic_is_logged_and_skipped(
     address: str, visits: TopicPartition, caplog: pytest.LogCaptureFixture
 ) -> None:
     wanted, planned = OffsetRange(visits, 0, 3), id_of(address, visits)
@@ -279,7 +275,7 @@ def test_another_topic_of_that_name_is_told_and_passed_over(
 
 
 @LANES
-def test_kept_consumers_that_know_the_topic_before_read_the_one_planned_with(
+def test_cached_consumers_with_stale_metadata_read_the_planned_topic(
     address: str, visits: TopicPartition, fetches: int
 ) -> None:
     wanted = OffsetRange(visits, 0, 3)
@@ -294,7 +290,7 @@ def test_kept_consumers_that_know_the_topic_before_read_the_one_planned_with(
         assert [batch["offset"].to_pylist() for batch in batches] == [[0], [1], [2]]
 
 
-def test_a_broker_that_goes_away_while_a_topic_is_looked_for_is_told(tmp_path: Path) -> None:
+def test_a_broker_that_stops_during_the_topic_check_is_reported(tmp_path: Path) -> None:
     """Nothing says that the topic is gone then: the range is not passed over, and the error names it."""
     broker = OurBroker(tmp_path)
     tp = TopicPartition("visits", 0)

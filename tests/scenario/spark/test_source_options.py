@@ -71,7 +71,7 @@ def at(first: object, second: object) -> str:
     ],
     ids=str,
 )
-def test_what_is_asked_for_is_read(
+def test_the_selected_records_are_read(
     spark: SparkSession, address: str, orders: str, options: dict[str, str], expected: list[int]
 ) -> None:
     assert rows(spark, address, orders, options) == expected
@@ -93,7 +93,7 @@ def test_what_is_asked_for_is_read(
     ],
     ids=str,
 )
-def test_what_cannot_be_read_names_the_partition(
+def test_an_unreadable_position_names_the_partition(
     spark: SparkSession, address: str, orders: str, options: dict[str, str], why: str
 ) -> None:
     with pytest.raises(PySparkException) as refused:

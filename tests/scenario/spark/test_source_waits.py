@@ -30,7 +30,9 @@ def ask_nobody(**options: str) -> float:
 
 
 @pytest.mark.parametrize("tries", [1, 2, 5])
-def test_the_driver_asks_as_often_as_it_is_told(tries: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_driver_makes_the_configured_number_of_attempts(
+    tries: int, caplog: pytest.LogCaptureFixture
+) -> None:
     ask_nobody(numRetries=str(tries), retryIntervalMs="1")
 
     again = [
@@ -39,12 +41,12 @@ def test_the_driver_asks_as_often_as_it_is_told(tries: int, caplog: pytest.LogCa
     assert len(again) == tries - 1
 
 
-def test_the_driver_waits_between_two_tries_as_long_as_it_is_told() -> None:
+def test_the_driver_waits_the_retry_interval_between_attempts() -> None:
     assert ask_nobody(numRetries="4", retryIntervalMs="0") < 3 * DEFAULT_S
     assert ask_nobody(numRetries="2", retryIntervalMs="1500") >= 1.5
 
 
-def test_too_few_records_are_waited_for(address: str) -> None:
+def test_a_batch_waits_for_enough_records(address: str) -> None:
     topic = made(address)
     reader = waiting_reader(address, topic, "1h")
     try:
@@ -62,7 +64,7 @@ def test_too_few_records_are_waited_for(address: str) -> None:
         reader.stop()
 
 
-def test_too_few_records_are_waited_for_no_longer_than_asked(address: str) -> None:
+def test_the_wait_for_enough_records_is_limited(address: str) -> None:
     topic = made(address)
     reader = waiting_reader(address, topic, "1s")
     try:

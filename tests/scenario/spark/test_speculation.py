@@ -37,7 +37,7 @@ def test_the_copy_of_a_task_that_has_written_wins(on: Scene, driver: DriverProce
     copies.copy_wins(on, driver)
 
 
-def test_a_task_that_was_fenced_by_its_copy_is_done_first(on: Scene, driver: DriverProcess) -> None:
+def test_a_task_fenced_by_its_copy_finishes_first(on: Scene, driver: DriverProcess) -> None:
     copies.fenced_attempt_wins(on, driver)
 
 

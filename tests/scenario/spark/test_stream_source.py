@@ -131,7 +131,7 @@ def test_a_limit_is_shared_and_all_that_was_there_is_read(query: Make) -> None:
     assert (sum(number < 60 for number in batches[0]), sum(number >= 60 for number in batches[0])) == (22, 7)
 
 
-def test_latest_is_where_the_query_was_first_started(query: Make) -> None:
+def test_latest_resolves_when_the_query_first_starts(query: Make) -> None:
     topic, clicks = query()
     topic.send(10)
     assert clicks.run() == [[]]
@@ -139,7 +139,7 @@ def test_latest_is_where_the_query_was_first_started(query: Make) -> None:
     assert numbers(clicks.run()) == list(range(10, 15))
 
 
-def test_a_first_batch_that_is_replayed_begins_where_it_began_before(query: Make) -> None:
+def test_a_replayed_batch_0_has_the_same_start(query: Make) -> None:
     topic, clicks = query()
     topic.send(10)
     assert clicks.run() == [[]]
@@ -176,7 +176,7 @@ def test_progress_is_committed_to_the_group_of_the_query(query: Make) -> None:
     }
 
 
-def test_a_named_group_is_where_another_query_goes_on(query: Make, tmp_path: Path) -> None:
+def test_another_query_starts_from_a_named_group(query: Make, tmp_path: Path) -> None:
     topic, clicks = query(startingOffsets="group", kafka__group__id=f"shop-{next(_numbers)}")
     topic.send(20)
     assert numbers(clicks.run()) == list(range(20))
@@ -187,7 +187,7 @@ def test_a_named_group_is_where_another_query_goes_on(query: Make, tmp_path: Pat
     assert numbers(another.run()) == list(range(20, 30))
 
 
-def test_progress_is_not_committed_if_that_is_not_wanted(query: Make) -> None:
+def test_commit_progress_false_commits_nothing(query: Make) -> None:
     group = f"shop-{next(_numbers)}"
     topic, clicks = query(startingOffsets="earliest", kafka__group__id=group, commitProgress="false")
     topic.send(20)
@@ -197,7 +197,7 @@ def test_progress_is_not_committed_if_that_is_not_wanted(query: Make) -> None:
         assert group not in admin.list_groups()
 
 
-def test_offsets_that_are_gone_fail_the_query_or_are_passed_over(query: Make) -> None:
+def test_deleted_offsets_fail_the_query_or_are_skipped(query: Make) -> None:
     topic, clicks = query(partitions=1, startingOffsets="earliest")
     topic.send(10)
     clicks.run()
@@ -214,7 +214,7 @@ def test_offsets_that_are_gone_fail_the_query_or_are_passed_over(query: Make) ->
     assert numbers(clicks.run()) == list(range(25, 30))
 
 
-def test_a_topic_made_anew_is_loss_or_read_from_its_beginning(query: Make) -> None:
+def test_a_recreated_topic_is_data_loss_or_read_from_its_beginning(query: Make) -> None:
     topic, clicks = query(partitions=1, startingOffsets="earliest")
     topic.send(10)
     clicks.run()
@@ -243,7 +243,7 @@ def test_a_checkpoint_of_another_topic_is_refused(query: Make, spark: SparkSessi
         others.run()
 
 
-def test_too_few_records_are_waited_for_no_longer_than_asked(query: Make) -> None:
+def test_the_wait_for_enough_records_is_limited(query: Make) -> None:
     topic, clicks = query(startingOffsets="earliest", minOffsetsPerTrigger="50", maxTriggerDelay="3s")
     topic.send(10)
     running = clicks.start(processingTime="100 milliseconds")
@@ -269,7 +269,7 @@ def test_once_reads_everything_in_one_batch(query: Make) -> None:
     assert [len(batch) for batch in clicks.run(once=True)] == [40]
 
 
-def test_a_checkpoint_of_sparks_own_source_is_gone_on_with(query: Make) -> None:
+def test_a_query_continues_from_a_checkpoint_of_sparks_own_source(query: Make) -> None:
     topic, clicks = query(startingOffsets="earliest")
     topic.send(20)
     clicks.run()
@@ -293,7 +293,7 @@ def test_a_checkpoint_of_sparks_own_source_is_gone_on_with(query: Make) -> None:
         ({"startingTimestamp": "99999999999999"}, "option startingTimestamp: "),
     ],
 )
-def test_what_cannot_be_streamed_is_refused_with_the_reason(
+def test_invalid_stream_options_are_rejected_with_the_reason(
     query: Make, options: dict[str, str], why: str
 ) -> None:
     topic, clicks = query(**options)
@@ -313,7 +313,7 @@ def _until(holds: Callable[[], bool], seconds: float = 30) -> None:
 @pytest.mark.parametrize(
     "given", [{}, {"startingTimestamp": "-1"}, {"startingOffsetsByTimestamp": '{"TOPIC":{"0":-1}}'}], ids=str
 )
-def test_a_start_that_moves_is_held_by_an_empty_first_batch(address: str, given: dict[str, str]) -> None:
+def test_an_empty_batch_0_fixes_a_moving_start(address: str, given: dict[str, str]) -> None:
     """What Spark would ask, if a batch failed while records came: the reader alone shows it in time."""
     topic = Topic(address, 1)
     topic.send(10)

@@ -63,12 +63,12 @@ def query(broker: Broker) -> Slow:
     return Slow(broker)
 
 
-def test_a_task_that_is_too_slow_tells_it(query: Slow) -> None:
+def test_a_task_that_exceeds_the_timeout_says_so(query: Slow) -> None:
     with pytest.raises(TookTooLong, match=TOLD):
         write_slot(query.options, query.slow_rows(), query.id, 0, 0)
 
 
-def test_a_driver_that_ends_the_tasks_too_late_tells_it(query: Slow) -> None:
+def test_a_driver_that_commits_tasks_too_late_says_so(query: Slow) -> None:
     written = write_slot(query.options, query.rows(), query.id, 0, 0)
     query.wait_until_aborted()
 
@@ -76,14 +76,14 @@ def test_a_driver_that_ends_the_tasks_too_late_tells_it(query: Slow) -> None:
         commit_slots(query.options, [written], 0)
 
 
-def test_a_task_of_a_whole_batch_that_is_too_slow_tells_it(query: Slow) -> None:
+def test_a_task_of_a_whole_batch_that_exceeds_the_timeout_says_so(query: Slow) -> None:
     opened = open_batch(query.options, query.slot)
 
     with pytest.raises(TookTooLong, match=TOLD):
         write_part(query.options, query.slow_rows(), opened, query.id, 0, 0)
 
 
-def test_a_driver_that_ends_a_whole_batch_too_late_tells_it(query: Slow) -> None:
+def test_a_driver_that_commits_a_whole_batch_too_late_says_so(query: Slow) -> None:
     opened = open_batch(query.options, query.slot)
     written = write_part(query.options, query.rows(), opened, query.id, 0, 0)
     query.wait_until_aborted()

@@ -79,7 +79,7 @@ def read(
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_the_query_fails_and_says_what_is_gone(
+def test_the_query_fails_and_names_the_deleted_topic(
     spark: SparkSession, address: str, topic: str, tmp_path: Path, comes_back: bool
 ) -> None:
     frame = read(spark, address, topic, tmp_path, fails=True, comes_back=comes_back)
@@ -89,7 +89,7 @@ def test_the_query_fails_and_says_what_is_gone(
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_the_query_ends_with_what_was_there_if_it_is_asked_to(
+def test_with_fail_on_data_loss_false_the_query_returns_what_it_has_read(
     spark: SparkSession, address: str, topic: str, tmp_path: Path, comes_back: bool
 ) -> None:
     frame = read(spark, address, topic, tmp_path, fails=False, comes_back=comes_back)

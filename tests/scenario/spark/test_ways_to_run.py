@@ -180,7 +180,7 @@ print([row[0] for row in clicks.load().select(shout("value")).collect()])
 """
 
 
-def test_a_session_that_exists_can_be_helped(address: str, tmp_path: Path) -> None:
+def test_register_adds_the_source_to_an_existing_session(address: str, tmp_path: Path) -> None:
     """It fails first, with the message that the guide tells of."""
     topic = f"late-{tmp_path.name}"
     fill(address, topic, f"{topic}-unused")

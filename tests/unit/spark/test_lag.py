@@ -23,6 +23,6 @@ def test_lag_has_the_metrics_of_sparks_own_source() -> None:
     }
 
 
-def test_a_source_of_something_else_has_no_lag() -> None:
+def test_a_source_of_another_format_has_no_lag() -> None:
     assert lag_of(progress({"rowsPerSecond": 1}, None)) is None
     assert lag_of(None) is None

@@ -28,7 +28,7 @@ def test_text_of_others_with_spaces_and_another_order_is_read() -> None:
 
 
 @given(st.dictionaries(PLACES, st.integers(0, (1 << 63) - 1)))
-def test_what_was_written_is_read_again_and_is_the_same_text(offsets: dict[TopicPartition, int]) -> None:
+def test_offsets_round_trip_to_the_same_text(offsets: dict[TopicPartition, int]) -> None:
     text = to_json(offsets)
 
     assert from_json(text) == offsets
@@ -59,7 +59,7 @@ def test_what_was_written_is_read_again_and_is_the_same_text(offsets: dict[Topic
         '{"":{"0":7}}',
     ],
 )
-def test_what_says_no_offsets_is_refused(text: str) -> None:
+def test_invalid_offsets_are_rejected(text: str) -> None:
     with pytest.raises(BadOffsets):
         from_json(text)
 
@@ -79,6 +79,6 @@ def test_partitions_to_assign_are_read() -> None:
         "orders",
     ],
 )
-def test_what_says_no_partitions_is_refused(text: str) -> None:
+def test_invalid_partitions_are_rejected(text: str) -> None:
     with pytest.raises(BadOffsets):
         partitions_from_json(text)

@@ -41,11 +41,11 @@ def printed(program: str) -> int:
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
 @pytest.mark.parametrize("program", [FAULTS, FAULTS_BESIDE])
-def test_the_memory_of_an_answer_is_used_again(program: str) -> None:
+def test_the_memory_of_a_response_is_reused(program: str) -> None:
     assert printed(SETTLED + program) < printed(program) / 3
 
 
-def test_what_was_imported_is_left_out_when_garbage_is_looked_for() -> None:
+def test_imported_modules_are_frozen() -> None:
     frozen = "import gc; print(gc.get_freeze_count())"
 
     # Python 3.12 begins with some hundreds.
@@ -53,7 +53,7 @@ def test_what_was_imported_is_left_out_when_garbage_is_looked_for() -> None:
     assert printed("import pyarrow\n" + SETTLED + frozen) > 10_000
 
 
-def test_what_the_first_task_has_imported_is_left_out_too_and_nothing_after_that() -> None:
+def test_imports_of_the_first_task_are_frozen_and_nothing_later() -> None:
     one = "from barnabas.spark.workers import settle_in; settle_in()\n"
     makes = "kept{n} = [[] for _ in range(50_000)]; settle_in()\n"
     frozen = "import gc; print(gc.get_freeze_count())"

@@ -17,7 +17,7 @@ from barnabas.spark.options.errors import BadOption
 from barnabas.spark.sink.rows import BadRow, by_topic, check_schema
 
 
-def test_rows_go_to_their_topics_in_order_without_what_is_no_record() -> None:
+def test_rows_go_to_their_topics_in_order_without_other_columns() -> None:
     rows = pa.record_batch(
         {"topic": ["a", "b", "a", "a"], "value": ["1", "2", None, "4"], "more": [1, 2, 3, 4]}
     )
@@ -58,12 +58,12 @@ def columns(**types: DataType) -> StructType:
         (columns(value=StringType(), headers=TEXTS), "orders", "column headers has type array"),
     ],
 )
-def test_columns_that_cannot_be_are_refused(schema: StructType, topic: str | None, why: str) -> None:
+def test_invalid_columns_are_rejected(schema: StructType, topic: str | None, why: str) -> None:
     with pytest.raises(BadOption, match=why):
         check_schema(schema, topic)
 
 
-def test_columns_of_records_and_others_are_taken() -> None:
+def test_known_and_other_columns_are_accepted() -> None:
     text = StringType()
     check_schema(
         columns(
