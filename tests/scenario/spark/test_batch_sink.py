@@ -1,4 +1,4 @@
-"""df.write.format("barnabas"): real Spark, a real broker, and what is in the topic afterwards."""
+"""df.write.format("barnabas") with a real Spark and broker: the records in the topic afterwards."""
 
 from itertools import count
 

@@ -1,4 +1,4 @@
-"""spark.read.format("barnabas"): real Spark, a real broker, and what is in the topic."""
+"""spark.read.format("barnabas") with a real Spark and broker."""
 
 from datetime import UTC, datetime
 from itertools import count
@@ -13,7 +13,7 @@ from barnabas.client.blocking import Admin, Producer
 PARTITIONS = 3
 RECORDS = 3000
 FIRST_MS = 1_790_000_000_000
-# Else what is so old goes away.
+# Records with such old timestamps would be deleted by retention.
 KEPT = {"retention.ms": "-1"}
 _numbers = count()
 
@@ -51,7 +51,7 @@ def read(
 
 
 def numbers(frame: DataFrame) -> list[int]:
-    """Which records those are."""
+    """Return the numbers of the records in the rows."""
     rows = frame.select("partition", "offset").collect()
     return sorted(row["offset"] * PARTITIONS + row["partition"] for row in rows)
 
@@ -140,9 +140,9 @@ def test_filters_skip_records(spark: SparkSession, address: str, orders: str) ->
         few = frame.where("partition = 1 and offset >= 10 and offset < 12")
         late = frame.where(f"timestamp >= timestamp_millis({FIRST_MS + 1000 * (RECORDS - 2)})")
         assert (numbers(few), few.rdd.getNumPartitions()) == ([31, 34], 1)
-        # Two of the three partitions have something so late.
+        # Two of the three partitions have records at or after that time.
         assert (numbers(late), late.rdd.getNumPartitions()) == ([RECORDS - 2, RECORDS - 1], 2)
-        # Spark 4.3.0 reads a frame without a filter as it was read with one: so it has to be asked for.
+        # Opt-in, because Spark 4.3.0 reuses the filtered plan when the same frame is read without the filter.
         plain = read(spark, address, orders)
         assert numbers(plain.where("partition = 1 and offset < 1")) == [1]
         assert numbers(plain) == list(range(RECORDS))
@@ -175,7 +175,7 @@ def test_an_unreachable_broker_ends_the_query(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        # Spark hands names over in small letters.
+        # Spark passes option names in lower case.
         (
             {"startingOffset": "earliest"},
             "startingoffset: no such source option; did you mean startingOffsets?",

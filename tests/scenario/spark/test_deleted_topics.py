@@ -1,4 +1,4 @@
-"""Topics that go while a stream runs, and come again or not: what its driver decides, with a real broker."""
+"""Topics that are deleted, and sometimes recreated, while a stream runs: the driver's plans, no Spark."""
 
 import pytest
 
@@ -148,7 +148,7 @@ def test_a_topic_that_never_existed_is_an_error(address: str, topics: Topics, ki
         with pytest.raises(UnknownTopic, match=told):
             query.trigger()
 
-        # Neither is one that a query does not know when it is started again.
+        # The same holds for a topic that is new to a restarted query.
         query.at = {topics.name("a"): {"0": 5}}
         with pytest.raises(UnknownTopic, match=told):
             query.trigger()

@@ -1,4 +1,4 @@
-"""What a dead run leaves open, writer by writer and without Spark: the next run ends it, doubling nothing."""
+"""The next run ends transactions that a dead run left open, without duplicates. Writers without Spark."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_a_partly_committed_batch_must_have_the_same_plan(query: Query) -> None:
     with pytest.raises(SlotsChanged, match=r"begun with 3 tasks but is now planned with 2.*-2\)"):
         fewer.commit(fewer.write())
 
-    # Readers are not held back meanwhile.
+    # Readers are not blocked meanwhile.
     assert (query.seen(), query.open_ids()) == ([row for row in ALL if row % 3 == 2], [])
     again = query.run(3)
     again.commit(again.write())
@@ -92,7 +92,7 @@ def test_a_record_overwritten_by_a_dead_run_is_not_trusted(query: Query) -> None
     zombie, run, last = query.run(3), query.run(2), query.run(3)
     slots = zombie.write()
     run.commit(run.write())
-    # It had read the record before the other run came, and writes it now.
+    # It read the record before the other run started, and writes it only now.
     with Admin(bootstrap_servers=query.address) as admin:
         record = Record(0, 3, (zombie.id,), query.topic)
         write_record(admin, zombie.options.id_prefix, query.id, record)
@@ -106,7 +106,7 @@ def test_a_record_overwritten_by_a_dead_run_is_not_trusted(query: Query) -> None
 
 def test_a_batch_that_an_earlier_release_committed_in_part_is_completed(query: Query) -> None:
     first = query.run(3)
-    # It knew nothing of runs.
+    # That release did not record runs.
     first.id = UNKNOWN_RUN
     first.commit_some(first.write(), [0])
     run = query.run(3)
@@ -134,7 +134,7 @@ def test_of_two_drivers_the_one_whose_tasks_came_later_commits(query: Query) -> 
 
     with pytest.raises(ProducerFenced):
         earlier.commit(slots_before)
-    # Its third slot was not taken away.
+    # Its third slot was not fenced.
     later.commit(slots)
     assert query.seen() == ALL
 
@@ -156,7 +156,7 @@ def test_a_fenced_task_cannot_open_a_transaction(query: Query) -> None:
 def test_later_commits_of_a_run_do_not_fence_again(query: Query) -> None:
     run = query.run(2)
     run.commit(run.write())
-    # Nobody else has such an id while the run lives.
+    # No other run takes such an id while this one is alive.
     query.run(3).write_slot(2, 1)
     run.commit(run.write(1), 1)
     assert query.open_ids() == [run.slot(2)]
@@ -263,7 +263,7 @@ def test_a_query_with_the_same_prefix_is_left_alone(query: Query, broker: Broker
 
 
 def test_a_query_with_a_checkpoint_of_the_same_name_is_left_alone(query: Query, broker: Broker) -> None:
-    """In another Spark cluster, where the path is another place."""
+    """The same path in another Spark cluster is another checkpoint."""
     other = Query(broker.bootstrap, checkpoint=query.checkpoint)
     running = other.run(3, scope=Scope.BATCH)
     parts = running.write_whole()

@@ -1,4 +1,4 @@
-"""Brokers that cannot be reached when a query begins: how soon it fails, and what it says. Without Spark."""
+"""Brokers that are unreachable when a query starts: how soon it fails, with which error. Without Spark."""
 
 import re
 import socket
@@ -31,9 +31,9 @@ from support.ports import free_port
 from support.scale import is_soak
 
 TIMEOUT_S = 0.4
-# For a contact that is made.
+# connectTimeout of contacts that succeed.
 LONGER_S = 2.0
-# How long a broker is away, which is longer than a query waits for the first contact.
+# Outage of a broker, longer than connectTimeout.
 AWAY_S = 2.0
 # On a busy machine.
 SLACK_S = 5.0
@@ -45,7 +45,7 @@ def closed(stack: ExitStack) -> str:
 
 
 def silent(stack: ExitStack) -> str:
-    """Accepts connections, and says nothing."""
+    """A server that accepts connections and never responds."""
     listening = stack.enter_context(socket.socket())
     listening.bind(("127.0.0.1", 0))
     listening.listen(50)
@@ -53,7 +53,7 @@ def silent(stack: ExitStack) -> str:
 
 
 def swallowing(stack: ExitStack) -> str:
-    """Does not answer when somebody connects: its queue is full."""
+    """A server that does not accept connections because its backlog is full."""
     listening = stack.enter_context(socket.socket())
     listening.bind(("127.0.0.1", 0))
     listening.listen(0)
@@ -150,7 +150,7 @@ def test_all_retries_together_respect_the_timeout() -> None:
 
 @pytest.fixture
 def second_try() -> Iterator[None]:
-    """As in a task that Spark tries again."""
+    """Simulate a further attempt of a task."""
     context = TaskContext._getOrCreate()
     context._attemptNumber = 1
     yield
@@ -177,7 +177,7 @@ def test_a_broker_is_found_behind_addresses_that_do_not_answer() -> None:
 
 @pytest.fixture
 def misnamed(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """A broker that calls itself by an address where nobody is; and that address."""
+    """A broker that advertises an unreachable address, and that address."""
     wrong = f"127.0.0.1:{free_port()}"
     settings = {"advertised.listeners": f"PLAINTEXT://{wrong}"}
     with OurBroker(tmp_path / "broker", settings=settings).running() as address:
@@ -199,7 +199,7 @@ def test_an_unreachable_advertised_address_is_named(
 
 @pytest.fixture
 def restarted(tmp_path: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """A broker with a topic, and what stops it and starts it again after a while."""
+    """A broker with a topic, and a function that stops it and restarts it after a while."""
     broker = OurBroker(tmp_path / "broker")
     timers: list[threading.Timer] = []
 
@@ -247,7 +247,7 @@ def test_a_worker_that_has_written_survives_an_outage_longer_than_the_timeout(
 
 @pytest.fixture
 def strict() -> Iterator[str]:
-    """A broker that makes no topics by itself."""
+    """A broker without automatic topic creation."""
     with Broker({"auto.create.topics.enable": "false"}) as broker:
         yield broker.bootstrap
 

@@ -1,4 +1,4 @@
-"""A range that several consumers fetch in turn: the same rows, and less waiting for a broker far away."""
+"""Several consumers that fetch a range in turn: the same rows, and faster with a distant broker."""
 
 import random
 import time
@@ -19,7 +19,7 @@ from support.ports import free_port
 SEED = 9
 TIMEOUT_MS = 30_000
 COLUMNS = ("offset", "value")
-# An answer has few records, so there are many.
+# Small responses, so that a range takes many.
 SMALL_ANSWERS = {"max.partition.fetch.bytes": "4000"}
 ROUND_TRIP_MS = 100
 RECORDS, RECORD_BYTES = 1_000, 100
@@ -51,7 +51,7 @@ def odd(address: str) -> OffsetRange:
             producer.begin_transaction()
             for _ in range(300 if number == 20 else dice.randrange(1, 30)):
                 producer.send(tp.topic, dice.randbytes(dice.choice((5, 50, 700))), partition=0)
-            # What was not sent yet would be forgotten with its transaction.
+            # Flush, because abort drops records that are not sent.
             producer.flush()
             if number == 20 or number % 4 == 3:
                 producer.abort_transaction()
@@ -79,7 +79,7 @@ def test_several_fetches_return_the_same_rows_in_the_same_order(
         assert [offset for offset, _ in alone] == sorted({offset for offset, _ in alone})
     whole = read(address, odd, fetches, **settings)
     gaps = odd.size - len(whole)
-    # A marker a transaction, and what was aborted.
+    # One marker per transaction, and the aborted records.
     assert gaps > 300 if isolation == "read_committed" else gaps in (39, 40)
 
 
@@ -110,8 +110,8 @@ def seconds(far: str, visits: OffsetRange, fetches: int | None) -> float:
 
 @pytest.fixture(scope="module")
 def alone_s(far: str, visits: OffsetRange) -> float:
-    """One fetch after the other: some thirty answers, so long on their way that little else counts."""
-    # The consumer is made and connected by the first, which need not count.
+    """Seconds with one fetch at a time: some thirty responses, so latency dominates."""
+    # Take the minimum: the first run also creates and connects the consumer.
     took = min(seconds(far, visits, 1) for _ in range(2))
     assert took > RECORDS * RECORD_BYTES / 4000 * ROUND_TRIP_MS / 1000
     return took
@@ -121,7 +121,7 @@ def alone_s(far: str, visits: OffsetRange) -> float:
 def test_a_distant_broker_gets_several_fetches_at_a_time(
     far: str, visits: OffsetRange, alone_s: float, fetches: int | None
 ) -> None:
-    """As many as are good are found by themselves. A machine that is busy may need more than one try."""
+    """None lets the source choose the number of fetches. A busy machine may need several attempts."""
     assert any(seconds(far, visits, fetches) < alone_s / 2 for _ in range(TRIES))
 
 
