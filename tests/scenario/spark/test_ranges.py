@@ -1,4 +1,4 @@
-"""What a task does with its range, without Spark around it: a real broker, and consumers that are kept."""
+"""Reading a range in a task, without Spark, with a real broker and the consumer cache."""
 
 import logging
 import time
@@ -25,18 +25,18 @@ from support.our_broker import OurBroker
 LONG_MS = 30_000
 SHORT_MS = 500
 LATER_S = 0.5
-# One consumer reads a range, or several do in turn.
+# Numbers of fetches: one consumer, or several in turn.
 LANES = pytest.mark.parametrize("fetches", [1, 3])
-# A consumer asks a few times before it takes a topic for gone: a third of a second.
+# A consumer retries for a third of a second before it reports a topic as unknown.
 GONE_S = 3.0
-# More than a few times the short one, and much less than the client would wait by itself: a minute.
+# Several times the short timeout, and much less than the client's own timeout of a minute.
 ENOUGH_S = 20
 _numbers = count()
 
 
 @pytest.fixture
 def visits(address: str) -> TopicPartition:
-    """The only partition of a topic that has three records."""
+    """The only partition of a new topic with three records."""
     tp = TopicPartition(f"visits-{next(_numbers)}", 0)
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(tp.topic, partitions=1)
@@ -45,7 +45,7 @@ def visits(address: str) -> TopicPartition:
 
 
 def send(address: str, tp: TopicPartition, records: int) -> None:
-    """Each in a batch of its own."""
+    """Send records, each in its own batch."""
     with Producer({"bootstrap.servers": address, "batch.size": "1"}) as producer:
         for _ in range(records):
             producer.send(tp.topic, b"x", partition=tp.partition)
@@ -53,7 +53,7 @@ def send(address: str, tp: TopicPartition, records: int) -> None:
 
 @LANES
 def test_a_task_waits_for_a_lagging_log_end(address: str, visits: TopicPartition, fetches: int) -> None:
-    """As behind a leader that is new, or at a follower: the end that it tells is behind the one planned."""
+    """As with a new leader or a follower, whose log end lags behind the planned one."""
     settings = {"bootstrap.servers": address}
     batches = read_range(
         OffsetRange(visits, 0, 5),
@@ -64,7 +64,7 @@ def test_a_task_waits_for_a_lagging_log_end(address: str, visits: TopicPartition
         fetches=fetches,
     )
     known = next(batches)
-    # Not before the task has met the end that is too early.
+    # Only after the task has seen the lagging end.
     later = Timer(LATER_S, send, (address, visits, 2))
     later.start()
 
@@ -117,7 +117,7 @@ def test_a_log_that_stays_too_short_is_logged_and_skipped(
 def read_as_a_task(
     address: str, wanted: OffsetRange, topic_id: Uuid | None = None, **options: str
 ) -> list[pa.RecordBatch]:
-    """As Spark has a worker do it, with a mark to commit for the driver, as a stream begins."""
+    """Run a task as a Spark worker does at the start of a stream, with a mark to commit for the driver."""
     given = {"kafka.bootstrap.servers": address, "subscribe": wanted.tp.topic}
     given |= {name.replace("__", "."): text for name, text in options.items()}
     announcement = Announcement("somebody", "mark", {wanted.tp: wanted.start})
@@ -127,7 +127,7 @@ def read_as_a_task(
 
 @pytest.fixture
 def in_a_query() -> Iterator[None]:
-    """Where Spark runs a task of a stream, it says which query that is."""
+    """Simulate the query id that Spark sets in tasks of a stream."""
     context = TaskContext._getOrCreate()
     context._localProperties = {"sql.streaming.queryId": "some-query"}
     yield
@@ -164,7 +164,7 @@ def test_a_task_waits_for_a_topic_no_longer_than_asked(address: str) -> None:
 def read_until_it_vanishes(
     address: str, visits: TopicPartition, *, fails_on_loss: bool, comes_back: bool
 ) -> Iterator[pa.RecordBatch]:
-    """What is left of a range whose topic is deleted when the first rows of it are read."""
+    """Return the rest of a range whose topic is deleted after its first rows were read."""
     settings = {"bootstrap.servers": address, "default.api.timeout.ms": str(SHORT_MS)}
     batches = read_range(
         OffsetRange(visits, 1, 5), settings, ("offset",), fails_on_loss=fails_on_loss, timeout_ms=LONG_MS
@@ -201,7 +201,7 @@ def test_a_topic_deleted_while_reading_is_logged_and_skipped(
 
 def test_a_topic_that_comes_back_is_not_skipped(address: str, visits: TopicPartition) -> None:
     batches = read_until_it_vanishes(address, visits, fails_on_loss=False, comes_back=False)
-    # By now the consumer has found it gone.
+    # By now the consumer has found that the topic does not exist.
     time.sleep(GONE_S)
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(visits.topic, partitions=1)
@@ -233,7 +233,7 @@ def id_of(address: str, tp: TopicPartition) -> Uuid:
 
 
 def make_anew(address: str, tp: TopicPartition) -> None:
-    """Another topic of that name, which has as many records."""
+    """Recreate the topic with the same number of records."""
     with Admin(bootstrap_servers=address) as admin:
         admin.delete_topic(tp.topic)
         admin.create_topic(tp.topic, partitions=1)
@@ -268,7 +268,7 @@ def test_a_recreated_topic_is_logged_and_skipped(
     with caplog.at_level(logging.WARNING, "barnabas.spark"):
         assert read_as_a_task(address, wanted, planned, **options) == []
 
-    # Not at once: the broker might be behind, and know an older topic only.
+    # Only after a while, because the broker might have stale metadata.
     assert time.monotonic() - began > SHORT_MS / 1000
     told = [record.getMessage() for record in caplog.records]
     assert any(one.startswith(f"offsets lost tp={visits} from=0 to=3 error=") for one in told)
@@ -279,7 +279,7 @@ def test_cached_consumers_with_stale_metadata_read_the_planned_topic(
     address: str, visits: TopicPartition, fetches: int
 ) -> None:
     wanted = OffsetRange(visits, 0, 3)
-    # An answer a record, so that all of the consumers are needed.
+    # One record per response, so that all consumers are needed.
     options = {"fetchesInFlight": str(fetches), "kafka__max__partition__fetch__bytes": "1"}
     before = read_as_a_task(address, wanted, id_of(address, visits), **options)
     make_anew(address, visits)
@@ -291,7 +291,7 @@ def test_cached_consumers_with_stale_metadata_read_the_planned_topic(
 
 
 def test_a_broker_that_stops_during_the_topic_check_is_reported(tmp_path: Path) -> None:
-    """Nothing says that the topic is gone then: the range is not passed over, and the error names it."""
+    """Without evidence that the topic was deleted the range is not skipped, and the error names it."""
     broker = OurBroker(tmp_path)
     tp = TopicPartition("visits", 0)
     with broker.running() as address:
@@ -300,7 +300,7 @@ def test_a_broker_that_stops_during_the_topic_check_is_reported(tmp_path: Path) 
         send(address, tp, 3)
         planned = id_of(address, tp)
         make_anew(address, tp)
-        # The task has found another topic of that name by then, and asks whether the broker is behind.
+        # By then the task has found a recreated topic, and checks whether the broker's metadata is stale.
         later = Timer(LATER_S, broker.kill)
         later.start()
         options = {"kafkaConsumer__pollTimeoutMs": "3000", "failOnDataLoss": "false"}

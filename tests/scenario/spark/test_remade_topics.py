@@ -1,4 +1,4 @@
-"""Topics that are made, or made anew, while a query runs: what its driver decides, with a real broker."""
+"""Topics that are created or recreated while a query runs: the driver's plans with a real broker."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _numbers = count()
 
 
 def made(address: str, records: int) -> str:
-    """A new topic of one partition with so many records."""
+    """Create a topic of one partition with this number of records."""
     name = f"visits-made-{next(_numbers)}"
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(name, partitions=1)
@@ -52,7 +52,7 @@ def reading(address: str, name: str, **options: str) -> Iterator[StreamReader]:
 
 
 def ranges(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int]]:
-    """First and last offsets of the tasks."""
+    """Return the first and last offsets of the tasks."""
     return [one.value[1:] for one in reader.partitions(start, end)]
 
 
@@ -136,7 +136,7 @@ def test_a_limited_batch_never_ends_at_the_previous_end(address: str) -> None:
 
 
 def batches(reader: StreamReader, start: dict[str, Any]) -> Iterator[tuple[int, int]]:
-    """As Spark runs them, until there is nothing new."""
+    """Run micro-batches as Spark does, until nothing is left to read."""
     while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
         yield from ranges(reader, start, end)
         start = end

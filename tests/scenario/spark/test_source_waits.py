@@ -1,4 +1,4 @@
-"""What the driver waits for, and for how long: the options that say so, without Spark around them."""
+"""Options that determine how long the driver waits, without Spark."""
 
 import time
 from itertools import count
@@ -14,13 +14,13 @@ from barnabas.spark.source.cluster import Cluster
 from barnabas.spark.source.stream import StreamReader
 
 NOBODY = "127.0.0.1:1"
-# What the driver waits between two tries if nothing is said.
+# Default of fetchOffset.retryIntervalMs in seconds.
 DEFAULT_S = 1
 _numbers = count()
 
 
 def ask_nobody(**options: str) -> float:
-    """How many seconds it took to give up."""
+    """Return the seconds until the driver gives up."""
     given = {"kafka.bootstrap.servers": NOBODY, "subscribe": "visits", "kafka.default.api.timeout.ms": "20"}
     given |= {f"fetchOffset.{name}": text for name, text in options.items()}
     began = time.monotonic()

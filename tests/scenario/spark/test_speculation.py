@@ -1,4 +1,4 @@
-"""Speculative copies of tasks that write exactly once: the attempt that loses has written already."""
+"""Speculative copies of tasks that write exactly once, where the losing attempt has already written."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def on(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def driver(on: Scene) -> Iterator[DriverProcess]:
-    """Of a cluster: Spark does not speculate in one process."""
+    """A driver on a cluster, because Spark does not speculate in local mode."""
     with two_workers(on.directory) as settings:
         driver = DriverProcess(on.directory / "driver.txt", **settings, **copies.SPECULATION)
         yield driver

@@ -1,4 +1,4 @@
-"""df.writeStream.format("barnabas"): what a query that died and runs again leaves in the topic."""
+"""df.writeStream.format("barnabas"): the records in the topic after a query died and was restarted."""
 
 import shutil
 import time
@@ -50,7 +50,7 @@ def test_a_new_query_in_the_same_checkpoint_directory_is_another_query(
     clicks = copy(options)
     clicks.send(50)
     clicks.run()
-    # Its batches have the numbers of those that were written before.
+    # Its batch numbers equal those of the earlier query.
     shutil.rmtree(clicks.directory)
     clicks.run()
 

@@ -1,4 +1,4 @@
-"""spark.readStream.format("barnabas"): real Spark, a real broker, real checkpoints."""
+"""spark.readStream.format("barnabas") with a real Spark, broker and checkpoints."""
 
 import json
 import time
@@ -33,7 +33,7 @@ class Topic:
             admin.create_topic(self.name, partitions=partitions)
 
     def send(self, records: int, partition: int | None = None) -> None:
-        """Round and round over the partitions, or all to one."""
+        """Send to the partitions in turn, or all to one."""
         with Admin(bootstrap_servers=self.address) as admin:
             partitions = len(admin.describe_topic(self.name).partitions)
         with Producer(bootstrap_servers=self.address) as producer:
@@ -43,7 +43,7 @@ class Topic:
 
 
 class Query:
-    """Every run of it goes on where the one before has ended, and ends with what was there when it began."""
+    """A query whose runs continue from the checkpoint and end with the records that exist at their start."""
 
     def __init__(self, spark: SparkSession, topic: Topic, directory: Path, **options: str) -> None:
         self._spark, self._topic, self._directory = spark, topic, directory
@@ -74,7 +74,7 @@ class Query:
         )
 
     def run(self, **trigger: Any) -> list[list[int]]:
-        """The batches of this run."""
+        """Run the query and return its batches."""
         before = len(self.batches)
         query = self.start(**trigger)
         try:
@@ -84,7 +84,7 @@ class Query:
         return self.batches[before:]
 
     def offsets(self) -> dict[str, dict[str, int]]:
-        """Of the last batch, as the checkpoint has them."""
+        """Return the offsets of the last batch in the checkpoint."""
         log = self._directory / "offsets"
         last = max(int(path.name) for path in log.iterdir() if path.name.isdigit())
         found: dict[str, dict[str, int]] = json.loads((log / str(last)).read_text().splitlines()[-1])
@@ -113,7 +113,7 @@ def test_each_record_comes_once_over_several_runs(query: Make) -> None:
     assert numbers(clicks.run()) == list(range(100))
     topic.send(50)
     assert numbers(clicks.run()) == list(range(100, 150))
-    # Nothing is new.
+    # No new records.
     assert clicks.run() == []
     assert clicks.offsets() == {topic.name: {"0": 75, "1": 75}}
 
@@ -127,7 +127,7 @@ def test_a_limit_is_shared_and_all_that_was_there_is_read(query: Make) -> None:
 
     assert numbers(batches) == list(range(80))
     assert all(len(batch) <= 30 for batch in batches)
-    # In proportion to what there is: 22 of one and 7 of the other.
+    # In proportion to the backlog: 22 of one partition and 7 of the other.
     assert (sum(number < 60 for number in batches[0]), sum(number >= 60 for number in batches[0])) == (22, 7)
 
 
@@ -144,7 +144,7 @@ def test_a_replayed_batch_0_has_the_same_start(query: Make) -> None:
     topic.send(10)
     assert clicks.run() == [[]]
     topic.send(5)
-    # As if the query had died before the batch was done.
+    # As if the query had died before the batch completed.
     for name in ("0", ".0.crc"):
         (clicks._directory / "commits" / name).unlink()
 
@@ -258,7 +258,7 @@ def test_the_wait_for_enough_records_is_limited(query: Make) -> None:
         running.stop()
 
     assert [len(batch) for batch in clicks.batches] == [10, 60, 5]
-    # So much time is between the second batch and the third.
+    # Time between the second batch and the third.
     assert time.monotonic() - before >= 3
 
 
@@ -274,7 +274,7 @@ def test_a_query_continues_from_a_checkpoint_of_sparks_own_source(query: Make) -
     topic.send(20)
     clicks.run()
     log = clicks._directory / "offsets" / "0"
-    # As format("kafka") writes it: without spaces.
+    # Compact JSON, as format("kafka") writes it.
     lines = log.read_text().splitlines()
     log.write_text("\n".join([*lines[:-1], json.dumps(json.loads(lines[-1]), separators=(",", ":"))]))
     for crc in (clicks._directory / "offsets").glob(".*.crc"):
@@ -314,7 +314,7 @@ def _until(holds: Callable[[], bool], seconds: float = 30) -> None:
     "given", [{}, {"startingTimestamp": "-1"}, {"startingOffsetsByTimestamp": '{"TOPIC":{"0":-1}}'}], ids=str
 )
 def test_an_empty_batch_0_fixes_a_moving_start(address: str, given: dict[str, str]) -> None:
-    """What Spark would ask, if a batch failed while records came: the reader alone shows it in time."""
+    """Make the calls of Spark for a batch that fails while records arrive, on the reader for exact timing."""
     topic = Topic(address, 1)
     topic.send(10)
     start_at = {name: text.replace("TOPIC", topic.name) for name, text in given.items()}
@@ -328,7 +328,7 @@ def test_an_empty_batch_0_fixes_a_moving_start(address: str, given: dict[str, st
         assert (reader.initialOffset(), anchor, reader.partitions(start, anchor)) == (start, start, [])
         later = reader.latestOffset(anchor, ReadAllAvailable())
         assert later == {topic.name: {"0": 15}}
-        # Another process, after the first batch failed: it starts later, and reads nothing twice or never.
+        # Another process after the first batch failed: it starts later, but loses and repeats no record.
         moved = again.initialOffset()
         assert (moved, again.partitions(moved, anchor)) == (later, [])
         assert [one.value for one in again.partitions(anchor, later)] == [((topic.name, 0), 10, 15)]

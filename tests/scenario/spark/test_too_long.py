@@ -1,4 +1,4 @@
-"""A batch that takes longer than its transaction may: whoever finds out says which option it is."""
+"""A batch that exceeds its transaction's timeout: the error of task or driver names the option."""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _numbers = count()
 
 
 class Slow:
-    """A query whose transactions are aborted before it goes on."""
+    """A query that continues only after its transactions have timed out."""
 
     def __init__(self, broker: Broker) -> None:
         self.id = f"query-{next(_numbers)}"
@@ -38,14 +38,14 @@ class Slow:
 
     @property
     def slot(self) -> str:
-        """The transactional.id of the first slot; that of a whole batch may be the same."""
+        """The transactional.id of the first slot, also used for a whole batch."""
         return f"{self.options.id_prefix}-{self.id}-0"
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"value": ["one", "two"]})
 
     def slow_rows(self) -> Iterator[pa.RecordBatch]:
-        """More of them come when the first have arrived and are lost again."""
+        """Yield further rows after the first were written and their transaction was aborted."""
         yield from self.rows()
         self.wait_until_aborted()
         yield from self.rows()

@@ -1,4 +1,4 @@
-"""A topic that is deleted, or made anew, after a query was planned and before all of its tasks have begun."""
+"""A topic that is deleted or recreated after a query was planned and before all its tasks have started."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.client.blocking import Admin, Producer
 
-# Two run at once, so the third begins when the topic is gone.
+# Two tasks run at once, so the third starts after the topic was deleted.
 TASKS = 3
 ROWS = 300
 WAIT_S = 60.0
@@ -37,7 +37,7 @@ def fill(address: str, topic: str) -> None:
 
 
 def deleting(address: str, topic: str, directory: Path, *, comes_back: bool) -> Rows:
-    """Rows as they are; but when the first two tasks have read theirs the topic is deleted."""
+    """Pass rows through; delete the topic when the first two tasks have read their records."""
 
     def wait_for(*names: str) -> None:
         until = time.monotonic() + WAIT_S

@@ -1,4 +1,4 @@
-"""One transaction for a micro-batch, writer by writer: what Spark's scheduler does seldom, without Spark."""
+"""One transaction per micro-batch: rare situations of Spark's scheduler, with writers without Spark."""
 
 import time
 from collections import Counter
@@ -27,7 +27,7 @@ _numbers = count()
 
 
 class Query:
-    """A query that writes to a topic of two partitions of its own."""
+    """A query that writes to its own topic of two partitions."""
 
     def __init__(self, broker: Broker, *, has_topic: bool = True) -> None:
         self.id = f"query-{next(_numbers)}"
@@ -59,7 +59,7 @@ class Query:
         commit_parts(self.options, list(parts), batch)
 
     def seen(self) -> dict[str, int]:
-        """How many rows of whom there are."""
+        """Count rows by writer."""
         found: Counter[str] = Counter()
         settings = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
         with Consumer(
@@ -121,7 +121,7 @@ def test_only_one_of_two_concurrent_attempts_writes(query: Query) -> None:
 
 
 def test_only_one_of_two_attempts_claims_the_task_at_any_interleaving(query: Query) -> None:
-    """Also when the first one's transaction is aborted by then, and nobody has the id yet."""
+    """Also if the first attempt's transaction was aborted and its id has no new owner."""
     together = Barrier(2)
 
     def claim(task: int, later_s: float) -> bool:
