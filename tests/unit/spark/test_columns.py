@@ -1,4 +1,4 @@
-"""Columns as Spark's own source has them."""
+"""The columns are those of Spark's own source."""
 
 import pyarrow as pa
 import pytest
@@ -31,7 +31,7 @@ def found_of(batch: pa.RecordBatch, *columns: str) -> pa.Table:
     [
         lists([], ONE, [], TWO),
         lists([], ONE, [], TWO, kind=HEADERS_AS_FETCHED),
-        # Parts of what was fetched, as a range has them.
+        # Slices of a response, as in a range.
         lists([], ONE, [], TWO).slice(1),
         lists([], ONE, [], TWO, kind=HEADERS_AS_FETCHED).slice(1),
         lists(ONE, TWO, [], ONE).slice(2, 1),
@@ -82,7 +82,7 @@ def test_large_batches_are_split(monkeypatch: pytest.MonkeyPatch, start: int) ->
 
     pieces = list(rows_of(TP, batch, wanted, arrow_schema(wanted)))
 
-    # A view counts what lies beneath it, the room around it as well.
+    # The size of views includes unused parts of their buffers.
     assert {piece.num_rows for piece in pieces[:-1]} <= {5, 6, 7, 8, 9}
     assert pa.Table.from_batches(pieces).to_pydict() == {
         "offset": list(range(start, 100)),

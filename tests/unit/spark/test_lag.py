@@ -1,4 +1,4 @@
-"""What lag is, from what Spark reports of a query."""
+"""The lag of a query, computed from Spark's progress."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.spark.lag import PartitionLag, QueryLag, lag_of

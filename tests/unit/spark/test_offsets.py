@@ -1,4 +1,4 @@
-"""Spark's text for offsets: the same in both directions, and nothing else is taken for it."""
+"""Spark's JSON of offsets round-trips, and other text is rejected."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ PLACES = st.builds(TopicPartition, st.text(min_size=1), st.integers(0, (1 << 31)
 
 
 def test_the_text_is_that_of_sparks_own_source() -> None:
-    # As a checkpoint of it has it.
+    # Copied from a checkpoint of Spark's own source.
     assert to_json({ORDERS_1: 7, ORDERS_0: 23}) == '{"orders":{"0":23,"1":7}}'
     assert to_json({}) == "{}"
 

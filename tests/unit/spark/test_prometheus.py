@@ -1,4 +1,4 @@
-"""Lag over HTTP: which queries are shown, for how long, and to whom. Without Spark, with its events."""
+"""Lag over HTTP: which queries are shown, for how long, and to whom. Uses Spark's events without Spark."""
 
 import re
 import socket
@@ -49,7 +49,7 @@ def test_the_lag_of_each_partition_is_served(listener: PrometheusLagListener, ac
     assert {dict(labels)["partition"]: value for (_, labels), value in records.items()} == {"0": 7, "1": 0}
     [(_, labels), _] = records
     assert dict(labels) == {"query_id": QUERY, "query": "counts", "topic": "clicks", "partition": "0"}
-    # Nobody was asked how old the record at 23 is, and 1 is at its end.
+    # Without settings the age of the record at 23 is unknown; partition 1 has no lag.
     seconds = found["barnabas_spark_lag_seconds"].samples
     assert [(dict(labels)["partition"], value) for (_, labels), value in seconds.items()] == [("1", 0)]
     assert list(found["barnabas_spark_batch_id"].samples.values()) == [4]

@@ -1,4 +1,4 @@
-"""What a stream is called by where its checkpoint is."""
+"""The name of a stream, from its checkpoint location."""
 
 from hashlib import sha256
 

@@ -1,4 +1,4 @@
-"""What a user may say to the sink."""
+"""The options of the sink."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What can be said to the source, and what is refused before anything is read."""
+"""The options of the source, and what is rejected before anything is read."""
 
 from collections.abc import Callable
 
@@ -129,10 +129,10 @@ def test_an_invalid_choice_of_topics_is_rejected(read: Read, given: dict[str, st
             {"startingTimestamp": "1000", "startingOffsetsByTimestampStrategy": "LATEST"},
             AtTime(1000, else_latest=True),
         ),
-        # The ends of the log may stand for times.
+        # -2 and -1 in place of timestamps.
         ({"startingTimestamp": "-1"}, AtTime(-1, else_latest=False)),
         ({"startingOffsetsByTimestamp": '{"orders":{"0":-2}}'}, AtTimes({A: -2}, else_latest=False)),
-        # The first of them counts.
+        # Precedence of several forms.
         (
             {"startingTimestamp": "7", "startingOffsetsByTimestamp": "{}", "startingOffsets": "latest"},
             AtTime(7, else_latest=False),

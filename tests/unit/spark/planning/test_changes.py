@@ -1,4 +1,4 @@
-"""What has changed since a query was where it is."""
+"""Changes of topics since a query's last micro-batch."""
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.spark.planning.changes import Absences, TopicIds, apart, resume
@@ -77,7 +77,7 @@ def test_new_topics_are_not_recreated_ones() -> None:
 
 
 def test_a_batch_that_restarts_does_not_end_at_the_previous_end() -> None:
-    # Spark would not run it.
+    # Spark would not run such a micro-batch.
     assert apart({A: 5, B: 7}, {A: 5, B: 0}, {A: 5, B: 7}) == {A: 5, B: 6}
     assert apart({A: 5, B: 7}, {A: 5, B: 0}, {A: 6, B: 7}) == {A: 6, B: 7}
     assert apart({A: 5, B: 7}, {A: 5, B: 7}, {A: 5, B: 7}) == {A: 5, B: 7}

@@ -1,4 +1,4 @@
-"""How far a micro-batch goes: fair to small partitions, never past the end, never for ever waiting."""
+"""The end of a micro-batch: fair to small partitions, never past the end, with a bounded wait."""
 
 from hypothesis import given
 from hypothesis import strategies as st

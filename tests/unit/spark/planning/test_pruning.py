@@ -1,4 +1,4 @@
-"""What filters leave to be read."""
+"""The ranges that filters leave to be read."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -53,7 +53,7 @@ ALL = [("orders", 0, 0, 100), ("orders", 1, 0, 100), ("orders", 2, 0, 100), ("re
         ([EqualTo(("partition",), 1), LessThanOrEqual(("offset",), 10)], [("orders", 1, 0, 11)]),
         ([EqualTo(("partition",), 1), In(("offset",), (5, 9, 7))], [("orders", 1, 5, 10)]),
         ([In(("offset",), ())], []),
-        # What says nothing that is understood leaves everything.
+        # Unsupported filters exclude nothing.
         ([IsNotNull(("partition",))], ALL),
         ([Not(EqualTo(("partition",), 1))], ALL),
         ([EqualTo(("value",), b"x"), GreaterThan(("partition", "x"), 1)], ALL),

@@ -1,4 +1,4 @@
-"""Rows as records."""
+"""Column checks, and rows by topic."""
 
 import pyarrow as pa
 import pytest
@@ -26,7 +26,7 @@ def test_rows_go_to_their_topics_in_order_without_other_columns() -> None:
         "a": {"value": ["1", None, "4"]},
         "b": {"value": ["2"]},
     }
-    # The option counts, whatever the rows say.
+    # The option takes precedence over the column.
     assert [(name, table.num_rows) for name, table in by_topic(rows, "c")] == [("c", 4)]
 
 
