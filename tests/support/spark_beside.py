@@ -1,4 +1,4 @@
-"""The same query with Spark's own Kafka connector and with ours, on one broker: what came of each."""
+"""Runs the same query with Spark's own Kafka connector and with ours on one broker."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 OURS, THEIRS = "barnabas", "kafka"
-# Spark's own asks three times, a second apart, whatever is wrong.
+# Spark's own source makes three attempts, a second apart, after any error.
 QUICK = {"fetchOffset.retryIntervalMs": "1"}
 RUN_TIMEOUT_S = 120
 
 Options: TypeAlias = Mapping[str, str]
-# Topic, partition, offset, key, value, time, kind of time, headers.
+# Topic, partition, offset, key, value, timestamp, timestamp type, headers.
 Seen: TypeAlias = tuple[str, int, int, bytes | None, bytes | None, datetime, int, Any]
 
 
@@ -27,7 +27,7 @@ class Refused:
 
 
 def options_of(address: str, topic: str, given: Options) -> dict[str, str]:
-    """What a case gives, with TOPIC for the topic's name; all of that topic if nothing is chosen."""
+    """Return the options of a case with TOPIC replaced; subscribes to the topic by default."""
     told = {name: text.replace("TOPIC", topic) for name, text in given.items()}
     chosen = any(name.lower() in ("assign", "subscribe", "subscribepattern") for name in told)
     return {
@@ -66,7 +66,7 @@ def refused_or(call: Callable[[], Any]) -> Any:
 
 
 def batch_rows(spark: SparkSession, kind: str, options: Options) -> list[Seen] | Refused:
-    """In order of their places: tasks come in any order."""
+    """Sort rows by topic, partition and offset, because tasks finish in any order."""
 
     def rows() -> list[Seen]:
         return sorted(map(seen, frame_of(spark, kind, options).collect()))
@@ -76,7 +76,7 @@ def batch_rows(spark: SparkSession, kind: str, options: Options) -> list[Seen] |
 
 
 class StreamRun:
-    """A query of one of both; every run goes on where the one before has ended, whoever that was."""
+    """A query of either source; runs continue where the last one ended, with either source."""
 
     def __init__(self, spark: SparkSession, kind: str, options: Options, checkpoint: Path) -> None:
         self._spark, self._checkpoint = spark, checkpoint
@@ -93,7 +93,7 @@ class StreamRun:
         return writer.trigger(**(trigger or {"availableNow": True})).start()
 
     def run(self, **trigger: Any) -> list[list[Seen]] | Refused:
-        """The batches of this run that have rows: an empty one may say where a query begins."""
+        """Return the non-empty batches of this run: an empty one may only fix the start offsets."""
         before = len(self.batches)
 
         def to_the_end() -> list[list[Seen]]:

@@ -1,4 +1,4 @@
-"""A query from topic to topic, run again and again, and what it has written by then."""
+"""A query from topic to topic that is run repeatedly, and the rows that it has written."""
 
 from itertools import count
 from pathlib import Path
@@ -11,7 +11,7 @@ from barnabas.client.consumer.message import EndOfPartition
 
 TASK = {"deliveryGuarantee": "exactly-once"}
 BATCH = {"deliveryGuarantee": "exactly-once", "transactionScope": "batch"}
-# How often a batch is there that came twice.
+# How often the rows of a replayed batch are in the output.
 each_promise = pytest.mark.parametrize(
     ("options", "times"), [({}, 2), (TASK, 1), (BATCH, 1)], ids=["at-least-once", "task", "batch"]
 )
@@ -26,7 +26,7 @@ class Copy:
         self.source, self.target = f"in-{number}", f"out-{number}"
         self.spark, self.address, self.directory = spark, address, directory
         self.options = options
-        # How the query is told of the directory.
+        # The spelling of the directory in the checkpoint option.
         self.checkpoint = str(directory)
         self._next = count()
         with Admin(bootstrap_servers=address) as admin:
@@ -64,7 +64,7 @@ class Copy:
             query.stop()
 
     def forget_last_batch(self) -> None:
-        """As if the query had died after its rows were committed, and before Spark noted it."""
+        """As if the query had died after its rows were committed, and before Spark's own commit."""
         commits = self.directory / "commits"
         last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
         for name in (f"{last}", f".{last}.crc"):
@@ -86,7 +86,7 @@ class Copy:
 
 
 def check_a_batch_that_comes_again(clicks: Copy, times: int) -> None:
-    """It is there so often, and what came after it once."""
+    """Assert that the batch is in the output so often, and later rows once."""
     clicks.send(100)
     clicks.run()
     assert clicks.written() == list(range(100))

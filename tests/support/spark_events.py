@@ -1,4 +1,4 @@
-"""Events of streaming queries, from the JSON that Spark sends for them."""
+"""Builds events of streaming queries from Spark's JSON."""
 
 import json
 from typing import Any, Final

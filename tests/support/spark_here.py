@@ -1,10 +1,10 @@
-"""Whether Spark can run here: it comes with pip, and Java may."""
+"""Whether Spark and Java are installed."""
 
 from barnabas.base.java import NoJava, use_java
 
 
 def why_no_spark() -> str | None:
-    """None if it can; then what the tests start finds Java, too."""
+    """Return why Spark cannot run, or None; then Java is also on the path of started processes."""
     try:
         use_java()
     except NoJava as none:

@@ -1,8 +1,7 @@
-"""A home of Spark's in which its Python is not packed.
+"""A SPARK_HOME with an unpacked pyspark, so that Python processes start faster.
 
-Spark starts processes of Python with pyspark.zip in front of everything, and Python keeps nothing of what it
-compiles from a zip: each of them takes 1.3 s longer than it would with the very same files as pip has laid
-them out. A test starts several.
+Spark puts pyspark.zip first on the path of Python processes. Python does not cache bytecode compiled from a
+zip, so each process takes 1.3 s longer to start than with the installed files. A test starts several.
 """
 
 import os
@@ -11,7 +10,7 @@ from pathlib import Path
 
 
 def lay_out(home: Path) -> None:
-    """Links to what pip has installed. Nothing if that has no Spark, or somebody has chosen a home."""
+    """Create it with links to the installed files. No effect without Spark or if SPARK_HOME is set."""
     spec = find_spec("pyspark")
     if "SPARK_HOME" in os.environ or spec is None or spec.origin is None:
         return

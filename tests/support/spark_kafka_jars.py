@@ -39,11 +39,11 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 
 class NoJars(Exception):
-    """Why they cannot be had."""
+    """Why the JARs are not available."""
 
 
 def spark_kafka_jars() -> list[Path]:
-    """For `spark.jars`; or the test is skipped with the reason."""
+    """Return the value of `spark.jars`, or skip the test with the reason."""
     try:
         return find_jars()
     except NoJars as why:
@@ -51,7 +51,7 @@ def spark_kafka_jars() -> list[Path]:
 
 
 def find_jars() -> list[Path]:
-    """For `spark.jars`; NoJars with the reason."""
+    """Return the value of `spark.jars`. Raises NoJars with the reason."""
     found = _find()
     if isinstance(found, str):
         raise NoJars(found)
@@ -74,7 +74,7 @@ def _find() -> list[Path] | str:
 
 
 def _is_whole(cached: Path) -> bool:
-    """Whether it is known where the JARs are, and they still are there."""
+    """Whether the paths of the JARs are recorded and the files exist."""
     return cached.exists() and all(jar.exists() for jar in _listed(cached))
 
 
@@ -83,12 +83,12 @@ def _listed(cached: Path) -> list[Path]:
 
 
 def _resolve(cached: Path) -> str | None:
-    """Ask Maven for the JARs; what is wrong if it cannot get them."""
+    """Download the JARs with Maven; return the error if that fails."""
     cached.parent.mkdir(parents=True, exist_ok=True)
     pom = cached.with_suffix(".pom.xml")
     rows = [_DEPENDENCY.format(group=group, name=name, version=version) for group, name, version in _JARS]
     pom.write_text(_POM.format(dependencies="".join(rows)))
-    # Beside the final name first, because two test processes may be at it.
+    # Write to a temporary name first, because two test processes may do this at once.
     fresh = cached.with_suffix(f".{os.getpid()}")
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
     command = ["mvn", "-q", "-B", "-f", str(pom), goal, f"-Dmdep.outputFile={fresh}"]

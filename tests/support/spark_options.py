@@ -1,16 +1,16 @@
-"""The options of the Spark source and sink, found by asking for all of them."""
+"""The options of the Spark source and sink, found by recording which ones the parsers read."""
 
 from collections.abc import Mapping
 
 from barnabas.spark.options import sink, source
 from barnabas.spark.options.values import Values
 
-# kafka.* is open: those options are settings of our clients.
+# kafka.* options are settings of our clients, and not recorded.
 SERVERS = {"kafka.bootstrap.servers": "localhost:1"}
 
 
 class Asked(Values):
-    """Remembers under which name each option was asked for."""
+    """Records the name of each option that is read."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         super().__init__(given)

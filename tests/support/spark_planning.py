@@ -1,4 +1,4 @@
-"""What the driver of a stream decides, without Spark: topics that come and go, and which tasks it plans."""
+"""Runs the driver of a stream without Spark: topics that are created and deleted, and the planned tasks."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _numbers = count()
 
 
 class Stream:
-    """A query as Spark runs it, without tasks: the offsets that it has come to, and what it was to read."""
+    """A query as Spark runs it, without tasks: its offsets and the ranges of its planned tasks."""
 
     def __init__(self, address: str, options: dict[str, str]) -> None:
         given = {
@@ -42,7 +42,7 @@ class Stream:
         return [(tp.topic, tp.partition, start, last) for tp, start, last in tasks]
 
     def start_again(self) -> None:
-        """From the checkpoint, in a new process."""
+        """Restart from the checkpoint, as in a new process."""
         self.reader.stop()
         self.reader = StreamReader(self._options, ("value",))
 
@@ -72,7 +72,7 @@ class Topics:
             self.send(letter, records, partitions)
 
     def send(self, letter: str, records: int, partitions: int = 1) -> None:
-        """So many to each partition."""
+        """Send this number of records to each partition."""
         with Producer(bootstrap_servers=self._address) as producer:
             for number in range(records * partitions):
                 producer.send(self.name(letter), b"x", partition=number % partitions)

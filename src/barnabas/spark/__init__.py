@@ -1,1 +1,1 @@
-"""Topics as tables and streams of Spark: docs/design/0016-spark.md. Knows the client, not the broker."""
+"""The Spark data source and sink; see docs/design/0016-spark.md. Imports the client, never the broker."""

@@ -1,7 +1,7 @@
-"""The columns of the source, as Spark and as Arrow know them, and which of them a query has asked for.
+"""The columns of the source as Spark and Arrow types, and the Arrow batches with the columns of a query.
 
-They are those of Spark's own Kafka source. A user may give a schema of some of them, in any order: the others
-are never built.
+The columns are those of Spark's own Kafka source. A user may give a schema with some of them, in any order;
+the others are never built.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from barnabas.spark.options.errors import BadOption
 
 Array: TypeAlias = "pa.Array[Any]"
 
-# What is handed to Spark at a time: so many rows at most, and about so many bytes of keys or values.
+# Limits of a batch that is passed to Spark: rows, and (approximately) bytes of keys or values.
 _ROWS_MAX: Final = 50_000
 _PIECE_BYTES: Final = 2 << 20
 _VIEWS: Final = pa.binary_view()
@@ -35,7 +35,7 @@ _HEADERS: Final = "headers"
 _HEADER_TYPE: Final = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 )
-# Where each list ends, as Arrow keeps it.
+# Size of an entry in Arrow's offsets buffer of a list array.
 _END_BYTES: Final = 4
 _TYPES: Final[dict[str, DataType]] = {
     "key": BinaryType(),
@@ -52,7 +52,7 @@ _ARROW: Final = {
     "topic": pa.string(),
     "partition": pa.int32(),
     "offset": pa.int64(),
-    # Spark counts microseconds.
+    # Spark timestamps are in microseconds.
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestampType": pa.int32(),
     _HEADERS: pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])),
@@ -60,23 +60,21 @@ _ARROW: Final = {
 
 
 def schema(*, headers: bool) -> StructType:
-    """All columns. Headers are one only if they are asked for, as with Spark's own source."""
+    """All columns; the column headers only if `headers` is set, as in Spark's own source."""
     types = {**_TYPES, _HEADERS: _HEADER_TYPE} if headers else _TYPES
     return StructType([StructField(name, kind) for name, kind in types.items()])
 
 
 def asked_columns(wanted: StructType, *, headers: bool) -> tuple[str, ...]:
-    """The names of the columns that a query builds; BadOption for one that is not there."""
+    """Return the names of the columns to build. Raises BadOption for an unknown column or a wrong type."""
     known = {**_TYPES, _HEADERS: _HEADER_TYPE} if headers else _TYPES
     for field in wanted.fields:
         if field.name not in known:
-            why = (
-                "it needs includeHeaders=true" if field.name == _HEADERS else f"there are {', '.join(known)}"
-            )
-            raise BadOption("schema", f"there is no column {field.name!r}: {why}")
+            why = "set includeHeaders=true" if field.name == _HEADERS else f"known are {', '.join(known)}"
+            raise BadOption("schema", f"unknown column {field.name!r}: {why}")
         if field.dataType != known[field.name]:
             told, is_type = field.dataType.simpleString(), known[field.name].simpleString()
-            raise BadOption("schema", f"column {field.name!r} is {is_type}, not {told}")
+            raise BadOption("schema", f"column {field.name!r} has type {is_type}, not {told}")
     return tuple(wanted.fieldNames())
 
 
@@ -87,11 +85,11 @@ def arrow_schema(columns: Sequence[str]) -> pa.Schema:
 def rows_of(
     tp: TopicPartition, batch: pa.RecordBatch, columns: Sequence[str], found: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """What the client has read of one partition, with the columns that were asked for, piece by piece.
+    """Yield the records of one partition as Arrow batches of limited size with the columns of the query.
 
-    Keys and values may be views over what was fetched: only here, and only of columns that were asked for,
-    are they copied. Pieces are small because each is copied twice more, by Python and by Java, and should
-    still be near then.
+    Keys and values may be views over a fetch response; only requested columns are copied, and only here.
+    Batches are small because Python and Java copy each of them once more, and it should still be in a CPU
+    cache by then.
     """
     arrays = [_column(tp, batch, name) for name in columns]
     step = min([_ROWS_MAX, *map(_rows_of_a_piece, arrays)])
@@ -124,13 +122,13 @@ def _column(tp: TopicPartition, batch: pa.RecordBatch, name: str) -> Array:
         return batch["timestamp"].cast(pa.timestamp("us")).cast(kind)
     column = batch[name]
     if name == _HEADERS:
-        # No headers are null, not an empty list, as with Spark's own source.
+        # A record without headers has null, not an empty list, as in Spark's own source.
         return _null_if_empty(column.cast(kind))
     return pa.nulls(rows, kind) if column.null_count == rows else column
 
 
 def _null_if_empty(lists: Array) -> Array:
-    """The lists themselves are not copied: they only get another map of which of them are there."""
+    """Replace only the validity bitmap of the array; the lists are not copied."""
     there = pc.greater(pc.list_value_length(lists), 0).buffers()[1]
     ends = lists.buffers()[1].slice(lists.offset * _END_BYTES)
     return pa.Array.from_buffers(lists.type, len(lists), [there, ends], children=[lists.values])

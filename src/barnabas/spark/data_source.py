@@ -1,7 +1,7 @@
-"""format("barnabas"): options in, readers and writers out.
+"""The data source of format("barnabas"): parses options and creates readers and writers.
 
-Spark starts a process of Python to find this, one to make it, and others that read or write: so what one of
-them has no use for is not imported.
+Spark starts separate Python processes to discover the source, to create it, and to read or write. Readers and
+writers are therefore imported where they are created, so that no process imports modules it does not use.
 """
 
 import logging
@@ -47,7 +47,7 @@ class BarnabasDataSource(DataSource):
 
         options = batch_options(self._values())
         if options.ignored:
-            logger.warning("no effect in a batch query options=%s", ",".join(options.ignored))
+            logger.warning("options ignored in batch query options=%s", ",".join(options.ignored))
         made = FilteredReader if options.pushes_filters and are_pushed() else BatchReader
         return made(options, columns.asked_columns(schema, headers=options.includes_headers))
 
@@ -70,7 +70,7 @@ class BarnabasDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         from barnabas.spark.sink.promises import stream_writer
 
-        # Spark asks to overwrite with output mode complete: its own sink appends the whole result again, too.
+        # Spark sets overwrite for output mode complete; as with its own sink, the whole result is appended.
         return stream_writer(self._sink_options(schema, overwrite=False))
 
     def _sink_options(self, schema: StructType, overwrite: bool) -> SinkOptions:

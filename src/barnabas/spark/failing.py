@@ -1,10 +1,9 @@
-"""How an error of ours comes to the user: with its message first.
+"""Hides the worker's traceback from the user, so that the message of a BarnabasError comes first.
 
-Spark passes on what a Python worker fails with as text, which begins with the traceback: twenty lines of
-Spark's and ours before the one that says what is wrong. Workers can leave it out, as Spark's setting
-spark.sql.execution.pyspark.udf.hideTraceback.enabled has it, of which an environment variable tells them.
-It is set where an error of ours passes, and for nothing else: the worker ends with that error. What is a bug,
-and no BarnabasError, keeps its traceback.
+Spark passes the error of a Python worker on as text that begins with the traceback: about twenty lines before
+the message. A worker omits the traceback if an environment variable is set, which is how Spark implements
+spark.sql.execution.pyspark.udf.hideTraceback.enabled. The variable is set only when a BarnabasError leaves
+the worker, which ends with that error. Any other exception is a bug and keeps its traceback.
 """
 
 import logging
@@ -18,17 +17,17 @@ from barnabas.base.errors import BarnabasError
 logger = logging.getLogger(__name__)
 
 _HIDE: Final = "SPARK_HIDE_TRACEBACK"
-# Spark tells its workers where to connect to.
+# Prefix of variables that Spark sets in its workers only.
 _OF_WORKERS: Final = "PYTHON_WORKER_FACTORY_"
 
 
 @contextmanager
 def message_first() -> Iterator[None]:
-    """For what Spark calls in a worker; also a decorator, but not of generators."""
+    """Wrap a call from Spark in a worker. Also works as a decorator, but not on generators."""
     try:
         yield
     except BarnabasError:
-        logger.debug("failed", exc_info=True)
+        logger.debug("call from Spark failed", exc_info=True)
         if any(name.startswith(_OF_WORKERS) for name in os.environ):
             os.environ[_HIDE] = "1"
         raise

@@ -1,8 +1,8 @@
-"""The first contact of a query with its brokers, which may not take longer than connectTimeout.
+"""The error for brokers that cannot be reached within connectTimeout when a query starts.
 
-Brokers that were reached once may go away for as long as the client's own timeouts allow: they are restarted,
-and a query that runs must bear it. But brokers that were never reached are most often a wrong address: a user
-wants to know that soon. The source asks in source/cluster.py, the sink in sink/reaching.py.
+A running query tolerates broker restarts for as long as the client's own timeouts allow. Brokers that were
+never reached are most often a wrong address, which the user should learn soon. source/cluster.py makes the
+first contact for the source, sink/reaching.py for the sink.
 """
 
 from collections.abc import Sequence
@@ -14,28 +14,25 @@ from barnabas.spark.options.contact import CONNECT_TIMEOUT
 
 
 class NotReached(BarnabasError):
-    """No broker answered within connectTimeout, or as often as a query was to ask."""
+    """No broker answered within connectTimeout or the allowed number of attempts."""
 
     def __init__(self, servers: str, timeout_ms: int, error: ClientError) -> None:
         given = addresses_of(servers)
         advertised = [each for each in _addresses(error) if each not in given]
         at = servers
         if advertised:
-            at = f"{', '.join(advertised)}, which is what {servers} names as the cluster's brokers"
+            at = f"{', '.join(advertised)} (advertised by {servers})"
         why = error.why if isinstance(error, BrokerUnavailable) else str(error)
-        super().__init__(
-            f"no broker answered at {at}: {why} (they were asked for {timeout_ms / 1000:g} s at most, the "
-            f"option {CONNECT_TIMEOUT})"
-        )
+        super().__init__(f"no broker answered at {at}: {why} ({CONNECT_TIMEOUT} is {timeout_ms / 1000:g} s)")
 
 
 def addresses_of(servers: str) -> set[str]:
-    """HOST:PORT of each of bootstrap.servers."""
+    """Return the HOST:PORT of each server in bootstrap.servers."""
     return {join_address(*split_address(each.strip())) for each in servers.split(",")}
 
 
 def is_no_answer(error: ClientError) -> bool:
-    """Whether brokers were not reached, or said nothing, rather than that they refused."""
+    """Whether brokers were unreachable or did not respond, rather than returned an error."""
     return isinstance(error, BrokerUnavailable | ConnectionLost | RequestTimedOut)
 
 

@@ -1,4 +1,4 @@
-"""Java from pip, for a machine that has none, or an old one: use_java() before the first session."""
+"""Java from pip for a machine without a recent one: call use_java() before the first session."""
 
 from barnabas.base.java import NoJava, use_java
 

@@ -1,10 +1,10 @@
-"""How far streams are behind, in records and in seconds: for the log, a dashboard or an alarm.
+"""The lag of streaming queries, in records and in seconds, for logs, dashboards and alerts.
 
     spark.streams.addListener(LagListener(bootstrap_servers="localhost:9092"))
 
-It runs where the user's program does. Offsets come from what Spark tells after every micro-batch; seconds are
-how old the first record is that was not read, which the cluster is asked for. prometheus.py serves the same
-over HTTP.
+The listener runs in the user's program. Offsets come from the progress that Spark reports after every
+micro-batch; seconds are the age of the first unread record, whose timestamp is requested from the brokers.
+prometheus.py serves the same values over HTTP.
 """
 
 import json
@@ -34,13 +34,13 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class PartitionLag:
     records: int
-    # None if there is nothing to read, the record has no time, or nobody could be asked.
+    # None if there is no unread record, it has no timestamp, or no broker could be asked.
     seconds: float | None = None
 
 
 @dataclass(frozen=True)
 class QueryLag:
-    """Of all topics that a query reads, after a micro-batch."""
+    """The lag of a query in all of its topics after a micro-batch."""
 
     query_id: str
     name: str | None
@@ -54,12 +54,12 @@ class QueryLag:
 
     @property
     def seconds(self) -> float:
-        """Of the partition that is furthest behind."""
+        """The largest lag in seconds of any partition."""
         return max((one.seconds or 0.0 for one in self.partitions.values()), default=0.0)
 
     @property
     def metrics(self) -> dict[str, str]:
-        """What spark-sql-kafka has in lastProgress.sources[].metrics, with the same names and as text."""
+        """The metrics that spark-sql-kafka reports in lastProgress.sources[].metrics, also as text."""
         return {
             "minOffsetsBehindLatest": str(min(self._counts)),
             "maxOffsetsBehindLatest": str(max(self._counts)),
@@ -83,9 +83,10 @@ class QueryLag:
 
 
 class LagListener(StreamingQueryListener):
-    """`report` is called with a QueryLag after every micro-batch; the log is told if there is none.
+    """Calls `report` with a QueryLag after every micro-batch, or logs it if there is no `report`.
 
-    Settings are those of our client, as keywords or by Kafka's names. Without any, there are no seconds.
+    Settings are those of our client, as keywords or by Kafka's names. Without settings, the lag in seconds
+    is not available.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class LagListener(StreamingQueryListener):
         self._report(replace(lag, partitions=partitions))
 
     def _times(self, wanted: Offsets) -> dict[TopicPartition, int]:
-        """When the first record was written that is not read yet."""
+        """Return the timestamp of the first unread record of each partition, where there is one."""
         if not wanted or not self._settings:
             return {}
         try:
@@ -132,7 +133,7 @@ class LagListener(StreamingQueryListener):
                 self._admin = Admin(self._settings)
             found = self._admin.first_record_times(wanted)
         except ClientError as error:
-            logger.warning("lag in seconds not known because=%s", error)
+            logger.warning("lag in seconds unavailable error=%s", error)
             return {}
         return {tp: time_ms for tp, time_ms in found.items() if time_ms is not None and time_ms >= 0}
 
@@ -143,7 +144,7 @@ class LagListener(StreamingQueryListener):
 
 
 def lag_of(progress: StreamingQueryProgress | None) -> QueryLag | None:
-    """The lag after a micro-batch, in records only: lag_of(query.lastProgress). None if no topic was read."""
+    """Return the lag in records, as in lag_of(query.lastProgress). None if the query reads no topic."""
     if progress is None:
         return None
     partitions: dict[TopicPartition, PartitionLag] = {}
@@ -157,13 +158,13 @@ def lag_of(progress: StreamingQueryProgress | None) -> QueryLag | None:
 
 
 def _positions(progress: StreamingQueryProgress) -> dict[TopicPartition, int]:
-    """Where a query is in all of its topics."""
+    """Return the query's offsets in all of its topics."""
     found = filter(None, map(offsets_of, progress.sources))
     return {tp: offset for at, _ in found for tp, offset in at.items()}
 
 
 def offsets_of(source: SourceProgress) -> tuple[Offsets, Offsets] | None:
-    """Where a source is and where its topics end; None if it is no source of topics."""
+    """Return the position and the end offsets of a source; None if it does not read topics."""
     try:
         return _parsed(source.endOffset), _parsed(source.latestOffset)
     except BadOffsets:

@@ -1,9 +1,9 @@
-"""The lag of streams as metrics for Prometheus, served by the program that runs the streams.
+"""The lag of streaming queries as Prometheus metrics, served by the program that runs the queries.
 
     spark.streams.addListener(PrometheusLagListener(9464, bootstrap_servers="localhost:9092"))
 
-Numbers are those of the last micro-batch of each running query; lag.py finds them out. The server is the one
-that brokers have (base/metrics_server.py), on an event loop in a thread of its own.
+The values are those of the last micro-batch of each running query; lag.py computes them. The server is the
+broker's metrics server (base/metrics_server.py), on an event loop in its own thread.
 """
 
 import threading
@@ -22,7 +22,7 @@ from barnabas.client.blocking.loop_thread import LoopThread
 from barnabas.spark.lag import LagListener, QueryLag
 
 LOOPBACK: Final = "127.0.0.1"
-# A program that starts more queries at once is told about those that reported last.
+# With more running queries than this, only those that reported last are shown.
 QUERIES_MAX: Final = 1_000
 
 _QUERY: Final = ("query_id", "query")
@@ -31,7 +31,7 @@ _PARTITION: Final = (*_QUERY, "topic", "partition")
 
 @dataclass(frozen=True)
 class LastBatch:
-    """A query as its last event showed it. `at_s` is when that came, in seconds since 1970."""
+    """The state of a query at its last event. `at_s` is the time of the event in seconds since 1970."""
 
     lag: QueryLag
     at_s: float
@@ -66,7 +66,7 @@ def _seconds(lag: QueryLag) -> dict[tuple[str, int], float | None]:
     return {tp: one.seconds if one.records else 0.0 for tp, one in lag.partitions.items()}
 
 
-# docs/guides/spark.md has the same names.
+# docs/guides/spark.md lists the same names.
 TABLE: Final[Sequence[tuple[Metric, Read]]] = [
     (
         Metric("barnabas_spark_queries", Kind.GAUGE, "Running queries that have finished a micro-batch."),
@@ -113,9 +113,10 @@ def exposition(batches: Sequence[LastBatch], dialect: Dialect) -> Iterator[bytes
 
 
 class PrometheusLagListener(LagListener):
-    """A LagListener that serves GET /metrics until close(). Port 0 is any free one. OSError if it is taken.
+    """A LagListener that serves GET /metrics until close(). Port 0 means any free port.
 
-    Other arguments are those of LagListener. A query is shown from its first micro-batch until it ends.
+    Raises OSError if the port is in use. Other arguments are those of LagListener. A query is shown from its
+    first micro-batch until it ends.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class PrometheusLagListener(LagListener):
         self.address: Final = self._server.addresses[0]
 
     def close(self) -> None:
-        """Stop serving, and close the connections to brokers. Remove the listener from Spark before."""
+        """Stop the server and close broker connections. Remove the listener from Spark first."""
         if not self._thread.closed:
             self._thread.run(self._server.close())
             self._thread.close()
@@ -156,7 +157,7 @@ class PrometheusLagListener(LagListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         with self._lock:
             batch = self._batches.get(str(event.id))
-            # Its next run may have reported already.
+            # The next run of the query may have reported before this event arrives.
             if batch is not None and batch.lag.run_id == str(event.runId):
                 del self._batches[str(event.id)]
 

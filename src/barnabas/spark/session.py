@@ -1,9 +1,10 @@
-"""Sessions of Spark that find format("barnabas"), whichever `python3` is first on PATH.
+"""Spark sessions that find format("barnabas"), whichever `python3` is first on PATH.
 
-Spark looks for Python data sources, and runs their tasks, with the interpreter that PYSPARK_PYTHON names, and
-otherwise with `python3`. A program that an IDE or cron starts as `.venv/bin/python job.py` has the system's
-`python3` on its PATH, which does not have Barnabas: DATA_SOURCE_NOT_FOUND. Spark's Java process reads the
-variable once, when it starts, so start_session() sets it before, and register() helps a session that exists.
+Spark discovers Python data sources and runs their tasks with the interpreter in PYSPARK_PYTHON, or else with
+`python3`. A program that an IDE or cron starts as `.venv/bin/python job.py` has the system's `python3` on its
+PATH, which cannot import Barnabas, so the query fails with DATA_SOURCE_NOT_FOUND. Spark's Java process reads
+the variable once, when it starts: start_session() sets it before that, and register() adds the source to an
+existing session.
 """
 
 import logging
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PYTHON: Final = "PYSPARK_PYTHON"
-# spark-submit starts Java first, and tells Python where it is.
+# Set by spark-submit, which starts Java before Python.
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 
 
@@ -37,10 +38,10 @@ class SourceNotFound(BarnabasError):
 
 
 def start_session(builder: "SparkSession.Builder | None" = None) -> "SparkSession":
-    """builder.getOrCreate(), with the Python that runs this program, Java, and format("barnabas").
+    """Call builder.getOrCreate() with this program's interpreter, Java, and format("barnabas").
 
-    PYSPARK_PYTHON keeps its value if it is set. Java is found as use_java() does. If getOrCreate() returns a
-    session that exists, that session gets the source, too. NoJava or SourceNotFound if one is missing.
+    PYSPARK_PYTHON keeps its value if it is set. use_java() locates Java. If getOrCreate() returns an existing
+    session, the source is registered with it. Raises NoJava or SourceNotFound.
     """
     from pyspark.sql import SparkSession
 
@@ -49,19 +50,20 @@ def start_session(builder: "SparkSession.Builder | None" = None) -> "SparkSessio
     if _starts_java(builder._options, os.environ):
         use_java()
     session = builder.getOrCreate()
-    # Another class with Spark Connect. Its server finds the source: here, if it is a child of this process.
+    # A Spark Connect session has another class. Its server discovers the source, with PYSPARK_PYTHON if it is
+    # a child of this process.
     if isinstance(session, SparkSession):
         register(session)
     return session
 
 
 def register(spark: "SparkSession") -> None:
-    """Let a session that exists find format("barnabas"). SourceNotFound if its Python does not have it."""
+    """Add format("barnabas") to an existing session. Raises SourceNotFound if its Python cannot load it."""
     from barnabas.spark.data_source import BarnabasDataSource
 
     python = use_this_python()
     context = spark.sparkContext
-    # What Python functions, and so registered sources, run with. It was read when the context was made.
+    # The interpreter of UDFs and registered sources. The context read the variable when it was created.
     context.pythonExec = python
     assert context._jvm is not None
     if _program(_discovers_with(context._jvm.java.lang.System.getenv)) != _program(python):
@@ -72,25 +74,25 @@ def register(spark: "SparkSession") -> None:
 
 
 def use_this_python(environment: MutableMapping[str, str] = os.environ) -> str:
-    """Have Spark use the interpreter that runs this program, unless another is set; tells which it is."""
+    """Set PYSPARK_PYTHON to this program's interpreter unless it is set; return its value."""
     python = environment.get(PYTHON) or sys.executable
     environment[PYTHON] = python
     return python
 
 
 def _discovers_with(environment: Callable[[str], str | None]) -> str:
-    """What Java looks for data sources with, by its environment, as Spark's PythonUtils has it."""
+    """Return the interpreter with which Java discovers data sources, as in Spark's PythonUtils."""
     values = (environment(name) for name in ("PYSPARK_DRIVER_PYTHON", PYTHON))
     return next((value for value in values if value is not None), "python3")
 
 
 def _program(python: str) -> str:
-    """Where it is. Links are not followed: they are all that tells two environments apart."""
+    """Return the interpreter's path without resolving links: two environments may differ only by links."""
     return shutil.which(python) or python
 
 
 def _knows_source(spark: "SparkSession") -> bool:
-    """Whether Spark has found it by itself. It looks once, with the first name that it does not know."""
+    """Whether Spark has discovered the source. It does so once, at the first unknown format name."""
     sources = spark._jsparkSession.sessionState().dataSourceManager()
     return bool(sources.dataSourceExists("barnabas"))
 

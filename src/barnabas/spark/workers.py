@@ -1,4 +1,4 @@
-"""A Python worker of Spark, which runs many tasks one after the other."""
+"""Memory settings of a Spark Python worker, which runs many tasks one after the other."""
 
 import ctypes
 import gc
@@ -8,12 +8,11 @@ from typing import Final
 
 logger = logging.getLogger(__name__)
 
-# glibc's mallopt(): how much is kept when it is free, which memory is asked from the system for one use, and
-# how many arenas there are.
+# Parameters of glibc's mallopt(): free memory to keep, smallest block to mmap, and number of arenas.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
-# Larger than an answer, unless somebody asks for larger ones, and as much as a few of them.
+# The first exceeds a fetch response of default size; the second holds a few of them.
 _MMAP_FROM_BYTES: Final = 32 << 20
 _KEPT_BYTES_MAX: Final = 64 << 20
 
@@ -22,39 +21,39 @@ _tasks = count()
 
 
 def settle_in() -> None:
-    """When a task begins. There is something to do with the first, and with the second."""
+    """Call when a task begins. Only the first and second task of a worker change anything."""
     number = next(_tasks)
     if number == 0:
         gc.collect()
         _leave_alone()
         _keep_memory()
     elif number == 1:
-        # What the first one has imported and keeps. Spark has looked for garbage since then.
+        # Covers what the first task imported and cached. Spark has collected garbage since then.
         _leave_alone()
 
 
 def _leave_alone() -> None:
-    """What is there by now stays, and is left out when garbage is looked for.
+    """Exclude all current objects from garbage collection.
 
-    Spark has Python look for it after every task, before the worker takes another. With all the modules of
-    Spark, Arrow and ours that takes 60 ms, a quarter of a small micro-batch, and finds nothing. Not with
-    every task: what is left alone and then given up, a client perhaps, would never be found.
+    Spark runs gc.collect() after every task, before the worker takes another. With all the modules of Spark,
+    Arrow and ours that takes 60 ms, a quarter of a small micro-batch, and finds nothing. Do not call this
+    after every task: a frozen object that becomes garbage, such as a client, would never be collected.
     """
     gc.freeze()
 
 
 def _keep_memory() -> None:
-    """The memory of an answer is kept for the next one.
+    """Reuse the memory of a fetch response for the next one.
 
-    Else the system takes it back, and has to clear it, page by page, before it is given out again: 8% of what
-    a worker did that read records of 1 kB. A thread must not have an arena of its own for that: one consists
-    of heaps of 64 MB, and a heap that is empty goes back to the system whatever is to be kept. Of other C
-    libraries nothing is asked.
+    Otherwise malloc returns it to the kernel, which zeroes every page before handing it out again: 8 % of the
+    work of a worker that reads 1 kB records. All threads share one arena, because other arenas consist of
+    64 MB heaps that are unmapped when empty, regardless of the trim threshold. C libraries without mallopt()
+    are left as they are.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError) as error:
-        logger.debug("memory is kept as the system does reason=%s", error)
+        logger.debug("mallopt not available error=%s", error)
         return
     mallopt(_M_ARENA_MAX, 1)
     mallopt(_M_MMAP_THRESHOLD, _MMAP_FROM_BYTES)

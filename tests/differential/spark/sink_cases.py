@@ -87,25 +87,27 @@ SINK_CASES: Final = (
     SinkCase(
         "topic of the option over the column", columns=_with(Column("topic", "'nowhere'", StringType()))
     ),
-    SinkCase("no topic", why="option topic: it must be given", has_topic=False),
+    SinkCase("no topic", why="option topic: set it", has_topic=False),
     SinkCase("empty topic", {"topic": ""}, "topic: it is empty"),
     SinkCase(
         "topic that is a number",
-        why="column topic is int",
+        why="column topic has type int",
         columns=_with(Column("topic", "1", IntegerType())),
         has_topic=False,
     ),
     # Columns
-    SinkCase("no value", why="there is no column value", columns=(Column("text", "'v'", StringType()),)),
+    SinkCase("no value", why="column value is missing", columns=(Column("text", "'v'", StringType()),)),
     SinkCase(
-        "value in capitals", why="there is no column value", columns=(Column("Value", "'v'", StringType()),)
+        "value in capitals", why="column value is missing", columns=(Column("Value", "'v'", StringType()),)
     ),
     SinkCase("value of bytes", columns=(Column("value", "cast('v' as binary)", BinaryType()),)),
     SinkCase(
         "value that is a number", why="column value is bigint", columns=(Column("value", "1L", LongType()),)
     ),
     SinkCase(
-        "key that is a number", why="column key is int", columns=_with(Column("key", "1", IntegerType()))
+        "key that is a number",
+        why="column key has type int",
+        columns=_with(Column("key", "1", IntegerType())),
     ),
     SinkCase("partition", columns=_with(Column("partition", "0", IntegerType()))),
     SinkCase(
@@ -115,13 +117,13 @@ SINK_CASES: Final = (
     ),
     SinkCase(
         "partition as text",
-        why="column partition is string",
+        why="column partition has type string",
         columns=_with(Column("partition", "'0'", StringType())),
     ),
     SinkCase("headers", columns=_with(HEADERS)),
     SinkCase(
         "headers as text",
-        why="column headers is string",
+        why="column headers has type string",
         columns=_with(Column("headers", "'x'", StringType())),
     ),
     SinkCase(
@@ -131,14 +133,14 @@ SINK_CASES: Final = (
     ),
     SinkCase(
         "headers of text",
-        why="column headers is array",
+        why="column headers has type array",
         columns=_with(
             Column("headers", "array(struct('a' as key, 'x' as value))", _headers(value=StringType()))
         ),
     ),
     SinkCase(
         "headers in capitals",
-        why="column headers is array",
+        why="column headers has type array",
         columns=_with(
             Column("headers", "array(struct('a' as KEY, cast('x' as binary) as value))", _headers(key="KEY"))
         ),
@@ -184,7 +186,7 @@ SINK_CASES: Final = (
         "Java classes cannot be loaded",
     ),
     SinkCase("metric.reporters", {"kafka.metric.reporters": ""}, "metrics reporters are not supported"),
-    SinkCase("no brokers", why="bootstrap.servers: it must be given", has_servers=False),
+    SinkCase("no brokers", why="bootstrap.servers: it is required", has_servers=False),
     SinkCase("empty brokers", {"kafka.bootstrap.servers": ""}, "names no broker"),
 )
 

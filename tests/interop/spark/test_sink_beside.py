@@ -170,16 +170,17 @@ class NotTaken(NamedTuple):
 
 VALUE = ["'v' as value"]
 REFUSED = [
-    NotTaken(["'v' as text"], "there is no column value"),
-    NotTaken(["'v' as Value"], "there is no column value"),
+    NotTaken(["'v' as text"], "column value is missing"),
+    NotTaken(["'v' as Value"], "column value is missing"),
     NotTaken(["id as value"], "column value is bigint"),
-    NotTaken(["'v' as value", "1 as key"], "column key is int"),
+    NotTaken(["'v' as value", "1 as key"], "column key has type int"),
     NotTaken(["'v' as value", "1L as partition"], "column partition is bigint"),
-    NotTaken(["'v' as value", "'0' as partition"], "column partition is string"),
-    NotTaken(["'v' as value", "'x' as headers"], "column headers is string"),
+    NotTaken(["'v' as value", "'0' as partition"], "column partition has type string"),
+    NotTaken(["'v' as value", "'x' as headers"], "column headers has type string"),
     NotTaken(["'v' as value", "map('a', 'x') as headers"], "column headers is map"),
     NotTaken(
-        ["'v' as value", "array(struct('a' as key, 'x' as value)) as headers"], "column headers is array"
+        ["'v' as value", "array(struct('a' as key, 'x' as value)) as headers"],
+        "column headers has type array",
     ),
     NotTaken(
         ["'v' as value", "array(struct('a' as k, cast('x' as binary) as v)) as headers"], "column headers is"
@@ -191,8 +192,8 @@ REFUSED = [
         ],
         "",
     ),
-    NotTaken(VALUE, "option topic: it must be given", has_topic=False),
-    NotTaken(["'v' as value", "1 as topic"], "column topic is int", has_topic=False),
+    NotTaken(VALUE, "option topic: set it", has_topic=False),
+    NotTaken(["'v' as value", "1 as topic"], "column topic has type int", has_topic=False),
     NotTaken(["'v' as value", "cast(null as string) as topic"], "have no topic", has_topic=False),
     NotTaken(
         ["'v' as value", "'nowhere' as topic"], "nowhere", {"kafka.max.block.ms": "1500"}, has_topic=False

@@ -224,15 +224,15 @@ def test_a_query_starts_in_the_same_place_and_goes_on(
         ({"endingOffsetsByTimestamp": BOTH_PARTITIONS % (1, 1)}, "a stream has no end"),
         ({"subscribe": "TOPIC", "assign": '{"TOPIC":[0]}'}, "exactly one of them"),
         ({"subscribe": "TOPIC,nowhere"}, "nowhere"),
-        ({"startingOffsets": '{"TOPIC":{"0":0}}'}, "TOPIC-1 is not in it"),
+        ({"startingOffsets": '{"TOPIC":{"0":0}}'}, "TOPIC-1 is missing"),
         ({"startingOffsets": '{"TOPIC":{"0":0,"1":0,"2":0}}'}, "TOPIC-2 is not one of"),
         ({"startingOffsets": BOTH_PARTITIONS % (0, 99)}, "TOPIC-1"),
-        ({"startingTimestamp": str(FIRST_MS + 4000)}, "TOPIC-1 has no record since"),
-        ({"startingOffsetsByTimestamp": '{"TOPIC":{"0":0}}'}, "TOPIC-1 is not in it"),
+        ({"startingTimestamp": str(FIRST_MS + 4000)}, "TOPIC-1 has no record at or after"),
+        ({"startingOffsetsByTimestamp": '{"TOPIC":{"0":0}}'}, "TOPIC-1 is missing"),
         ({"minOffsetsPerTrigger": "3", "maxOffsetsPerTrigger": "2"}, "is more than maxOffsetsPerTrigger"),
-        ({"maxOffsetsPerTrigger": "few"}, "is no whole number"),
-        ({"maxTriggerDelay": "soon"}, "is no time"),
-        ({"minPartitions": "0"}, "is not between"),
+        ({"maxOffsetsPerTrigger": "few"}, "is not an integer"),
+        ({"maxTriggerDelay": "soon"}, "is not a duration"),
+        ({"minPartitions": "0"}, "is out of range"),
         ({"kafka.auto.offset.reset": "earliest"}, "starts where startingOffsets says"),
         ({"kafka.enable.auto.commit": "true"}, "commits its own progress"),
         ({"kafka.interceptor.classes": "Spy"}, "interceptors"),
@@ -310,7 +310,7 @@ def test_a_topic_that_is_gone_fails_both_or_is_left_out(address: str, pair: Make
         admin.delete_topic(gone.name)
     topic.send(5)
 
-    assert f"{gone.name}-0 is gone" in query.refuse()
+    assert f"{gone.name}-0 no longer exists" in query.refuse()
     query.allow(failOnDataLoss="false")
     assert sizes_of(query.run()) == [5]
 

@@ -1,4 +1,4 @@
-"""One Spark for all tests here: it takes seconds to start."""
+"""One Spark session for all tests here, because it takes seconds to start."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from support.spark_here import why_no_spark
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_kept() -> Iterator[None]:
-    """What tests do as a worker does leaves consumers behind, which would look for brokers that are gone."""
+    """Close consumers that tests cached as a worker would; they would keep looking for stopped brokers."""
     yield
     close_all()
 
@@ -27,7 +27,7 @@ def nothing_kept() -> Iterator[None]:
 def spark() -> Iterator[SparkSession]:
     if (reason := why_no_spark()) is not None:
         pytest.skip(reason)
-    # Else the workers run with whatever python3 is first in the PATH.
+    # Otherwise workers run with the first python3 on PATH.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
@@ -51,7 +51,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["version1", "version2"])
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """For writers without Spark: with either version of transactions, of which none lasts too long."""
+    """Sink options for writers without Spark, for both versions of transactions, with a short timeout."""
     settings = {
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 50,
         "transaction.state.log.num.partitions": 2,

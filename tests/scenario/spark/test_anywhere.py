@@ -34,7 +34,7 @@ _numbers = count()
 
 
 class Topics:
-    """One with records, and some to copy it to."""
+    """A topic with records, and topics to copy it to."""
 
     def __init__(self, address: str, targets: int) -> None:
         number = next(_numbers)
@@ -75,7 +75,7 @@ def absolute(places: str) -> str:
 
 
 def copy(topics: Topics, directory: Path, env: Mapping[str, str], **orders: object) -> Any:
-    """What the job tells of itself."""
+    """The output of the job."""
     told = {
         "address": topics.address,
         "source": topics.source,
@@ -93,7 +93,7 @@ def copy(topics: Topics, directory: Path, env: Mapping[str, str], **orders: obje
 
 @contextmanager
 def only_server() -> Iterator[None]:
-    """Spark Connect has one port for all servers of a machine that are started by their program."""
+    """Wait for Spark Connect's port: all servers that programs start on a machine use the same one."""
     with (Path(tempfile.gettempdir()) / "barnabas-spark-connect.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -132,7 +132,7 @@ def test_a_cluster_with_executors_of_its_own(address: str, tmp_path: Path) -> No
 
 @contextmanager
 def cluster(directory: Path, env: Mapping[str, str]) -> Iterator[str]:
-    """A master and a worker of Spark's own; gives the master's address."""
+    """Start a standalone master and worker; yield the master's address."""
     with ExitStack() as ending:
         words = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         log = directory / "master.txt"
@@ -167,7 +167,7 @@ def wait_for(log: Path, pattern: str) -> str:
 
 @pytest.mark.soak
 def test_java_from_pip(address: str, tmp_path: Path) -> None:
-    """Where there is no other Java: the path has all the programs of the machine but that."""
+    """Without any other Java: PATH has all programs of the machine except java."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for program in {path.name: path for path in Path("/usr/bin").iterdir()}.values():

@@ -1,4 +1,4 @@
-"""df.write.format("barnabas"): real Spark, a real broker, and what is in the topic afterwards."""
+"""df.write.format("barnabas") with a real Spark and broker: the records in the topic afterwards."""
 
 from itertools import count
 
@@ -73,7 +73,7 @@ def test_every_row_is_a_record_where_javas_clients_would_put_it(
         assert list(each.headers) == [("number", b"%d" % number)]
 
 
-def test_rows_say_their_topic_and_partition_themselves(spark: SparkSession, address: str, topic: str) -> None:
+def test_columns_set_topic_and_partition(spark: SparkSession, address: str, topic: str) -> None:
     other = f"{topic}-other"
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(other, partitions=PARTITIONS)
@@ -108,7 +108,7 @@ def test_one_transaction_takes_the_rows_of_several_tasks(
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES[1:], ids=["task", "batch"])
-def test_nothing_is_seen_of_a_query_that_fails(
+def test_rows_of_a_failed_query_are_invisible(
     spark: SparkSession, address: str, topic: str, guarantee: dict[str, str]
 ) -> None:
     rows = spark.range(2000, numPartitions=2)
@@ -126,13 +126,13 @@ def test_nothing_is_seen_of_a_query_that_fails(
 @pytest.mark.parametrize(
     ("columns", "options", "why"),
     [
-        ("id as value", {}, "column value is bigint, neither string nor binary"),
-        ("'a' as text", {}, "there is no column value"),
+        ("id as value", {}, "column value has type bigint, expected string or binary"),
+        ("'a' as text", {}, "column value is missing"),
         ("'a' as value, 1L as partition", {}, "column partition is bigint, not int"),
-        ("'a' as value, 'x' as headers", {}, "column headers is string"),
+        ("'a' as value, 'x' as headers", {}, "column headers has type string"),
         ("'a' as value", {"topics": "orders"}, "topics: no such sink option; did you mean topic?"),
         ("'a' as value", {"kafka.lingerms": "5"}, "did you mean kafka.linger.ms?"),
-        ("'a' as value", {"deliveryGuarantee": "twice"}, "is none of at-least-once, exactly-once"),
+        ("'a' as value", {"deliveryGuarantee": "twice"}, "is not one of at-least-once, exactly-once"),
         ("'a' as value", {"transactionScope": "batch"}, "it needs deliveryGuarantee=exactly-once"),
         ("'a' as value", {"kafka.transactional.id": "mine"}, "see transactionalIdPrefix"),
         ("'a' as value", {"kafka.value.serializer": "Avro"}, "keys and values are bytes"),
@@ -140,7 +140,7 @@ def test_nothing_is_seen_of_a_query_that_fails(
         ("'a' as value, 7 as partition", {}, "partition 7"),
     ],
 )
-def test_what_cannot_be_written_is_refused_with_the_reason(
+def test_invalid_sink_input_is_rejected_with_the_reason(
     spark: SparkSession, address: str, topic: str, columns: str, options: dict[str, str], why: str
 ) -> None:
     with pytest.raises((AnalysisException, PySparkException)) as refused:
@@ -155,7 +155,7 @@ def test_a_row_without_a_topic_is_refused(spark: SparkSession, address: str, top
 
     with pytest.raises(PySparkException, match="have no topic"):
         write(frame.coalesce(1), address, None)
-    with pytest.raises(PySparkException, match="option topic: it must be given"):
+    with pytest.raises(PySparkException, match="option topic: set it"):
         write(frame.select("value"), address, None)
 
 

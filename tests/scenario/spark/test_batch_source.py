@@ -1,4 +1,4 @@
-"""spark.read.format("barnabas"): real Spark, a real broker, and what is in the topic."""
+"""spark.read.format("barnabas") with a real Spark and broker."""
 
 from datetime import UTC, datetime
 from itertools import count
@@ -13,7 +13,7 @@ from barnabas.client.blocking import Admin, Producer
 PARTITIONS = 3
 RECORDS = 3000
 FIRST_MS = 1_790_000_000_000
-# Else what is so old goes away.
+# Records with such old timestamps would be deleted by retention.
 KEPT = {"retention.ms": "-1"}
 _numbers = count()
 
@@ -51,12 +51,12 @@ def read(
 
 
 def numbers(frame: DataFrame) -> list[int]:
-    """Which records those are."""
+    """Return the numbers of the records in the rows."""
     rows = frame.select("partition", "offset").collect()
     return sorted(row["offset"] * PARTITIONS + row["partition"] for row in rows)
 
 
-def test_everything_is_there_once_with_sparks_own_columns(
+def test_every_record_is_read_once_with_sparks_own_columns(
     spark: SparkSession, address: str, orders: str
 ) -> None:
     frame = read(spark, address, orders, includeHeaders="true")
@@ -76,9 +76,7 @@ def test_everything_is_there_once_with_sparks_own_columns(
         assert [(one["key"], one["value"]) for one in row["headers"]] == [("number", b"%d" % number)]
 
 
-def test_a_range_of_offsets_is_read_and_nothing_beside_it(
-    spark: SparkSession, address: str, orders: str
-) -> None:
+def test_only_the_given_range_of_offsets_is_read(spark: SparkSession, address: str, orders: str) -> None:
     frame = read(
         spark,
         address,
@@ -90,9 +88,7 @@ def test_a_range_of_offsets_is_read_and_nothing_beside_it(
     assert numbers(frame) == sorted([30, 33, 1, 999 * 3 + 2])
 
 
-def test_a_range_of_time_is_read_and_nothing_beside_it(
-    spark: SparkSession, address: str, orders: str
-) -> None:
+def test_only_the_given_range_of_timestamps_is_read(spark: SparkSession, address: str, orders: str) -> None:
     frame = read(
         spark, address, orders, startingTimestamp=str(FIRST_MS + 5000), endingTimestamp=str(FIRST_MS + 9000)
     )
@@ -115,7 +111,7 @@ def test_a_schema_of_the_user_builds_only_its_columns(spark: SparkSession, addre
     assert frame.where("value is null").count() == RECORDS // 10
 
 
-def test_what_was_aborted_is_left_out_and_gaps_are_no_loss(spark: SparkSession, address: str) -> None:
+def test_aborted_records_are_skipped_and_gaps_are_no_data_loss(spark: SparkSession, address: str) -> None:
     name = f"payments-{next(_numbers)}"
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(name, partitions=1)
@@ -136,7 +132,7 @@ def test_what_was_aborted_is_left_out_and_gaps_are_no_loss(spark: SparkSession, 
     assert everything.count() == 20
 
 
-def test_filters_leave_out_what_need_not_be_read(spark: SparkSession, address: str, orders: str) -> None:
+def test_filters_skip_records(spark: SparkSession, address: str, orders: str) -> None:
     pushing = "spark.sql.python.filterPushdown.enabled"
     spark.conf.set(pushing, "true")
     try:
@@ -144,9 +140,9 @@ def test_filters_leave_out_what_need_not_be_read(spark: SparkSession, address: s
         few = frame.where("partition = 1 and offset >= 10 and offset < 12")
         late = frame.where(f"timestamp >= timestamp_millis({FIRST_MS + 1000 * (RECORDS - 2)})")
         assert (numbers(few), few.rdd.getNumPartitions()) == ([31, 34], 1)
-        # Two of the three partitions have something so late.
+        # Two of the three partitions have records at or after that time.
         assert (numbers(late), late.rdd.getNumPartitions()) == ([RECORDS - 2, RECORDS - 1], 2)
-        # Spark 4.3.0 reads a frame without a filter as it was read with one: so it has to be asked for.
+        # Opt-in, because Spark 4.3.0 reuses the filtered plan when the same frame is read without the filter.
         plain = read(spark, address, orders)
         assert numbers(plain.where("partition = 1 and offset < 1")) == [1]
         assert numbers(plain) == list(range(RECORDS))
@@ -162,7 +158,7 @@ def test_a_topic_without_records_has_no_rows(spark: SparkSession, address: str) 
     assert read(spark, address, name).count() == 0
 
 
-def test_a_topic_that_is_not_there_is_named_and_not_made(spark: SparkSession, address: str) -> None:
+def test_an_unknown_topic_is_named_and_not_created(spark: SparkSession, address: str) -> None:
     with pytest.raises(PySparkException, match="nowhere"):
         read(spark, address, "nowhere", fetchOffset__numRetries="1").count()
 
@@ -170,7 +166,7 @@ def test_a_topic_that_is_not_there_is_named_and_not_made(spark: SparkSession, ad
         assert "nowhere" not in admin.list_topics()
 
 
-def test_a_broker_that_is_down_is_not_waited_for_without_end(spark: SparkSession) -> None:
+def test_an_unreachable_broker_ends_the_query(spark: SparkSession) -> None:
     options = {"kafka__default__api__timeout__ms": "500", "kafka__request__timeout__ms": "500"}
     with pytest.raises(PySparkException, match=r"127\.0\.0\.1:1"):
         read(spark, "127.0.0.1:1", "orders", fetchOffset__numRetries="1", **options).count()
@@ -179,18 +175,18 @@ def test_a_broker_that_is_down_is_not_waited_for_without_end(spark: SparkSession
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        # Spark hands names over in small letters.
+        # Spark passes option names in lower case.
         (
             {"startingOffset": "earliest"},
             "startingoffset: no such source option; did you mean startingOffsets?",
         ),
         ({"startingOffsets": "latest"}, "cannot start at latest"),
         ({"kafka__sasl__mechanism": "PLAIN"}, "TLS and SASL are not supported yet"),
-        ({"minPartitions": "none"}, "'none' is no whole number"),
+        ({"minPartitions": "none"}, "'none' is not an integer"),
         ({"startingOffsets": '{"others":{"0":0}}'}, "it must name every partition"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_reason(
+def test_invalid_source_options_are_rejected_with_the_reason(
     spark: SparkSession, address: str, orders: str, options: dict[str, str], why: str
 ) -> None:
     with pytest.raises((AnalysisException, PySparkException)) as refused:

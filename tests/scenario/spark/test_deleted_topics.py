@@ -1,4 +1,4 @@
-"""Topics that go while a stream runs, and come again or not: what its driver decides, with a real broker."""
+"""Topics that are deleted, and sometimes recreated, while a stream runs: the driver's plans, no Spark."""
 
 import pytest
 
@@ -17,7 +17,7 @@ each_choice = pytest.mark.parametrize("kind", ["subscribe", "assign", "subscribe
 
 
 @each_choice
-def test_a_stream_goes_on_with_its_other_topics(address: str, topics: Topics, kind: str) -> None:
+def test_a_stream_continues_with_its_other_topics(address: str, topics: Topics, kind: str) -> None:
     topics.make("a", "b", records=5)
     with stream(address, **topics.choice(kind, "a", "b")) as query:
         assert len(query.trigger()) == 2
@@ -33,7 +33,7 @@ def test_a_stream_goes_on_with_its_other_topics(address: str, topics: Topics, ki
 @each_choice
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
 @pytest.mark.parametrize("records", [3, 9], ids=["shorter", "longer"])
-def test_a_topic_that_is_made_again_is_read_from_its_beginning(
+def test_a_recreated_topic_is_read_from_its_beginning(
     address: str, topics: Topics, kind: str, restarted: bool, records: int
 ) -> None:
     topics.make("a", "b", records=5)
@@ -52,7 +52,7 @@ def test_a_topic_that_is_made_again_is_read_from_its_beginning(
 
 
 @pytest.mark.parametrize(("before", "after"), [(3, 1), (1, 3)], ids=["fewer", "more"])
-def test_it_may_have_another_number_of_partitions(
+def test_a_recreated_topic_may_have_another_number_of_partitions(
     address: str, topics: Topics, before: int, after: int
 ) -> None:
     topics.make("a", records=5, partitions=before)
@@ -66,9 +66,7 @@ def test_it_may_have_another_number_of_partitions(
         assert query.trigger() == []
 
 
-def test_partitions_that_were_assigned_and_do_not_come_back_are_waited_for(
-    address: str, topics: Topics
-) -> None:
+def test_a_stream_waits_for_assigned_partitions_that_are_missing(address: str, topics: Topics) -> None:
     topics.make("a", records=5, partitions=2)
     with stream(address, **topics.choice("assign", "a", partitions=2)) as query:
         query.trigger()
@@ -83,7 +81,7 @@ def test_partitions_that_were_assigned_and_do_not_come_back_are_waited_for(
         assert query.trigger() == [(topics.name("a"), 0, 7, 8), (topics.name("a"), 1, 0, 1)]
 
 
-def test_all_topics_may_be_gone(address: str, topics: Topics) -> None:
+def test_a_stream_survives_the_deletion_of_all_its_topics(address: str, topics: Topics) -> None:
     topics.make("a", "b", records=5)
     with stream(address, **topics.choice("subscribe", "a", "b")) as query:
         query.trigger()
@@ -95,7 +93,9 @@ def test_all_topics_may_be_gone(address: str, topics: Topics) -> None:
         assert query.trigger() == [(topics.name("a"), 0, 0, 2), (topics.name("b"), 0, 0, 2)]
 
 
-def test_what_is_gone_is_told_once(address: str, topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_loss_of_a_topic_is_logged_once(
+    address: str, topics: Topics, caplog: pytest.LogCaptureFixture
+) -> None:
     topics.make("a", "b", records=5)
     with stream(address, **topics.choice("subscribe", "a", "b")) as query:
         query.trigger()
@@ -105,10 +105,10 @@ def test_what_is_gone_is_told_once(address: str, topics: Topics, caplog: pytest.
             query.trigger()
 
     lost = [one.getMessage() for one in caplog.records if one.getMessage().startswith("records lost")]
-    assert lost == [f"records lost: {topics.name('a')}-0 is gone; the query was at 5"]
+    assert lost == [f"records lost: {topics.name('a')}-0 no longer exists; the query was at offset 5"]
 
 
-def test_a_batch_in_which_a_topic_went_is_planned_alike_by_another_process(
+def test_another_process_replans_a_batch_with_a_deleted_topic_identically(
     address: str, topics: Topics
 ) -> None:
     topics.make("a", "b", records=5)
@@ -128,33 +128,33 @@ def test_a_batch_in_which_a_topic_went_is_planned_alike_by_another_process(
 
 
 @each_choice
-def test_it_is_data_loss_that_names_the_topic(address: str, topics: Topics, kind: str) -> None:
+def test_a_deleted_topic_is_data_loss_and_named(address: str, topics: Topics, kind: str) -> None:
     topics.make("a", "b", records=5)
     with stream(address, failOnDataLoss="true", **topics.choice(kind, "a", "b")) as query:
         query.trigger()
         topics.delete("a")
 
-        with pytest.raises(DataLoss, match=rf"{topics.name('a')}-0 is gone; the query was at 5"):
+        with pytest.raises(
+            DataLoss, match=rf"{topics.name('a')}-0 no longer exists; the query was at offset 5"
+        ):
             query.trigger()
 
 
 @pytest.mark.parametrize("kind", ["subscribe", "assign"])
-def test_a_topic_that_was_never_there_is_an_error(address: str, topics: Topics, kind: str) -> None:
+def test_a_topic_that_never_existed_is_an_error(address: str, topics: Topics, kind: str) -> None:
     topics.make("a", records=5)
     told = f"{topics.name('c')}(-0)?: UNKNOWN_TOPIC_OR_PARTITION: no broker at {address} knows it"
     with stream(address, **topics.choice(kind, "a", "c")) as query:
         with pytest.raises(UnknownTopic, match=told):
             query.trigger()
 
-        # Neither is one that a query does not know when it is started again.
+        # The same holds for a topic that is new to a restarted query.
         query.at = {topics.name("a"): {"0": 5}}
         with pytest.raises(UnknownTopic, match=told):
             query.trigger()
 
 
-def test_a_query_that_ends_with_what_is_there_ends_without_a_topic_that_is_gone(
-    address: str, topics: Topics
-) -> None:
+def test_available_now_ends_without_a_deleted_topic(address: str, topics: Topics) -> None:
     topics.make("a", "b", records=5)
     with stream(address, **topics.choice("subscribe", "a", "b")) as query:
         query.trigger()

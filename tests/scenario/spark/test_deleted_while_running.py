@@ -1,4 +1,4 @@
-"""A stream with failOnDataLoss=false, one of whose topics is deleted and made again, in Spark."""
+"""A stream in Spark with failOnDataLoss=false, one of whose topics is deleted and recreated."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ from support.scale import is_soak
 
 WAIT_S = 60.0
 GAPS_S = [1.0, 3.0, 10.0] if is_soak() else [3.0]
-# Two tasks run at once, so that the third begins when the topic is gone.
+# Two tasks run at once, so the third starts after the topic was deleted.
 TASKS = 3
 _numbers = count()
 
@@ -23,7 +23,7 @@ Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Reading:
-    """What a query has read of its topics, `-lasting` and `-leaving`."""
+    """Records that a query has read of its topics `-lasting` and `-leaving`."""
 
     def __init__(self, spark: SparkSession, address: str, directory: Path, **options: str) -> None:
         name = f"came-again-{next(_numbers)}"
@@ -76,7 +76,7 @@ class Reading:
 
 @pytest.mark.scaled
 @pytest.mark.parametrize("gap_s", GAPS_S)
-def test_a_query_goes_on_while_a_topic_is_gone_and_reads_it_when_it_is_there_again(
+def test_a_query_continues_without_a_deleted_topic_and_reads_it_when_recreated(
     spark: SparkSession, address: str, tmp_path: Path, gap_s: float
 ) -> None:
     reading = Reading(spark, address, tmp_path)
@@ -106,7 +106,7 @@ def test_a_query_goes_on_while_a_topic_is_gone_and_reads_it_when_it_is_there_aga
 
 
 def deleting(address: str, topic: str, directory: Path) -> Rows:
-    """Rows as they are; but the first two tasks delete the topic, and end when it is gone."""
+    """Pass rows through; the first two tasks delete the topic, and end when it no longer exists."""
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = list(batches)
@@ -119,7 +119,7 @@ def deleting(address: str, topic: str, directory: Path) -> Rows:
                     assert time.monotonic() < until, "waited for the other task"
                     time.sleep(0.05)
             else:
-                # Both have read theirs.
+                # Both tasks have read their records.
                 time.sleep(1)
                 with Admin(bootstrap_servers=address) as admin:
                     admin.delete_topic(topic)
@@ -129,7 +129,7 @@ def deleting(address: str, topic: str, directory: Path) -> Rows:
     return rows
 
 
-def test_a_query_goes_on_when_a_topic_goes_while_its_tasks_run(
+def test_a_query_continues_when_a_topic_is_deleted_while_its_tasks_run(
     spark: SparkSession, address: str, tmp_path: Path
 ) -> None:
     options = {"minPartitions": str(TASKS + 1), "kafkaConsumer.pollTimeoutMs": "2000"}

@@ -1,4 +1,4 @@
-"""What a dead run leaves open, writer by writer and without Spark: the next run ends it, doubling nothing."""
+"""The next run ends transactions that a dead run left open, without duplicates. Writers without Spark."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_a_run_without_any_row_ends_what_is_open(query: Query) -> None:
     assert query.open_ids() == []
 
 
-def test_a_batch_whose_commit_was_begun_but_did_nothing_may_be_planned_otherwise(query: Query) -> None:
+def test_a_recorded_batch_without_committed_slots_may_have_another_plan(query: Query) -> None:
     first = query.run(3)
     first.commit_some(first.write(), [])
     run = query.run(2)
@@ -52,15 +52,15 @@ def test_a_batch_whose_commit_was_begun_but_did_nothing_may_be_planned_otherwise
     assert query.seen() == ALL
 
 
-def test_a_batch_that_is_committed_in_part_must_be_planned_alike(query: Query) -> None:
+def test_a_partly_committed_batch_must_have_the_same_plan(query: Query) -> None:
     first = query.run(3)
     first.commit_some(first.write(), [2])
     fewer = query.run(2)
 
-    with pytest.raises(SlotsChanged, match=r"begun with 3 tasks and is planned with 2 now.*-2\)"):
+    with pytest.raises(SlotsChanged, match=r"begun with 3 tasks but is now planned with 2.*-2\)"):
         fewer.commit(fewer.write())
 
-    # Readers are not held back meanwhile.
+    # Readers are not blocked meanwhile.
     assert (query.seen(), query.open_ids()) == ([row for row in ALL if row % 3 == 2], [])
     again = query.run(3)
     again.commit(again.write())
@@ -76,7 +76,7 @@ def test_a_slot_without_rows_now_may_have_committed_them(query: Query) -> None:
         fewer.commit(fewer.write(without=[1]))
 
 
-def test_a_batch_may_be_committed_in_part_by_run_after_run(query: Query) -> None:
+def test_several_runs_may_each_commit_part_of_a_batch(query: Query) -> None:
     for slots in ([2], [1], []):
         run = query.run(3)
         run.commit_some(run.write(), slots)
@@ -88,11 +88,11 @@ def test_a_batch_may_be_committed_in_part_by_run_after_run(query: Query) -> None
     assert query.seen() == ALL
 
 
-def test_a_record_that_a_dead_run_spoiled_is_not_believed(query: Query) -> None:
+def test_a_record_overwritten_by_a_dead_run_is_not_trusted(query: Query) -> None:
     zombie, run, last = query.run(3), query.run(2), query.run(3)
     slots = zombie.write()
     run.commit(run.write())
-    # It had read the record before the other run came, and writes it now.
+    # It read the record before the other run started, and writes it only now.
     with Admin(bootstrap_servers=query.address) as admin:
         record = Record(0, 3, (zombie.id,), query.topic)
         write_record(admin, zombie.options.id_prefix, query.id, record)
@@ -106,7 +106,7 @@ def test_a_record_that_a_dead_run_spoiled_is_not_believed(query: Query) -> None:
 
 def test_a_batch_that_an_earlier_release_committed_in_part_is_completed(query: Query) -> None:
     first = query.run(3)
-    # It knew nothing of runs.
+    # That release did not record runs.
     first.id = UNKNOWN_RUN
     first.commit_some(first.write(), [0])
     run = query.run(3)
@@ -134,12 +134,12 @@ def test_of_two_drivers_the_one_whose_tasks_came_later_commits(query: Query) -> 
 
     with pytest.raises(ProducerFenced):
         earlier.commit(slots_before)
-    # Its third slot was not taken away.
+    # Its third slot was not fenced.
     later.commit(slots)
     assert query.seen() == ALL
 
 
-def test_a_task_that_has_its_id_can_not_open_a_transaction_later(query: Query) -> None:
+def test_a_fenced_task_cannot_open_a_transaction(query: Query) -> None:
     zombie, run = query.run(3), query.run(2)
     name = zombie.slot(2)
     with Producer(bootstrap_servers=query.address, transactional_id=name) as producer:
@@ -153,10 +153,10 @@ def test_a_task_that_has_its_id_can_not_open_a_transaction_later(query: Query) -
     assert (query.seen(), query.open_ids()) == (ALL, [])
 
 
-def test_later_commits_of_a_run_do_not_look_again(query: Query) -> None:
+def test_later_commits_of_a_run_do_not_fence_again(query: Query) -> None:
     run = query.run(2)
     run.commit(run.write())
-    # Nobody else has such an id while the run lives.
+    # No other run takes such an id while this one is alive.
     query.run(3).write_slot(2, 1)
     run.commit(run.write(1), 1)
     assert query.open_ids() == [run.slot(2)]
@@ -176,12 +176,12 @@ def test_another_prefix_ends_what_is_open(query: Query) -> None:
     assert (query.seen(), query.open_ids()) == (ALL, [])
 
 
-def test_another_prefix_must_wait_until_the_batch_is_complete(query: Query) -> None:
+def test_another_prefix_is_rejected_until_the_batch_is_complete(query: Query) -> None:
     first = query.run(3)
     first.commit_some(first.write(), [0])
     other = query.run(3, prefix="another")
 
-    with pytest.raises(SlotsChanged, match="start the query once with transactionalIdPrefix=sink"):
+    with pytest.raises(SlotsChanged, match="run the query once with transactionalIdPrefix=sink"):
         other.commit(other.write())
     again = query.run(3)
     again.commit(again.write())
@@ -222,7 +222,7 @@ def test_scope_batch_ends_what_another_prefix_left_open(query: Query) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["sink", "another"])
-def test_scope_task_passes_over_what_scope_batch_has_committed(query: Query, prefix: str) -> None:
+def test_scope_task_skips_a_batch_that_scope_batch_has_committed(query: Query, prefix: str) -> None:
     whole = query.run(3, scope=Scope.BATCH, prefix=prefix)
     whole.commit_whole(whole.write_whole())
     for batch in (0, 1):
@@ -232,7 +232,7 @@ def test_scope_task_passes_over_what_scope_batch_has_committed(query: Query, pre
     assert query.seen() == list(range(2 * ROWS))
 
 
-def test_scope_batch_passes_over_what_another_prefix_has_committed(query: Query) -> None:
+def test_scope_batch_skips_a_batch_that_another_prefix_has_committed(query: Query) -> None:
     before = query.run(3, scope=Scope.BATCH, prefix="another")
     before.commit_whole(before.write_whole())
     whole = query.run(3, scope=Scope.BATCH)
@@ -241,7 +241,7 @@ def test_scope_batch_passes_over_what_another_prefix_has_committed(query: Query)
     assert (query.seen(), query.open_ids()) == (ALL, [])
 
 
-def test_scope_batch_must_wait_until_the_tasks_have_completed_the_batch(query: Query) -> None:
+def test_scope_batch_is_rejected_until_the_batch_is_complete(query: Query) -> None:
     first = query.run(3)
     first.commit_some(first.write(), [0])
     whole = query.run(3, scope=Scope.BATCH)
@@ -263,7 +263,7 @@ def test_a_query_with_the_same_prefix_is_left_alone(query: Query, broker: Broker
 
 
 def test_a_query_with_a_checkpoint_of_the_same_name_is_left_alone(query: Query, broker: Broker) -> None:
-    """In another Spark cluster, where the path is another place."""
+    """The same path in another Spark cluster is another checkpoint."""
     other = Query(broker.bootstrap, checkpoint=query.checkpoint)
     running = other.run(3, scope=Scope.BATCH)
     parts = running.write_whole()

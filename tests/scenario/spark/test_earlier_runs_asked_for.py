@@ -1,4 +1,4 @@
-"""What brokers are asked for what earlier runs left open: little, and what older ones know."""
+"""Requests with which a run finds open transactions of earlier runs: few, and supported by old brokers."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def query(proxy: RecordingProxy) -> Iterator[Query]:
 
 
 def keys_of(proxy: RecordingProxy) -> Counter[ApiKey]:
-    """Of requests since the last time, but those of the client itself."""
+    """Return the requests since the last call, except the client's own."""
     keys = Counter(ApiKey(int.from_bytes(frame[:2], "big")) for _, frame in proxy.frames)
     proxy.frames.clear()
     for each in (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FIND_COORDINATOR):
@@ -69,7 +69,7 @@ def test_later_commits_of_whole_batches_send_nothing_for_it(query: Query, proxy:
     run.commit_whole(parts, 1)
 
     keys = keys_of(proxy)
-    # A later version of transactions adds the group by itself.
+    # Newer transaction versions add the group implicitly.
     del keys[ApiKey.ADD_OFFSETS_TO_TXN]
     assert keys == {ApiKey.TXN_OFFSET_COMMIT: 1, ApiKey.END_TXN: 1}
 
@@ -83,7 +83,7 @@ def test_a_broker_that_cannot_select_ids_lists_all(query: Query, proxy: Recordin
     assert query.open_ids() == []
 
 
-def test_without_a_list_the_record_says_which_slots_there_were(query: Query, proxy: RecordingProxy) -> None:
+def test_the_record_replaces_the_list_on_old_brokers(query: Query, proxy: RecordingProxy) -> None:
     before = query.run(3)
     before.commit(before.write())
     before.write(1)

@@ -1,4 +1,4 @@
-"""What Spark raises when something is wrong: our message is in its first line, and no traceback before it."""
+"""Exceptions in Spark have our message in their first line, without a traceback."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,13 +11,13 @@ from barnabas.client.blocking import Producer
 from barnabas.testing import Broker
 from support.ports import free_port
 
-# Where a task of a batch query fails this is a line of its own, before the message.
+# If a task of a batch query fails, this line precedes the message.
 SPARKS_WORDS = "An exception was thrown from the Python worker:"
 RECORDS = 20
 
 
 class Queries:
-    """On a broker with one topic, `there`, of one partition; no other is made by itself."""
+    """Queries on a broker with one topic, `there`, of one partition, without automatic topic creation."""
 
     def __init__(self, spark: SparkSession, address: str, directory: Path) -> None:
         self._spark, self._directory = spark, directory
@@ -73,8 +73,8 @@ def queries(spark: SparkSession, address: str, tmp_path: Path) -> Queries:
 
 PAST_THE_END = {"startingOffsets": '{"there":{"0":50}}'}
 TOPIC_NULL = "cast(null as string) as topic"
-LOST = f"there-0 was read up to 50, and ends at {RECORDS} now"
-WITHOUT_TOPIC = "rows have no topic, and there is no option topic"
+LOST = f"there-0 was read up to offset 50, but now ends at {RECORDS}"
+WITHOUT_TOPIC = "rows have no topic, and the option topic is not set"
 UNKNOWN = "topic nowhere: UNKNOWN_TOPIC_OR_PARTITION: no broker at"
 NOT_CREATED = "topic nowhere does not exist, and the brokers at"
 NOBODY = "no broker answered at 127.0.0.1:"
@@ -103,7 +103,7 @@ CASES: dict[str, tuple[Callable[[Queries], None], str]] = {
 }
 
 
-# One for each way that an error takes through Spark; the others are told apart by our own tests.
+# One for each path of an error through Spark; other tests cover the messages themselves.
 IN_SHORT = ["option, read", "option, stream", "topic, stream that writes", "loss, stream", "no topic, write"]
 
 
@@ -117,7 +117,7 @@ def test_the_first_line_says_what_is_wrong(queries: Queries, case: str) -> None:
         fails(queries)
 
     first, *others = str(failed.value).splitlines()
-    # Spark hands over names of options in lower case.
+    # Spark passes option names in lower case.
     assert told.lower() in (others[0] if first == SPARKS_WORDS else first).lower()
     assert "Traceback" not in str(failed.value)
 

@@ -1,4 +1,4 @@
-"""Brokers that cannot be reached when a query begins: how soon it fails, and what it says. Without Spark."""
+"""Brokers that are unreachable when a query starts: how soon it fails, with which error. Without Spark."""
 
 import re
 import socket
@@ -31,9 +31,9 @@ from support.ports import free_port
 from support.scale import is_soak
 
 TIMEOUT_S = 0.4
-# For a contact that is made.
+# connectTimeout of contacts that succeed.
 LONGER_S = 2.0
-# How long a broker is away, which is longer than a query waits for the first contact.
+# Outage of a broker, longer than connectTimeout.
 AWAY_S = 2.0
 # On a busy machine.
 SLACK_S = 5.0
@@ -45,7 +45,7 @@ def closed(stack: ExitStack) -> str:
 
 
 def silent(stack: ExitStack) -> str:
-    """Accepts connections, and says nothing."""
+    """A server that accepts connections and never responds."""
     listening = stack.enter_context(socket.socket())
     listening.bind(("127.0.0.1", 0))
     listening.listen(50)
@@ -53,7 +53,7 @@ def silent(stack: ExitStack) -> str:
 
 
 def swallowing(stack: ExitStack) -> str:
-    """Does not answer when somebody connects: its queue is full."""
+    """A server that does not accept connections because its backlog is full."""
     listening = stack.enter_context(socket.socket())
     listening.bind(("127.0.0.1", 0))
     listening.listen(0)
@@ -134,10 +134,10 @@ def test_a_query_fails_in_time_and_names_the_addresses(nobody: Place, begin: Cal
 
         assert time.monotonic() - began < TIMEOUT_S + SLACK_S
     assert str(failed.value).startswith(f"no broker answered at {address}: ")
-    assert str(failed.value).endswith("(they were asked for 0.4 s at most, the option connectTimeout)")
+    assert str(failed.value).endswith("(connectTimeout is 0.4 s)")
 
 
-def test_all_retries_together_take_no_longer() -> None:
+def test_all_retries_together_respect_the_timeout() -> None:
     given = source(f"127.0.0.1:{free_port()}")
     options = batch_options(given)._replace(retries=1000, retry_after_ms=10)
     began = time.monotonic()
@@ -150,7 +150,7 @@ def test_all_retries_together_take_no_longer() -> None:
 
 @pytest.fixture
 def second_try() -> Iterator[None]:
-    """As in a task that Spark tries again."""
+    """Simulate a further attempt of a task."""
     context = TaskContext._getOrCreate()
     context._attemptNumber = 1
     yield
@@ -158,10 +158,10 @@ def second_try() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("second_try")
-def test_another_try_of_a_task_asks_only_once_more() -> None:
+def test_another_attempt_of_a_task_has_a_short_timeout() -> None:
     began = time.monotonic()
 
-    with pytest.raises(NotReached, match="asked for 60 s at most"):
+    with pytest.raises(NotReached, match="connectTimeout is 60 s"):
         write_rows(f"127.0.0.1:{free_port()}", 60)
 
     assert time.monotonic() - began < 2 + SLACK_S
@@ -177,7 +177,7 @@ def test_a_broker_is_found_behind_addresses_that_do_not_answer() -> None:
 
 @pytest.fixture
 def misnamed(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """A broker that calls itself by an address where nobody is; and that address."""
+    """A broker that advertises an unreachable address, and that address."""
     wrong = f"127.0.0.1:{free_port()}"
     settings = {"advertised.listeners": f"PLAINTEXT://{wrong}"}
     with OurBroker(tmp_path / "broker", settings=settings).running() as address:
@@ -187,11 +187,11 @@ def misnamed(tmp_path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("begin", [plan_batch, write_rows])
-def test_an_address_by_which_a_broker_wrongly_calls_itself_is_named(
+def test_an_unreachable_advertised_address_is_named(
     misnamed: tuple[str, str], begin: Callable[[str, float], None]
 ) -> None:
     address, wrong = misnamed
-    told = f"no broker answered at {wrong}, which is what {address} names as the cluster's brokers"
+    told = f"no broker answered at {wrong} (advertised by {address})"
 
     with pytest.raises(NotReached, match=f"^{re.escape(told)}: .*Connection refused"):
         begin(address, LONGER_S)
@@ -199,7 +199,7 @@ def test_an_address_by_which_a_broker_wrongly_calls_itself_is_named(
 
 @pytest.fixture
 def restarted(tmp_path: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """A broker with a topic, and what stops it and starts it again after a while."""
+    """A broker with a topic, and a function that stops it and restarts it after a while."""
     broker = OurBroker(tmp_path / "broker")
     timers: list[threading.Timer] = []
 
@@ -216,7 +216,7 @@ def restarted(tmp_path: Path) -> Iterator[tuple[str, Callable[[], None]]]:
             timer.join()
 
 
-def test_a_stream_that_runs_bears_a_broker_that_is_away_for_longer(
+def test_a_running_stream_survives_an_outage_longer_than_the_timeout(
     restarted: tuple[str, Callable[[], None]],
 ) -> None:
     address, restart = restarted
@@ -232,7 +232,7 @@ def test_a_stream_that_runs_bears_a_broker_that_is_away_for_longer(
         assert reader.latestOffset(at, ReadAllAvailable()) == {"visits": {"0": 1}}
 
 
-def test_a_worker_that_has_written_bears_a_broker_that_is_away_for_longer(
+def test_a_worker_that_has_written_survives_an_outage_longer_than_the_timeout(
     restarted: tuple[str, Callable[[], None]],
 ) -> None:
     address, restart = restarted
@@ -247,7 +247,7 @@ def test_a_worker_that_has_written_bears_a_broker_that_is_away_for_longer(
 
 @pytest.fixture
 def strict() -> Iterator[str]:
-    """A broker that makes no topics by itself."""
+    """A broker without automatic topic creation."""
     with Broker({"auto.create.topics.enable": "false"}) as broker:
         yield broker.bootstrap
 
@@ -263,7 +263,7 @@ def write_once(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> None:
 @pytest.mark.parametrize(
     ("write", "guarantee"), [(write_plainly, "at-least-once"), (write_once, "exactly-once")]
 )
-def test_a_topic_that_is_not_there_is_named_in_time(
+def test_an_unknown_topic_is_named_within_the_timeout(
     strict: str, write: Callable[[SinkOptions, Iterator[pa.RecordBatch]], None], guarantee: str
 ) -> None:
     options = sink(strict, f"nowhere-{next(_numbers)}", 1.0, deliveryGuarantee=guarantee)
@@ -276,10 +276,10 @@ def test_a_topic_that_is_not_there_is_named_in_time(
     assert time.monotonic() - began < 1.0 + SLACK_S
 
 
-def test_a_shorter_time_for_one_send_counts_for_a_topic_that_is_not_there(strict: str) -> None:
+def test_max_block_ms_also_limits_the_wait_for_a_topic(strict: str) -> None:
     options = sink(strict, f"nowhere-{next(_numbers)}", 60, **{"kafka.max.block.ms": "500"})
 
-    with pytest.raises(TopicNotThere, match=r"within 0\.5 s, the option kafka\.max\.block\.ms: "):
+    with pytest.raises(TopicNotThere, match=r"within 0\.5 s \(kafka\.max\.block\.ms\): "):
         write_plainly(options, rows())
 
 

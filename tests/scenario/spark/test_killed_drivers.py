@@ -1,7 +1,7 @@
 """Exactly-once queries whose driver, workers and broker are killed while transactions are open.
 
-The moments are not random: a proxy in front of the broker holds back requests until the blow has fallen. See
-test_exactly_once.py for random ones, and test_late_commits.py for the same requests without Spark.
+The kills are not random: a proxy in front of the broker holds back requests until the kill has happened. See
+test_exactly_once.py for random kills, and test_late_commits.py for the same requests without Spark.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from support.spark_runs.attacked import BATCH, TASK
 from support.spark_runs.attacks import Scene
 from support.spark_runs.process import DriverProcess
 
-# Two drivers have to start, one here and one in a process of its own.
+# Two drivers have to start, one in this process and one in its own.
 pytestmark = pytest.mark.long
 
 each_scope = pytest.mark.parametrize("options", [TASK, BATCH], ids=["task", "batch"])
@@ -90,7 +90,7 @@ def test_spark_changes_the_number_of_tasks_of_a_batch_that_was_committed_in_part
     refused = attacks.tasks_changed(on, TASK)
 
     assert refused is not None, "rows of other tasks would be written again"
-    assert "begun with 2 tasks and is planned with 1 now" in refused
+    assert "begun with 2 tasks but is now planned with 1" in refused
 
 
 @pytest.mark.soak

@@ -1,4 +1,4 @@
-"""The lag of a query that runs: scraped as Prometheus does, and from its last progress."""
+"""The lag of a running query: from the Prometheus endpoint, and from its last progress."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -72,7 +72,7 @@ def test_prometheus_sees_a_query_from_its_first_batch_to_its_end(
         .writeStream.format("noop")
         .queryName("slow")
         .option("checkpointLocation", str(tmp_path))
-        # One micro-batch, and then it is behind for an hour.
+        # After one micro-batch the query does not read for an hour.
         .trigger(processingTime="1 hour")
         .start()
     )

@@ -1,4 +1,4 @@
-"""A range that several consumers fetch in turn: the same rows, and less waiting for a broker far away."""
+"""Several consumers that fetch a range in turn: the same rows, and faster with a distant broker."""
 
 import random
 import time
@@ -19,7 +19,7 @@ from support.ports import free_port
 SEED = 9
 TIMEOUT_MS = 30_000
 COLUMNS = ("offset", "value")
-# An answer has few records, so there are many.
+# Small responses, so that a range takes many.
 SMALL_ANSWERS = {"max.partition.fetch.bytes": "4000"}
 ROUND_TRIP_MS = 100
 RECORDS, RECORD_BYTES = 1_000, 100
@@ -51,7 +51,7 @@ def odd(address: str) -> OffsetRange:
             producer.begin_transaction()
             for _ in range(300 if number == 20 else dice.randrange(1, 30)):
                 producer.send(tp.topic, dice.randbytes(dice.choice((5, 50, 700))), partition=0)
-            # What was not sent yet would be forgotten with its transaction.
+            # Flush, because abort drops records that are not sent.
             producer.flush()
             if number == 20 or number % 4 == 3:
                 producer.abort_transaction()
@@ -65,7 +65,7 @@ def odd(address: str) -> OffsetRange:
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
 @pytest.mark.parametrize("fetches", [2, 7])
-def test_several_fetches_bring_the_same_rows_in_the_same_order(
+def test_several_fetches_return_the_same_rows_in_the_same_order(
     address: str, odd: OffsetRange, fetches: int, isolation: str
 ) -> None:
     dice = random.Random(SEED)
@@ -79,7 +79,7 @@ def test_several_fetches_bring_the_same_rows_in_the_same_order(
         assert [offset for offset, _ in alone] == sorted({offset for offset, _ in alone})
     whole = read(address, odd, fetches, **settings)
     gaps = odd.size - len(whole)
-    # A marker a transaction, and what was aborted.
+    # One marker per transaction, and the aborted records.
     assert gaps > 300 if isolation == "read_committed" else gaps in (39, 40)
 
 
@@ -110,20 +110,20 @@ def seconds(far: str, visits: OffsetRange, fetches: int | None) -> float:
 
 @pytest.fixture(scope="module")
 def alone_s(far: str, visits: OffsetRange) -> float:
-    """One fetch after the other: some thirty answers, so long on their way that little else counts."""
-    # The consumer is made and connected by the first, which need not count.
+    """Seconds with one fetch at a time: some thirty responses, so latency dominates."""
+    # Take the minimum: the first run also creates and connects the consumer.
     took = min(seconds(far, visits, 1) for _ in range(2))
     assert took > RECORDS * RECORD_BYTES / 4000 * ROUND_TRIP_MS / 1000
     return took
 
 
 @pytest.mark.parametrize("fetches", [4, None])
-def test_a_broker_that_is_far_away_is_asked_for_several_at_a_time(
+def test_a_distant_broker_gets_several_fetches_at_a_time(
     far: str, visits: OffsetRange, alone_s: float, fetches: int | None
 ) -> None:
-    """As many as are good are found by themselves. A machine that is busy may need more than one try."""
+    """None lets the source choose the number of fetches. A busy machine may need several attempts."""
     assert any(seconds(far, visits, fetches) < alone_s / 2 for _ in range(TRIES))
 
 
-def test_one_fetch_after_the_other_is_enough_for_a_broker_that_is_near() -> None:
+def test_a_near_broker_gets_one_fetch_at_a_time() -> None:
     assert [fetches_over(ms) for ms in (0.0, 0.3, 4.9, 5.0, 20.0, 1000.0)] == [1, 1, 1, 2, 5, 8]

@@ -1,7 +1,7 @@
-"""Requests that commit a micro-batch and arrive late: after the driver was replaced, or its time was over.
+"""Commit requests that arrive late: after the driver was replaced, or after the transaction's timeout.
 
-Writer by writer, without Spark, so that each moment is exact. The driver that sent the request lives on, and
-is told what became of it. The same with Spark and killed processes is in test_killed_drivers.py.
+Uses writers without Spark for exact timing. The driver that sent the request stays alive and gets the
+response. test_killed_drivers.py does the same with Spark and killed processes.
 """
 
 import time
@@ -35,7 +35,7 @@ TASKS: Final = 2
 ROWS: Final = 40
 WAIT_S_MAX: Final = 30
 TIMEOUT_MS: Final = 600
-# Around that time, and well before and after it.
+# Around the timeout, and well before and after it.
 RACES: Final = scaled("BARNABAS_SPARK_RACES", short=10, soak=200)
 FENCED: Final = (ProducerFenced,)
 _numbers = count()
@@ -48,7 +48,7 @@ SETTINGS: Final = {
 
 
 class Late(NamedTuple):
-    """A broker, and the proxy on the way to it."""
+    """A broker and the proxy in front of it."""
 
     address: str
     proxy: HoldingProxy
@@ -78,7 +78,7 @@ class Query:
     """A micro-batch of two tasks, each with a partition of the output; drivers write and commit it."""
 
     def __init__(self, late: Late, scope: str, **given: str) -> None:
-        # No id is the beginning of another one: the proxy looks for it in requests.
+        # No id may be a prefix of another, because the proxy searches requests for it.
         self.id = f"query-{next(_numbers)}-"
         self.scope = scope
         self._late = late
@@ -95,13 +95,13 @@ class Query:
         self._options: SinkOptions = sink_options(Values(known), overwrite=False, directory="/")
 
     def hold_commits(self, count: int, *, skip: int = 0, response: bool = False) -> Hold:
-        # By micro-batch: each task claims its rows in a transaction of its own before.
+        # With scope batch each task first commits a claim in its own transaction.
         skip += TASKS if self.scope == "batch" else 0
         naming = self.id.encode()
         return self._late.proxy.hold(ApiKey.END_TXN, naming=naming, skip=skip, count=count, response=response)
 
     def write(self, between: Between = _nothing) -> Callable[[], None]:
-        """Do what the tasks do, and `between` when the last of them has written some; return the commit."""
+        """Run the tasks, calling `between` when the last has written some rows; return the commit."""
         if self.scope == "task":
             slots = [
                 write_slot(self._options, self._rows(task, between), self.id, 0, task)
@@ -142,14 +142,14 @@ class Query:
         return found
 
     def open_partitions(self) -> int:
-        """How many have records of a transaction that is open."""
+        """Return the number of partitions with records of an open transaction."""
         wanted = {TopicPartition(self.id, task): int(OffsetSpec.LATEST) for task in range(TASKS)}
         with Admin(bootstrap_servers=self._late.address) as admin:
             stable = admin.list_offsets(wanted, isolation="read_committed")
             return sum(stable[tp] != end for tp, end in admin.list_offsets(wanted).items())
 
     def check(self, *, aborted: int) -> None:
-        """All is seen once, and so many records are seen only by readers of uncommitted records."""
+        """Assert that every row is visible once, and this many only to read_uncommitted readers."""
         assert self.seen() == Counter(range(ROWS))
         assert self.seen("read_uncommitted").total() - ROWS == aborted
 
@@ -171,7 +171,7 @@ each_scope = pytest.mark.parametrize("scope", ["task", "batch"])
 
 @each_scope
 @pytest.mark.parametrize("moment", ["writing", "written", "committed"])
-def test_a_commit_that_arrives_when_another_driver_has_the_batch_is_refused(
+def test_a_commit_that_arrives_after_another_driver_took_the_batch_is_rejected(
     late: Late, threads: ThreadPoolExecutor, scope: str, moment: str
 ) -> None:
     query = Query(late, scope)
@@ -195,7 +195,7 @@ def test_a_commit_that_arrives_when_another_driver_has_the_batch_is_refused(
 
 
 @each_scope
-def test_a_commit_that_arrives_before_the_batch_comes_again_is_found(
+def test_a_replay_finds_a_commit_that_arrived_before_it(
     late: Late, threads: ThreadPoolExecutor, scope: str
 ) -> None:
     query = Query(late, scope)
@@ -211,9 +211,7 @@ def test_a_commit_that_arrives_before_the_batch_comes_again_is_found(
     query.check(aborted=0)
 
 
-def test_of_two_tasks_the_one_whose_commit_is_late_is_written_again(
-    late: Late, threads: ThreadPoolExecutor
-) -> None:
+def test_only_the_task_whose_commit_is_late_is_written_again(late: Late, threads: ThreadPoolExecutor) -> None:
     query = Query(late, "task")
     # The first goes through.
     held = query.hold_commits(1, skip=1)
@@ -231,7 +229,7 @@ def test_of_two_tasks_the_one_whose_commit_is_late_is_written_again(
 
 
 @each_scope
-def test_a_commit_whose_response_is_lost_is_asked_for_again(
+def test_a_commit_whose_response_is_lost_is_retried(
     late: Late, threads: ThreadPoolExecutor, scope: str
 ) -> None:
     query = Query(late, scope)
@@ -247,11 +245,11 @@ def test_a_commit_whose_response_is_lost_is_asked_for_again(
 
 @pytest.mark.scaled
 @each_scope
-def test_a_commit_that_races_with_the_timeout_is_done_or_refused_and_never_both(
+def test_a_commit_that_races_with_the_timeout_succeeds_or_fails_as_a_whole(
     late: Late, threads: ThreadPoolExecutor, scope: str
 ) -> None:
     def race(number: int) -> bool:
-        """Return whether the commit was done."""
+        """Return whether the commit succeeded."""
         query = Query(late, scope, **{"kafka.transaction.timeout.ms": str(TIMEOUT_MS)})
         held = query.hold_commits(commits := TASKS if scope == "task" else 1)
         commit = query.write()
@@ -266,7 +264,7 @@ def test_a_commit_that_races_with_the_timeout_is_done_or_refused_and_never_both(
             driver.result(WAIT_S_MAX)
         except BarnabasError:
             wait_until(lambda: query.open_partitions() == 0, timeout_s=WAIT_S_MAX)
-            # Of two tasks one may be done.
+            # One of two tasks may be committed.
             aborted = ROWS - query.seen().total()
             assert aborted in ((0, ROWS // TASKS, ROWS) if scope == "task" else (0, ROWS))
             query.write()()

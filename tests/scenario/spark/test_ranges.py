@@ -1,4 +1,4 @@
-"""What a task does with its range, without Spark around it: a real broker, and consumers that are kept."""
+"""Reading a range in a task, without Spark, with a real broker and the consumer cache."""
 
 import logging
 import time
@@ -25,18 +25,18 @@ from support.our_broker import OurBroker
 LONG_MS = 30_000
 SHORT_MS = 500
 LATER_S = 0.5
-# One consumer reads a range, or several do in turn.
+# Numbers of fetches: one consumer, or several in turn.
 LANES = pytest.mark.parametrize("fetches", [1, 3])
-# A consumer asks a few times before it takes a topic for gone: a third of a second.
+# A consumer retries for a third of a second before it reports a topic as unknown.
 GONE_S = 3.0
-# More than a few times the short one, and much less than the client would wait by itself: a minute.
+# Several times the short timeout, and much less than the client's own timeout of a minute.
 ENOUGH_S = 20
 _numbers = count()
 
 
 @pytest.fixture
 def visits(address: str) -> TopicPartition:
-    """The only partition of a topic that has three records."""
+    """The only partition of a new topic with three records."""
     tp = TopicPartition(f"visits-{next(_numbers)}", 0)
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(tp.topic, partitions=1)
@@ -45,17 +45,15 @@ def visits(address: str) -> TopicPartition:
 
 
 def send(address: str, tp: TopicPartition, records: int) -> None:
-    """Each in a batch of its own."""
+    """Send records, each in its own batch."""
     with Producer({"bootstrap.servers": address, "batch.size": "1"}) as producer:
         for _ in range(records):
             producer.send(tp.topic, b"x", partition=tp.partition)
 
 
 @LANES
-def test_an_end_that_a_broker_does_not_know_yet_is_waited_for(
-    address: str, visits: TopicPartition, fetches: int
-) -> None:
-    """As behind a leader that is new, or at a follower: the end that it tells is behind the one planned."""
+def test_a_task_waits_for_a_lagging_log_end(address: str, visits: TopicPartition, fetches: int) -> None:
+    """As with a new leader or a follower, whose log end lags behind the planned one."""
     settings = {"bootstrap.servers": address}
     batches = read_range(
         OffsetRange(visits, 0, 5),
@@ -66,7 +64,7 @@ def test_an_end_that_a_broker_does_not_know_yet_is_waited_for(
         fetches=fetches,
     )
     known = next(batches)
-    # Not before the task has met the end that is too early.
+    # Only after the task has seen the lagging end.
     later = Timer(LATER_S, send, (address, visits, 2))
     later.start()
 
@@ -79,7 +77,7 @@ def test_an_end_that_a_broker_does_not_know_yet_is_waited_for(
 
 
 @LANES
-def test_an_end_that_does_not_come_is_loss(address: str, visits: TopicPartition, fetches: int) -> None:
+def test_a_log_that_stays_too_short_is_data_loss(address: str, visits: TopicPartition, fetches: int) -> None:
     settings = {"bootstrap.servers": address}
     batches = read_range(
         OffsetRange(visits, 1, 5),
@@ -91,12 +89,12 @@ def test_an_end_that_does_not_come_is_loss(address: str, visits: TopicPartition,
     )
     assert next(batches)["offset"].to_pylist() == [1, 2]
 
-    with pytest.raises(DataLoss, match=r"from 0 to 3 and .*; the range was 1 to 5"):
+    with pytest.raises(DataLoss, match=r"from 0 to 3 .*; the range was 1 to 5"):
         next(batches)
 
 
 @LANES
-def test_an_end_that_does_not_come_is_told_and_passed_over(
+def test_a_log_that_stays_too_short_is_logged_and_skipped(
     address: str, visits: TopicPartition, fetches: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = {"bootstrap.servers": address}
@@ -119,7 +117,7 @@ def test_an_end_that_does_not_come_is_told_and_passed_over(
 def read_as_a_task(
     address: str, wanted: OffsetRange, topic_id: Uuid | None = None, **options: str
 ) -> list[pa.RecordBatch]:
-    """As Spark has a worker do it, with a mark to commit for the driver, as a stream begins."""
+    """Run a task as a Spark worker does at the start of a stream, with a mark to commit for the driver."""
     given = {"kafka.bootstrap.servers": address, "subscribe": wanted.tp.topic}
     given |= {name.replace("__", "."): text for name, text in options.items()}
     announcement = Announcement("somebody", "mark", {wanted.tp: wanted.start})
@@ -129,7 +127,7 @@ def read_as_a_task(
 
 @pytest.fixture
 def in_a_query() -> Iterator[None]:
-    """Where Spark runs a task of a stream, it says which query that is."""
+    """Simulate the query id that Spark sets in tasks of a stream."""
     context = TaskContext._getOrCreate()
     context._localProperties = {"sql.streaming.queryId": "some-query"}
     yield
@@ -145,7 +143,7 @@ def test_a_task_waits_for_a_broker_no_longer_than_asked() -> None:
         read_as_a_task("127.0.0.1:1", wanted, kafkaConsumer__pollTimeoutMs=str(SHORT_MS))
 
     assert time.monotonic() - began < ENOUGH_S
-    assert "visits-0 is not read from offset 7 on, in the range 7 to 9: no broker at 127" in str(down.value)
+    assert "cannot read visits-0 from offset 7 in the range 7 to 9: no broker at 127" in str(down.value)
     assert str(down.value).endswith("kafkaConsumer.pollTimeoutMs is 500")
     assert isinstance(down.value.__cause__, BrokerUnavailable)
 
@@ -158,7 +156,7 @@ def test_a_task_waits_for_a_topic_no_longer_than_asked(address: str) -> None:
         read_as_a_task(address, wanted, kafkaConsumer__pollTimeoutMs=str(SHORT_MS))
 
     assert time.monotonic() - began < ENOUGH_S
-    assert "not-there-0 is gone, from offset 7 on, in the range 7 to 9: topic not-there" in str(gone.value)
+    assert "not-there-0 is gone from offset 7 in the range 7 to 9: topic not-there" in str(gone.value)
     assert str(gone.value).endswith("set failOnDataLoss to false)")
     assert isinstance(gone.value.__cause__, UnknownTopic)
 
@@ -166,7 +164,7 @@ def test_a_task_waits_for_a_topic_no_longer_than_asked(address: str) -> None:
 def read_until_it_vanishes(
     address: str, visits: TopicPartition, *, fails_on_loss: bool, comes_back: bool
 ) -> Iterator[pa.RecordBatch]:
-    """What is left of a range whose topic is deleted when the first rows of it are read."""
+    """Return the rest of a range whose topic is deleted after its first rows were read."""
     settings = {"bootstrap.servers": address, "default.api.timeout.ms": str(SHORT_MS)}
     batches = read_range(
         OffsetRange(visits, 1, 5), settings, ("offset",), fails_on_loss=fails_on_loss, timeout_ms=LONG_MS
@@ -180,16 +178,16 @@ def read_until_it_vanishes(
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_a_topic_that_vanishes_in_the_middle_is_loss_from_the_offset_that_comes_next(
+def test_a_topic_deleted_while_reading_is_data_loss_from_the_next_offset(
     address: str, visits: TopicPartition, comes_back: bool
 ) -> None:
     batches = read_until_it_vanishes(address, visits, fails_on_loss=True, comes_back=comes_back)
 
-    with pytest.raises(DataLoss, match=f"{visits} is gone, from offset 3 on, in the range 1 to 5: "):
+    with pytest.raises(DataLoss, match=f"{visits} is gone from offset 3 in the range 1 to 5: "):
         next(batches)
 
 
-def test_a_topic_that_vanishes_in_the_middle_is_told_and_passed_over(
+def test_a_topic_deleted_while_reading_is_logged_and_skipped(
     address: str, visits: TopicPartition, caplog: pytest.LogCaptureFixture
 ) -> None:
     batches = read_until_it_vanishes(address, visits, fails_on_loss=False, comes_back=False)
@@ -198,23 +196,21 @@ def test_a_topic_that_vanishes_in_the_middle_is_told_and_passed_over(
         assert list(batches) == []
 
     [told] = [record.getMessage() for record in caplog.records if record.name.startswith("barnabas.spark")]
-    assert told.startswith(f"offsets lost tp={visits} from=3 to=5 because=")
+    assert told.startswith(f"offsets lost tp={visits} from=3 to=5 error=")
 
 
-def test_a_topic_that_was_missed_and_is_there_again_is_not_passed_over(
-    address: str, visits: TopicPartition
-) -> None:
+def test_a_topic_that_comes_back_is_not_skipped(address: str, visits: TopicPartition) -> None:
     batches = read_until_it_vanishes(address, visits, fails_on_loss=False, comes_back=False)
-    # By now the consumer has found it gone.
+    # By now the consumer has found that the topic does not exist.
     time.sleep(GONE_S)
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(visits.topic, partitions=1)
 
-    with pytest.raises(NotRead, match=f"{visits} is not read from offset 3 on, in the range 1 to 5: "):
+    with pytest.raises(NotRead, match=f"cannot read {visits} from offset 3 in the range 1 to 5: "):
         next(batches)
 
 
-def test_a_topic_that_is_gone_before_a_task_begins_is_told_and_passed_over(
+def test_a_topic_deleted_before_a_task_starts_is_logged_and_skipped(
     address: str, visits: TopicPartition, caplog: pytest.LogCaptureFixture
 ) -> None:
     wanted = OffsetRange(visits, 0, 3)
@@ -226,7 +222,7 @@ def test_a_topic_that_is_gone_before_a_task_begins_is_told_and_passed_over(
         assert read_as_a_task(address, wanted, **options) == []
 
     told = [record.getMessage() for record in caplog.records]
-    assert any(one.startswith(f"offsets lost tp={visits} from=0 to=3 because=") for one in told)
+    assert any(one.startswith(f"offsets lost tp={visits} from=0 to=3 error=") for one in told)
 
 
 def id_of(address: str, tp: TopicPartition) -> Uuid:
@@ -237,7 +233,7 @@ def id_of(address: str, tp: TopicPartition) -> Uuid:
 
 
 def make_anew(address: str, tp: TopicPartition) -> None:
-    """Another topic of that name, which has as many records."""
+    """Recreate the topic with the same number of records."""
     with Admin(bootstrap_servers=address) as admin:
         admin.delete_topic(tp.topic)
         admin.create_topic(tp.topic, partitions=1)
@@ -251,17 +247,17 @@ def test_the_topic_that_a_task_was_planned_with_is_read(address: str, visits: To
 
 
 @pytest.mark.parametrize("is_kept", [False, True], ids=["new consumer", "kept consumer"])
-def test_another_topic_of_that_name_is_not_read(address: str, visits: TopicPartition, is_kept: bool) -> None:
+def test_a_recreated_topic_is_not_read(address: str, visits: TopicPartition, is_kept: bool) -> None:
     wanted, planned = OffsetRange(visits, 0, 3), id_of(address, visits)
     if is_kept:
         assert len(read_as_a_task(address, wanted, planned)) == 1
     make_anew(address, visits)
 
-    with pytest.raises(DataLoss, match=f"{visits} is gone, from offset 0 on, .* topic {visits.topic} was "):
+    with pytest.raises(DataLoss, match=f"{visits} is gone from offset 0 .* topic {visits.topic} was "):
         read_as_a_task(address, wanted, planned)
 
 
-def test_another_topic_of_that_name_is_told_and_passed_over(
+def test_a_recreated_topic_is_logged_and_skipped(
     address: str, visits: TopicPartition, caplog: pytest.LogCaptureFixture
 ) -> None:
     wanted, planned = OffsetRange(visits, 0, 3), id_of(address, visits)
@@ -272,18 +268,18 @@ def test_another_topic_of_that_name_is_told_and_passed_over(
     with caplog.at_level(logging.WARNING, "barnabas.spark"):
         assert read_as_a_task(address, wanted, planned, **options) == []
 
-    # Not at once: the broker might be behind, and know an older topic only.
+    # Only after a while, because the broker might have stale metadata.
     assert time.monotonic() - began > SHORT_MS / 1000
     told = [record.getMessage() for record in caplog.records]
-    assert any(one.startswith(f"offsets lost tp={visits} from=0 to=3 because=") for one in told)
+    assert any(one.startswith(f"offsets lost tp={visits} from=0 to=3 error=") for one in told)
 
 
 @LANES
-def test_kept_consumers_that_know_the_topic_before_read_the_one_planned_with(
+def test_cached_consumers_with_stale_metadata_read_the_planned_topic(
     address: str, visits: TopicPartition, fetches: int
 ) -> None:
     wanted = OffsetRange(visits, 0, 3)
-    # An answer a record, so that all of the consumers are needed.
+    # One record per response, so that all consumers are needed.
     options = {"fetchesInFlight": str(fetches), "kafka__max__partition__fetch__bytes": "1"}
     before = read_as_a_task(address, wanted, id_of(address, visits), **options)
     make_anew(address, visits)
@@ -294,8 +290,8 @@ def test_kept_consumers_that_know_the_topic_before_read_the_one_planned_with(
         assert [batch["offset"].to_pylist() for batch in batches] == [[0], [1], [2]]
 
 
-def test_a_broker_that_goes_away_while_a_topic_is_looked_for_is_told(tmp_path: Path) -> None:
-    """Nothing says that the topic is gone then: the range is not passed over, and the error names it."""
+def test_a_broker_that_stops_during_the_topic_check_is_reported(tmp_path: Path) -> None:
+    """Without evidence that the topic was deleted the range is not skipped, and the error names it."""
     broker = OurBroker(tmp_path)
     tp = TopicPartition("visits", 0)
     with broker.running() as address:
@@ -304,7 +300,7 @@ def test_a_broker_that_goes_away_while_a_topic_is_looked_for_is_told(tmp_path: P
         send(address, tp, 3)
         planned = id_of(address, tp)
         make_anew(address, tp)
-        # The task has found another topic of that name by then, and asks whether the broker is behind.
+        # By then the task has found a recreated topic, and checks whether the broker's metadata is stale.
         later = Timer(LATER_S, broker.kill)
         later.start()
         options = {"kafkaConsumer__pollTimeoutMs": "3000", "failOnDataLoss": "false"}
@@ -313,5 +309,5 @@ def test_a_broker_that_goes_away_while_a_topic_is_looked_for_is_told(tmp_path: P
             read_as_a_task(address, OffsetRange(tp, 1, 3), planned, **options)
 
         later.join()
-    assert str(down.value).startswith("visits-0 is not read from offset 1 on, in the range 1 to 3: ")
+    assert str(down.value).startswith("cannot read visits-0 from offset 1 in the range 1 to 3: ")
     assert isinstance(down.value.__cause__, BrokerUnavailable)

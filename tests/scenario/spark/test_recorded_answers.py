@@ -1,6 +1,6 @@
-"""Some of the cases of tests/differential/spark through Spark itself: what pickling, Java and Arrow add.
+"""Some cases of tests/differential/spark in Spark itself, to cover pickling, Java and Arrow.
 
-All of them run without Spark in tests/differential/test_spark_source.py.
+tests/differential/test_spark_source.py runs all cases without Spark.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Topics that are made, or made anew, while a query runs: what its driver decides, with a real broker."""
+"""Topics that are created or recreated while a query runs: the driver's plans with a real broker."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _numbers = count()
 
 
 def made(address: str, records: int) -> str:
-    """A new topic of one partition with so many records."""
+    """Create a topic of one partition with this number of records."""
     name = f"visits-made-{next(_numbers)}"
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(name, partitions=1)
@@ -52,11 +52,11 @@ def reading(address: str, name: str, **options: str) -> Iterator[StreamReader]:
 
 
 def ranges(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int]]:
-    """First and last offsets of the tasks."""
+    """Return the first and last offsets of the tasks."""
     return [one.value[1:] for one in reader.partitions(start, end)]
 
 
-def test_a_query_that_stands_where_it_began_reads_the_new_topic(address: str) -> None:
+def test_a_query_at_its_start_offsets_reads_a_recreated_topic(address: str) -> None:
     name = made(address, 10)
     with reading(address, name, failOnDataLoss="false") as reader:
         start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
@@ -69,7 +69,7 @@ def test_a_query_that_stands_where_it_began_reads_the_new_topic(address: str) ->
         assert ranges(reader, start, end) == [(0, 3)]
 
 
-def test_a_first_batch_of_a_new_topic_is_planned_alike_by_another_process(address: str) -> None:
+def test_another_process_replans_batch_0_of_a_recreated_topic_identically(address: str) -> None:
     name = made(address, 10)
     options = {"failOnDataLoss": "false", "startingOffsets": f'{{"{name}":{{"0":10}}}}'}
     with reading(address, name, **options) as reader, reading(address, name, **options) as again:
@@ -81,7 +81,7 @@ def test_a_first_batch_of_a_new_topic_is_planned_alike_by_another_process(addres
         assert ranges(again, again.initialOffset(), end) == [(0, 3)]
 
 
-def test_a_first_batch_has_no_topics_that_came_to_be_after_it_was_planned(address: str) -> None:
+def test_a_replayed_batch_0_ignores_topics_created_after_it(address: str) -> None:
     name = made(address, 10)
     options = {"subscribePattern": f"^{name}", "startingOffsets": "earliest"}
     with reading(address, name, **options) as reader, reading(address, name, **options) as again:
@@ -96,7 +96,7 @@ def test_a_first_batch_has_no_topics_that_came_to_be_after_it_was_planned(addres
 
 
 @pytest.mark.parametrize("choice", ["subscribe", "subscribePattern", "assign"])
-def test_a_new_topic_that_has_outgrown_the_query_is_loss(address: str, choice: str) -> None:
+def test_a_recreated_topic_that_has_outgrown_the_query_is_data_loss(address: str, choice: str) -> None:
     name = made(address, 10)
     options = {choice: f'{{"{name}":[0]}}' if choice == "assign" else name, "startingOffsets": "earliest"}
     with reading(address, name, **options) as reader:
@@ -104,12 +104,12 @@ def test_a_new_topic_that_has_outgrown_the_query_is_loss(address: str, choice: s
         assert reader.latestOffset(start, ReadAllAvailable()) == start
         make_anew(address, name, 15)
 
-        with pytest.raises(DataLoss, match=f"{name}-0 was read up to 10, and is of another topic"):
+        with pytest.raises(DataLoss, match=f"{name}-0 was read up to offset 10, but the topic was recreated"):
             reader.latestOffset(start, ReadAllAvailable())
 
 
 @pytest.mark.parametrize("records", [10, 15])
-def test_a_new_topic_that_has_outgrown_the_query_is_read_from_its_beginning(
+def test_a_recreated_topic_that_has_outgrown_the_query_is_read_from_its_beginning(
     address: str, records: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = made(address, 10)
@@ -124,7 +124,7 @@ def test_a_new_topic_that_has_outgrown_the_query_is_read_from_its_beginning(
         assert told.startswith(f"records lost: {name}-0 was read up to 10")
 
 
-def test_a_limit_does_not_end_a_batch_where_spark_would_see_none(address: str) -> None:
+def test_a_limited_batch_never_ends_at_the_previous_end(address: str) -> None:
     name = made(address, 10)
     options = {"startingOffsets": "earliest", "failOnDataLoss": "false", "maxOffsetsPerTrigger": "10"}
     with reading(address, name, **options) as reader:
@@ -136,7 +136,7 @@ def test_a_limit_does_not_end_a_batch_where_spark_would_see_none(address: str) -
 
 
 def batches(reader: StreamReader, start: dict[str, Any]) -> Iterator[tuple[int, int]]:
-    """As Spark runs them, until there is nothing new."""
+    """Run micro-batches as Spark does, until nothing is left to read."""
     while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
         yield from ranges(reader, start, end)
         start = end
@@ -155,7 +155,7 @@ def test_tasks_know_with_which_topic_they_were_planned(address: str) -> None:
     assert [one.topic_id for one in tasks if isinstance(one, RangePartition)] == [planned, planned]
 
 
-def test_a_batch_that_another_process_planned_says_nothing_of_topics(address: str) -> None:
+def test_a_batch_planned_by_another_process_has_no_topic_ids(address: str) -> None:
     name = made(address, 10)
     with reading(address, name, startingOffsets="earliest") as reader:
         [task] = reader.partitions({name: {"0": 0}}, {name: {"0": 10}})

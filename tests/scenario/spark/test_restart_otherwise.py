@@ -1,6 +1,6 @@
-"""A Spark job is killed with transactions open, and its query started again with another plan.
+"""A Spark job is killed with open transactions, and its query is restarted with another plan.
 
-Readers of committed records would wait for the transactions that the new plan has no tasks for.
+Transactions for which the new plan has no tasks would block read_committed readers.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ class Case(NamedTuple):
     held: int = 0
 
 
-# What one job runs until it is killed: the first in `make test`, the others in `make soak`.
+# Queries of each killed job: the first job runs in `make test`, the others in `make soak`.
 JOBS = [
     {
         "fewer tasks": Case(Plan(3), Plan(2)),
@@ -57,7 +57,7 @@ NAMES = [
 def run_and_kill(
     spark: SparkSession, address: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[int], dict[str, CopyQuery]]]:
-    """The queries of a job that was killed, by their names."""
+    """Return the queries of a killed job by name."""
 
     @cache
     def killed(job: int) -> dict[str, CopyQuery]:
@@ -84,7 +84,7 @@ def test_readers_see_all_rows_soon_after_the_first_commit(
     name: str,
 ) -> None:
     case, query = JOBS[job][name], run_and_kill(job)[name]
-    # Else it would show nothing.
+    # Otherwise the test shows nothing.
     assert len(open_ids(address, [query])) == case.before.transactions
 
     check_restart(spark, address, query, case.after, within_s=WITHIN_S)

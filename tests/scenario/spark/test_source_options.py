@@ -1,6 +1,6 @@
-"""Options of the source that say which records: what is read with each of them, from a real broker.
+"""Options of the source that select records: the records read with each of them from a real broker.
 
-TOPIC in an option is the topic of the story; TOPIC-bills is another.
+TOPIC in an option is the test's topic; TOPIC-bills is another.
 """
 
 from itertools import count
@@ -14,14 +14,14 @@ from barnabas.client.blocking import Admin, Producer
 
 SIZES = (20, 5)
 FIRST_MS = 1_790_000_000_000
-# Else what is so old goes away.
+# Records with such old timestamps would be deleted by retention.
 KEPT = {"retention.ms": "-1"}
 _numbers = count()
 
 
 @pytest.fixture(scope="module")
 def orders(address: str) -> str:
-    """The record at each offset is so many seconds after the first. Three of partition 0 are gone."""
+    """Timestamps are the offset in seconds after the first. The first three of partition 0 are deleted."""
     name = f"chosen-{next(_numbers)}"
     with Admin(bootstrap_servers=address) as admin:
         admin.create_topic(name, partitions=len(SIZES), settings=KEPT)
@@ -33,13 +33,13 @@ def orders(address: str) -> str:
         producer.send(f"{name}-bills", partition=0, timestamp_ms=FIRST_MS)
     with Admin(bootstrap_servers=address) as admin:
         admin.delete_records({TopicPartition(name, 0): 3})
-        # So that there is a topic of the cluster itself.
+        # Creates an internal topic.
         admin.alter_group_offsets("somebody", {TopicPartition(name, 0): 3})
     return name
 
 
 def rows(spark: SparkSession, address: str, topic: str, options: dict[str, str]) -> list[int]:
-    """How many there are, of each partition of the topic and of the other one."""
+    """Count rows per partition of the topic, and of the other topic."""
     given = {name: text.replace("TOPIC", topic) for name, text in options.items()}
     if not given.keys() & {"assign", "subscribePattern"}:
         given["subscribe"] = topic
@@ -56,7 +56,7 @@ def at(first: object, second: object) -> str:
     ("options", "expected"),
     [
         ({"assign": '{"TOPIC":[1]}'}, [0, 5, 0]),
-        # As with Spark's own source, a part of the name is enough.
+        # As in Spark's own source, a part of the name suffices.
         ({"subscribePattern": "TOPIC"}, [17, 5, 1]),
         ({"subscribePattern": "^TOPIC$"}, [17, 5, 0]),
         ({"subscribePattern": "^__.*"}, [0, 0, 0]),
@@ -71,7 +71,7 @@ def at(first: object, second: object) -> str:
     ],
     ids=str,
 )
-def test_what_is_asked_for_is_read(
+def test_the_selected_records_are_read(
     spark: SparkSession, address: str, orders: str, options: dict[str, str], expected: list[int]
 ) -> None:
     assert rows(spark, address, orders, options) == expected
@@ -80,8 +80,8 @@ def test_what_is_asked_for_is_read(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"startingOffsets": at(0, 0)}, "TOPIC-0 was read up to 0, and begins at 3 now"),
-        ({"startingTimestamp": str(FIRST_MS + 9000)}, "TOPIC-1 has no record since"),
+        ({"startingOffsets": at(0, 0)}, "TOPIC-0 was read up to offset 0, but now begins at 3"),
+        ({"startingTimestamp": str(FIRST_MS + 9000)}, "TOPIC-1 has no record at or after"),
         (
             {"startingTimestamp": str(FIRST_MS + 4000), "endingTimestamp": str(FIRST_MS + 2500)},
             "TOPIC-0 ends at 3, before it starts at 4",
@@ -93,7 +93,7 @@ def test_what_is_asked_for_is_read(
     ],
     ids=str,
 )
-def test_what_cannot_be_read_names_the_partition(
+def test_an_unreadable_position_names_the_partition(
     spark: SparkSession, address: str, orders: str, options: dict[str, str], why: str
 ) -> None:
     with pytest.raises(PySparkException) as refused:

@@ -1,4 +1,4 @@
-"""What the driver waits for, and for how long: the options that say so, without Spark around them."""
+"""Options that determine how long the driver waits, without Spark."""
 
 import time
 from itertools import count
@@ -14,13 +14,13 @@ from barnabas.spark.source.cluster import Cluster
 from barnabas.spark.source.stream import StreamReader
 
 NOBODY = "127.0.0.1:1"
-# What the driver waits between two tries if nothing is said.
+# Default of fetchOffset.retryIntervalMs in seconds.
 DEFAULT_S = 1
 _numbers = count()
 
 
 def ask_nobody(**options: str) -> float:
-    """How many seconds it took to give up."""
+    """Return the seconds until the driver gives up."""
     given = {"kafka.bootstrap.servers": NOBODY, "subscribe": "visits", "kafka.default.api.timeout.ms": "20"}
     given |= {f"fetchOffset.{name}": text for name, text in options.items()}
     began = time.monotonic()
@@ -30,19 +30,23 @@ def ask_nobody(**options: str) -> float:
 
 
 @pytest.mark.parametrize("tries", [1, 2, 5])
-def test_the_driver_asks_as_often_as_it_is_told(tries: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_driver_makes_the_configured_number_of_attempts(
+    tries: int, caplog: pytest.LogCaptureFixture
+) -> None:
     ask_nobody(numRetries=str(tries), retryIntervalMs="1")
 
-    again = [one for one in caplog.records if one.getMessage().startswith("asked again in ms=1 ")]
+    again = [
+        one for one in caplog.records if one.getMessage().startswith("request failed, retrying retry_ms=1 ")
+    ]
     assert len(again) == tries - 1
 
 
-def test_the_driver_waits_between_two_tries_as_long_as_it_is_told() -> None:
+def test_the_driver_waits_the_retry_interval_between_attempts() -> None:
     assert ask_nobody(numRetries="4", retryIntervalMs="0") < 3 * DEFAULT_S
     assert ask_nobody(numRetries="2", retryIntervalMs="1500") >= 1.5
 
 
-def test_too_few_records_are_waited_for(address: str) -> None:
+def test_a_batch_waits_for_enough_records(address: str) -> None:
     topic = made(address)
     reader = waiting_reader(address, topic, "1h")
     try:
@@ -60,7 +64,7 @@ def test_too_few_records_are_waited_for(address: str) -> None:
         reader.stop()
 
 
-def test_too_few_records_are_waited_for_no_longer_than_asked(address: str) -> None:
+def test_the_wait_for_enough_records_is_limited(address: str) -> None:
     topic = made(address)
     reader = waiting_reader(address, topic, "1s")
     try:

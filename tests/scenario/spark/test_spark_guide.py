@@ -1,4 +1,4 @@
-"""The Python of the guide to Spark, from the page, block after block as one program."""
+"""Runs the Python blocks of the Spark guide in order as one program."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ from support.doc_pages import DOCS, blocks
 from support.our_broker import OurBroker
 
 GUIDE = DOCS / "guides" / "spark.md"
-# Those with a name are programs of their own: see test_ways_to_run.py.
+# Blocks with a file name are separate programs: see test_ways_to_run.py.
 PROGRAM = [block for block in blocks(GUIDE) if block.language == "python" and not block.file]
 WAIT_MS_MAX = 60_000
 
 
 @contextmanager
 def pipeline() -> Iterator[list[Any]]:
-    """A declarative pipeline that notes which outputs a program declares. Spark runs none of them."""
+    """A declarative pipeline that records the declared outputs without running them."""
     from pyspark.pipelines.graph_element_registry import (
         GraphElementRegistry,
         graph_element_registration_context,

@@ -1,4 +1,4 @@
-"""Speculative copies of tasks that write exactly once: the attempt that loses has written already."""
+"""Speculative copies of tasks that write exactly once, where the losing attempt has already written."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def on(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def driver(on: Scene) -> Iterator[DriverProcess]:
-    """Of a cluster: Spark does not speculate in one process."""
+    """A driver on a cluster, because Spark does not speculate in local mode."""
     with two_workers(on.directory) as settings:
         driver = DriverProcess(on.directory / "driver.txt", **settings, **copies.SPECULATION)
         yield driver
@@ -37,7 +37,7 @@ def test_the_copy_of_a_task_that_has_written_wins(on: Scene, driver: DriverProce
     copies.copy_wins(on, driver)
 
 
-def test_a_task_that_was_fenced_by_its_copy_is_done_first(on: Scene, driver: DriverProcess) -> None:
+def test_a_task_fenced_by_its_copy_finishes_first(on: Scene, driver: DriverProcess) -> None:
     copies.fenced_attempt_wins(on, driver)
 
 

@@ -1,4 +1,4 @@
-"""df.writeStream.format("barnabas"): what a query that died and runs again leaves in the topic."""
+"""df.writeStream.format("barnabas"): the records in the topic after a query died and was restarted."""
 
 import shutil
 import time
@@ -22,14 +22,14 @@ Make = Callable[[dict[str, str]], Copy]
 
 
 @each_promise
-def test_a_batch_that_comes_again_is_there_as_often_as_promised(
+def test_a_replayed_batch_follows_the_delivery_guarantee(
     copy: Make, options: dict[str, str], times: int
 ) -> None:
     check_a_batch_that_comes_again(copy(options), times)
 
 
 @pytest.mark.parametrize("spelling", ["{}/", "file://{}", "{}-too"], ids=["slash", "scheme", "link"])
-def test_a_batch_that_comes_again_is_known_however_its_checkpoint_is_written(
+def test_a_replayed_batch_is_recognized_with_any_spelling_of_its_checkpoint(
     copy: Make, spelling: str
 ) -> None:
     clicks = copy(BATCH)
@@ -44,26 +44,26 @@ def test_a_batch_that_comes_again_is_known_however_its_checkpoint_is_written(
 
 
 @pytest.mark.parametrize("options", [TASK, BATCH], ids=["task", "batch"])
-def test_a_query_that_begins_anew_in_the_same_place_is_another_one(
+def test_a_new_query_in_the_same_checkpoint_directory_is_another_query(
     copy: Make, options: dict[str, str]
 ) -> None:
     clicks = copy(options)
     clicks.send(50)
     clicks.run()
-    # Its batches have the numbers of those that were written before.
+    # Its batch numbers equal those of the earlier query.
     shutil.rmtree(clicks.directory)
     clicks.run()
 
     assert clicks.written() == sorted([*range(50)] * 2)
 
 
-def test_a_batch_that_is_planned_otherwise_is_refused(copy: Make) -> None:
+def test_a_replay_with_another_plan_is_rejected(copy: Make) -> None:
     clicks = copy(TASK)
     clicks.send(100)
     clicks.run()
     clicks.forget_last_batch()
 
-    with pytest.raises(StreamingQueryException, match="begun with 2 tasks and is planned with 4 now"):
+    with pytest.raises(StreamingQueryException, match="begun with 2 tasks but is now planned with 4"):
         clicks.run(minPartitions="4")
     assert clicks.written() == list(range(100))
     clicks.run()
@@ -78,7 +78,7 @@ def test_a_timeout_that_is_longer_than_brokers_allow_is_refused(copy: Make) -> N
         clicks.run()
 
 
-def test_lag_is_told_in_records_and_in_seconds(copy: Make) -> None:
+def test_lag_is_reported_in_records_and_in_seconds(copy: Make) -> None:
     clicks = copy({})
     clicks.send(100)
     told: list[QueryLag] = []

@@ -1,4 +1,4 @@
-"""spark.readStream.format("barnabas"): real Spark, a real broker, real checkpoints."""
+"""spark.readStream.format("barnabas") with a real Spark, broker and checkpoints."""
 
 import json
 import time
@@ -33,7 +33,7 @@ class Topic:
             admin.create_topic(self.name, partitions=partitions)
 
     def send(self, records: int, partition: int | None = None) -> None:
-        """Round and round over the partitions, or all to one."""
+        """Send to the partitions in turn, or all to one."""
         with Admin(bootstrap_servers=self.address) as admin:
             partitions = len(admin.describe_topic(self.name).partitions)
         with Producer(bootstrap_servers=self.address) as producer:
@@ -43,7 +43,7 @@ class Topic:
 
 
 class Query:
-    """Every run of it goes on where the one before has ended, and ends with what was there when it began."""
+    """A query whose runs continue from the checkpoint and end with the records that exist at their start."""
 
     def __init__(self, spark: SparkSession, topic: Topic, directory: Path, **options: str) -> None:
         self._spark, self._topic, self._directory = spark, topic, directory
@@ -74,7 +74,7 @@ class Query:
         )
 
     def run(self, **trigger: Any) -> list[list[int]]:
-        """The batches of this run."""
+        """Run the query and return its batches."""
         before = len(self.batches)
         query = self.start(**trigger)
         try:
@@ -84,7 +84,7 @@ class Query:
         return self.batches[before:]
 
     def offsets(self) -> dict[str, dict[str, int]]:
-        """Of the last batch, as the checkpoint has them."""
+        """Return the offsets of the last batch in the checkpoint."""
         log = self._directory / "offsets"
         last = max(int(path.name) for path in log.iterdir() if path.name.isdigit())
         found: dict[str, dict[str, int]] = json.loads((log / str(last)).read_text().splitlines()[-1])
@@ -113,7 +113,7 @@ def test_each_record_comes_once_over_several_runs(query: Make) -> None:
     assert numbers(clicks.run()) == list(range(100))
     topic.send(50)
     assert numbers(clicks.run()) == list(range(100, 150))
-    # Nothing is new.
+    # No new records.
     assert clicks.run() == []
     assert clicks.offsets() == {topic.name: {"0": 75, "1": 75}}
 
@@ -127,11 +127,11 @@ def test_a_limit_is_shared_and_all_that_was_there_is_read(query: Make) -> None:
 
     assert numbers(batches) == list(range(80))
     assert all(len(batch) <= 30 for batch in batches)
-    # In proportion to what there is: 22 of one and 7 of the other.
+    # In proportion to the backlog: 22 of one partition and 7 of the other.
     assert (sum(number < 60 for number in batches[0]), sum(number >= 60 for number in batches[0])) == (22, 7)
 
 
-def test_latest_is_where_the_query_was_first_started(query: Make) -> None:
+def test_latest_resolves_when_the_query_first_starts(query: Make) -> None:
     topic, clicks = query()
     topic.send(10)
     assert clicks.run() == [[]]
@@ -139,12 +139,12 @@ def test_latest_is_where_the_query_was_first_started(query: Make) -> None:
     assert numbers(clicks.run()) == list(range(10, 15))
 
 
-def test_a_first_batch_that_is_replayed_begins_where_it_began_before(query: Make) -> None:
+def test_a_replayed_batch_0_has_the_same_start(query: Make) -> None:
     topic, clicks = query()
     topic.send(10)
     assert clicks.run() == [[]]
     topic.send(5)
-    # As if the query had died before the batch was done.
+    # As if the query had died before the batch completed.
     for name in ("0", ".0.crc"):
         (clicks._directory / "commits" / name).unlink()
 
@@ -176,7 +176,7 @@ def test_progress_is_committed_to_the_group_of_the_query(query: Make) -> None:
     }
 
 
-def test_a_named_group_is_where_another_query_goes_on(query: Make, tmp_path: Path) -> None:
+def test_another_query_starts_from_a_named_group(query: Make, tmp_path: Path) -> None:
     topic, clicks = query(startingOffsets="group", kafka__group__id=f"shop-{next(_numbers)}")
     topic.send(20)
     assert numbers(clicks.run()) == list(range(20))
@@ -187,7 +187,7 @@ def test_a_named_group_is_where_another_query_goes_on(query: Make, tmp_path: Pat
     assert numbers(another.run()) == list(range(20, 30))
 
 
-def test_progress_is_not_committed_if_that_is_not_wanted(query: Make) -> None:
+def test_commit_progress_false_commits_nothing(query: Make) -> None:
     group = f"shop-{next(_numbers)}"
     topic, clicks = query(startingOffsets="earliest", kafka__group__id=group, commitProgress="false")
     topic.send(20)
@@ -197,7 +197,7 @@ def test_progress_is_not_committed_if_that_is_not_wanted(query: Make) -> None:
         assert group not in admin.list_groups()
 
 
-def test_offsets_that_are_gone_fail_the_query_or_are_passed_over(query: Make) -> None:
+def test_deleted_offsets_fail_the_query_or_are_skipped(query: Make) -> None:
     topic, clicks = query(partitions=1, startingOffsets="earliest")
     topic.send(10)
     clicks.run()
@@ -207,12 +207,14 @@ def test_offsets_that_are_gone_fail_the_query_or_are_passed_over(query: Make) ->
 
     with pytest.raises(StreamingQueryException) as lost:
         clicks.run()
-    assert f"{topic.name}-0 was read up to 10, and begins at 25 now: 15 offsets are lost" in str(lost.value)
+    assert f"{topic.name}-0 was read up to offset 10, but now begins at 25: 15 offsets are lost" in str(
+        lost.value
+    )
     clicks.options["failOnDataLoss"] = "false"
     assert numbers(clicks.run()) == list(range(25, 30))
 
 
-def test_a_topic_made_anew_is_loss_or_read_from_its_beginning(query: Make) -> None:
+def test_a_recreated_topic_is_data_loss_or_read_from_its_beginning(query: Make) -> None:
     topic, clicks = query(partitions=1, startingOffsets="earliest")
     topic.send(10)
     clicks.run()
@@ -223,7 +225,7 @@ def test_a_topic_made_anew_is_loss_or_read_from_its_beginning(query: Make) -> No
 
     with pytest.raises(StreamingQueryException) as lost:
         clicks.run()
-    assert f"{topic.name}-0 was read up to 10, and ends at 3 now" in str(lost.value)
+    assert f"{topic.name}-0 was read up to offset 10, but now ends at 3" in str(lost.value)
     clicks.options["failOnDataLoss"] = "false"
     assert numbers(clicks.run()) == [10, 11, 12]
 
@@ -235,11 +237,13 @@ def test_a_checkpoint_of_another_topic_is_refused(query: Make, spark: SparkSessi
 
     others = Query(spark, Topic(address, 1), clicks._directory, **clicks.options)
 
-    with pytest.raises(StreamingQueryException, match=f"{topic.name}-0 is gone; the query was at 10"):
+    with pytest.raises(
+        StreamingQueryException, match=f"{topic.name}-0 no longer exists; the query was at offset 10"
+    ):
         others.run()
 
 
-def test_too_few_records_are_waited_for_no_longer_than_asked(query: Make) -> None:
+def test_the_wait_for_enough_records_is_limited(query: Make) -> None:
     topic, clicks = query(startingOffsets="earliest", minOffsetsPerTrigger="50", maxTriggerDelay="3s")
     topic.send(10)
     running = clicks.start(processingTime="100 milliseconds")
@@ -254,7 +258,7 @@ def test_too_few_records_are_waited_for_no_longer_than_asked(query: Make) -> Non
         running.stop()
 
     assert [len(batch) for batch in clicks.batches] == [10, 60, 5]
-    # So much time is between the second batch and the third.
+    # Time between the second batch and the third.
     assert time.monotonic() - before >= 3
 
 
@@ -265,12 +269,12 @@ def test_once_reads_everything_in_one_batch(query: Make) -> None:
     assert [len(batch) for batch in clicks.run(once=True)] == [40]
 
 
-def test_a_checkpoint_of_sparks_own_source_is_gone_on_with(query: Make) -> None:
+def test_a_query_continues_from_a_checkpoint_of_sparks_own_source(query: Make) -> None:
     topic, clicks = query(startingOffsets="earliest")
     topic.send(20)
     clicks.run()
     log = clicks._directory / "offsets" / "0"
-    # As format("kafka") writes it: without spaces.
+    # Compact JSON, as format("kafka") writes it.
     lines = log.read_text().splitlines()
     log.write_text("\n".join([*lines[:-1], json.dumps(json.loads(lines[-1]), separators=(",", ":"))]))
     for crc in (clicks._directory / "offsets").glob(".*.crc"):
@@ -289,7 +293,7 @@ def test_a_checkpoint_of_sparks_own_source_is_gone_on_with(query: Make) -> None:
         ({"startingTimestamp": "99999999999999"}, "option startingTimestamp: "),
     ],
 )
-def test_what_cannot_be_streamed_is_refused_with_the_reason(
+def test_invalid_stream_options_are_rejected_with_the_reason(
     query: Make, options: dict[str, str], why: str
 ) -> None:
     topic, clicks = query(**options)
@@ -309,8 +313,8 @@ def _until(holds: Callable[[], bool], seconds: float = 30) -> None:
 @pytest.mark.parametrize(
     "given", [{}, {"startingTimestamp": "-1"}, {"startingOffsetsByTimestamp": '{"TOPIC":{"0":-1}}'}], ids=str
 )
-def test_a_start_that_moves_is_held_by_an_empty_first_batch(address: str, given: dict[str, str]) -> None:
-    """What Spark would ask, if a batch failed while records came: the reader alone shows it in time."""
+def test_an_empty_batch_0_fixes_a_moving_start(address: str, given: dict[str, str]) -> None:
+    """Make the calls of Spark for a batch that fails while records arrive, on the reader for exact timing."""
     topic = Topic(address, 1)
     topic.send(10)
     start_at = {name: text.replace("TOPIC", topic.name) for name, text in given.items()}
@@ -324,7 +328,7 @@ def test_a_start_that_moves_is_held_by_an_empty_first_batch(address: str, given:
         assert (reader.initialOffset(), anchor, reader.partitions(start, anchor)) == (start, start, [])
         later = reader.latestOffset(anchor, ReadAllAvailable())
         assert later == {topic.name: {"0": 15}}
-        # Another process, after the first batch failed: it starts later, and reads nothing twice or never.
+        # Another process after the first batch failed: it starts later, but loses and repeats no record.
         moved = again.initialOffset()
         assert (moved, again.partitions(moved, anchor)) == (later, [])
         assert [one.value for one in again.partitions(anchor, later)] == [((topic.name, 0), 10, 15)]

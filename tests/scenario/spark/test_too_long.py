@@ -1,4 +1,4 @@
-"""A batch that takes longer than its transaction may: whoever finds out says which option it is."""
+"""A batch that exceeds its transaction's timeout: the error of task or driver names the option."""
 
 import time
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from barnabas.testing import Broker
 
 TIMEOUT_MS = 500
 WAIT_MAX_S = 30
-TOLD = r"took \d+\.\d s, longer than kafka\.transaction\.timeout\.ms, 500: allow more, or read less"
+TOLD = r"took \d+\.\d s, longer than kafka\.transaction\.timeout\.ms \(500\): increase it or write less"
 _numbers = count()
 
 
 class Slow:
-    """A query whose transactions are aborted before it goes on."""
+    """A query that continues only after its transactions have timed out."""
 
     def __init__(self, broker: Broker) -> None:
         self.id = f"query-{next(_numbers)}"
@@ -38,14 +38,14 @@ class Slow:
 
     @property
     def slot(self) -> str:
-        """The transactional.id of the first slot; that of a whole batch may be the same."""
+        """The transactional.id of the first slot, also used for a whole batch."""
         return f"{self.options.id_prefix}-{self.id}-0"
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"value": ["one", "two"]})
 
     def slow_rows(self) -> Iterator[pa.RecordBatch]:
-        """More of them come when the first have arrived and are lost again."""
+        """Yield further rows after the first were written and their transaction was aborted."""
         yield from self.rows()
         self.wait_until_aborted()
         yield from self.rows()
@@ -63,12 +63,12 @@ def query(broker: Broker) -> Slow:
     return Slow(broker)
 
 
-def test_a_task_that_is_too_slow_tells_it(query: Slow) -> None:
+def test_a_task_that_exceeds_the_timeout_says_so(query: Slow) -> None:
     with pytest.raises(TookTooLong, match=TOLD):
         write_slot(query.options, query.slow_rows(), query.id, 0, 0)
 
 
-def test_a_driver_that_ends_the_tasks_too_late_tells_it(query: Slow) -> None:
+def test_a_driver_that_commits_tasks_too_late_says_so(query: Slow) -> None:
     written = write_slot(query.options, query.rows(), query.id, 0, 0)
     query.wait_until_aborted()
 
@@ -76,14 +76,14 @@ def test_a_driver_that_ends_the_tasks_too_late_tells_it(query: Slow) -> None:
         commit_slots(query.options, [written], 0)
 
 
-def test_a_task_of_a_whole_batch_that_is_too_slow_tells_it(query: Slow) -> None:
+def test_a_task_of_a_whole_batch_that_exceeds_the_timeout_says_so(query: Slow) -> None:
     opened = open_batch(query.options, query.slot)
 
     with pytest.raises(TookTooLong, match=TOLD):
         write_part(query.options, query.slow_rows(), opened, query.id, 0, 0)
 
 
-def test_a_driver_that_ends_a_whole_batch_too_late_tells_it(query: Slow) -> None:
+def test_a_driver_that_commits_a_whole_batch_too_late_says_so(query: Slow) -> None:
     opened = open_batch(query.options, query.slot)
     written = write_part(query.options, query.rows(), opened, query.id, 0, 0)
     query.wait_until_aborted()

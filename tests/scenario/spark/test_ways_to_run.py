@@ -1,6 +1,6 @@
-"""The ways to run a Spark job that the guide shows: its program and its commands, as they stand there.
+"""The ways to run a Spark job in the guide, with exactly its program and commands.
 
-The first `python3` on PATH does not have Barnabas, and only the guide's commands say which Python to use.
+The first `python3` on PATH does not have Barnabas, so only the guide's commands select the right Python.
 """
 
 import re
@@ -27,12 +27,12 @@ pytestmark = [
 GUIDE = DOCS / "guides" / "spark.md"
 WAYS = [
     "By an interpreter",
-    # Each of these takes another Java or two.
+    # Each of these starts one or two more JVMs.
     pytest.param("By spark-submit", marks=pytest.mark.soak),
     pytest.param("On a standalone cluster", marks=pytest.mark.soak),
     pytest.param("Through Spark Connect", marks=pytest.mark.soak),
 ]
-# Programs that a reader leaves running in another terminal, and what they log when they are ready.
+# Servers that a reader runs in another terminal, and what they log when they are ready.
 SERVERS = {
     "deploy.master.Master": "I have been elected leader",
     "deploy.worker.Worker": "Successfully registered with master",
@@ -85,7 +85,7 @@ def read(address: str, topic: str) -> list[bytes | None]:
 
 
 class Shell:
-    """Runs the commands of a way one after the other; servers until the end."""
+    """Runs commands one after the other; servers run until the end."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -108,7 +108,7 @@ class Shell:
         if exported := re.fullmatch(r"export (\w+)=\$PWD/(\S+)", command):
             self._env[exported[1]] = str(self._directory / exported[2])
             return
-        # Where the session is made by a server, none is needed here.
+        # With a Spark Connect server the program needs no Java.
         no_java = {"JAVA_HOME": "/nowhere"} if "SPARK_REMOTE" in command else {}
         ready = [line for name, line in SERVERS.items() if name in command]
         if ready:
@@ -124,7 +124,7 @@ class Shell:
             check=False,
         )
         assert ended.returncode == 0, f"{command}\n{ended.stdout[-2000:]}{ended.stderr[-5000:]}"
-        # Spark warns of a source that it had found by itself.
+        # Spark warns if a registered source replaces a discovered one.
         assert "replaced a statically registered data source" not in ended.stderr
 
     @contextmanager
@@ -180,8 +180,8 @@ print([row[0] for row in clicks.load().select(shout("value")).collect()])
 """
 
 
-def test_a_session_that_exists_can_be_helped(address: str, tmp_path: Path) -> None:
-    """It fails first, with the message that the guide tells of."""
+def test_register_adds_the_source_to_an_existing_session(address: str, tmp_path: Path) -> None:
+    """Without register() the query fails with the message in the guide."""
     topic = f"late-{tmp_path.name}"
     fill(address, topic, f"{topic}-unused")
     env = environment(path_without_barnabas(tmp_path / "programs"))

@@ -1,4 +1,4 @@
-"""One transaction for a micro-batch, writer by writer: what Spark's scheduler does seldom, without Spark."""
+"""One transaction per micro-batch: rare situations of Spark's scheduler, with writers without Spark."""
 
 import time
 from collections import Counter
@@ -22,12 +22,12 @@ ROWS = 100
 WAIT_MAX_S = 30
 # A claim takes about ten milliseconds.
 ROUNDS, MOMENTS, MOMENT_S = 120, 40, 0.0005
-TRIED_AGAIN = "task 0 is tried again: the batch has to begin anew"
+TRIED_AGAIN = "another attempt of task 0 writes to the same transaction: restart the query"
 _numbers = count()
 
 
 class Query:
-    """A query that writes to a topic of two partitions of its own."""
+    """A query that writes to its own topic of two partitions."""
 
     def __init__(self, broker: Broker, *, has_topic: bool = True) -> None:
         self.id = f"query-{next(_numbers)}"
@@ -59,7 +59,7 @@ class Query:
         commit_parts(self.options, list(parts), batch)
 
     def seen(self) -> dict[str, int]:
-        """How many rows of whom there are."""
+        """Count rows by writer."""
         found: Counter[str] = Counter()
         settings = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
         with Consumer(
@@ -82,7 +82,7 @@ def query(broker: Broker) -> Query:
     return Query(broker)
 
 
-def test_a_task_whose_stage_is_tried_again_is_refused(query: Query) -> None:
+def test_a_task_of_a_retried_stage_is_rejected(query: Query) -> None:
     # Both are the first attempt of their stage's attempt. Rows may come in another order by then, so the
     # second one's are not a repetition, although its batches look like it to a broker.
     first = query.write("first")
@@ -94,14 +94,14 @@ def test_a_task_whose_stage_is_tried_again_is_refused(query: Query) -> None:
     assert query.seen() == {"first": ROWS}
 
 
-def test_a_task_that_is_tried_again_elsewhere_is_refused_as_well(query: Query) -> None:
+def test_a_retried_task_that_writes_elsewhere_is_rejected(query: Query) -> None:
     query.write("first", partition=0)
 
     with pytest.raises(NotOneWriter, match=TRIED_AGAIN):
         query.write("second", partition=1)
 
 
-def test_of_two_tries_of_a_task_that_run_at_once_one_writes(query: Query) -> None:
+def test_only_one_of_two_concurrent_attempts_writes(query: Query) -> None:
     together = Barrier(2)
 
     def write(word: str) -> PartWritten | NotOneWriter:
@@ -120,8 +120,8 @@ def test_of_two_tries_of_a_task_that_run_at_once_one_writes(query: Query) -> Non
     assert query.seen() == dict.fromkeys(written, ROWS)
 
 
-def test_of_two_tries_one_has_the_task_whenever_the_other_comes(query: Query) -> None:
-    """Also when the first one's transaction is aborted by then, and nobody has the id yet."""
+def test_only_one_of_two_attempts_claims_the_task_at_any_interleaving(query: Query) -> None:
+    """Also if the first attempt's transaction was aborted and its id has no new owner."""
     together = Barrier(2)
 
     def claim(task: int, later_s: float) -> bool:
@@ -140,7 +140,7 @@ def test_of_two_tries_one_has_the_task_whenever_the_other_comes(query: Query) ->
             assert has_it.count(True) == 1, (task, has_it)
 
 
-def test_other_tasks_and_the_next_batch_are_let_in(query: Query) -> None:
+def test_other_tasks_and_the_next_batch_can_claim(query: Query) -> None:
     query.commit(query.write("first"), query.write("second", task=1, partition=1))
     query.opened = open_batch(query.options, query.name)
     query.commit(query.write("third", batch=1), batch=1)
@@ -148,7 +148,7 @@ def test_other_tasks_and_the_next_batch_are_let_in(query: Query) -> None:
     assert query.seen() == {"first": ROWS, "second": ROWS, "third": ROWS}
 
 
-def test_a_batch_that_failed_can_be_written_anew(query: Query) -> None:
+def test_a_failed_batch_can_be_written_again(query: Query) -> None:
     query.write("first")
     query.opened = open_batch(query.options, query.name)
     query.commit(query.write("second"))
@@ -156,7 +156,7 @@ def test_a_batch_that_failed_can_be_written_anew(query: Query) -> None:
     assert query.seen() == {"second": ROWS}
 
 
-def test_a_mark_where_it_was_kept_before_is_found(query: Query, broker: Broker) -> None:
+def test_a_mark_of_an_earlier_release_is_found(query: Query, broker: Broker) -> None:
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         set_mark(admin, query.name, Mark(3, query.id, query.topic))
 
@@ -164,7 +164,7 @@ def test_a_mark_where_it_was_kept_before_is_found(query: Query, broker: Broker) 
     assert query.write("new", batch=4).written != frozenset()
 
 
-def test_a_topic_that_brokers_make_when_they_are_asked_is_written_to(broker: Broker) -> None:
+def test_a_topic_that_brokers_create_on_demand_is_written_to(broker: Broker) -> None:
     query = Query(broker, has_topic=False)
     query.commit(query.write("first"))
 

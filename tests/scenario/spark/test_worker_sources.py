@@ -1,4 +1,4 @@
-"""What Spark's workers import: else the tests here would try other code than they are run with."""
+"""Checks that Spark's workers import the same sources as the tests."""
 
 from pathlib import Path
 

@@ -95,7 +95,7 @@ class AttackedQuery:
     def hold_commits(
         self, proxy: HoldingProxy, count: int | None = None, *, batches: int = 1, skip: int = 0
     ) -> Hold:
-        """Hold `count` of the requests that commit the micro-batch after so many others; all by default."""
+        """Hold `count` commit requests of the micro-batch, after letting some pass; all by default."""
         # By micro-batch: each task claims its rows in a small transaction, and the driver ends the large one.
         claims = PARTITIONS if self.is_by_batch else 0
         skip += (claims + self.commits) * batches + claims
@@ -111,11 +111,11 @@ class AttackedQuery:
 
     @property
     def commits(self) -> int:
-        """How many requests the driver sends to commit a micro-batch."""
+        """Number of requests with which the driver commits a micro-batch."""
         return 1 if self.is_by_batch else PARTITIONS
 
     def wait_for_open_rows(self, partitions: int = PARTITIONS) -> None:
-        """Until so many partitions of the output have records of transactions that are open."""
+        """Wait until this many output partitions have records of open transactions."""
 
         def open_partitions() -> int:
             ends = [self._ends("read_committed"), self._ends("read_uncommitted")]
@@ -128,7 +128,7 @@ class AttackedQuery:
         assert found, "records are open, so their transaction is"
 
     def wait_for_stable_end(self) -> None:
-        """Until no transaction is open in the output."""
+        """Wait until no transaction is open in the output."""
         wait_until(
             lambda: self._ends("read_committed") == self._ends("read_uncommitted"),
             timeout_s=WAIT_S_MAX,
@@ -142,7 +142,7 @@ class AttackedQuery:
         return [found[tp].offset for tp in wanted]
 
     def seen(self, isolation: IsolationLevel = "read_committed") -> Counter[int]:
-        """How often readers see each number."""
+        """Count how often readers see each number."""
         found: Counter[int] = Counter()
         settings = {"isolation_level": isolation, "auto_offset_reset": "earliest"}
         with Consumer(bootstrap_servers=self.address, enable_partition_eof=True, **settings) as consumer:
@@ -158,11 +158,11 @@ class AttackedQuery:
         return found
 
     def aborted(self) -> int:
-        """How many records only readers of uncommitted records see."""
+        """Number of records that only read_uncommitted readers see."""
         return self.seen("read_uncommitted").total() - self.seen().total()
 
     def check(self, *, aborted: bool = True) -> None:
-        """All is seen once; with `aborted`, only because some of what was written is not."""
+        """Assert that every record is visible once; with `aborted`, also that some written ones are not."""
         self.wait_for_stable_end()
         seen = self.seen()
         doubled = sorted(number for number, times in seen.items() if times > 1)
@@ -170,7 +170,7 @@ class AttackedQuery:
         assert (doubled, missing) == ([], []), self.orders["name"]
         assert seen.total() == ROWS
         if aborted:
-            # Else nothing was open when the kill came, and nothing is shown.
+            # Otherwise no transaction was open at the kill, and the test shows nothing.
             assert self.aborted() > 0, "no record was aborted"
 
 
@@ -199,7 +199,7 @@ def start_query(spark: SparkSession, orders: dict[str, Any]) -> StreamingQuery:
 
 
 def failure(query: StreamingQuery) -> str:
-    """Wait until it has failed: why."""
+    """Wait until the query has failed; return the reason."""
     try:
         ended = query.awaitTermination(int(WAIT_S_MAX))
     except StreamingQueryException as error:

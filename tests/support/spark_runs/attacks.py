@@ -1,7 +1,7 @@
-"""What is done to queries that write exactly once, on a broker of ours or on Apache Kafka.
+"""Attacks on exactly-once queries, with our broker or Apache Kafka.
 
-Each attack begins when transactions are open, which the proxy in front of the broker arranges, and ends with
-the query run to its end by the Spark of the test. Queries of both scopes are attacked at once.
+The proxy in front of the broker ensures that each attack starts with open transactions. Afterwards the test's
+Spark runs the query to its end. Queries of both scopes are attacked at once.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -57,13 +57,13 @@ class Scene:
 
     @property
     def driver(self) -> DriverProcess:
-        """One that lives; the one before if it does."""
+        """The last driver, or a new one if it is dead."""
         if not self._drivers or not self._drivers[-1].is_alive:
             self._drivers.append(DriverProcess(self.directory / f"driver-{next(_numbers)}.txt"))
         return self._drivers[-1]
 
     def forget(self) -> None:
-        """What is held back is lost, so that drivers that live on do not wait for it."""
+        """Drop held requests, so that surviving drivers do not wait for them."""
         self.proxy.drop()
 
     def end(self) -> None:
@@ -73,7 +73,7 @@ class Scene:
 
 @contextmanager
 def scene(spark: SparkSession, broker: AnyBroker, proxy: HoldingProxy, directory: Path) -> Iterator[Scene]:
-    """The broker runs meanwhile, and is killed in the end."""
+    """Run the broker in the block, and kill it at the end."""
     proxy.broker_port = broker.port
     made = Scene(spark, broker, proxy, directory)
     broker.start()
@@ -90,7 +90,7 @@ def start_in(driver: DriverProcess, queries: Sequence[AttackedQuery]) -> None:
 
 
 def held_open(driver: DriverProcess, proxy: HoldingProxy, queries: Sequence[AttackedQuery]) -> list[Hold]:
-    """The queries run until they would commit the second micro-batch: all of it is written, and open."""
+    """Run the queries until the commits of the second micro-batch are held: all rows are written and open."""
     holds = [query.hold_commits(proxy) for query in queries]
     start_in(driver, queries)
     for query, hold in zip(queries, holds, strict=True):
@@ -115,7 +115,7 @@ def successors_held_open(on: Scene, queries: Sequence[AttackedQuery]) -> Iterato
 
 
 def two_live_drivers(on: Scene) -> None:
-    """The second one takes over, and the first goes on when the second has written and not committed."""
+    """A second driver takes over; the first continues after the second has written but not committed."""
     queries = on.both_scopes()
     zombies = held_open(on.driver, on.proxy, queries)
     with successors_held_open(on, queries):
@@ -127,7 +127,7 @@ def two_live_drivers(on: Scene) -> None:
 
 
 def killed_between_two_commits(on: Scene, kill: Kill) -> None:
-    """Of two tasks one is committed; of a whole micro-batch nothing. Then the driver dies."""
+    """The driver dies after committing one of two tasks, or nothing of a whole micro-batch."""
     queries = on.both_scopes()
     holds = [query.hold_commits(on.proxy, 1, skip=query.commits - 1) for query in queries]
     driver = on.driver
@@ -145,7 +145,7 @@ def killed_between_two_commits(on: Scene, kill: Kill) -> None:
 
 
 def killed_and_heard_of_later(on: Scene, kill: Kill) -> None:
-    """The dead driver's requests arrive when its successor has written and not committed."""
+    """A dead driver's requests arrive after its successor has written but not committed."""
     queries = on.both_scopes()
     driver = on.driver
     dead = held_open(driver, on.proxy, queries)
@@ -172,7 +172,7 @@ def workers_killed(on: Scene) -> None:
     driver.wait_for(f"ended {by_task.orders['name']}")
     by_task.check()
     told = driver.wait_for(f"failed {by_batch.orders['name']}")
-    assert "tried again" in told, told
+    assert "another attempt" in told, told
     by_batch.finish(on.spark)
     by_batch.check()
 

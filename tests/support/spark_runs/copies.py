@@ -66,4 +66,4 @@ def copy_is_refused(on: Scene, driver: DriverProcess) -> None:
 
 def _is_refused(on: Scene) -> bool:
     logs = on.directory.glob("work-*/app-*/*/stderr")
-    return any("is tried again: the batch has to begin anew" in log.read_text() for log in logs)
+    return any("writes to the same transaction: restart the query" in log.read_text() for log in logs)

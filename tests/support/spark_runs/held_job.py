@@ -2,7 +2,7 @@
 
     python -m support.spark_runs.held_job '{"address": ..., "queries": [...]}'
 
-It runs until it is killed. All rows of a query but those of one batch of Arrow are with its sink by then.
+It runs until it is killed. By then the sink has all rows of a query except those of one Arrow batch.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Columns as Spark's own source has them."""
+"""The columns are those of Spark's own source."""
 
 import pyarrow as pa
 import pytest
@@ -31,7 +31,7 @@ def found_of(batch: pa.RecordBatch, *columns: str) -> pa.Table:
     [
         lists([], ONE, [], TWO),
         lists([], ONE, [], TWO, kind=HEADERS_AS_FETCHED),
-        # Parts of what was fetched, as a range has them.
+        # Slices of a response, as in a range.
         lists([], ONE, [], TWO).slice(1),
         lists([], ONE, [], TWO, kind=HEADERS_AS_FETCHED).slice(1),
         lists(ONE, TWO, [], ONE).slice(2, 1),
@@ -40,13 +40,13 @@ def found_of(batch: pa.RecordBatch, *columns: str) -> pa.Table:
         lists(),
     ],
 )
-def test_no_headers_are_null(headers: pa.Array) -> None:
+def test_missing_headers_are_null(headers: pa.Array) -> None:
     found = found_of(pa.record_batch({"headers": headers}), "headers")
 
     assert found["headers"].to_pylist() == [row or None for row in headers.to_pylist()]
 
 
-def test_the_partition_is_told_of_every_row() -> None:
+def test_every_row_has_its_partition() -> None:
     batch = pa.record_batch({"offset": pa.array([7, 8], pa.int64())})
 
     found = found_of(batch, "topic", "offset", "partition")
@@ -54,7 +54,7 @@ def test_the_partition_is_told_of_every_row() -> None:
     assert found.to_pydict() == {"topic": ["orders"] * 2, "offset": [7, 8], "partition": [3, 3]}
 
 
-def test_a_time_is_told_in_microseconds_and_what_it_means_as_a_number() -> None:
+def test_timestamps_are_in_microseconds_and_their_type_is_a_number() -> None:
     times = pa.array([1_700_000_000_123], pa.timestamp("ms"))
     batch = pa.record_batch({"timestamp": times, "timestamp_type": pa.array([1], pa.int8())})
 
@@ -65,14 +65,14 @@ def test_a_time_is_told_in_microseconds_and_what_it_means_as_a_number() -> None:
 
 
 @pytest.mark.parametrize("values", [[None] * 3, [b"", None, b"short"], [None, LONG, LONG[1:]]])
-def test_views_become_plain(values: list[bytes | None]) -> None:
+def test_views_become_binary_arrays(values: list[bytes | None]) -> None:
     batch = pa.record_batch({"value": pa.array(values, pa.binary_view())})
 
     assert found_of(batch, "value")["value"].to_pylist() == values
 
 
 @pytest.mark.parametrize("start", [0, 11])
-def test_what_is_large_comes_in_pieces(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
+def test_large_batches_are_split(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
     monkeypatch.setattr(rows_and_columns, "_PIECE_BYTES", 10 * len(LONG))
     values = [b"%d" % number + LONG for number in range(100)]
     batch = pa.record_batch(
@@ -82,7 +82,7 @@ def test_what_is_large_comes_in_pieces(monkeypatch: pytest.MonkeyPatch, start: i
 
     pieces = list(rows_of(TP, batch, wanted, arrow_schema(wanted)))
 
-    # A view counts what lies beneath it, the room around it as well.
+    # The size of views includes unused parts of their buffers.
     assert {piece.num_rows for piece in pieces[:-1]} <= {5, 6, 7, 8, 9}
     assert pa.Table.from_batches(pieces).to_pydict() == {
         "offset": list(range(start, 100)),
@@ -90,7 +90,7 @@ def test_what_is_large_comes_in_pieces(monkeypatch: pytest.MonkeyPatch, start: i
     }
 
 
-def test_small_rows_come_in_pieces_of_many() -> None:
+def test_small_rows_are_batched() -> None:
     batch = pa.record_batch({"value": pa.array([b"x"] * 120_000, pa.binary_view())})
 
     pieces = rows_of(TP, batch, ("value",), arrow_schema(("value",)))
@@ -98,7 +98,7 @@ def test_small_rows_come_in_pieces_of_many() -> None:
     assert [piece.num_rows for piece in pieces] == [50_000, 50_000, 20_000]
 
 
-def test_one_row_that_is_larger_than_a_piece_is_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_above_the_limit_is_a_batch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows_and_columns, "_PIECE_BYTES", 10)
     batch = pa.record_batch({"value": pa.array([LONG, LONG], pa.binary_view())})
 

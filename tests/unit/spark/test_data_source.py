@@ -11,16 +11,16 @@ from barnabas.spark.data_source import BarnabasDataSource
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "clicks"}
 
 
-def test_a_batch_query_tells_which_options_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_query_logs_ignored_options(caplog: pytest.LogCaptureFixture) -> None:
     source = BarnabasDataSource({**GIVEN, "maxOffsetsPerTrigger": "1000", "maxTriggerDelay": "1s"})
 
     source.reader(schema(headers=False))
 
-    told = "no effect in a batch query options=maxOffsetsPerTrigger,maxTriggerDelay"
+    told = "options ignored in batch query options=maxOffsetsPerTrigger,maxTriggerDelay"
     assert [record.getMessage() for record in caplog.records] == [told]
 
 
-def test_nothing_is_told_where_all_of_them_have_one(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_logged_if_no_option_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     BarnabasDataSource(GIVEN).reader(schema(headers=False))
     BarnabasDataSource({**GIVEN, "maxOffsetsPerTrigger": "1000"}).streamReader(schema(headers=False))
 
@@ -43,7 +43,7 @@ def imported(program: str) -> set[str]:
     return set(ended.stdout.split())
 
 
-def test_to_be_found_takes_neither_a_client_nor_readers_nor_writers() -> None:
+def test_discovery_imports_neither_client_nor_readers_nor_writers() -> None:
     found = imported(FINDS)
 
     assert "barnabas.spark.data_source" in found
@@ -51,7 +51,7 @@ def test_to_be_found_takes_neither_a_client_nor_readers_nor_writers() -> None:
 
 
 @pytest.mark.parametrize("method", ["reader", "streamReader"])
-def test_to_read_takes_nothing_that_writes(method: str) -> None:
+def test_reading_imports_no_writers(method: str) -> None:
     found = imported(FINDS + READS.format(given=GIVEN, method=method))
 
     assert "barnabas.spark.source" in found

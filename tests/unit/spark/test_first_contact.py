@@ -3,10 +3,10 @@
 from barnabas.client.errors import BrokerUnavailable, ConnectionLost, RequestTimedOut
 from barnabas.spark.first_contact import NotReached, addresses_of
 
-OPTION = "(they were asked for 25 s at most, the option connectTimeout)"
+OPTION = "(connectTimeout is 25 s)"
 
 
-def test_those_that_were_given() -> None:
+def test_bootstrap_servers_are_named() -> None:
     error = BrokerUnavailable(["one:9092", "two:9092"], "Connection refused; no connection within 10000 ms")
 
     assert str(NotReached("one:9092,two:9092", 25_000, error)) == (
@@ -14,16 +14,14 @@ def test_those_that_were_given() -> None:
     )
 
 
-def test_those_by_which_brokers_call_themselves() -> None:
+def test_advertised_addresses_are_named() -> None:
     for error in (BrokerUnavailable(["kafka:909"], "unknown"), ConnectionLost("kafka:909", "unknown")):
         told = str(NotReached("kafka:9092", 25_000, error))
 
-        assert told.startswith(
-            "no broker answered at kafka:909, which is what kafka:9092 names as the cluster's brokers: "
-        )
+        assert told.startswith("no broker answered at kafka:909 (advertised by kafka:9092): ")
 
 
-def test_a_cluster_that_did_not_answer_has_no_address_of_its_own() -> None:
+def test_a_timeout_of_the_whole_cluster_names_the_bootstrap_servers() -> None:
     error = RequestTimedOut("LIST_OFFSETS", "the cluster", 25_000)
 
     assert str(NotReached("one:9092", 25_000, error)) == (
@@ -31,5 +29,5 @@ def test_a_cluster_that_did_not_answer_has_no_address_of_its_own() -> None:
     )
 
 
-def test_bootstrap_servers_are_compared_as_they_are_meant() -> None:
+def test_bootstrap_servers_are_normalized() -> None:
     assert addresses_of("PLAINTEXT://one:9092, two:9092,[::1]:9092") == {"one:9092", "two:9092", "[::1]:9092"}

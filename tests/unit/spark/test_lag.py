@@ -1,4 +1,4 @@
-"""What lag is, from what Spark reports of a query."""
+"""The lag of a query, computed from Spark's progress."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.spark.lag import PartitionLag, QueryLag, lag_of
@@ -23,6 +23,6 @@ def test_lag_has_the_metrics_of_sparks_own_source() -> None:
     }
 
 
-def test_a_source_of_something_else_has_no_lag() -> None:
+def test_a_source_of_another_format_has_no_lag() -> None:
     assert lag_of(progress({"rowsPerSecond": 1}, None)) is None
     assert lag_of(None) is None

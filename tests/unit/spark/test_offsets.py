@@ -1,4 +1,4 @@
-"""Spark's text for offsets: the same in both directions, and nothing else is taken for it."""
+"""Spark's JSON of offsets round-trips, and other text is rejected."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ PLACES = st.builds(TopicPartition, st.text(min_size=1), st.integers(0, (1 << 31)
 
 
 def test_the_text_is_that_of_sparks_own_source() -> None:
-    # As a checkpoint of it has it.
+    # Copied from a checkpoint of Spark's own source.
     assert to_json({ORDERS_1: 7, ORDERS_0: 23}) == '{"orders":{"0":23,"1":7}}'
     assert to_json({}) == "{}"
 
@@ -28,7 +28,7 @@ def test_text_of_others_with_spaces_and_another_order_is_read() -> None:
 
 
 @given(st.dictionaries(PLACES, st.integers(0, (1 << 63) - 1)))
-def test_what_was_written_is_read_again_and_is_the_same_text(offsets: dict[TopicPartition, int]) -> None:
+def test_offsets_round_trip_to_the_same_text(offsets: dict[TopicPartition, int]) -> None:
     text = to_json(offsets)
 
     assert from_json(text) == offsets
@@ -59,7 +59,7 @@ def test_what_was_written_is_read_again_and_is_the_same_text(offsets: dict[Topic
         '{"":{"0":7}}',
     ],
 )
-def test_what_says_no_offsets_is_refused(text: str) -> None:
+def test_invalid_offsets_are_rejected(text: str) -> None:
     with pytest.raises(BadOffsets):
         from_json(text)
 
@@ -79,6 +79,6 @@ def test_partitions_to_assign_are_read() -> None:
         "orders",
     ],
 )
-def test_what_says_no_partitions_is_refused(text: str) -> None:
+def test_invalid_partitions_are_rejected(text: str) -> None:
     with pytest.raises(BadOffsets):
         partitions_from_json(text)

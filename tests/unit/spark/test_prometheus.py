@@ -1,4 +1,4 @@
-"""Lag over HTTP: which queries are shown, for how long, and to whom. Without Spark, with its events."""
+"""Lag over HTTP: which queries are shown, for how long, and to whom. Uses Spark's events without Spark."""
 
 import re
 import socket
@@ -49,13 +49,13 @@ def test_the_lag_of_each_partition_is_served(listener: PrometheusLagListener, ac
     assert {dict(labels)["partition"]: value for (_, labels), value in records.items()} == {"0": 7, "1": 0}
     [(_, labels), _] = records
     assert dict(labels) == {"query_id": QUERY, "query": "counts", "topic": "clicks", "partition": "0"}
-    # Nobody was asked how old the record at 23 is, and 1 is at its end.
+    # Without settings the age of the record at 23 is unknown; partition 1 has no lag.
     seconds = found["barnabas_spark_lag_seconds"].samples
     assert [(dict(labels)["partition"], value) for (_, labels), value in seconds.items()] == [("1", 0)]
     assert list(found["barnabas_spark_batch_id"].samples.values()) == [4]
 
 
-def test_only_this_machine_can_ask(listener: PrometheusLagListener) -> None:
+def test_the_server_listens_on_loopback(listener: PrometheusLagListener) -> None:
     assert listener.address[0] == "127.0.0.1"
 
 
@@ -76,7 +76,7 @@ def test_the_end_of_an_earlier_run_does_not_hide_the_next(listener: PrometheusLa
     assert queries(listener) == [QUERY]
 
 
-def test_an_idle_query_is_seen_to_live(listener: PrometheusLagListener) -> None:
+def test_an_idle_query_updates_its_timestamp(listener: PrometheusLagListener) -> None:
     def seen_at() -> float:
         [at] = scrape(listener)["barnabas_spark_last_event_timestamp_seconds"].samples.values()
         return at
@@ -101,7 +101,7 @@ def test_the_queries_that_reported_last_are_kept(
     assert queries(listener) == [QUERY, third]
 
 
-def test_a_report_is_made_as_well() -> None:
+def test_the_report_function_is_called_too() -> None:
     told: list[QueryLag] = []
     listener = PrometheusLagListener(0, report=told.append)
     try:

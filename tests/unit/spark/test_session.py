@@ -1,4 +1,4 @@
-"""Which Python a session gets. That Spark finds the source with it is in test_ways_to_run.py."""
+"""The Python interpreter of a session. test_ways_to_run.py checks that Spark finds the source with it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a worker does once. In processes of their own: it cannot be undone."""
+"""Memory settings of a worker, tested in separate processes because they cannot be undone."""
 
 import ctypes
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import pytest
 
 SETTLED = "from barnabas.spark.workers import settle_in; settle_in(); settle_in()\n"
-# As often as large answers come and go, in the thread that reads them: how many pages are asked for anew?
+# Counts page faults while large responses are allocated and freed in a reading thread.
 FAULTS = """
 import resource, threading
 
@@ -27,7 +27,7 @@ thread.join()
 """
 
 
-# The same while others are kept: together they need more room than a heap of a thread's own arena has.
+# The same while other responses stay allocated, which together exceed the heap of a thread's own arena.
 KEPT = "kept = [bytearray(b'x') * (14 << 20) for _ in range(2)]\n    before ="
 FAULTS_BESIDE = FAULTS.replace("before =", KEPT)
 
@@ -41,19 +41,19 @@ def printed(program: str) -> int:
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
 @pytest.mark.parametrize("program", [FAULTS, FAULTS_BESIDE])
-def test_the_memory_of_an_answer_is_used_again(program: str) -> None:
+def test_the_memory_of_a_response_is_reused(program: str) -> None:
     assert printed(SETTLED + program) < printed(program) / 3
 
 
-def test_what_was_imported_is_left_out_when_garbage_is_looked_for() -> None:
+def test_imported_modules_are_frozen() -> None:
     frozen = "import gc; print(gc.get_freeze_count())"
 
-    # Python 3.12 begins with some hundreds.
+    # Python 3.12 starts with some hundreds of frozen objects.
     assert printed("import pyarrow\n" + frozen) < 1_000
     assert printed("import pyarrow\n" + SETTLED + frozen) > 10_000
 
 
-def test_what_the_first_task_has_imported_is_left_out_too_and_nothing_after_that() -> None:
+def test_imports_of_the_first_task_are_frozen_and_nothing_later() -> None:
     one = "from barnabas.spark.workers import settle_in; settle_in()\n"
     makes = "kept{n} = [[] for _ in range(50_000)]; settle_in()\n"
     frozen = "import gc; print(gc.get_freeze_count())"

@@ -1,1 +1,1 @@
-"""The Spark job of `barnabas demo`: a pipeline as users write it, and the program that runs it."""
+"""The Spark job of `barnabas demo`: a typical pipeline and the program that runs it."""

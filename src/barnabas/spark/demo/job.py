@@ -1,8 +1,8 @@
-"""Runs the pipeline of the demo until all clicks are cleaned, landed and counted, and asks a question in SQL.
+"""Runs the demo pipeline until all clicks are cleaned, landed and counted, then runs an SQL query on them.
 
     python -m barnabas.spark.demo.job '{"master": "local[2]", "address": ..., ...}'
 
-What it has to tell goes to stdout, one JSON object a line; everything else, with Spark's own log, to stderr.
+Events go to stdout, one JSON object per line; everything else, including Spark's log, goes to stderr.
 """
 
 import json
@@ -34,8 +34,8 @@ def main(orders: Orders) -> None:
     spark = new_session(orders)
     _tell("started")
     clean = start_cleaning(spark, orders)
-    # One after the other: streams of one session that began at the same time have failed, rarely, with "Task
-    # not serializable". It looks as if they shared an environment that each fills in its first micro-batch.
+    # Start one stream after the other: streams of one session that started at the same time have failed,
+    # rarely, with "Task not serializable", apparently because their first micro-batches modify shared state.
     while clean.isActive and clean.lastProgress is None:
         time.sleep(_POLL_S)
     followers = [start_landing(spark, orders), start_counting(spark, orders)]
@@ -58,7 +58,7 @@ def new_session(orders: Orders) -> SparkSession:
     return start_session(
         SparkSession.builder.appName("barnabas-demo")
         .master(orders.master)
-        # A short life: what a JVM compiles with care takes longer than it saves.
+        # The job is short: optimizing compilation in the JVM takes longer than it saves.
         .config(
             "spark.driver.extraJavaOptions", f'-XX:TieredStopAtLevel=1 "-Djava.io.tmpdir={orders.scratch}"'
         )
@@ -68,19 +68,19 @@ def new_session(orders: Orders) -> SparkSession:
         .config("spark.driver.bindAddress", orders.host)
         .config("spark.driver.host", orders.host)
         .config("spark.sql.session.timeZone", "UTC")
-        # As many tasks as there are cores: each is a slot with a transaction of its own.
+        # As many tasks as cores; each has its own transaction.
         .config("spark.sql.shuffle.partitions", "2")
     )
 
 
 def catch_up(queries: Sequence[StreamingQuery], orders: Orders) -> None:
-    """Until they have read the clean clicks to their end, and told what follows from that."""
+    """Wait until the queries have read all clean clicks and emitted their results."""
     deadline = time.monotonic() + _CATCH_UP_S_MAX
     with Admin(bootstrap_servers=orders.address) as admin:
         ends = _ends(admin, orders.clean)
     for query in queries:
         while True:
-            # It also waits for the batch without records that a watermark which has moved asks for.
+            # Also waits for the micro-batch without records that follows an advanced watermark.
             query.processAllAvailable()
             if _reached(query) == ends:
                 break
@@ -92,7 +92,7 @@ def catch_up(queries: Sequence[StreamingQuery], orders: Orders) -> None:
 
 
 def _ends(admin: Admin, topic: str) -> Offsets:
-    """With what is committed this moment, and so perhaps not seen yet."""
+    """Return the end offsets, including transactions that are being committed."""
     partitions = admin.describe_topic(topic).partitions
     tps = [TopicPartition(topic, one.partition) for one in partitions]
     listed = admin.list_offsets(dict.fromkeys(tps, int(OffsetSpec.LATEST)))

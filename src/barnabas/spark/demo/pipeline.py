@@ -1,10 +1,10 @@
-"""Clicks, cleaned, landed and counted: three streams, with topics in between.
+"""Three streams, connected by topics, that clean, land and count clicks.
 
     clicks -> clean -> clean-clicks -> land  -> Parquet
                     -> dropped      -> count -> clicks-per-hour
 
-Each keeps a checkpoint, and may be killed at any time: what it writes to topics it writes exactly once, and
-Spark's Parquet files have a log of their own that says which of them count.
+Each stream has a checkpoint and may be killed at any time: it writes to topics exactly once, and Spark keeps
+a log of the Parquet files that are committed.
 """
 
 from pathlib import Path
@@ -16,13 +16,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 
 class Orders(NamedTuple):
-    """Where everything is. `most` is how many records a micro-batch of the first stream reads."""
+    """Addresses, paths and names. `most` is the maxOffsetsPerTrigger of the first stream."""
 
     master: str
     host: str
     address: str
     directory: str
-    # For what Spark itself puts down, and leaves when it is killed.
+    # For Spark's temporary files, which remain if it is killed.
     scratch: str
     most: int
     group: str
@@ -30,7 +30,7 @@ class Orders(NamedTuple):
     clean: str
     dropped: str
     hours: str
-    # How far behind the newest event a stream still waits for others, in Spark's words.
+    # Delay of the watermark, as Spark writes durations.
     watermark: str
 
     def checkpoint(self, stream: str) -> str:
@@ -42,9 +42,9 @@ class Orders(NamedTuple):
 
 
 def start_cleaning(spark: SparkSession, orders: Orders) -> StreamingQuery:
-    """What is sound and new goes to one topic; what cannot be used to another, with the reason as a header.
+    """Write valid, new events to one topic and the others to another, with the reason as a header.
 
-    It ends when all that was there when it began is done.
+    The query ends when it has processed all records that existed when it started.
     """
     read = (
         spark.readStream.format("barnabas")
@@ -52,7 +52,7 @@ def start_cleaning(spark: SparkSession, orders: Orders) -> StreamingQuery:
         .option("subscribe", orders.clicks)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", orders.most)
-        # Progress is committed to this group, so that `barnabas consumer-groups` shows the lag.
+        # Commit progress to this group, so that `barnabas consumer-groups` shows the lag.
         .option("kafka.group.id", orders.group)
         .load()
     )
@@ -61,11 +61,11 @@ def start_cleaning(spark: SparkSession, orders: Orders) -> StreamingQuery:
         "event", f.from_json(f.col("value").cast("string"), fields, {"columnNameOfCorruptRecord": "broken"})
     ).withColumn("at", f.try_to_timestamp("event.at"))
     judged = parsed.withColumn("reason", _reason())
-    # By its id an event is the same as another. What is broken has none: each of those is one of its own.
+    # Valid events are deduplicated by id. Rejected ones get a unique identity, so that all are kept.
     place = f.concat_ws("-", f.lit("record"), "partition", "offset")
     unique = (
         judged.withColumn("identity", f.when(f.col("reason").isNull(), f.col("event.id")).otherwise(place))
-        # Time of arrival: an event that is sent again comes soon after, and ids need not be kept for ever.
+        # Watermark on arrival time: a duplicate arrives soon after, so ids can be dropped after a while.
         .withWatermark("timestamp", orders.watermark)
         .dropDuplicatesWithinWatermark(["identity"])
     )
@@ -75,7 +75,7 @@ def start_cleaning(spark: SparkSession, orders: Orders) -> StreamingQuery:
         .queryName("clean")
         .option("kafka.bootstrap.servers", orders.address)
         .option("deliveryGuarantee", "exactly-once")
-        # So that its transactions are known from others in `barnabas transactions list`.
+        # Identifies the query's transactions in `barnabas transactions list`.
         .option("transactionalIdPrefix", orders.group)
         .option("checkpointLocation", orders.checkpoint("clean"))
         .trigger(availableNow=True)
@@ -84,7 +84,7 @@ def start_cleaning(spark: SparkSession, orders: Orders) -> StreamingQuery:
 
 
 def _reason() -> Column:
-    """Why an event is taken out; null if it is not."""
+    """Why an event is rejected; null if it is valid."""
     return (
         f.when(f.col("event").isNull() | f.col("event.broken").isNotNull(), "not JSON")
         .when(f.col("event.id").isNull(), "no id")
@@ -118,7 +118,7 @@ def start_landing(spark: SparkSession, orders: Orders) -> StreamingQuery:
 
 
 def start_counting(spark: SparkSession, orders: Orders) -> StreamingQuery:
-    """Clicks of each page in each hour, told once: when no more are expected for it."""
+    """Count clicks per page and hour; each count is written once, when the watermark passes its hour."""
     counted = (
         _clean_clicks(spark, orders)
         .withWatermark("at", orders.watermark)
@@ -145,7 +145,7 @@ def _clean_clicks(spark: SparkSession, orders: Orders) -> DataFrame:
         .option("kafka.bootstrap.servers", orders.address)
         .option("subscribe", orders.clean)
         .option("startingOffsets", "earliest")
-        # What a transaction wrote that is not committed does not exist.
+        # Skip records of aborted and open transactions.
         .option("kafka.isolation.level", "read_committed")
         .load()
     )

@@ -1,1 +1,1 @@
-"""What a user says in .option(): Spark's names and defaults, checked before anything is read or written."""
+"""Parsing of .option() values, with Spark's names and defaults, before anything is read or written."""

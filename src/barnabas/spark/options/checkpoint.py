@@ -1,7 +1,7 @@
-"""What a stream is called by where its checkpoint is. Pure: the working directory is handed in.
+"""The name of a stream, derived from its checkpoint location. Pure: the working directory is a parameter.
 
-The same place must have the same name however it is written: its transactional.id has the name, by which a
-query that runs again fences what it left open. Whether two places are one by a link nobody looks.
+Different spellings of a location must give the same name: it is part of the transactional.id with which a
+restarted query fences its open transaction. Links are not resolved.
 """
 
 import re
@@ -18,7 +18,7 @@ def name_of_checkpoint(location: str, directory: str) -> str:
 
 
 def _written_alike(location: str, directory: str) -> str:
-    """A path without a scheme is one of this machine, and is left without: so it was always named."""
+    """Normalize a location. A local path gets no scheme, so that names stay the same across releases."""
     found = _SCHEME.fullmatch(location)
     if found is None:
         return _path(join(directory, location))
@@ -31,5 +31,5 @@ def _written_alike(location: str, directory: str) -> str:
 
 
 def _path(path: str) -> str:
-    # normpath() leaves two slashes at the beginning, for systems to which they mean something.
+    # normpath() keeps two leading slashes, which POSIX leaves to the implementation.
     return normpath("/" + path.lstrip("/"))

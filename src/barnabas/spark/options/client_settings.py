@@ -1,4 +1,4 @@
-"""`kafka.*` options: settings of our client, less those that a source decides by itself."""
+"""`kafka.*` options: settings of our client, except those that the source or sink sets itself."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -19,44 +19,44 @@ _SETUP_TIMEOUT: Final = "socket.connection.setup.timeout.ms"
 _BYTES: Final = "keys and values are bytes: cast or decode the columns in the query"
 # As with Spark's own source.
 _OF_THE_SOURCE: Final = {
-    "auto.offset.reset": "a source starts where startingOffsets says, and goes on where its checkpoint says",
-    "enable.auto.commit": "a source commits its own progress: see commitProgress",
+    "auto.offset.reset": "the source starts at startingOffsets and resumes from its checkpoint",
+    "enable.auto.commit": "the source commits its own progress; see commitProgress",
     "key.deserializer": _BYTES,
     "value.deserializer": _BYTES,
-    "interceptor.classes": "interceptors may change what is read",
+    "interceptor.classes": "interceptors are not supported",
 }
 
 
 _OF_THE_SINK: Final = {
     "key.serializer": _BYTES,
     "value.serializer": _BYTES,
-    "transactional.id": "the sink names its transactions itself: see transactionalIdPrefix",
+    "transactional.id": "the sink chooses its transactional ids; see transactionalIdPrefix",
 }
 _OF_EXACTLY_ONCE: Final = {
-    "enable.idempotence": "exactly once needs it, and has it",
-    "acks": "exactly once needs all, and has it",
-    "transaction.two.phase.commit.enable": "the sink does without",
+    "enable.idempotence": "deliveryGuarantee=exactly-once always enables it",
+    "acks": "deliveryGuarantee=exactly-once always uses all",
+    "transaction.two.phase.commit.enable": "the sink does not use two-phase commit",
 }
 
 
 def admin_settings(client: Mapping[str, str]) -> dict[str, str]:
-    """What was given is for a consumer or a producer: an admin client knows some of it."""
+    """Return those settings of a consumer or producer that an admin client has, too."""
     known = settings_of(AdminSettings)
     return {name: text for name, text in client.items() if name in known}
 
 
 def call_timeout_ms(client: Mapping[str, str]) -> int:
-    """How long a call may take, with all its retries."""
+    """Return the timeout of a call including its retries."""
     return _number(client, _CALL_TIMEOUT)
 
 
 def in_time(client: Mapping[str, str], timeout_ms: int) -> dict[str, str]:
-    """The same, and no call takes longer than that, with all its retries."""
+    """Return the settings with the timeout of a call, including its retries, limited to `timeout_ms`."""
     return {**client, _CALL_TIMEOUT: str(min(timeout_ms, call_timeout_ms(client)))}
 
 
 def connecting_in_time(client: Mapping[str, str], timeout_ms: int) -> dict[str, str]:
-    """The same, with time left for every address: one that does not answer must not use up all of it."""
+    """Also limit connection setup, so that one silent address does not use up the time of the others."""
     share_ms = timeout_ms // (client["bootstrap.servers"].count(",") + 2)
     setup_ms = max(1, min(share_ms, _number(client, _SETUP_TIMEOUT)))
     return {**in_time(client, timeout_ms), _SETUP_TIMEOUT: str(setup_ms)}
@@ -67,7 +67,7 @@ def _number(client: Mapping[str, str], name: str) -> int:
 
 
 def producer_options(given: Values, *, transactional: bool) -> dict[str, str]:
-    """By Kafka's names. All of them are ones that our producer takes, with values that it can have."""
+    """Return the producer settings, by Kafka's names, after checking names and values."""
     refused = {**_OF_THE_SINK, **(_OF_EXACTLY_ONCE if transactional else {})}
     named = {"transactional_id": "any"} if transactional else {}
     return _client_settings(
@@ -76,7 +76,7 @@ def producer_options(given: Values, *, transactional: bool) -> dict[str, str]:
 
 
 def consumer_settings(given: Values) -> dict[str, str]:
-    """By Kafka's names. All of them are ones that our consumer takes, with values that it can have."""
+    """Return the consumer settings, by Kafka's names, after checking names and values."""
     return _client_settings(
         given,
         "consumer",
@@ -87,7 +87,7 @@ def consumer_settings(given: Values) -> dict[str, str]:
 
 
 def option_names(declaring: type[ClientSettings]) -> list[str]:
-    """How settings of a client are called as options."""
+    """Return the option names of a client's settings."""
     return [PREFIX + name for name in settings_of(declaring)]
 
 
@@ -102,7 +102,7 @@ def _client_settings(
     settings = {name.lower(): text for name, text in found.items()}
     if SERVERS.removeprefix(PREFIX) not in settings:
         _refuse_misspelled_servers(given, kind, declaring, found)
-        raise BadOption(SERVERS, "it must be given")
+        raise BadOption(SERVERS, "it is required")
     for name, why in refused.items():
         if name in settings:
             raise BadOption(PREFIX + name, why)
@@ -111,7 +111,7 @@ def _client_settings(
     except UnknownSetting as wrong:
         raise _no_such(wrong.name, kind, wrong.nearest) from None
     except InvalidSetting as wrong:
-        # The value of a setting that is not ours may be a secret, such as a password for TLS.
+        # The value of a setting that the client does not declare may be a secret, such as a TLS password.
         shown = f"{wrong.value!r} " if wrong.name in settings_of(declaring) else ""
         raise BadOption(PREFIX + wrong.name, shown + wrong.what) from wrong
     except NoSettings as wrong:

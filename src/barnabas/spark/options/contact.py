@@ -1,4 +1,4 @@
-"""How long a query tries to reach brokers for the first time: an option of the source and of the sink."""
+"""The option connectTimeout of source and sink: the timeout of a query's first contact with brokers."""
 
 from typing import Final
 
@@ -6,12 +6,12 @@ from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.values import Values
 
 CONNECT_TIMEOUT: Final = "connectTimeout"
-# With what Spark needs beside it, a query fails within 30 s.
+# With Spark's own overhead, a query fails within 30 s.
 _DEFAULT_MS: Final = 25_000
 
 
 def connect_ms(given: Values) -> int:
     found = given.duration_ms(CONNECT_TIMEOUT)
     if found == 0:
-        raise BadOption(CONNECT_TIMEOUT, "it must be longer than 0 ms")
+        raise BadOption(CONNECT_TIMEOUT, "it must be greater than 0 ms")
     return _DEFAULT_MS if found is None else found

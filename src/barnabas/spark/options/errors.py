@@ -1,10 +1,10 @@
-"""What is wrong with options."""
+"""The error for invalid options."""
 
 from barnabas.base.errors import BarnabasError
 
 
 class BadOption(BarnabasError):
-    """An option that cannot be, or not with the others; `name` is how it is documented."""
+    """An option is invalid or conflicts with another; `name` is its documented spelling."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"option {name}: {why}")

@@ -1,8 +1,8 @@
-"""Where to start and where to end, in every form in which it can be said.
+"""The start and end positions of a query, in all forms of the options.
 
-Of several forms the first of these counts, as with Spark's own source: one time for all
-(`startingTimestamp`), a time for each partition (`startingOffsetsByTimestamp`), offsets or a word
-(`startingOffsets`: earliest, latest, group, or JSON). The same for `ending...`, in batch queries.
+If several are set, the first of these takes precedence, as in Spark's own source: one timestamp for all
+partitions (`startingTimestamp`), a timestamp per partition (`startingOffsetsByTimestamp`), and
+`startingOffsets` (earliest, latest, group, or JSON). The same holds for `ending...` in batch queries.
 """
 
 from collections.abc import Mapping
@@ -16,24 +16,25 @@ from barnabas.spark.options.values import Values
 
 
 class Place(Enum):
-    """The same place in every partition."""
+    """A position that is the same for all partitions."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
-    # Where the group of the query has committed, and earliest where it has not.
+    # The committed offset of the query's group, or earliest if there is none.
     GROUP = "group"
 
 
 class AtOffsets(NamedTuple):
-    """EARLIEST and LATEST may stand for an offset."""
+    """An offset per partition, which may be EARLIEST or LATEST."""
 
     offsets: Mapping[TopicPartition, int]
 
 
 class AtTimes(NamedTuple):
-    """The first record that is not older. `else_latest`: the end where there is none; else an error.
+    """The first record at or after a timestamp per partition.
 
-    EARLIEST and LATEST may stand for a time, here and in AtTime: brokers answer them with the log's ends.
+    If a partition has none, `else_latest` selects its end; otherwise it is an error. A timestamp may be
+    EARLIEST or LATEST, here and in AtTime: brokers return the start or end of the log for them.
     """
 
     times_ms: Mapping[TopicPartition, int]
@@ -59,17 +60,17 @@ def starting(values: Values, *, default: Place) -> Position:
 
 
 def ending(values: Values) -> Position:
-    """Of a batch query. What is not older than a time may not be there yet: then it is the end."""
+    """Parse the end of a batch query. Without a record at or after a timestamp, it is the end of the log."""
     found = _position(values, "ending", Place.LATEST, {Place.LATEST.value}, else_latest=True)
     if isinstance(found, AtOffsets):
         for tp, offset in found.offsets.items():
             if offset == EARLIEST:
-                raise BadOption("endingOffsets", f"{tp} cannot end at its beginning")
+                raise BadOption("endingOffsets", f"{tp} cannot end at earliest")
     return found
 
 
 def check_batch(start: Position, end: Position) -> None:
-    """What cannot be read at once: from a place that is not fixed, or backwards."""
+    """Reject batch queries that start at latest or end before they start."""
     if start is Place.LATEST:
         raise BadOption("startingOffsets", "a batch query cannot start at latest: it would read nothing")
     if isinstance(start, AtOffsets):
@@ -84,14 +85,14 @@ def check_batch(start: Position, end: Position) -> None:
 
 def _check_pair(name: str, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> None:
     for tp in sorted(start.keys() ^ end.keys()):
-        raise BadOption(name, f"{tp} has a start or an end, and not both")
+        raise BadOption(name, f"{tp} must have both a start and an end")
     for tp in sorted(start):
         if 0 <= end[tp] < start[tp]:
             raise BadOption(name, f"{tp} ends at {end[tp]}, before it starts at {start[tp]}")
 
 
 def moves(start: Position) -> bool:
-    """Whether the same words say another place later on, although nothing has gone away."""
+    """Whether the position resolves to other offsets as records are written."""
     if isinstance(start, AtOffsets):
         return LATEST in start.offsets.values()
     if isinstance(start, AtTimes):
@@ -102,14 +103,14 @@ def moves(start: Position) -> bool:
 
 
 def option_of(position: Position, which: str) -> str:
-    """The option that said it; `which` is starting or ending."""
+    """Return the option of a position; `which` is starting or ending."""
     if isinstance(position, AtTime):
         return f"{which}Timestamp"
     return f"{which}OffsetsByTimestamp" if isinstance(position, AtTimes) else f"{which}Offsets"
 
 
 def _position(values: Values, which: str, default: Place, words: set[str], *, else_latest: bool) -> Position:
-    # All three are looked at, so that none of them passes for one that nobody knows.
+    # Read all three options, so that refuse_others() knows them.
     time_ms = values.number(f"{which}Timestamp", least=EARLIEST)
     times_name = f"{which}OffsetsByTimestamp"
     times = values.text(times_name)
@@ -123,7 +124,7 @@ def _position(values: Values, which: str, default: Place, words: set[str], *, el
         return default
     if not offsets.startswith("{"):
         if offsets.lower() not in words:
-            raise BadOption(offsets_name, f"{offsets!r} is none of {', '.join(sorted(words))}, and no JSON")
+            raise BadOption(offsets_name, f"{offsets!r} is not one of {', '.join(sorted(words))} or JSON")
         return Place(offsets.lower())
     return AtOffsets(_partitions(offsets_name, offsets))
 

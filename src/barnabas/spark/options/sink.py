@@ -1,4 +1,4 @@
-"""What a user may say to the sink, with Spark's names where Spark has it."""
+"""The options of the sink, with Spark's names where Spark has them."""
 
 from enum import Enum
 from typing import Final, NamedTuple, TypeVar
@@ -13,9 +13,9 @@ from barnabas.spark.options.values import Values
 E = TypeVar("E", bound=Enum)
 
 _ID_PREFIX: Final = "barnabas-spark-sink"
-# The most that a broker allows unless it is told otherwise: a micro-batch has to end before.
+# The broker's default of transaction.max.timeout.ms. A micro-batch must end within it.
 _TRANSACTION_TIMEOUT_MS: Final = "900000"
-# Of Spark itself, which hands them to every sink.
+# Spark's own options, which it passes to every sink.
 _OF_SPARK: Final = ("checkpointLocation", "queryName", "path")
 
 
@@ -25,22 +25,22 @@ class Guarantee(Enum):
 
 
 class Scope(Enum):
-    """What is seen together: what one task wrote, or a whole micro-batch."""
+    """The rows of one transaction: those of a task or those of a micro-batch."""
 
     TASK = "task"
     BATCH = "batch"
 
 
 class SinkOptions(NamedTuple):
-    # None: the column `topic` says it, for each row.
+    # None: the column `topic` names the topic of each row.
     topic: str | None
     guarantee: Guarantee
     scope: Scope
     id_prefix: str
-    # What names a stream before Spark tells its id; None if its checkpoint is not in the options.
+    # Name derived from the checkpoint location; None without the option checkpointLocation.
     checkpoint: str | None
     producer: dict[str, str]
-    # How long brokers and topics are looked for that a worker has not written to before.
+    # Timeout for the brokers and topics to which a worker writes for the first time.
     connect_ms: int
 
     @property
@@ -49,7 +49,7 @@ class SinkOptions(NamedTuple):
 
 
 def sink_options(given: Values, *, overwrite: bool, directory: str) -> SinkOptions:
-    """`directory` is what a checkpoint's path begins with if it does not begin with a slash."""
+    """Parse the options. Relative checkpoint paths are resolved against `directory`."""
     topic = given.text("topic")
     if topic == "":
         raise BadOption("topic", "it is empty")
@@ -58,7 +58,7 @@ def sink_options(given: Values, *, overwrite: bool, directory: str) -> SinkOptio
     checkpoint = given.text("checkpointLocation")
     for name in _OF_SPARK:
         given.text(name)
-    # Spark's own sink documents it, and writes the headers with either value.
+    # Spark's own sink documents the option but writes headers with either value.
     given.flag("includeHeaders", False)
     guarantee = _one_of(given, "deliveryGuarantee", Guarantee, Guarantee.AT_LEAST_ONCE)
     scope = _one_of(given, "transactionScope", Scope, Scope.TASK)
@@ -87,5 +87,5 @@ def _one_of(given: Values, name: str, kind: type[E], default: E) -> E:
         return default
     words = [one.value for one in kind]
     if text.lower() not in words:
-        raise BadOption(name, f"{text!r} is none of {', '.join(words)}")
+        raise BadOption(name, f"{text!r} is not one of {', '.join(words)}")
     return kind(text.lower())

@@ -1,4 +1,4 @@
-"""What a user may say to the source, batch or streaming, with Spark's names and defaults."""
+"""The options of the source, for batch and streaming queries, with Spark's names and defaults."""
 
 import re
 from typing import Final, NamedTuple, TypeAlias
@@ -15,14 +15,14 @@ from barnabas.spark.options.values import Values
 _WAIT_MAX_MS: Final = 15 * 60_000
 _RETRIES: Final = 3
 _RETRY_AFTER_MS: Final = 1000
-# spark.network.timeout, which Spark's own source takes here.
+# The default of spark.network.timeout, which Spark's own source uses here.
 _POLL_TIMEOUT_MS: Final = 120_000
-# Each has a connection and what one answer brings.
+# Each fetch has a connection and holds a response.
 _FETCHES_MAX: Final = 16
 _INT32_MAX: Final = (1 << 31) - 1
 _GROUP_PREFIX: Final = "barnabas-spark-source"
 _CHOICES: Final = ("assign", "subscribe", "subscribePattern")
-# Of streams; a batch query passes over them, as Spark's does.
+# Batch queries ignore these, as in Spark's own source.
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 
 
@@ -35,7 +35,7 @@ class Topics(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """All topics in whose name it is found, now and later. As with Spark's source, a part is enough."""
+    """Existing and future topics in whose name the pattern is found, also in a part, as in Spark's source."""
 
     text: str
 
@@ -56,22 +56,22 @@ class SourceOptions(NamedTuple):
     wait_max_ms: int
     min_partitions: int | None
     records_max: int | None
-    # Where progress is committed; None if it is not. A stream has one by its checkpoint if none is given.
+    # The option kafka.group.id. If None, progress of a stream is committed to a group named by the query id.
     group_id: str | None
     group_id_prefix: str
     commits_progress: bool
-    # Not unless it is asked for: Spark 4.3.0 then reads the same DataFrame without the filter wrongly.
+    # Off by default: Spark 4.3.0 returns wrong rows if a DataFrame is read with a filter and without.
     pushes_filters: bool
     retries: int
     retry_after_ms: int
-    # How long the driver tries to reach brokers before they have answered once.
+    # Timeout of the driver's first contact with brokers.
     connect_ms: int
-    # How long a task waits for records that should be there.
+    # How long a task waits for records that should exist.
     poll_timeout_ms: int
-    # How many fetches a task has under way; None if that is decided by how far away the brokers are.
+    # Fetches in flight per task; None to choose by the latency of the brokers.
     fetches: int | None
     client: dict[str, str]
-    # Options that have no effect here, for one line in the log.
+    # Options without effect, which are logged.
     ignored: tuple[str, ...]
 
 
@@ -126,9 +126,9 @@ def _options(given: Values, *, start: Position, end: Position) -> SourceOptions:
 def _check_together(options: SourceOptions) -> None:
     least, most = options.offsets_min, options.offsets_max
     if least is not None and most is not None and least > most:
-        raise BadOption("minOffsetsPerTrigger", f"{least} is more than maxOffsetsPerTrigger, {most}")
+        raise BadOption("minOffsetsPerTrigger", f"{least} exceeds maxOffsetsPerTrigger ({most})")
     if options.start is Place.GROUP and options.group_id is None:
-        raise BadOption("startingOffsets", "group needs kafka.group.id: that of which group?")
+        raise BadOption("startingOffsets", "group requires kafka.group.id")
 
 
 def _choice(given: Values) -> Choice:
@@ -136,8 +136,8 @@ def _choice(given: Values) -> Choice:
     if not names:
         given.refuse_misspelled(*_CHOICES)
     if len(names) != 1:
-        which = "none of them is" if not names else f"{' and '.join(names)} are"
-        raise BadOption(" | ".join(_CHOICES), f"exactly one of them is needed, and {which} given")
+        which = "none is" if not names else f"{' and '.join(names)} are"
+        raise BadOption(" | ".join(_CHOICES), f"exactly one of them is required, but {which} set")
     text = given.text(names[0]) or ""
     if names[0] == "assign":
         try:
@@ -157,5 +157,5 @@ def _choice(given: Values) -> Choice:
     try:
         re.compile(text)
     except re.error as wrong:
-        raise BadOption("subscribePattern", f"{text!r} is no pattern: {wrong}") from None
+        raise BadOption("subscribePattern", f"{text!r} is not a valid regular expression: {wrong}") from None
     return Pattern(text)

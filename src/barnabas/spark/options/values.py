@@ -1,7 +1,7 @@
-"""Options as Spark hands them over: text by names in any case. What was not asked for is not known.
+"""Case-insensitive access to the options from Spark. An option that nobody reads counts as unknown.
 
-Spark writes every name in lower case before it hands it to Python. Error messages spell known names as they
-are documented, and unknown ones as they arrived.
+Spark converts names to lower case before it passes them to Python. Error messages spell known options as
+documented, and unknown ones as they arrived.
 """
 
 import re
@@ -12,10 +12,10 @@ from barnabas.base.spelling import nearest
 from barnabas.spark.options.errors import BadOption
 
 _INT64_MAX: Final = (1 << 63) - 1
-# What Java reads as a number: Python would take 1_000 as well.
+# The integers that Java parses: int() would also accept 1_000.
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,64}")
 _DURATION: Final = re.compile(r"(\d+)\s*([a-z]*)", re.ASCII)
-# As Spark writes times; a number alone is milliseconds.
+# Spark's units of durations; a number without a unit is in milliseconds.
 _UNIT_MS: Final = {
     "": 1.0,
     "us": 0.001,
@@ -29,15 +29,15 @@ _UNIT_MS: Final = {
 
 
 class Values:
-    """Takes the options of a source or a sink one by one; refuse_others() names those that nobody asked for.
+    """Reads options one by one; refuse_others() rejects those that were never read.
 
-    `kind` is source or sink, for errors.
+    `kind` is source or sink, for error messages.
     """
 
     def __init__(self, given: Mapping[str, str], kind: str = "source") -> None:
         self._given = {name.lower(): (name, text) for name, text in given.items()}
         self._kind = kind
-        # As they are documented, by their names in lower case.
+        # Documented names by names in lower case.
         self._known: dict[str, str] = {}
         self._of_client: set[str] = set()
 
@@ -62,10 +62,10 @@ class Values:
         if text is None:
             return None
         if _WHOLE.fullmatch(text) is None:
-            raise BadOption(name, f"{text!r} is no whole number")
+            raise BadOption(name, f"{text!r} is not an integer")
         number = int(text)
         if not least <= number <= most:
-            raise BadOption(name, f"{number} is not between {least} and {most}")
+            raise BadOption(name, f"{number} is out of range ({least} to {most})")
         return number
 
     def duration_ms(self, name: str) -> int | None:
@@ -75,11 +75,11 @@ class Values:
         found = _DURATION.fullmatch(text.lower())
         unit_ms = None if found is None else _UNIT_MS.get(found[2])
         if found is None or unit_ms is None:
-            raise BadOption(name, f"{text!r} is no time like 500ms, 30s, 15m or 1h")
+            raise BadOption(name, f"{text!r} is not a duration like 500ms, 30s, 15m or 1h")
         return int(int(found[1]) * unit_ms)
 
     def starting_with(self, prefix: str) -> dict[str, str]:
-        """All whose name begins so, without that: with the rest of the name as it was written."""
+        """Return all options with the prefix, which is removed from their names."""
         found = {}
         for lower, (name, text) in self._given.items():
             if lower.startswith(prefix.lower()):
@@ -88,14 +88,14 @@ class Values:
         return found
 
     def refuse_misspelled(self, *wanted: str) -> None:
-        """None of `wanted` was given: if another name is similar to one of them, that name is the mistake."""
+        """Raise BadOption if an unknown option looks like one of `wanted`, none of which is set."""
         unknown = self._unknown()
         for one in wanted:
             if (meant := nearest(one, unknown)) is not None:
                 raise self._no_such(meant, wanted)
 
     def refuse_others(self, client: Iterable[str] = ()) -> None:
-        """`client` are names that are known beside those that were asked for."""
+        """Raise BadOption for an option that was never read. `client` has further names to suggest."""
         for name in self._unknown():
             raise self._no_such(name, [*self._known.values(), *client])
 
@@ -111,5 +111,5 @@ class Values:
 
 
 def hint(meant: str | None) -> str:
-    """The end of a message about an unknown name."""
+    """Return the suggestion that ends an error about an unknown name."""
     return "" if meant is None else f"; did you mean {meant}?"

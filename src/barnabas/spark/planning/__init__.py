@@ -1,1 +1,1 @@
-"""What a micro-batch reads, decided from numbers alone: nothing here knows Spark, a socket or a clock."""
+"""Plans which offsets a query reads. Pure: no Spark, no sockets, no clock."""

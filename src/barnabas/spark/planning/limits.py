@@ -1,8 +1,8 @@
-"""How far a micro-batch of a stream goes.
+"""The end offsets of a micro-batch of a stream.
 
-Without limits it goes to the end. `offsets_max` is shared by the partitions in proportion to what each has to
-be read. With `offsets_min` a batch waits until there is so much, or until `wait_max_ms` have passed since the
-last one: the reader remembers when that was (Waiting).
+Without limits a micro-batch reads to the end. `offsets_max` is shared by the partitions in proportion to
+their backlog. With `offsets_min` a micro-batch waits for that many offsets, or until `wait_max_ms` have
+passed since the last one (Waiting).
 """
 
 import math
@@ -15,11 +15,11 @@ _OFFSET_MAX: Final = (1 << 63) - 1
 
 
 def limited(start: Offsets, end: Offsets, offsets_max: int) -> dict[TopicPartition, int]:
-    """An end that is at most `end`, and about `offsets_max` offsets from the start.
+    """Return end offsets of at most `end` that are about `offsets_max` offsets from the start in total.
 
-    `start` has every partition of `end`. Less than one offset for a partition is rounded up, so that small
-    ones do not starve; everything else is rounded down. That is Spark's rule, and the order of operations is
-    Spark's as well: otherwise 0.29 of 100 would be 29 here, and is 28 there.
+    `start` has every partition of `end`. A share below one offset is rounded up, so that small partitions do
+    not starve; other shares are rounded down. This is Spark's rule, including the order of operations:
+    otherwise 0.29 of 100 would be 29 here and 28 in Spark.
     """
     sizes = {tp: end[tp] - start[tp] for tp in end if end[tp] > start[tp]}
     total = sum(sizes.values())
@@ -32,16 +32,16 @@ def limited(start: Offsets, end: Offsets, offsets_max: int) -> dict[TopicPartiti
 
 
 class Waiting:
-    """When a batch may begin, by `offsets_min` and `wait_max_ms`."""
+    """Decides when a micro-batch may start, by `offsets_min` and `wait_max_ms`."""
 
     def __init__(self, offsets_min: int, wait_max_ms: int) -> None:
         self._offsets_min = offsets_min
         self._wait_max_ms = wait_max_ms
-        # No batch yet: the first one does not wait.
+        # None until the first micro-batch, which does not wait.
         self._last_ms: int | None = None
 
     def must_wait(self, start: Offsets, end: Offsets, now_ms: int) -> bool:
-        """Whether this is too early. If it is not, the time counts from now."""
+        """Whether to wait. If not, the next wait is measured from now."""
         has_waited = self._last_ms is None or now_ms - self._last_ms >= self._wait_max_ms
         if not has_waited and _new(start, end) < self._offsets_min:
             return True

@@ -1,8 +1,8 @@
-"""What the filters of a query leave to be read: partitions, offsets, and the first time that counts.
+"""The partitions, offsets and minimum timestamp to which the filters of a query restrict reading.
 
-Only what is certain: whatever is read is filtered again by Spark. Times are bounded from below alone, because
-records need not be in the order of their times: the first one that is not older than a time is found, but
-after the last one there may be others that are older.
+Pruning is conservative, and Spark filters the rows again. Timestamps have only a lower bound, because they
+need not increase with offsets: brokers find the first record at or after a timestamp, but records after the
+last match may be older.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _OFFSET_MAX: Final = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Wanted:
-    """Both ends of the offsets belong to it. None: all partitions, all topics, any time."""
+    """The records to read. Offsets are inclusive; None means all topics, all partitions or any timestamp."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -46,7 +46,7 @@ class Wanted:
         )
 
     def pruned(self, ranges: list[OffsetRange], since: Offsets) -> list[OffsetRange]:
-        """What is left of ranges. `since` has the first offset of `since_ms`, where there is one."""
+        """Return the ranges without excluded offsets. `since` has the first offset at or after `since_ms`."""
         left = []
         for one in ranges:
             start = max(one.start, self.first_offset, since.get(one.tp, 0))

@@ -1,8 +1,8 @@
-"""Ranges of offsets as tasks of Spark.
+"""Splits ranges of offsets into Spark tasks.
 
-A partition is one task, unless there are fewer of them than `min_partitions`: then large ranges are split, in
-proportion to their size, into about that many in all; or a range has more than `records_max` offsets. Sizes
-are differences of offsets: compaction and markers may make a range emptier than it looks.
+A partition is one task by default. With fewer partitions than `min_partitions`, large ranges are split in
+proportion to their size into about that many tasks; ranges of more than `records_max` offsets are split, too.
+Sizes are differences of offsets: with compaction and transaction markers a range has fewer records.
 """
 
 from collections.abc import Iterable
@@ -25,14 +25,14 @@ class OffsetRange(NamedTuple):
 
 
 def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
-    """What lies between two places, in order of the partitions. Each that is in `end` must be in `start`."""
+    """Return the non-empty ranges, ordered by partition. `start` must have every partition of `end`."""
     return [OffsetRange(tp, start[tp], end[tp]) for tp in sorted(end) if end[tp] > start[tp]]
 
 
 def split(
     ranges: Iterable[OffsetRange], *, min_partitions: int | None = None, records_max: int | None = None
 ) -> list[OffsetRange]:
-    """The tasks. Both limits may be given: first each range is cut to `records_max`, as Spark does it."""
+    """Split ranges into tasks. With both limits, `records_max` is applied first, as in Spark."""
     wanted = [one for one in ranges if one.size > 0]
     if records_max is not None:
         wanted = [part for one in wanted for part in _cut(one, -(-one.size // records_max))]
@@ -43,7 +43,7 @@ def split(
 
 def _into(ranges: list[OffsetRange], parts: int) -> list[OffsetRange]:
     total = sum(one.size for one in ranges)
-    # Those that stay whole are left out of what the others share.
+    # Ranges that stay whole are excluded from the total that the others share.
     whole = [one for one in ranges if _share(one.size, total, parts) == 1]
     left = total - sum(one.size for one in whole)
     for_others = max(parts - len(whole), 1)
@@ -54,12 +54,12 @@ def _into(ranges: list[OffsetRange], parts: int) -> list[OffsetRange]:
 
 
 def _share(size: int, total: int, parts: int) -> int:
-    # Rounded to the nearest, halves up, as Java rounds.
+    # Round half up, as Java's Math.round().
     return max((2 * size * parts + total) // (2 * total), 1)
 
 
 def _cut(one: OffsetRange, parts: int) -> list[OffsetRange]:
-    """Into so many, as even as they can be; none is empty."""
+    """Cut a range into at most `parts` non-empty ranges of equal size, give or take one offset."""
     cut: list[OffsetRange] = []
     start, left = one.start, one.size
     for number in range(parts):

@@ -1,1 +1,1 @@
-"""Writing: rows.py and what is named after a guarantee where tasks run, their commit() on the driver."""
+"""The sink. write() of a writer runs in tasks, commit() and abort() on the driver."""

@@ -1,9 +1,9 @@
-"""Who writes the rows of a task into a transaction of several tasks: the first that asks, and nobody else.
+"""Claims that let only one attempt of a task write into a transaction shared by several tasks.
 
-Spark tries a task again, tries a whole stage again, and leaves tasks of the try before running meanwhile; it
-counts tries for each stage anew, and tells tasks only of their own. So they claim the task, in a transaction
-of its own transactional.id: whoever comes with it fences those who came before and have not claimed yet, and
-sees the claim of one who has. Of several at once one has it.
+Spark retries tasks and whole stages while earlier attempts may still run. It restarts the attempt numbers
+with each stage attempt, and tells a task only its own. So each attempt claims its task in a small transaction
+with the task's own transactional.id. Initializing the id fences earlier attempts that have not claimed yet; a
+claim that is already committed is found. At most one of several concurrent attempts succeeds.
 """
 
 import time
@@ -23,22 +23,22 @@ from barnabas.spark.sink.ids import claim_id
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
 from barnabas.spark.sink.timing import told_if_too_long
 
-# The last: who comes has the transaction aborted first, and gets the id when that is done. A commit just in
-# between is told that there is nothing left to commit.
+# INVALID_TXN_STATE: a newer attempt first has our transaction aborted and gets the id after that. A commit in
+# between finds no open transaction.
 _TAKEN: Final = FENCED | {ErrorCode.INVALID_TXN_STATE}
 
 
 class NotOneWriter(BarnabasError):
-    """A partition that two tasks, or two tries of one, would write to in one transaction."""
+    """Two tasks, or two attempts of one, would write to the same partition in one transaction."""
 
 
 def claim_of(producer_id: int, epoch: int, query: str) -> str:
-    """What a claim says: which transaction it is for, and whose. Every micro-batch has other numbers."""
+    """Return the text of a claim: transaction and query. Every micro-batch has another epoch or id."""
     return f"{producer_id}/{epoch}/{query}"
 
 
 def claim_task(options: SinkOptions, opened: OpenTransaction, task: int, topic: str, query: str) -> None:
-    """NotOneWriter if another try of the task has it. `topic` is any that the task writes to."""
+    """Raise NotOneWriter if another attempt has claimed the task. `topic` is any that the task writes to."""
     name = claim_id(opened.transactional_id, task)
     claim = claim_of(opened.producer_id, opened.epoch, query)
     with Producer({**options.producer, "transactional.id": name}) as producer:
@@ -46,7 +46,7 @@ def claim_task(options: SinkOptions, opened: OpenTransaction, task: int, topic: 
         with Admin(admin_settings(options.producer)) as admin:
             if last_mark(admin, name, note=claim) != NO_MARK:
                 raise _tried_again(task)
-        # The mark is an offset, and that of a topic that brokers make by themselves needs it to be there.
+        # The mark is an offset, which needs an existing topic: have brokers create it if they do so.
         producer.partitions_for(topic)
         try:
             with told_if_too_long(options, time.time()):
@@ -60,11 +60,11 @@ def claim_task(options: SinkOptions, opened: OpenTransaction, task: int, topic: 
 
 
 def _is_taken(error: TransactionError) -> bool:
-    """Whether another one has come with the id, and had the transaction aborted."""
+    """Whether another attempt has taken the id and thereby aborted the transaction."""
     if isinstance(error, MustAbort) and isinstance(error.because, Refused):
         return error.because.code in _TAKEN
     return isinstance(error, ProducerFenced)
 
 
 def _tried_again(task: int) -> NotOneWriter:
-    return NotOneWriter(f"task {task} is tried again: the batch has to begin anew")
+    return NotOneWriter(f"another attempt of task {task} writes to the same transaction: restart the query")

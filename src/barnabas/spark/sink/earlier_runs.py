@@ -1,14 +1,15 @@
-"""What earlier runs of a query left with the coordinators: transactional ids that nobody owns any more.
+"""Fences the transactional ids that earlier runs of a query left behind.
 
-A run that is killed leaves transactions open. The tasks of the next run take their own ids, which aborts what
-is open there. They do not take the others: ids of slots that the new run does not have, or that have no rows
-now, of another scope, or of another prefix. These transactions would hold back all readers of committed
-records until transaction.timeout.ms, and a driver that is still alive could commit them.
+A killed run leaves open transactions. The tasks of the next run take their own ids, which aborts what is open
+there. They do not take ids of slots that the new run does not have or that now have no rows, of another
+scope, or of another prefix. Those transactions would block read_committed readers until
+transaction.timeout.ms, and a driver that is still alive could commit them.
 
-So before the first commit of a run its driver lists the ids of the query and fences those that its tasks do
-not own. Then it reads their marks: whatever was committed before the fence is there, and nothing comes later.
-The coordinators are asked, rather than a record of ours, because a run that dies in its first micro-batch has
-recorded nothing. The record stands in where brokers cannot list transactions (before Kafka 3.0).
+So before the first commit of a run the driver lists the ids of the query and fences those that its tasks do
+not own. Then it reads their marks: they show everything that was committed before the fence, and nothing can
+be committed after it. The coordinators are asked instead of the record of runs, because a run that dies in
+its first micro-batch has recorded nothing. The record is used if brokers cannot list transactions (before
+Kafka 3.0).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,14 +30,14 @@ from barnabas.spark.sink.markers import NO_MARK, Mark, last_marks, notes_of
 from barnabas.spark.sink.runs import Record
 from barnabas.spark.sink.telling import logger
 
-# A producer of ours initialises its id, has one transaction and closes. So whoever took an id in one of these
-# states has had that transaction.
+# A producer of the sink initializes its id, runs one transaction and closes. An id in one of these states
+# therefore has no owner that could still write.
 _DONE: Final = frozenset({TransactionState.COMPLETE_ABORT, TransactionState.COMPLETE_COMMIT})
 
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """Marks of ids that are fenced: of slots by id, of whole micro-batches by prefix."""
+    """Marks of fenced ids: of slots by id, of whole micro-batches by prefix."""
 
     slots: dict[str, Mark]
     # The prefix of each slot's id.
@@ -44,7 +45,7 @@ class EarlierRuns:
     batches: dict[str, Mark]
 
     def slots_since(self, batch: int) -> dict[str, Mark]:
-        """Slots that have committed this micro-batch or a later one."""
+        """Return the marks of slots that have committed this micro-batch or a later one."""
         return {name: mark for name, mark in self.slots.items() if mark.batch >= batch}
 
     def has_whole(self, batch: int) -> bool:
@@ -53,12 +54,12 @@ class EarlierRuns:
 
 
 def check_still_open(admin: Admin, opened: Iterable[OpenTransaction]) -> None:
-    """FencedBeforeItsEnd if another run has taken one of these ids: then this is the earlier one."""
+    """Raise FencedBeforeItsEnd if a newer run has taken one of these ids."""
     mine = {one.transactional_id: one for one in opened}
     try:
         described = admin.describe_transactions(mine)
     except UnsupportedByBroker:
-        # Before Kafka 3.0. What is not open any more can not be ended either.
+        # Before Kafka 3.0. Ending a transaction that is no longer open fails anyway.
         return
     for name, one in mine.items():
         found = described[name]
@@ -70,7 +71,7 @@ def check_still_open(admin: Admin, opened: Iterable[OpenTransaction]) -> None:
 def fence_earlier_runs(
     admin: Admin, options: SinkOptions, query: str, record: Record, own: Collection[str]
 ) -> EarlierRuns:
-    """`own` are the ids that tasks of this run have taken. They are not fenced, and their marks not read."""
+    """Fence the ids of earlier runs and return their marks. Skips `own`, the ids of this run's tasks."""
     prefix = options.id_prefix
     recorded = {slot_id(prefix, query, slot) for slot in range(record.tasks)} - set(own)
     listed = _list(admin, query, options.checkpoint)
@@ -78,7 +79,7 @@ def fence_earlier_runs(
     if listed is None:
         states = dict.fromkeys(recorded, TransactionState.UNKNOWN)
     else:
-        # An id is not listed while its coordinator moves from one broker to another.
+        # Listing misses ids whose coordinator is just moving to another broker.
         states = _states(admin, recorded - listed.keys())
         for name in (*found.slots, *_ids_of_batches(admin, query, found, listed)):
             states[name] = listed[name].state
@@ -97,21 +98,21 @@ def fence_earlier_runs(
 
 
 def _list(admin: Admin, query: str, checkpoint: str | None) -> Mapping[str, TransactionListing] | None:
-    """None if brokers cannot list transactions."""
+    """List the transactions of the query, and possibly others. None if brokers cannot list transactions."""
     try:
         return admin.list_transactions(pattern=pattern_of_query(query, checkpoint))
     except UnsupportedByBroker:
-        logger.debug("transactions not selected by a pattern")
+        logger.debug("brokers cannot filter transactions by pattern, listing all")
     try:
-        # Before Kafka 4.1 brokers do not select by the id.
+        # Brokers before Kafka 4.1 cannot filter by transactional id.
         return admin.list_transactions()
     except UnsupportedByBroker as error:
-        logger.warning("transactions of earlier runs not listed, only recorded ones fenced error=%s", error)
+        logger.warning("cannot list transactions, fencing only recorded ids error=%s", error)
         return None
 
 
 def _states(admin: Admin, ids: Collection[str]) -> dict[str, TransactionState]:
-    """Of those that exist: a slot that never had rows has no id."""
+    """Return the states of the ids that exist. The id of a slot that never had rows does not."""
     try:
         described = admin.describe_transactions(ids)
     except PartlyRefused as partly:
@@ -124,10 +125,10 @@ def _states(admin: Admin, ids: Collection[str]) -> dict[str, TransactionState]:
 def _ids_of_batches(
     admin: Admin, query: str, found: FoundIds, listed: Mapping[str, TransactionListing]
 ) -> Iterable[str]:
-    """Ids by the name of the checkpoint, as far as this query has used them, with the ids of their claims.
+    """Yield the ids named by the checkpoint that this query has used, and the ids of their claims.
 
-    A prefix is the query's if it has the query's marks, or if a task of the query has claimed its part of the
-    transaction that is open: before the first commit there is no mark.
+    A prefix belongs to the query if its group has the query's marks. Before the first commit there is no
+    mark; then it does if a task of the query has claimed its part of the open transaction.
     """
     if not found.prefixes:
         return

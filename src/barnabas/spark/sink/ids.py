@@ -5,8 +5,8 @@ Scope batch:  <prefix>-<checkpoint name> is the transactional id, <that>-<task> 
               <prefix>-<query id>-batch is the group of its marks
 Both:         <prefix>-<query id> is the group of the record of runs
 
-A query id is unique. The name of a checkpoint is not: the same path may exist in another Spark cluster. So an
-id with that name is the query's only if something else says so.
+A query id is unique. The name of a checkpoint is not: the same path may exist in another Spark cluster. An
+id with that name belongs to the query only if a mark or a claim confirms it (earlier_runs.py).
 """
 
 import re
@@ -32,12 +32,12 @@ def record_group(prefix: str, query: str) -> str:
 
 
 def batch_marks_group(prefix: str, query: str) -> str:
-    """By the id of the query, which is in its checkpoint: a checkpoint that was moved keeps it."""
+    """Named by the query id, which a moved checkpoint keeps."""
     return f"{prefix}-{query}-batch"
 
 
 class FoundIds(NamedTuple):
-    """`slots` has the prefix of each id. `batches` and `claims` are ids by prefix."""
+    """Ids of a query. `slots` maps ids to prefixes; `batches` and `claims` map prefixes to ids."""
 
     slots: dict[str, str]
     batches: dict[str, str]
@@ -49,7 +49,7 @@ class FoundIds(NamedTuple):
 
 
 def ids_of_query(ids: Iterable[str], query: str, checkpoint: str | None) -> FoundIds:
-    """With any prefix. Without the name of the checkpoint, slots only."""
+    """Select the ids of the query, with any prefix. Without the name of the checkpoint, only slots."""
     of_slot = re.compile(rf"(.*)-{re.escape(query)}-\d+")
     of_batch = None if checkpoint is None else re.compile(rf"(.*)-{re.escape(checkpoint)}(-\d+)?")
     found = FoundIds({}, {}, {})
@@ -65,6 +65,6 @@ def ids_of_query(ids: Iterable[str], query: str, checkpoint: str | None) -> Foun
 
 
 def pattern_of_query(query: str, checkpoint: str | None) -> str:
-    """A regular expression (RE2) that matches at least all of these ids."""
+    """Return a regular expression (RE2) that matches all ids of the query, and possibly others."""
     names = "|".join(re.escape(name) for name in (query, checkpoint) if name is not None)
     return f".*-({names})(-.*)?"

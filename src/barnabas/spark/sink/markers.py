@@ -1,7 +1,7 @@
-"""Which micro-batch was written last, as an offset that a group commits within the batch's own transaction.
+"""Marks: the number of the last written micro-batch, as a group offset committed in its own transaction.
 
-So the mark and the rows are there together, or neither. The topic of the mark is the first that was written:
-an offset needs a topic that exists.
+The mark and the rows are therefore committed atomically. The mark uses the first topic that was written,
+because an offset needs an existing topic.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _NONE: Final = -1
 
 
 class Mark(NamedTuple):
-    """`note` says who wrote it: a run, a query and its run, or a claim."""
+    """A mark. `note` identifies its writer: a run, a query and its run, or a claim."""
 
     batch: int
     note: str
@@ -27,18 +27,18 @@ NO_MARK: Final = Mark(_NONE, "", "")
 
 
 def last_mark(admin: Admin, group: str, note: str | None = None) -> Mark:
-    """Of transactions that have ended: those about to are waited for. With this note only, if given."""
+    """Return the last mark after waiting for pending transactions. With `note`, only marks that have it."""
     return _last(admin.list_group_offsets(group, require_stable=True), note)
 
 
 def last_marks(admin: Admin, groups: Iterable[str], *, is_stable: bool = True) -> dict[str, Mark]:
-    """The same for several groups; with is_stable=False no open transaction is waited for."""
+    """Return the last marks of several groups; is_stable=False does not wait for pending transactions."""
     committed = admin.list_group_offsets_of(groups, require_stable=is_stable)
     return {group: _last(offsets, None) for group, offsets in committed.items()}
 
 
 def notes_of(admin: Admin, groups: Iterable[str]) -> set[str]:
-    """The notes of all marks of these groups. No open transaction is waited for."""
+    """Return the notes of all marks of these groups, without waiting for pending transactions."""
     committed = admin.list_group_offsets_of(groups)
     return {one.metadata for offsets in committed.values() for one in offsets.values() if one is not None}
 
@@ -49,11 +49,11 @@ def _last(committed: Mapping[TopicPartition, CommittedOffset | None], note: str 
 
 
 def mark_in_transaction(mark: Mark) -> dict[tuple[str, int], OffsetAndMetadata]:
-    """For send_offsets_to_transaction()."""
+    """Return the mark as an argument of send_offsets_to_transaction()."""
     return {(mark.topic, 0): OffsetAndMetadata(mark.batch, metadata=mark.note)}
 
 
 def set_mark(admin: Admin, group: str, mark: Mark) -> None:
-    """Without a transaction."""
+    """Commit the mark outside a transaction."""
     at = TopicPartition(mark.topic, 0)
     admin.alter_group_offsets(group, {at: CommittedOffset(offset=mark.batch, metadata=mark.note)})

@@ -1,4 +1,4 @@
-"""At least once: every row is written, and those of a task or a batch that is tried again more than once."""
+"""At-least-once writers: rows of a task or micro-batch that is retried may be written more than once."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which writer keeps which promise."""
+"""Chooses the writer for the delivery guarantee and transaction scope."""
 
 from typing import Final
 

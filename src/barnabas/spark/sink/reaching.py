@@ -1,8 +1,7 @@
-"""Whether brokers and topics are there, asked before a worker writes to them for the first time.
+"""Checks that brokers and topics exist before a worker first writes to them, within connectTimeout.
 
-That takes no longer than connectTimeout. The producer that writes would wait for as long as its own timeouts
-allow, which is right for a broker that is restarted while a query runs, and too long for a wrong address or a
-wrong name.
+The producer itself would wait for its own timeouts. They suit a broker that restarts while a query runs, but
+are too long for a wrong address or topic name.
 """
 
 import time
@@ -20,30 +19,30 @@ from barnabas.spark.first_contact import NotReached, addresses_of, is_no_answer
 from barnabas.spark.options.client_settings import PREFIX, admin_settings, connecting_in_time
 from barnabas.spark.options.contact import CONNECT_TIMEOUT
 
-# Another try of a task only looks once more: Spark begins it right after the one that has waited so long.
+# Timeout for further attempts of a task, which Spark starts right after one that has waited connectTimeout.
 _AGAIN_MS: Final = 2_000
 _LOOK_AGAIN_S: Final = 0.5
 _MAX_BLOCK: Final = "max.block.ms"
-# Clusters and topics that a worker remembers to have reached.
+# Limit of clusters and topics that a worker remembers as reached.
 _REACHED_MAX: Final = 10_000
 
 _reached: set[tuple[str, str]] = set()
 
 
 class TopicNotThere(BarnabasError):
-    """A topic to be written to is not there, and brokers do not make it."""
+    """A topic to write to does not exist, and brokers did not create it."""
 
     def __init__(self, topic: str, servers: str, timeout_ms: int, option: str, error: Refused) -> None:
         super().__init__(
             f"topic {topic} does not exist, and the brokers at {servers} did not create it within "
-            f"{timeout_ms / 1000:g} s, the option {option}: {error.code.name}"
+            f"{timeout_ms / 1000:g} s ({option}): {error.code.name}"
         )
 
 
 def reach(client: Mapping[str, str], timeout_ms: int) -> None:
-    """NotReached if no broker answers when this process asks for the first time.
+    """Raise NotReached if no broker responds to the first request of this process.
 
-    Nor may only the bootstrap servers: records are sent to the addresses by which brokers call themselves.
+    Checks the advertised addresses, too, because records are sent to them and not to the bootstrap servers.
     """
     servers = client["bootstrap.servers"]
     if (servers, "") in _reached:
@@ -75,9 +74,9 @@ def _reach_any_node(admin: Admin, until_s: float) -> None:
 
 
 def reach_topic(client: Mapping[str, str], topic: str, timeout_ms: int) -> None:
-    """TopicNotThere if there is no such topic when this process writes to it for the first time.
+    """Raise TopicNotThere if the topic does not exist when this process first writes to it.
 
-    As always when something is written, brokers create it if they are set up to do so.
+    Brokers create the topic if auto.create.topics.enable is set.
     """
     servers = client["bootstrap.servers"]
     if (servers, topic) in _reached:
@@ -88,7 +87,7 @@ def reach_topic(client: Mapping[str, str], topic: str, timeout_ms: int) -> None:
     limit_ms = _limit_ms(timeout_ms)
     settings = connecting_in_time(admin_settings(client), max(1, limit_ms))
     try:
-        # With the producer that writes it would take max.block.ms, 1 minute if nothing is said.
+        # A separate producer: the one that writes would wait for max.block.ms, 1 minute by default.
         with Producer(settings, max_block_ms=limit_ms) as producer:
             producer.partitions_for(topic)
     except UnknownTopic as error:

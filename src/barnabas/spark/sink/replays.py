@@ -1,6 +1,6 @@
-"""Whether a micro-batch that is replayed may be committed: not if what is committed was planned otherwise.
+"""Rejects a replayed micro-batch if part of it was committed with another plan. Pure.
 
-Rows that one slot has committed would come to another slot, and be written again. Pure.
+Rows that one slot has committed could be assigned to another slot, and be written again.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from barnabas.base.errors import BarnabasError
 from barnabas.spark.sink.markers import Mark
 from barnabas.spark.sink.runs import Record
 
-# An error names so many ids.
+# Limit of ids in an error message.
 _IDS_TOLD_MAX: Final = 5
 
 
 class SlotsChanged(BarnabasError):
-    """A micro-batch that was written in part is planned otherwise now."""
+    """A partly committed micro-batch is now planned differently."""
 
 
 def check_same_plan(
@@ -26,36 +26,36 @@ def check_same_plan(
     prefixes: Mapping[str, str],
     prefix: str,
 ) -> None:
-    """`written` are the slots that have committed the micro-batch, `prefixes` those of their ids."""
+    """Raise SlotsChanged unless `written`, the committed slots, have the prefix and plan of this run."""
     if others := {name: prefixes[name] for name in written if prefixes.get(name, prefix) != prefix}:
         before = min(others.values())
         raise SlotsChanged(
             f"batch {batch} was committed, at least in part, under another transactionalIdPrefix "
-            f"({_named(others)}): start the query once with transactionalIdPrefix={before}, and with "
-            "transactionScope=task and as many tasks as before, then change it"
+            f"({_named(others)}): run the query once with transactionalIdPrefix={before}, "
+            "transactionScope=task and the previous number of tasks, then change the prefix"
         )
     if all(record.explains(mark, batch, tasks) for mark in written.values()):
         return
     if record.batch < batch or record.tasks == tasks:
         raise SlotsChanged(
             f"batch {batch} was committed in part ({_named(written)}) by a run whose number of tasks is not "
-            "recorded: rows that are written would be written again"
+            "recorded: committed rows would be duplicated"
         )
     raise SlotsChanged(
-        f"batch {batch} was begun with {record.tasks} tasks and is planned with {tasks} now, and rows of it "
-        f"are committed ({_named(written)}), which would be written again: start the query once with "
+        f"batch {batch} was begun with {record.tasks} tasks but is now planned with {tasks}, and its "
+        f"committed rows ({_named(written)}) would be duplicated: run the query once with "
         f"{record.tasks} tasks (repartition(), spark.sql.shuffle.partitions, and "
         "spark.sql.adaptive.streaming.stateless.enabled=false), then change the number"
     )
 
 
 def check_not_in_parts(batch: int, written: Mapping[str, Mark]) -> None:
-    """For a micro-batch that is one transaction now."""
+    """Raise SlotsChanged if slots have committed a micro-batch that is now one transaction."""
     if written:
         raise SlotsChanged(
             f"batch {batch} was committed, at least in part, by transactionScope=task ({_named(written)}): "
-            "start the query once with that scope and its transactionalIdPrefix, and with as many tasks as "
-            "before, then change the scope"
+            "run the query once with that scope, its transactionalIdPrefix and the previous number of tasks, "
+            "then change the scope"
         )
 
 

@@ -1,7 +1,7 @@
-"""Rows of a query as records: which columns there must be, and which rows go to which topic.
+"""Checks the columns of a query and splits its rows by topic.
 
-The columns are those of Spark's own sink: value, and if wanted key, headers, partition and topic. Others are
-passed over, as there.
+The columns are those of Spark's own sink: value, and optionally key, headers, partition and topic. Other
+columns are ignored, as in Spark's sink.
 """
 
 from collections.abc import Iterator
@@ -27,30 +27,32 @@ _RECORD: Final = ("value", "key", "headers", "partition")
 
 
 class BadRow(BarnabasError):
-    """A row that cannot be a record."""
+    """A row that cannot be written as a record."""
 
 
 def check_schema(schema: StructType, topic: str | None) -> None:
-    """Before anything is written; BadOption tells what is missing or has another type."""
+    """Raise BadOption if a required column is missing or a column has the wrong type."""
     types = {field.name: field.dataType for field in schema.fields}
     if "value" not in types:
-        raise BadOption("schema", f"there is no column value: there are {', '.join(types) or 'none'}")
+        raise BadOption("schema", f"column value is missing; the columns are {', '.join(types) or 'none'}")
     if topic is None and "topic" not in types:
-        raise BadOption("topic", "it must be given, or there must be a column topic")
+        raise BadOption("topic", "set it, or add a column topic")
     for name in ("value", "key"):
         if name in types and not isinstance(types[name], _TEXT_OR_BYTES):
-            raise BadOption("schema", f"column {name} is {_told(types[name])}, neither string nor binary")
+            raise BadOption(
+                "schema", f"column {name} has type {_told(types[name])}, expected string or binary"
+            )
     if topic is None and not isinstance(types["topic"], StringType):
-        raise BadOption("schema", f"column topic is {_told(types['topic'])}, not string")
+        raise BadOption("schema", f"column topic has type {_told(types['topic'])}, expected string")
     if "partition" in types and not isinstance(types["partition"], IntegerType):
-        raise BadOption("schema", f"column partition is {_told(types['partition'])}, not int")
+        raise BadOption("schema", f"column partition has type {_told(types['partition'])}, expected int")
     if "headers" in types and not _is_headers(types["headers"]):
         wanted = "array<struct<key:string,value:binary>>"
-        raise BadOption("schema", f"column headers is {_told(types['headers'])}, not {wanted}")
+        raise BadOption("schema", f"column headers has type {_told(types['headers'])}, expected {wanted}")
 
 
 def by_topic(rows: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each topic, in their order. BadRow where a row has none."""
+    """Yield the rows of each topic in their order. Raises BadRow if a row has no topic."""
     table = pa.Table.from_batches([rows])
     records = table.select([name for name in _RECORD if name in table.schema.names])
     if topic is not None:
@@ -58,7 +60,9 @@ def by_topic(rows: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.
         return
     topics = table["topic"]
     if topics.null_count > 0:
-        raise BadRow(f"{topics.null_count} of {len(topics)} rows have no topic, and there is no option topic")
+        raise BadRow(
+            f"{topics.null_count} of {len(topics)} rows have no topic, and the option topic is not set"
+        )
     names = pc.unique(topics).to_pylist()
     for name in names:
         yield name, records if len(names) == 1 else records.filter(pc.equal(topics, name))

@@ -1,9 +1,9 @@
-"""The record of a query: which micro-batch a driver began to commit last, with how many tasks, in which runs.
+"""The record of runs: the last micro-batch that a driver began to commit, its number of tasks, and its runs.
 
-It is an offset of a group, without a transaction, written before anything of the micro-batch is committed.
-A restart needs it twice. The last run tells a driver whether this commit is the first of its own run. And a
-micro-batch that is replayed after some slots were committed must have as many tasks as before: the marks of
-slots name the run that wrote them, the record says how many tasks these runs had.
+The record is a group offset with metadata, written without a transaction before anything of the micro-batch
+is committed. It serves two purposes after a restart. Its last run shows a driver whether a commit is the
+first of its own run. And it holds the number of tasks of the runs that the marks of slots name: a micro-batch
+that is replayed after some slots were committed must have the same number.
 """
 
 from typing import Final, NamedTuple
@@ -12,20 +12,20 @@ from barnabas.client.blocking.admin import Admin
 from barnabas.spark.sink.ids import record_group
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, set_mark
 
-# Runs that committed parts of one micro-batch: as many drivers died while they committed it. 37 bytes each,
-# and brokers take 4,096 bytes of metadata with an offset (offset.metadata.max.bytes).
+# Limit of runs that committed parts of one micro-batch, which is the number of drivers that died doing so.
+# Each takes 37 bytes, and brokers accept 4,096 bytes of offset metadata (offset.metadata.max.bytes).
 RUNS_MAX: Final = 64
-# Of releases that recorded no runs.
+# The run in records and marks of releases that did not store it.
 UNKNOWN_RUN: Final = ""
 
 
 class Record(NamedTuple):
-    """`runs` are those that planned the micro-batch with this number of tasks, in their order."""
+    """The record. `runs` are those that planned the micro-batch with this number of tasks, oldest first."""
 
     batch: int
     tasks: int
     runs: tuple[str, ...]
-    # Where it is kept: empty if there is none.
+    # Topic of the offset that holds the record; empty if there is no record.
     topic: str = ""
 
     @property
@@ -33,10 +33,10 @@ class Record(NamedTuple):
         return self.runs[-1] if self.runs else UNKNOWN_RUN
 
     def explains(self, mark: Mark, batch: int, tasks: int) -> bool:
-        """Whether this slot was committed by a run that had planned the micro-batch with so many tasks."""
+        """Whether the slot was committed by a run that planned the micro-batch with this number of tasks."""
         if self.tasks != tasks or self.batch < batch:
             return False
-        # The record of a later micro-batch: an older checkpoint was put back, and all of it is written.
+        # The record is of a later micro-batch: an old checkpoint was restored, and this one is all committed.
         return mark.batch < self.batch or mark.note in self.runs
 
 

@@ -1,4 +1,4 @@
-"""Arrow batches into a producer, and certainty that all of it has arrived."""
+"""Sends Arrow batches with a producer and waits for every delivery."""
 
 import logging
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from barnabas.spark.workers import settle_in
 
 logger = logging.getLogger(__name__)
 
-# Batches whose fate is not looked at yet.
+# Limit of deliveries whose results have not been awaited.
 _UNSEEN_MAX: Final = 256
 
 
@@ -29,7 +29,7 @@ class Sending:
         self.written: set[TopicPartition] = set()
 
     def send(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """All rows; the first error of any of them."""
+        """Send all rows and wait for their delivery. Raises the first error."""
         settle_in()
         for batch in batches:
             if batch.num_rows == 0:

@@ -1,12 +1,13 @@
-"""Exactly once, a transaction for each task: the rows of a task are seen together.
+"""Exactly-once writers with one transaction per task: the rows of a task become visible together.
 
-A task is a slot. It takes the slot's transactional.id, which fences whoever had it and aborts what was left;
-if the slot's mark says that this micro-batch is written it only reads its rows; else it writes them and the
-mark, and leaves the transaction open. The driver ends all of them when every task is done. If it dies on the
-way, Spark plans the same micro-batch again: what was committed is passed over, and the rest is written.
+Each task number is a slot with its own transactional.id. Initializing the id fences the previous owner and
+aborts its transaction. If the slot's mark shows that the micro-batch is already committed, the task discards
+its rows; otherwise it writes the rows and the mark, and leaves the transaction open. The driver commits all
+transactions when every task is done. If the driver dies in between, Spark replays the micro-batch: committed
+slots are skipped, the others are written again.
 
-So a row must come to the same slot again, once a slot is committed. Then another number of slots is refused.
-Slots that the new run does not have are fenced before its first commit: earlier_runs.py.
+So once a slot is committed, a replay must send each row to the same slot, and another number of slots is
+rejected. Ids of slots that the new run does not use are fenced before its first commit (earlier_runs.py).
 """
 
 import time
@@ -38,7 +39,7 @@ from barnabas.spark.sink.timing import told_if_too_long
 
 @dataclass(frozen=True)
 class SlotWritten(WriterCommitMessage):
-    """What a task tells the driver. Nothing is open if it had no rows, or they were written before."""
+    """The commit message of a task. `opened` is None if it had no rows, or they were already committed."""
 
     query: str
     run: str
@@ -46,7 +47,7 @@ class SlotWritten(WriterCommitMessage):
     topic: str | None
     opened: OpenTransaction | None
     open_since_s: float
-    # The slot's mark, if it says that the rows were written before.
+    # The slot's mark, if it shows that the rows were already committed.
     before: Mark = NO_MARK
 
 
@@ -69,7 +70,7 @@ def write_slot(
         with Admin(admin_settings(options.producer)) as admin:
             mark = last_mark(admin, name)
         if mark.batch >= batch:
-            logger.info("written before slot=%s batch=%d", name, batch)
+            logger.info("batch already committed slot=%s batch=%d", name, batch)
             for _ in filled:
                 pass
             return SlotWritten(query, run, slot, mark.topic, None, 0.0, before=mark)
@@ -85,7 +86,7 @@ def write_slot(
 
 
 def commit_slots(options: SinkOptions, slots: Sequence[SlotWritten], batch: int) -> None:
-    """All tasks are done. After this they are seen, or this fails and the batch is planned again."""
+    """Commit the transactions of all tasks. If this fails, Spark replays the micro-batch."""
     if not slots:
         return
     with Admin(admin_settings(options.producer)) as admin, _told_if_too_long(options, slots):
@@ -94,15 +95,15 @@ def commit_slots(options: SinkOptions, slots: Sequence[SlotWritten], batch: int)
 
 
 def end_slots(options: SinkOptions, slots: Sequence[SlotWritten]) -> None:
-    """Commit those of a batch query, which has no earlier run and is never replayed."""
+    """Commit the transactions of a batch query, which has no earlier run and is never replayed."""
     with Admin(admin_settings(options.producer)) as admin, _told_if_too_long(options, slots):
         admin.end_transactions(_opened(slots), commit=True)
 
 
 def begin_commit(admin: Admin, options: SinkOptions, slots: Sequence[SlotWritten], batch: int) -> bool:
-    """Record that the batch is being committed. True if it was, by transactionScope=batch.
+    """Record the batch as being committed. True if it was already committed by transactionScope=batch.
 
-    SlotsChanged if some of it was committed by another plan.
+    Raises SlotsChanged if a run with another plan has committed part of it.
     """
     prefix, query, run = options.id_prefix, slots[0].query, slots[0].run
     record = read_record(admin, prefix, query)
@@ -112,13 +113,13 @@ def begin_commit(admin: Admin, options: SinkOptions, slots: Sequence[SlotWritten
         own = {slot_id(prefix, query, one.slot) for one in slots if one.topic is not None}
         earlier = fence_earlier_runs(admin, options, query, record, own)
         if earlier.has_whole(batch):
-            logger.info("written before by transactionScope=batch query=%s batch=%d", query, batch)
+            logger.info("batch already committed scope=batch query=%s batch=%d", query, batch)
             return True
         taken = {slot_id(prefix, query, one.slot): one.before for one in slots if one.before != NO_MARK}
         written = {**earlier.slots_since(batch), **taken}
         check_same_plan(batch, len(slots), record, written, earlier.prefixes, prefix)
         if written:
-            # Their runs had the same plan.
+            # The runs that committed these slots had the same plan.
             runs = (*record.runs, run)
             batch = max(batch, record.batch)
     elif not any(one.topic for one in slots):
@@ -139,19 +140,19 @@ def _told_if_too_long(options: SinkOptions, slots: Sequence[SlotWritten]) -> Abs
 
 
 def abort_slots(options: SinkOptions, slots: Sequence[WriterCommitMessage | None]) -> None:
-    """Some tasks failed: what the others left open goes now rather than when its time is over."""
+    """Abort the open transactions after a failed task, instead of waiting for their timeout."""
     if not (opened := _opened(slots)):
         return
     try:
         with Admin(admin_settings(options.producer)) as admin:
             admin.end_transactions(opened, commit=False)
     except ClientError as error:
-        logger.warning("not aborted because=%s; the coordinator will when its time is over", error)
+        logger.warning("abort failed error=%s; the coordinator aborts after transaction.timeout.ms", error)
 
 
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[SlotWritten]:
     slots = [one for one in messages if isinstance(one, SlotWritten)]
-    assert len(slots) == len(messages), "every task tells what it did"
+    assert len(slots) == len(messages), "every task sends a commit message"
     return slots
 
 
@@ -173,7 +174,7 @@ class SlotStreamWriter(DataSourceStreamArrowWriter):
 
 
 class SlotBatchWriter(DataSourceArrowWriter):
-    """A batch query is a stream of one batch, with a name of its own: no earlier run, and no replay."""
+    """Treats a batch query as a stream of one micro-batch with a unique id: no earlier run, and no replay."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options

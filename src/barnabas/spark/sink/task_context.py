@@ -1,4 +1,4 @@
-"""What Spark tells a task of the query that it belongs to."""
+"""The query, run and micro-batch of a task, from Spark's task context."""
 
 from typing import Final, NamedTuple
 
@@ -6,12 +6,12 @@ from pyspark import TaskContext
 
 QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
-# A stream's jobs have the id of its run as their group. There is no property of its own for it.
+# Spark has no property for the run id, but uses it as the group of a stream's jobs.
 RUN_ID: Final = "spark.jobGroup.id"
 
 
 class StreamTask(NamedTuple):
-    """`query` stays the same when a query is started again, `run` does not."""
+    """Ids of a task. A restart keeps `query` and changes `run`."""
 
     query: str
     run: str
@@ -27,9 +27,9 @@ def stream_task() -> StreamTask:
     context = _context()
     query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
     run = context.getLocalProperty(RUN_ID)
-    assert query is not None, "Spark tells tasks which query they belong to"
-    assert batch is not None, "Spark tells tasks which batch they belong to"
-    assert run is not None, "Spark tells tasks which run they belong to"
+    assert query is not None, f"Spark sets {QUERY_ID}"
+    assert batch is not None, f"Spark sets {BATCH_ID}"
+    assert run is not None, f"Spark sets {RUN_ID}"
     return StreamTask(query, run, int(batch), context.partitionId())
 
 

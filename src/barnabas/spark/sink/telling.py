@@ -1,4 +1,4 @@
-"""Why a write failed, in the log of whoever ran it, and first in what Spark says to the user."""
+"""Logs the cause of a failed write on the worker, and puts the message first in Spark's error."""
 
 import logging
 from collections.abc import Iterator
@@ -16,5 +16,5 @@ def told_on_failure() -> Iterator[None]:
         with message_first():
             yield
     except BarnabasError as error:
-        logger.error("not written because=%s", error)
+        logger.error("write failed error=%s", error)
         raise

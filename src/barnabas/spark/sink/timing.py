@@ -1,6 +1,7 @@
-"""A transaction that was open for longer than the coordinator allows is aborted, and refused as if fenced.
+"""Explains errors of a transaction that exceeded transaction.timeout.ms.
 
-What the cluster says then does not tell a user what to do about it.
+The coordinator aborts such a transaction and then reports its producer as fenced, which does not tell a user
+what to do.
 """
 
 import time
@@ -13,12 +14,15 @@ from barnabas.spark.options.sink import SinkOptions
 
 
 class TookTooLong(BarnabasError):
-    """The transactions were open for longer than the coordinator allows."""
+    """The transactions were open for longer than transaction.timeout.ms."""
 
 
 @contextmanager
 def told_if_too_long(options: SinkOptions, since_s: float) -> Iterator[None]:
-    """`since_s` is by time.time(), of another machine perhaps: it is needed for the reason alone."""
+    """Replace client errors by TookTooLong if the timeout has passed since `since_s`.
+
+    `since_s` is a time.time(), possibly of another machine, so it only decides which error is raised.
+    """
     try:
         yield
     except ClientError as error:
@@ -26,6 +30,6 @@ def told_if_too_long(options: SinkOptions, since_s: float) -> Iterator[None]:
         if open_s * 1000 < options.timeout_ms:
             raise
         raise TookTooLong(
-            f"the batch took {open_s:.1f} s, longer than kafka.transaction.timeout.ms, "
-            f"{options.timeout_ms}: allow more, or read less at a time ({error})"
+            f"the batch took {open_s:.1f} s, longer than kafka.transaction.timeout.ms "
+            f"({options.timeout_ms}): increase it or write less per batch ({error})"
         ) from error

@@ -1,12 +1,12 @@
-"""Exactly once, one transaction for a micro-batch: all of its rows are seen together.
+"""Exactly-once writers with one transaction per micro-batch: all of its rows become visible together.
 
-The driver opens it where Spark makes the writer for a micro-batch and sends it to the tasks (__getstate__,
-and not __init__, which the process that commits runs as well: it would fence the transaction). The tasks
-join it, and the driver writes the mark and ends it.
+The driver opens the transaction when Spark pickles the writer for the tasks (__getstate__, and not __init__,
+which also runs in the process that commits and would fence the transaction). The tasks join the transaction,
+and the driver writes the mark and commits.
 
-Every partition must be written by one task, once: all count their records from 0, so that a broker takes what
-a second one writes for a repetition. So of several tries of a task the first that has rows writes, and the
-others fail (claims.py); and the driver refuses a batch in which two tasks have written to one partition.
+Each partition must be written by one attempt of one task: all producers number their records from 0, so a
+broker takes records of a second writer for duplicates. Of several attempts of a task only the first that has
+rows may write (claims.py), and the driver rejects a batch in which two tasks wrote to one partition.
 """
 
 import time
@@ -42,14 +42,14 @@ from barnabas.spark.sink.telling import logger, told_on_failure
 from barnabas.spark.sink.timing import told_if_too_long
 
 _ONE_TASK: Final = (
-    "with transactionScope=batch all rows of a partition must be in one task, as by repartition() on the "
+    "with transactionScope=batch all rows of a partition must be in one task; call repartition() on the "
     "column partition"
 )
 
 
 @dataclass(frozen=True)
 class OpenBatch:
-    """What the driver tells the tasks. Its time counts from the first record, which comes a little later."""
+    """The open transaction, sent to the tasks. Its timeout starts at the first record, after `since_s`."""
 
     transaction: OpenTransaction
     since_s: float
@@ -57,19 +57,19 @@ class OpenBatch:
 
 @dataclass(frozen=True)
 class PartWritten(WriterCommitMessage):
-    """What a task tells the driver: nothing if the batch was written before."""
+    """The commit message of a task; `written` is empty if the batch was already committed."""
 
     query: str
     opened: OpenBatch
     task: int
     written: frozenset[TopicPartition]
     run: str = UNKNOWN_RUN
-    # Of the run that wrote the mark before.
+    # The run that wrote the previous mark.
     last_run: str = UNKNOWN_RUN
 
 
 def open_batch(options: SinkOptions, name: str) -> OpenBatch:
-    """On the driver, for the tasks of one micro-batch; whatever was left under the name is aborted."""
+    """Open the transaction of a micro-batch on the driver. Aborts an open transaction with the same id."""
     reach(options.producer, options.connect_ms)
     with Producer({**options.producer, "transactional.id": name}) as producer:
         return OpenBatch(producer.open_transaction_for_others(), time.time())
@@ -110,15 +110,15 @@ def write_part(
             producer.hand_over_transaction()
         except MustAbort as error:
             if isinstance(error.because, SequenceLost):
-                raise NotOneWriter(f"another task writes to the same partitions: {_ONE_TASK}") from error
+                raise NotOneWriter(f"another task has written to the same partition: {_ONE_TASK}") from error
             raise
     return PartWritten(query, opened, task, frozenset(sending.written), run, last_run)
 
 
 def _last_mark_of(admin: Admin, options: SinkOptions, name: str, query: str) -> Mark:
     mark = last_mark(admin, batch_marks_group(options.id_prefix, query))
-    # Earlier releases kept marks in a group named as the transactions are. There only those of this query
-    # count: one that begins anew in the same place counts its batches from 0 again.
+    # Earlier releases stored marks in a group named like the transactional id. Only this query's marks count
+    # there: a new query with the same checkpoint location numbers its batches from 0 again.
     return last_mark(admin, name, note=query) if mark == NO_MARK else mark
 
 
@@ -127,7 +127,7 @@ def _note(query: str, run: str) -> str:
 
 
 def _run_of(mark: Mark) -> str:
-    """Of a mark with the query alone, which earlier releases wrote, it is not known."""
+    """Return the run of a mark. Marks of earlier releases name only the query."""
     return mark.note.partition(" ")[2] or UNKNOWN_RUN
 
 
@@ -143,7 +143,7 @@ def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> 
     query, run, opened = parts[0].query, parts[0].run, parts[0].opened
     name = opened.transaction.transactional_id
     with told_if_too_long(options, opened.since_s):
-        # The tasks have read the mark of the batch before, so this costs later batches of a run no request.
+        # The tasks have read the previous mark, so later batches of a run need no request for this.
         if any(part.last_run != run for part in parts) and _begin_run(options, parts, batch):
             abort_parts(options, parts)
             return
@@ -160,7 +160,7 @@ def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> 
 def _begin_run(options: SinkOptions, parts: Sequence[PartWritten], batch: int) -> bool:
     """Fence earlier runs before the first commit of this one. True if one of them has committed the batch.
 
-    SlotsChanged if some of it was committed by transactionScope=task.
+    Raises SlotsChanged if part of the batch was committed by transactionScope=task.
     """
     query, run, opened = parts[0].query, parts[0].run, parts[0].opened.transaction
     name = opened.transactional_id
@@ -179,7 +179,7 @@ def _begin_run(options: SinkOptions, parts: Sequence[PartWritten], batch: int) -
         of_rows = min((min(part.written).topic for part in written), default=None)
         topic = record.topic or options.topic or of_rows
         if topic is not None:
-            # For batches without rows, which leave no mark.
+            # Batches without rows leave no mark, so the record holds the run.
             write_record(admin, options.id_prefix, query, Record(batch, len(parts), (run,), topic))
         return False
 
@@ -192,17 +192,17 @@ def abort_parts(options: SinkOptions, messages: Sequence[WriterCommitMessage | N
         with Admin(admin_settings(options.producer)) as admin:
             admin.end_transactions([parts[0].opened.transaction], commit=False)
     except ClientError as error:
-        logger.warning("not aborted because=%s; the coordinator will when its time is over", error)
+        logger.warning("abort failed error=%s; the coordinator aborts after transaction.timeout.ms", error)
 
 
 def _of_tasks(messages: list[WriterCommitMessage | None]) -> list[PartWritten]:
     parts = [one for one in messages if isinstance(one, PartWritten)]
-    assert len(parts) == len(messages), "every task tells what it did"
+    assert len(parts) == len(messages), "every task sends a commit message"
     return parts
 
 
 class _Opening:
-    """Opens the transaction when it is sent to the tasks, once."""
+    """Opens the transaction once, when the writer is pickled for the tasks."""
 
     _options: SinkOptions
     _name: str
@@ -218,16 +218,14 @@ class _Opening:
 class WholeStreamWriter(_Opening, DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         if options.checkpoint is None:
-            raise BadOption(
-                "transactionScope", "batch needs checkpointLocation among the options of the sink"
-            )
+            raise BadOption("transactionScope", "batch requires the sink option checkpointLocation")
         self._options = options
         self._name = batch_id(options.id_prefix, options.checkpoint)
         self._opened = None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         task = stream_task()
-        assert self._opened is not None, "it came from the driver"
+        assert self._opened is not None, "the driver opens it when it pickles the writer"
         with told_on_failure():
             return write_part(
                 self._options, iterator, self._opened, task.query, task.batch, task.number, task.run
@@ -249,7 +247,7 @@ class WholeBatchWriter(_Opening, DataSourceArrowWriter):
         self._opened = None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        assert self._opened is not None, "it came from the driver"
+        assert self._opened is not None, "the driver opens it when it pickles the writer"
         with told_on_failure():
             return write_part(self._options, iterator, self._opened, self._query, 0, task_number())
 

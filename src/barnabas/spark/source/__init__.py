@@ -1,1 +1,1 @@
-"""Reading: cluster.py and the readers on the driver, ranges.py where the tasks run."""
+"""The source. cluster.py and the readers run on the driver, tasks.py and ranges.py in tasks."""

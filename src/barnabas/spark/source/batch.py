@@ -1,4 +1,4 @@
-"""A batch query: what the topics hold between two places, decided once, when its tasks are planned."""
+"""The batch reader: resolves start and end offsets once, when its tasks are planned."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 
 
 class BatchReader(DataSourceReader):
-    """Goes to the tasks as it is: no connection is kept in it."""
+    """Pickled for the tasks; holds no connection."""
 
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
         self._options = options
         self._columns = columns
-        # Less where filters were pushed down.
+        # Narrowed by filters that are pushed down.
         self.wanted = Wanted()
 
     @message_first()
@@ -41,14 +41,14 @@ class BatchReader(DataSourceReader):
             since = cluster.first_since(self.wanted.since_ms, tps)
             ids = cluster.topic_ids
         _check_forward(options, start, end)
-        # Where nothing is read, nothing is lost.
+        # An empty range cannot lose data.
         read = {tp: offset for tp, offset in start.items() if offset < end[tp]}
         resumed = resume(read, *({tp: ends[tp] for tp in read} for ends in (earliest, latest)))
         if resumed.losses and options.fails_on_loss:
             raise DataLoss("; ".join(resumed.losses))
         for loss in resumed.losses:
             logger.warning("records lost: %s", loss)
-        # A stream begins again with a topic that was made anew; a batch reads only what was asked for.
+        # resume() restarts recreated topics at the beginning; a batch query never reads before its start.
         begin = {tp: max(resumed.start.get(tp, offset), offset) for tp, offset in start.items()}
         ranges = self.wanted.pruned(ranges_between(begin, end), since)
         tasks = split(ranges, min_partitions=options.min_partitions, records_max=options.records_max)
@@ -59,7 +59,7 @@ class BatchReader(DataSourceReader):
 
 
 def _check_forward(options: SourceOptions, start: Offsets, end: Offsets) -> None:
-    """What the options alone do not tell: a time, or earliest, may lie behind where the query ends."""
+    """Reject a resolved start after the end, which the options alone do not show, as with timestamps."""
     to_the_end = options.end is Place.LATEST
     name = option_of(options.start, "starting") if to_the_end else option_of(options.end, "ending")
     for tp in sorted(start):

@@ -1,4 +1,4 @@
-"""What the driver asks a cluster: which partitions there are, where they begin and end, where times are."""
+"""The driver's requests to the cluster: partitions, log start and end offsets, offsets of timestamps."""
 
 import logging
 import re
@@ -27,7 +27,7 @@ _NOTHING_YET: Final = 0
 
 
 class Look(NamedTuple):
-    """Where all partitions that a query reads begin and end now, and which of those it was in are gone."""
+    """First and last offsets of the query's partitions, topic ids, and partitions that no longer exist."""
 
     earliest: dict[TopicPartition, int]
     latest: dict[TopicPartition, int]
@@ -36,10 +36,10 @@ class Look(NamedTuple):
 
 
 class Cluster:
-    """Used as a block, or closed by close().
+    """Requests with retries; a context manager, or closed with close().
 
-    Brokers that do not answer are asked for no longer than connectTimeout, until is_running is set: then for
-    as long as the client's own timeouts allow, since brokers of a query that runs may be restarted.
+    Until is_running is set, unresponsive brokers fail after connectTimeout. Afterwards the client's own
+    timeouts apply, because brokers may be restarted while a query runs.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -53,7 +53,7 @@ class Cluster:
         self._servers = options.client["bootstrap.servers"]
         self._call_ms, self._connect_ms = call_timeout_ms(options.client), options.connect_ms
         self.is_running = False
-        # Of the topics whose partitions were asked for last, and those of them that no broker knew.
+        # Topic ids of the last describe request, and the named topics that no broker knew.
         self.topic_ids: dict[str, Uuid] = {}
         self._missing: frozenset[str] = frozenset()
         settings = admin_settings(options.client)
@@ -71,8 +71,7 @@ class Cluster:
         self.admin.close()
 
     def _tried(self, ask: Callable[[int], T]) -> T:
-        """What may go well later is asked again, as fetchOffset.numRetries says. `ask` is told how long it
-        may take."""
+        """Call `ask` with a timeout, and retry retriable errors: fetchOffset.numRetries attempts in total."""
         until_s = None if self.is_running else time.monotonic() + self._connect_ms / 1000
         for left in reversed(range(self._retries)):
             try:
@@ -83,7 +82,7 @@ class Cluster:
                     raise NotReached(self._servers, self._connect_ms, error) from error
                 if is_last:
                     raise
-                logger.warning("asked again in ms=%d because=%s", self._retry_after_ms, error)
+                logger.warning("request failed, retrying retry_ms=%d error=%s", self._retry_after_ms, error)
                 time.sleep(self._retry_after_ms / 1000)
         raise AssertionError("at least one try")
 
@@ -93,24 +92,24 @@ class Cluster:
         return max(1, min(self._call_ms, round((until_s - time.monotonic()) * 1000)))
 
     def _is_over(self, until_s: float) -> bool:
-        """Whether there is no time for another try, which would begin after a wait."""
+        """Whether another attempt, after the retry interval, would start too late."""
         return time.monotonic() + self._retry_after_ms / 1000 >= until_s
 
     # Topics and partitions
 
     def partitions(self) -> list[TopicPartition]:
-        """All that the query reads, now. UnknownTopic if something is named and not there."""
+        """Return the query's partitions. Raises UnknownTopic if a named topic or partition does not exist."""
         there = self._there()
         self._gone(there, {})
         return there
 
     def ends(self) -> dict[TopicPartition, int]:
-        """Of what is there, whatever is named."""
+        """Return the end offsets of the partitions that exist; missing topics are no error."""
         return self._settled(lambda: self.latest(self._there()))
 
     def look(self, before: Offsets) -> Look:
-        """What is there now. What is named and not there is absent if the query was in it before, or else an
-        error: UnknownTopic."""
+        """Return the current partitions and offsets. A named topic that does not exist is absent if the query
+        has read it before; otherwise UnknownTopic is raised."""
 
         def look() -> Look:
             there = self._there()
@@ -120,14 +119,14 @@ class Cluster:
         return self._settled(look)
 
     def _settled(self, look: Callable[[], T]) -> T:
-        """Topics may be deleted just between two questions: then both are asked again."""
+        """Retry if a topic is deleted between the requests of `look`."""
         for left in reversed(range(self._retries)):
             try:
                 return look()
             except PartlyRefused as error:
                 if left == 0 or not _is_unknown(error):
                     raise
-                logger.info("looked again because=%s", error)
+                logger.info("topics changed between requests, retrying error=%s", error)
         raise AssertionError("at least one try")
 
     def _there(self) -> list[TopicPartition]:
@@ -143,8 +142,8 @@ class Cluster:
         return sorted(there & set(self._choice.partitions) if isinstance(self._choice, Assigned) else there)
 
     def _described(self, names: list[str]) -> dict[str, TopicDescription]:
-        """Those that brokers know. One that is named and was known, or not asked for yet, is asked for again:
-        a broker may be the last to hear of it."""
+        """Return the topics that brokers know. Retries for topics that have newly become unknown, because the
+        broker may have stale metadata."""
 
         def describe(limit_ms: int) -> dict[str, TopicDescription]:
             try:
@@ -160,13 +159,17 @@ class Cluster:
             missing = frozenset(names) - described.keys()
             if left == 0 or isinstance(self._choice, Pattern) or missing <= self._missing:
                 break
-            logger.warning("asked again in ms=%d unknown=%s", self._retry_after_ms, ",".join(sorted(missing)))
+            logger.warning(
+                "topics unknown, retrying retry_ms=%d topics=%s",
+                self._retry_after_ms,
+                ",".join(sorted(missing)),
+            )
             time.sleep(self._retry_after_ms / 1000)
         self._missing = missing
         return described
 
     def _gone(self, there: list[TopicPartition], before: Offsets) -> frozenset[TopicPartition]:
-        """What is named, not there, and was there before. UnknownTopic for what was not."""
+        """Return the missing partitions that are in `before`; raise UnknownTopic for other missing ones."""
         if isinstance(self._choice, Assigned):
             gone = set(self._choice.partitions) - set(there)
             if new := gone - before.keys():
@@ -189,7 +192,7 @@ class Cluster:
         if isinstance(choice, Topics):
             return list(choice.names)
         pattern = re.compile(choice.text)
-        # The cluster's own topics are read only by those who name them.
+        # Internal topics are read only if they are named.
         listed = self._tried(lambda limit_ms: self.admin.list_topics(internal=False, timeout_ms=limit_ms))
         return [name for name in listed if pattern.search(name)]
 
@@ -199,15 +202,15 @@ class Cluster:
         return self._ends(tps, OffsetSpec.EARLIEST)
 
     def earliest_there(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Of those that are there."""
+        """Return the first offsets of the partitions that exist."""
         return _there(lambda: self._listed(dict.fromkeys(tps, int(OffsetSpec.EARLIEST)), self._isolation))
 
     def latest(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The ends; for read_committed, the last stable offsets."""
+        """Return the end offsets; for read_committed, the last stable offsets."""
         return self._ends(tps, OffsetSpec.LATEST)
 
     def written(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The ends of those that are there, with what is in open transactions."""
+        """Return the end offsets, including open transactions, of the partitions that exist."""
         return _there(lambda: self._listed(dict.fromkeys(tps, int(OffsetSpec.LATEST)), "read_uncommitted"))
 
     def _ends(self, tps: Collection[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
@@ -223,7 +226,7 @@ class Cluster:
     def resolve(
         self, position: Position, tps: Collection[TopicPartition], which: str
     ) -> dict[TopicPartition, int]:
-        """The offset of a position in every partition. `which` is starting or ending, for errors."""
+        """Resolve a position to an offset per partition. `which` is starting or ending, for errors."""
         name = option_of(position, which)
         if position is Place.EARLIEST:
             return self.earliest(tps)
@@ -244,9 +247,9 @@ class Cluster:
     def _check_all(given: Offsets, tps: Collection[TopicPartition], name: str) -> None:
         missing, unknown = sorted(set(tps) - set(given)), sorted(set(given) - set(tps))
         if missing:
-            raise BadOption(name, f"it must name every partition, and {missing[0]} is not in it")
+            raise BadOption(name, f"it must name every partition, but {missing[0]} is missing")
         if unknown:
-            raise BadOption(name, f"{unknown[0]} is not one of the partitions that are read")
+            raise BadOption(name, f"{unknown[0]} is not one of the partitions of the query")
 
     def _of_offsets(self, given: Offsets) -> dict[TopicPartition, int]:
         ends = {tp: offset for tp, offset in given.items() if offset in (EARLIEST, LATEST)}
@@ -257,11 +260,11 @@ class Cluster:
         offsets = {tp: one.offset for tp, one in found.items() if one.offset is not None}
         without = sorted(set(times) - set(offsets))
         if without and not else_latest:
-            raise BadOption(name, f"{without[0]} has no record since {times[without[0]]} ms")
+            raise BadOption(name, f"{without[0]} has no record at or after timestamp {times[without[0]]}")
         return {**offsets, **(self.latest(without) if without else {})}
 
     def first_since(self, time_ms: int | None, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset that is not older; the end where there is none. Nothing if no time is given."""
+        """Return the first offsets at or after a timestamp, or the end if there is none; {} if it is None."""
         return {} if time_ms is None else self._of_times(dict.fromkeys(tps, time_ms), True, "")
 
     def _of_group(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -280,7 +283,7 @@ def _known(found: dict[TopicPartition, ListedOffset]) -> dict[TopicPartition, in
 
 
 def _there(listed: Callable[[], dict[TopicPartition, ListedOffset]]) -> dict[TopicPartition, int]:
-    """Of the partitions that brokers know."""
+    """Drop the partitions that brokers do not know."""
     try:
         return _known(listed())
     except PartlyRefused as error:
@@ -290,5 +293,5 @@ def _there(listed: Callable[[], dict[TopicPartition, ListedOffset]]) -> dict[Top
 
 
 def _is_unknown(error: PartlyRefused) -> bool:
-    """Whether nothing else is wrong than that brokers do not know some of the topics or partitions."""
+    """Whether all errors are unknown topics or partitions."""
     return all(isinstance(each, UnknownTopic) for each in error.refused.values())

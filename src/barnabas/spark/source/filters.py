@@ -1,4 +1,4 @@
-"""Filters that Spark pushes down, as bounds on what is read. All of them stay with Spark as well."""
+"""Translates filters that Spark pushes down to bounds on the records to read. Spark applies them again."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -19,22 +19,22 @@ from pyspark.sql.datasource import (
 from barnabas.spark.planning.pruning import Wanted
 from barnabas.spark.source.batch import BatchReader
 
-# Spark fails every read of a reader that takes filters unless spark.sql.python.filterPushdown.enabled is
-# true, and does not tell its value. But it runs another program where it is.
+# Spark rejects a reader with pushFilters() unless spark.sql.python.filterPushdown.enabled is true, and does
+# not pass the value on. If it is true, however, Spark runs the worker with this module as its main program.
 _PUSHES: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 
 
 def are_pushed() -> bool:
-    """Whether this process hands filters to readers."""
+    """Whether this worker process pushes filters down."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     return _PUSHES in sys.modules or (spec is not None and spec.name == _PUSHES)
 
 
 class FilteredReader(BatchReader):
-    """Given back only where are_pushed()."""
+    """Only used if are_pushed()."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         for one in filters:
@@ -43,7 +43,7 @@ class FilteredReader(BatchReader):
 
 
 def narrowed(wanted: Wanted, one: Filter) -> Wanted:
-    """As it is if the filter says nothing that is understood here."""
+    """Return narrower bounds, or `wanted` if the filter is not supported."""
     path: tuple[str, ...] = getattr(one, "attribute", ())
     narrow = _COLUMNS.get(path[0]) if len(path) == 1 else None
     return wanted if narrow is None else narrow(wanted, one)
@@ -62,7 +62,7 @@ def _by_partition(wanted: Wanted, one: Filter) -> Wanted:
 def _by_offset(wanted: Wanted, one: Filter) -> Wanted:
     offsets = _any_of(one, int)
     if offsets is not None:
-        # Of none no row can be: a range that is empty.
+        # No row can match an empty list: an empty range.
         return wanted.from_offset(min(offsets, default=1)).to_offset(max(offsets, default=0))
     value = getattr(one, "value", None)
     if not isinstance(value, int):
@@ -80,7 +80,7 @@ def _by_time(wanted: Wanted, one: Filter) -> Wanted:
         return wanted.since(_ms(min(times)))
     value = getattr(one, "value", None)
     if isinstance(one, GreaterThan | GreaterThanOrEqual) and isinstance(value, datetime):
-        # Not less than, whichever it is: records have whole milliseconds, and Spark looks again.
+        # Inclusive for both operators: timestamps are whole milliseconds, and Spark filters again.
         return wanted.since(_ms(value))
     return wanted
 
@@ -94,7 +94,7 @@ _COLUMNS: Final[dict[str, Callable[[Wanted, Filter], Wanted]]] = {
 
 
 def _any_of(one: Filter, kind: type) -> "list[Any] | None":
-    """The values that a row may have, None if they are not counted out. No row equals null."""
+    """Return the values that an equality filter allows; None for other filters. No row equals null."""
     if isinstance(one, EqualTo | EqualNullSafe):
         values = [one.value]
     elif isinstance(one, In):

@@ -1,7 +1,7 @@
-"""Consumers of a worker process: kept from one task to the next, because to connect takes long.
+"""A cache of a worker process's consumers, which saves the time to connect in every task.
 
-A worker runs one task at a time, which may take several of the same settings: these have numbers. A consumer
-that had an error is not kept.
+A worker runs one task at a time. A task may use several consumers with the same settings, distinguished by
+number. A consumer is closed after an error.
 """
 
 import atexit
@@ -19,7 +19,7 @@ _kept: "OrderedDict[tuple[int, tuple[tuple[str, str], ...]], Consumer]" = Ordere
 
 @contextmanager
 def consumer_with(settings: Mapping[str, str], number: int = 0) -> Iterator[Consumer]:
-    """One with these settings, which reads nothing yet."""
+    """Take a consumer with these settings and no assignment from the cache, or create one."""
     key = (number, tuple(sorted(settings.items())))
     consumer = _kept.pop(key, None) or Consumer(settings)
     try:
@@ -34,7 +34,7 @@ def consumer_with(settings: Mapping[str, str], number: int = 0) -> Iterator[Cons
 
 
 def forget(settings: Mapping[str, str]) -> None:
-    """Close those with these settings: what they remember of the cluster is old."""
+    """Close the consumers with these settings, because their metadata is stale."""
     wanted = tuple(sorted(settings.items()))
     for key in [key for key in _kept if key[1] == wanted]:
         _kept.pop(key).close()

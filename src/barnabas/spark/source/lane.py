@@ -1,4 +1,4 @@
-"""One consumer of one partition, and how far it has come."""
+"""One consumer of one partition, and its position in the assigned range."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,16 +14,16 @@ from barnabas.spark.planning.splits import OffsetRange
 
 
 class Lane:
-    """What begin() names is fetched from then on, whether it is read or not."""
+    """Fetches the range given to begin() in the background."""
 
     def __init__(
         self, consumer: Consumer, tp: TopicPartition, tables: "Iterator[pa.Table | EndOfPartition]"
     ) -> None:
         self.consumer = consumer
         self.wanted = OffsetRange(tp, 0, 0)
-        # What comes after the last row of an answer, or after the gap behind it.
+        # The offset after the last row of a response, or after a gap behind it.
         self.position = 0
-        # How many offsets the first answer went over; 0 before there is one.
+        # Number of offsets in the first response; 0 before there is one.
         self.span = 0
         self._tables = tables
         self._ended_at: int | None = None
@@ -37,11 +37,11 @@ class Lane:
         return self.position >= self.wanted.end
 
     def next_table(self) -> pa.Table | None:
-        """An answer, whole: its last rows may be beyond what is wanted. None if nothing is left before that.
+        """Return a whole response, whose last rows may be beyond the range. None if the range is complete.
 
-        An end before the wanted one is not believed at once. A leader that is new, or a follower, may tell an
-        end that is behind the one that was planned with: so it is asked again for as long as a task waits.
-        NoOffset if the log ends there for good, or begins after where this is.
+        An end of the log before the end of the range may be temporary: a new leader or a follower can lag
+        behind the end that was planned with. So fetching continues until the task's timeout. Raises NoOffset
+        if the log still ends there, or begins after the position.
         """
         while not self.done:
             try:
@@ -75,6 +75,6 @@ def lane_of(
     consumer: Consumer, tp: TopicPartition, topic_id: Uuid | None, timeout_ms: float
 ) -> Iterator[Lane]:
     consumer.assign([tp], topic_ids={} if topic_id is None else {tp.topic: topic_id})
-    # One answer at a time.
+    # max_rows=1 returns one response at a time.
     with closing(consumer.arrow(max_rows=1, views=True, timeout_ms=timeout_ms)) as tables:
         yield Lane(consumer, tp, tables)

@@ -1,9 +1,9 @@
-"""How a range is fetched: by one consumer, which fetches ahead, or by several where brokers are far away.
+"""Fetches a range with one consumer, or with several if the broker's latency is high.
 
-A fetch can only begin where the one before it ended, so a consumer has one under way for a partition, and on
-a long way it mostly waits. But where a range ends is known from the beginning: so several consumers, each
-with a connection, take chunks of it in turn, of about what one answer brings. They are read in the order of
-the log. What an answer has beyond the end of its chunk is fetched once more, by the next consumer.
+A fetch starts where the previous one ended, so a consumer has one fetch in flight per partition and mostly
+waits if the latency is high. Since the end of a range is known in advance, several consumers, each with its
+own connection, take chunks of it in turn, of about one response each. Chunks are read in log order. Records
+beyond the end of a chunk are fetched again by the next consumer.
 """
 
 import weakref
@@ -24,14 +24,14 @@ from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.kept import consumer_with
 from barnabas.spark.source.lane import Lane, lane_of
 
-# Of the offsets that an answer went over, so many are a chunk, so that mostly one answer brings all of it.
+# Size of a chunk as a share of the offsets in a response, so that usually one response covers the chunk.
 _CHUNK_SHARE: Final = 0.9
-# Some answers have larger records than others: the smallest of so many counts.
+# Record sizes vary: the smallest of the last few responses counts.
 _ANSWERS_SEEN: Final = 4
-# One fetch more for so much of a round trip, since a connection has only a few megabytes under way.
+# One more fetch per this much latency, because a connection has only a few megabytes in flight.
 _ROUND_TRIP_MS: Final = 5.0
 _FETCHES_MAX: Final = 8
-# A busy machine makes a way look long: the shortest of so many counts.
+# A busy machine inflates the measured latency: the minimum of a few probes counts.
 _TRIES: Final = 3
 
 _known: "weakref.WeakKeyDictionary[Consumer, int]" = weakref.WeakKeyDictionary()
@@ -45,9 +45,9 @@ def tables_of(
     timeout_ms: float,
     fetches: int | None,
 ) -> Iterator[pa.Table]:
-    """What the log has of the range. NoOffset if it begins after its start, or stays too short.
+    """Yield the records of the range. Without `fetches` their number is chosen by the latency of the leader.
 
-    Without a number of `fetches` there are as many as the way to the leader asks for.
+    Raises NoOffset if the log begins after the start of the range or still ends before its end.
     """
     with ExitStack() as stack:
 
@@ -64,7 +64,7 @@ def tables_of(
             first.begin(wanted)
             yield from _alone(first)
         else:
-            # Whatever its size, the answer that has the first record comes whole, and nothing after it.
+            # End after one offset: the response is complete whatever its size, and nothing is fetched ahead.
             first.begin(wanted._replace(end=wanted.start + 1))
             yield from _in_turn(wanted, first, islice(more, fetches - 1))
 
@@ -75,13 +75,13 @@ def _alone(lane: Lane) -> Iterator[pa.Table]:
 
 
 def _in_turn(wanted: OffsetRange, first: Lane, others: Iterator[Lane]) -> Iterator[pa.Table]:
-    """The first lane has begun: its answer tells how far one goes. Others are made when there is more."""
+    """The first lane has started; its response shows how many offsets fit in one. Takes others on demand."""
     table, end = first.next_table(), wanted.end
     spans = deque([first.span], _ANSWERS_SEEN)
     at = first.position
     idle, busy = deque([first]), deque[Lane]()
     while True:
-        # Before the reader is given anything, which may keep it long.
+        # Start fetches before yielding, because the reader may take long.
         while at < wanted.end and (lane := idle.popleft() if idle else next(others, None)) is not None:
             lane.begin(OffsetRange(wanted.tp, at, min(wanted.end, at + _chunk(spans))))
             busy.append(lane)
@@ -102,7 +102,7 @@ def _chunk(spans: Iterable[int]) -> int:
 
 
 def _cut(table: pa.Table, end: int) -> Iterator[pa.Table]:
-    """Without what is beyond the end; nothing if that is all."""
+    """Yield the table without rows at or after `end`; nothing if no row is left."""
     if table["offset"][-1].as_py() < end:
         yield table
         return
@@ -112,7 +112,7 @@ def _cut(table: pa.Table, end: int) -> Iterator[pa.Table]:
 
 
 def _fetches_for(consumer: Consumer, tp: TopicPartition) -> int:
-    """How many should be under way, by the time that the leader takes for an answer. Found out once."""
+    """Choose the number of fetches by the leader's latency, which is measured once per consumer."""
     if consumer not in _known:
         _known[consumer] = fetches_over(_round_trip_ms(consumer, tp))
     return _known[consumer]

@@ -1,10 +1,10 @@
-"""How far a stream is, committed to a group: so that lag is seen by whoever looks at groups.
+"""Commits the progress of a stream to a consumer group, so that lag tools see it.
 
-The group is the one that `kafka.group.id` names, or has the id of the query in its name. But Spark tells
-that id to tasks only. So the first task of a query commits where it begins, with a mark of this reader as
-the commit's metadata; the driver finds the group by its mark, and commits by itself from then on.
+The group is `kafka.group.id`, or is named by the query id, which Spark passes to tasks only. In that case a
+task commits the start offsets of its micro-batch with the reader's random mark as metadata; the driver finds
+the group by the mark and makes all further commits.
 
-A query never fails because of this.
+A failed commit never fails the query.
 """
 
 import logging
@@ -28,7 +28,7 @@ _QUERY_ID: Final = "sql.streaming.queryId"
 
 
 class Announcement(NamedTuple):
-    """What a task commits for the driver: to the group `prefix-query`, with the mark as metadata."""
+    """Offsets that a task commits for the driver to the group `prefix-query`, with the mark as metadata."""
 
     prefix: str
     mark: str
@@ -36,11 +36,11 @@ class Announcement(NamedTuple):
 
 
 def announce(announcement: Announcement, client: Mapping[str, str]) -> None:
-    """In a task."""
+    """Commit the announcement. Runs in a task."""
     context = TaskContext.get()
     query = None if context is None else context.getLocalProperty(_QUERY_ID)
     if query is None:
-        logger.warning("progress not committed: Spark does not tell which query this is")
+        logger.warning("progress not committed reason=no query id in the task context")
         return
     offsets = {
         tp: CommittedOffset(offset=offset, metadata=announcement.mark)
@@ -50,11 +50,11 @@ def announce(announcement: Announcement, client: Mapping[str, str]) -> None:
         with Admin(admin_settings(client)) as admin:
             admin.alter_group_offsets(f"{announcement.prefix}-{query}", offsets)
     except ClientError as error:
-        logger.warning("progress not committed query=%s because=%s", query, error)
+        logger.warning("progress not committed query=%s error=%s", query, error)
 
 
 class Progress:
-    """On the driver, for as long as a query runs."""
+    """Commits progress on the driver while a query runs."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._wanted = options.commits_progress
@@ -66,7 +66,7 @@ class Progress:
         self._failing = False
 
     def reached(self, admin: Admin, offsets: Offsets) -> None:
-        """Everything before these is done."""
+        """Commit offsets whose preceding records are processed."""
         if not self._wanted or not offsets:
             return
         try:
@@ -80,13 +80,13 @@ class Progress:
             self._committed.update(moved)
             self._failing = False
         except ClientError as error:
-            # Told once for each time that it begins to fail: this is asked at every trigger.
+            # Log only the first of consecutive failures: this runs at every trigger.
             if not self._failing:
-                logger.warning("progress not committed group=%s because=%s", self._group, error)
+                logger.warning("progress not committed group=%s error=%s", self._group, error)
             self._failing = True
 
     def announcement(self, offsets: Offsets) -> Announcement | None:
-        """For one task, until the group is known."""
+        """Return what one task has to commit; None once the group is known."""
         if not self._wanted or self._group is not None or not offsets:
             return None
         self._announced = True
@@ -96,6 +96,6 @@ class Progress:
         names = [name for name in admin.list_groups() if name.startswith(self._prefix + "-")]
         for name, committed in admin.list_group_offsets_of(names).items():
             if any(one is not None and one.metadata == self._mark for one in committed.values()):
-                logger.info("progress is committed group=%s", name)
+                logger.info("group for progress found group=%s", name)
                 return name
         return None

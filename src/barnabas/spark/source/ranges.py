@@ -1,7 +1,7 @@
-"""Where tasks run: one range of offsets as Arrow batches, straight from the record batches of the log.
+"""Reads a range of offsets in a task, as Arrow batches decoded directly from record batches.
 
-Offsets have gaps, where a log was compacted, or a transaction was aborted or ended: a range is read when the
-position has come to its end, however many rows that gave.
+Offsets have gaps after compaction and at aborted transactions and transaction markers, so a range is complete
+when the position reaches its end, however many rows it had.
 """
 
 import logging
@@ -27,29 +27,28 @@ _DECIDED_HERE: Final = {
     "auto.offset.reset": "none",
     "enable.auto.commit": "false",
     "enable.partition.eof": "true",
-    # A topic that is gone must not come back because somebody reads it.
+    # Reading must not recreate a deleted topic.
     "allow.auto.create.topics": "false",
 }
-# Better for ranges, which are read as fast as they come: an answer costs something, whatever its size. A user
-# may say otherwise.
+# Defaults for reading at full speed, where the fixed cost of a response matters. Users may override them.
 _FOR_RANGES: Final = {"max.partition.fetch.bytes": str(14 << 20), "fetch.max.wait.ms": "100"}
-# A broker that has yet to hear of a topic may know an older one of that name, but not for so long.
+# How long a broker may have stale metadata about a recreated topic.
 _BEHIND_MS_MAX: Final = 10_000.0
 _LOOK_AGAIN_S: Final = 0.2
 
 
 class DataLoss(BarnabasError):
-    """Offsets that a query was to read are not there any more, and failOnDataLoss is true."""
+    """Offsets that a query had to read no longer exist, and failOnDataLoss is true."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} (to go on without them, set failOnDataLoss to false)")
+        super().__init__(f"{what} (to skip lost records, set failOnDataLoss to false)")
 
 
 class NotRead(BarnabasError):
-    """A range that could not be read to its end, although nothing says that it is not there."""
+    """A range could not be read to its end, without evidence that its records are lost."""
 
     def __init__(self, wanted: OffsetRange, at: int, timeout_ms: float, why: ClientError) -> None:
-        where = f"{wanted.tp} is not read from offset {at} on, in the range {wanted.start} to {wanted.end}"
+        where = f"cannot read {wanted.tp} from offset {at} in the range {wanted.start} to {wanted.end}"
         waited = f"; kafkaConsumer.pollTimeoutMs is {timeout_ms:.0f}" if is_retriable(why) else ""
         super().__init__(f"{where}: {why}{waited}")
 
@@ -64,11 +63,11 @@ def read_range(
     topic_id: Uuid | None = None,
     fetches: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of the range, in order; DataLoss if some of them are gone, or the topic is.
+    """Yield all rows of the range in order.
 
-    With a topic_id another topic of the same name is not read. How many fetches are under way at a time is
-    decided by how far away the broker is, if it is not said. NotRead if nothing comes for timeout_ms, or
-    anything else is wrong.
+    With a topic_id, another topic of the same name is not read. Without `fetches` their number is chosen by
+    the broker's latency. Raises DataLoss if records or the topic no longer exist, and NotRead if nothing
+    arrives for timeout_ms or after any other client error.
     """
     found = arrow_schema(columns)
     reading = {**_FOR_RANGES, **settings, **_DECIDED_HERE}
@@ -98,22 +97,22 @@ def read_range(
             start = gone.start
         except (UnknownTopic, TopicRecreated) as gone:
             if isinstance(gone, TopicRecreated) and start == wanted.start and not has_met:
-                # Consumers that were kept may know the topic that was there before; new ones do not.
+                # Cached consumers may have metadata of the previous topic; retry once with new ones.
                 forget(reading)
                 has_met = True
                 continue
-            # Deleted after this was planned.
+            # The topic was deleted after the range was planned.
             if fails_on_loss:
                 where = f"in the range {wanted.start} to {wanted.end}"
-                raise DataLoss(f"{wanted.tp} is gone, from offset {start} on, {where}: {gone}") from gone
+                raise DataLoss(f"{wanted.tp} is gone from offset {start} {where}: {gone}") from gone
             told_so = isinstance(gone, TopicRecreated) and topic_id is None
             try:
                 if not told_so and _is_there(wanted.tp, topic_id, settings, timeout_ms):
-                    # If its id is not known it may be the same one or another: this task must not guess.
+                    # Without its id the topic may be the same or a recreated one: do not guess.
                     raise NotRead(wanted, start, timeout_ms, gone) from gone
             except ClientError as error:
                 raise NotRead(wanted, start, timeout_ms, error) from error
-            logger.warning("offsets lost tp=%s from=%d to=%d because=%s", wanted.tp, start, wanted.end, gone)
+            logger.warning("offsets lost tp=%s from=%d to=%d error=%s", wanted.tp, start, wanted.end, gone)
             return
         except ClientError as error:
             raise NotRead(wanted, start, timeout_ms, error) from error
@@ -122,7 +121,7 @@ def read_range(
 def _is_there(
     tp: TopicPartition, topic_id: Uuid | None, settings: Mapping[str, str], timeout_ms: float
 ) -> bool:
-    """Asked for as long as a call may take: a broker that has just begun may have yet to hear of a topic."""
+    """Whether the topic exists. Retries for a while: a broker that just started may have stale metadata."""
     limit_ms = min(timeout_ms, _BEHIND_MS_MAX)
     until_s = time.monotonic() + limit_ms / 1000
     asking = in_time({**settings, **_DECIDED_HERE}, round(limit_ms))
@@ -136,5 +135,5 @@ def _is_there(
         except TopicRecreated:
             if time.monotonic() > until_s:
                 return False
-        # The next consumer may ask another broker.
+        # The next consumer may use another broker.
         time.sleep(_LOOK_AGAIN_S)

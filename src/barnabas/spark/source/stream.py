@@ -1,8 +1,8 @@
-"""A stream: where it is, how far its next micro-batch goes, and which tasks read it.
+"""The stream reader: start offsets, the end of the next micro-batch, and its tasks.
 
-Spark keeps one of these for as long as a query runs, and makes others that only read(). What is asked for in
-latestOffset() as `start` has been done: that is when progress is committed, and it comes at every trigger.
-(Spark's commit() comes one batch late, and never for the last one.)
+Spark keeps one reader on the driver while a query runs, and creates others that only read(). Progress is
+committed in latestOffset(), which Spark calls at every trigger with the end of the last completed micro-batch
+as `start`. (Spark's commit() comes one micro-batch late, and never for the last one.)
 """
 
 import json
@@ -37,13 +37,13 @@ from barnabas.spark.source.tasks import RangePartition, read_task
 
 logger = logging.getLogger(__name__)
 
-# Spark's offsets, as it hands them over: {"orders": {"0": 23}}.
+# Offsets as Spark passes them: {"orders": {"0": 23}}.
 Told: TypeAlias = dict[str, Any]
 _MS_PER_NS: Final = 1_000_000
 
 
 class _Planned(NamedTuple):
-    """A batch as it was decided. Spark knows it by two offsets only, and not where it begins after a loss."""
+    """A planned micro-batch. Spark knows only `at` and `end`; after data loss it starts at `begin`."""
 
     at: Offsets
     end: Offsets
@@ -52,7 +52,7 @@ class _Planned(NamedTuple):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Goes to tasks as it is when it was made: connections come later, and stay on the driver."""
+    """Pickled for tasks right after construction; connections are opened later and stay on the driver."""
 
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -60,17 +60,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._waiting = Waiting(options.offsets_min or 0, options.wait_max_ms)
         self._cluster_or_none: Cluster | None = None
         self._progress = Progress(options)
-        # Asked for again and again, and must not move meanwhile.
+        # Cached: Spark calls initialOffset() repeatedly, and the result must not change.
         self._initial: dict[TopicPartition, int] | None = None
         self._anchored = False
-        # As far as AvailableNow goes.
+        # The end offsets for the trigger AvailableNow.
         self._until: dict[TopicPartition, int] | None = None
         self._latest: dict[TopicPartition, int] | None = None
         self._planned: _Planned | None = None
         self._topics = TopicIds()
         self._absences = Absences()
 
-    # Where it is
+    # Offsets
 
     @message_first()
     def initialOffset(self) -> Told:
@@ -99,7 +99,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = ends = look.latest
         self._progress.reached(self._cluster().admin, {tp: at[tp] for tp in at if tp in ends})
         if not self._anchored and at == self._initial and moves(self._options.start):
-            # Not replayed alike if this batch fails: so the first one is empty, and only says where to begin.
+            # "latest" would resolve differently on replay: batch 0 is empty and only fixes the start offsets.
             self._anchored = True
             return start
         if self._until is not None:
@@ -107,7 +107,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = self._absences.returned(at, look.absent, look.topic_ids)
         just_gone = self._absences.note(at, look.absent, self._topics.seen)
         remade = self._topics.remade(at, look.topic_ids)
-        # What has been gone for longer was told then.
+        # The loss of partitions that were absent before has already been reported.
         known = {tp: offset for tp, offset in now.items() if tp not in look.absent or tp in just_gone}
         begin = self._begin(known, look.earliest, self._reachable(now, ends), remade)
         end = self._limited(begin, ends, limit)
@@ -124,7 +124,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._latest is None else _told(self._latest)
 
     def _reachable(self, at: Offsets, ends: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The ends; where a query is beyond the last stable offset, which may be, then where it is."""
+        """Return the end offsets, or the query's own offset where it is beyond the last stable offset."""
         beyond = [tp for tp in ends if at.get(tp, 0) > ends[tp]]
         written = self._cluster().written(beyond) if beyond else {}
         return {**ends, **{tp: min(at[tp], offset) for tp, offset in written.items()}}
@@ -132,7 +132,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begin(
         self, at: Offsets, earliest: Offsets, ends: Offsets, remade: Collection[str] = ()
     ) -> dict[TopicPartition, int]:
-        """Where the next batch begins, in every partition that there is now; what is lost is told."""
+        """Return where the next micro-batch begins in every existing partition. Logs or raises data loss."""
         resumed = resume(at, earliest, ends, remade=remade)
         if resumed.losses and self._options.fails_on_loss:
             raise DataLoss("; ".join(resumed.losses))
@@ -141,11 +141,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return resumed.start
 
     def _limited(self, begin: Offsets, ends: Offsets, limit: ReadLimit) -> Offsets | None:
-        """How far the next batch goes; None if it has to wait."""
+        """Return where the next micro-batch ends; None if it has to wait."""
         reachable = {tp: max(offset, begin[tp]) for tp, offset in ends.items()}
         if isinstance(limit, ReadAllAvailable):
             return reachable
-        # AvailableNow reads all that was there: nothing more comes that a batch could wait for.
+        # AvailableNow reads a fixed range, so a micro-batch has no further offsets to wait for.
         if self._options.offsets_min is not None and self._until is None:
             now_ms = time.monotonic_ns() // _MS_PER_NS
             if self._waiting.must_wait(begin, reachable, now_ms):
@@ -154,7 +154,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return reachable
         return limited(begin, reachable, self._options.offsets_max)
 
-    # What tasks do
+    # Tasks
 
     @message_first()
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
@@ -166,7 +166,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         told = self._progress.announcement(begin)
         planned = self._plan_of(at, to)
-        # Of a batch that another process has planned nobody knows which topics it meant.
+        # A micro-batch that another process planned carries no topic ids.
         ids = {} if planned is None else planned.topic_ids
         return [
             RangePartition(one, told if number == 0 else None, topic_id=ids.get(one.tp.topic))
@@ -174,16 +174,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def _planned_begin(self, at: Offsets, to: Offsets) -> Offsets:
-        """Where a batch begins that Spark knows as from `at` to `to`."""
+        """Return where the micro-batch from `at` to `to` begins."""
         planned = self._plan_of(at, to)
         if planned is not None:
             return planned.begin
-        # Else another process has planned it, before the query was started anew.
+        # Another process planned this micro-batch before the query was restarted.
         if at == self._initial:
-            # Its first batch: what has come to be or moved since then is behind us.
+            # Micro-batch 0: ignore partitions added since, and start offsets that have moved past its end.
             moved = moves(self._options.start)
             at = {tp: min(offset, to[tp]) if moved else offset for tp, offset in at.items() if tp in to}
-        # Those that were gone by then.
+        # Partitions that were absent when it was planned end at 0.
         at = {tp: 0 if to.get(tp) == 0 else offset for tp, offset in at.items()}
         unsure = [tp for tp in to if at.get(tp, to[tp] + 1) > to[tp]]
         there = self._cluster().earliest_there(unsure) if unsure else {}
@@ -196,7 +196,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self._options, self._columns)
 
-    # Beginning and end
+    # Connection
 
     def _cluster(self) -> Cluster:
         if self._cluster_or_none is None:
@@ -210,10 +210,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class WrongStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Of a stream whose options are wrong: whatever it is asked for first fails with what is wrong with them.
+    """A reader for invalid options, which raises the error at the first call.
 
-    Were that raised where a reader is made, Spark 4.3 would fail with an error of its own instead, which says
-    nothing (it calls stop() of the reader that was not made).
+    If streamReader() raised it, Spark 4.3 would hide it behind an error of its own (it calls stop() of the
+    reader that was never created).
     """
 
     def __init__(self, wrong: BarnabasError) -> None:
@@ -240,7 +240,7 @@ class WrongStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _told(offsets: Offsets) -> Told:
-    """In the order in which to_json() has it: Spark compares texts."""
+    """Convert offsets in the order of to_json(), because Spark compares them as text."""
     told: Told = json.loads(to_json(offsets))
     return told
 

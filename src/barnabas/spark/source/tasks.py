@@ -1,4 +1,4 @@
-"""What a task of Spark is given, and what it does with it."""
+"""The input partition of a Spark task and the function that reads it."""
 
 from collections.abc import Iterator
 
@@ -16,9 +16,9 @@ from barnabas.spark.workers import settle_in
 
 
 class RangePartition(InputPartition):
-    """One task: a range of offsets, and for one task of a stream, what it tells of the others.
+    """One task: a range of offsets, and for one task of a micro-batch the progress that it announces.
 
-    The id is that of the topic with which it was planned, if that is known.
+    `topic_id` is the id with which the range was planned, if known.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ def read_task(
     partition: InputPartition, options: SourceOptions, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, RangePartition):
-        # Where there is nothing to read Spark makes up a task of its own.
+        # For an empty list of partitions Spark creates a dummy partition.
         assert partition.value is None, f"not a task of this source: {partition!r}"
         return
     with message_first():

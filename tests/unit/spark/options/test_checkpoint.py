@@ -1,4 +1,4 @@
-"""What a stream is called by where its checkpoint is."""
+"""The name of a stream, from its checkpoint location."""
 
 from hashlib import sha256
 
@@ -22,7 +22,7 @@ def name(location: str) -> str:
     ],
     ids=lambda each: each[0],
 )
-def test_one_place_has_one_name_however_it_is_written(spellings: tuple[str, ...]) -> None:
+def test_spellings_of_one_location_have_one_name(spellings: tuple[str, ...]) -> None:
     assert {name(one) for one in spellings} == {name(spellings[0])}
 
 
@@ -43,5 +43,5 @@ def test_other_places_have_other_names() -> None:
 
 
 @pytest.mark.parametrize("location", ["/data/a", "s3://bucket/a", "hdfs://one:8020/data/a"])
-def test_the_usual_spelling_is_the_name_so_that_queries_go_on_from_before(location: str) -> None:
+def test_the_name_of_the_usual_spelling_never_changes(location: str) -> None:
     assert name(location) == sha256(location.encode()).hexdigest()[:24]

@@ -1,4 +1,4 @@
-"""What a user may say to the sink."""
+"""The options of the sink."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def options(*, overwrite: bool = False, **given: str) -> SinkOptions:
     return sink_options(Values({**BROKERS, **given}, "sink"), overwrite=overwrite, directory="/home/me")
 
 
-def test_without_more_it_is_at_least_once_and_rows_say_their_topic() -> None:
+def test_the_default_is_at_least_once_with_a_topic_column() -> None:
     assert options() == SinkOptions(
         topic=None,
         guarantee=Guarantee.AT_LEAST_ONCE,
@@ -26,7 +26,7 @@ def test_without_more_it_is_at_least_once_and_rows_say_their_topic() -> None:
     )
 
 
-def test_exactly_once_has_time_for_a_long_batch_unless_it_is_told_otherwise() -> None:
+def test_exactly_once_has_a_long_default_timeout() -> None:
     assert options(**EXACT).timeout_ms == 900_000
     assert options(**EXACT, **{"kafka.transaction.timeout.ms": "5000"}).timeout_ms == 5000
 
@@ -37,7 +37,7 @@ def test_names_and_words_may_be_in_any_case() -> None:
     assert (found.guarantee, found.scope, found.topic) == (Guarantee.EXACTLY_ONCE, Scope.BATCH, "orders")
 
 
-def test_a_checkpoint_names_a_stream_and_another_one_another() -> None:
+def test_different_checkpoints_have_different_names() -> None:
     first, again, other = (
         options(checkpointLocation=path).checkpoint for path in ("/data/a", "/data/a", "/data/b")
     )
@@ -47,7 +47,7 @@ def test_a_checkpoint_names_a_stream_and_another_one_another() -> None:
 
 
 @pytest.mark.parametrize("path", ["a", "./a", "/home/me/a", "file:/home/me/a"])
-def test_a_checkpoint_without_a_slash_begins_in_the_working_directory(path: str) -> None:
+def test_a_relative_checkpoint_is_in_the_working_directory(path: str) -> None:
     assert options(checkpointLocation=path).checkpoint == options(checkpointLocation="/home/me/a").checkpoint
 
 
@@ -68,7 +68,7 @@ def test_a_checkpoint_without_a_slash_begins_in_the_working_directory(path: str)
         ({"kafka.linger.ms": "soon"}, "linger.ms"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(given: dict[str, str], name: str) -> None:
+def test_invalid_options_are_rejected_by_name(given: dict[str, str], name: str) -> None:
     with pytest.raises(BadOption, match=name.replace(".", r"\.")):
         options(**given)
 

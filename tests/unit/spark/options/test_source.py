@@ -1,4 +1,4 @@
-"""What can be said to the source, and what is refused before anything is read."""
+"""The options of the source, and what is rejected before anything is read."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ def more(given: dict[str, str], *, without: str = "") -> Values:
     return Values(options)
 
 
-def test_a_batch_is_all_there_is_and_a_stream_is_what_comes() -> None:
+def test_a_batch_reads_everything_and_a_stream_new_records() -> None:
     batch, stream = batch_options(values()), stream_options(values())
 
     assert (batch.start, batch.end) == (Place.EARLIEST, Place.LATEST)
@@ -108,7 +108,7 @@ def test_topics_are_chosen_in_one_of_three_ways(read: Read) -> None:
         ({}, "assign | subscribe | subscribePattern"),
     ],
 )
-def test_a_choice_that_is_none_is_refused(read: Read, given: dict[str, str], name: str) -> None:
+def test_an_invalid_choice_of_topics_is_rejected(read: Read, given: dict[str, str], name: str) -> None:
     with pytest.raises(BadOption) as refused:
         read(Values({"kafka.bootstrap.servers": "localhost:9092", **given}))
 
@@ -129,10 +129,10 @@ def test_a_choice_that_is_none_is_refused(read: Read, given: dict[str, str], nam
             {"startingTimestamp": "1000", "startingOffsetsByTimestampStrategy": "LATEST"},
             AtTime(1000, else_latest=True),
         ),
-        # The ends of the log may stand for times.
+        # -2 and -1 in place of timestamps.
         ({"startingTimestamp": "-1"}, AtTime(-1, else_latest=False)),
         ({"startingOffsetsByTimestamp": '{"orders":{"0":-2}}'}, AtTimes({A: -2}, else_latest=False)),
-        # The first of them counts.
+        # Precedence of several forms.
         (
             {"startingTimestamp": "7", "startingOffsetsByTimestamp": "{}", "startingOffsets": "latest"},
             AtTime(7, else_latest=False),
@@ -143,7 +143,7 @@ def test_a_choice_that_is_none_is_refused(read: Read, given: dict[str, str], nam
         ),
     ],
 )
-def test_a_start_can_be_said_in_every_form(given: dict[str, str], start: object) -> None:
+def test_a_start_can_have_every_form(given: dict[str, str], start: object) -> None:
     assert batch_options(more(given)).start == start
     assert stream_options(more(given)).start == start
 
@@ -165,7 +165,7 @@ def test_a_stream_can_start_where_its_group_is() -> None:
         ({"endingOffsetsByTimestamp": '{"orders":{"0":-1}}'}, AtTimes({A: -1}, else_latest=True)),
     ],
 )
-def test_an_end_can_be_said_in_every_form(given: dict[str, str], end: object) -> None:
+def test_an_end_can_have_every_form(given: dict[str, str], end: object) -> None:
     assert batch_options(more(given)).end == end
 
 
@@ -215,7 +215,7 @@ def test_a_stream_has_no_end(name: str) -> None:
 # How much
 
 
-def test_how_much_is_read_at_a_time_can_be_limited() -> None:
+def test_the_size_of_a_batch_can_be_limited() -> None:
     found = stream_options(
         values(
             maxOffsetsPerTrigger="1000",
@@ -270,7 +270,7 @@ def test_a_time_is_written_as_spark_writes_it(text: str, ms: int) -> None:
     ],
     ids=str,
 )
-def test_a_limit_that_cannot_be_is_refused(given: dict[str, str]) -> None:
+def test_an_invalid_limit_is_rejected(given: dict[str, str]) -> None:
     with pytest.raises(BadOption):
         stream_options(more(given))
 
@@ -280,7 +280,7 @@ def test_a_task_may_be_told_how_many_fetches_it_has_under_way(read: Read) -> Non
     assert read(values(fetchesInFlight="4")).fetches == 4
 
 
-def test_a_batch_passes_over_the_limits_of_streams_and_says_so() -> None:
+def test_a_batch_ignores_the_limits_of_streams_and_lists_them() -> None:
     found = batch_options(values(maxOffsetsPerTrigger="1000", maxTriggerDelay="1s"))
 
     assert found.offsets_max is None
@@ -306,13 +306,13 @@ def test_a_batch_passes_over_the_limits_of_streams_and_says_so() -> None:
         "startingOffset",
     ],
 )
-def test_what_is_not_taken_is_refused_by_name(read: Read, name: str) -> None:
+def test_unsupported_options_are_rejected_by_name(read: Read, name: str) -> None:
     with pytest.raises(BadOption, match=name.removeprefix("kafka.")):
         read(more({name: "latest"}))
 
 
 @BOTH
-def test_a_protocol_that_is_not_spoken_is_refused_by_name(read: Read) -> None:
+def test_an_unsupported_protocol_is_rejected_by_name(read: Read) -> None:
     with pytest.raises(BadOption, match=r"security\.protocol"):
         read(more({"kafka.security.protocol": "SASL_SSL"}))
 
@@ -338,11 +338,11 @@ def test_the_nearest_option_is_named(read: Read, name: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"subscribe": "orders"}, "kafka.bootstrap.servers: it must be given"),
+        ({"subscribe": "orders"}, "kafka.bootstrap.servers: it is required"),
         ({"subscribe": "orders", "bootstrap.servers": "a:1"}, "did you mean kafka.bootstrap.servers?"),
         ({"subscribe": "orders", "kafka.bootstrap.server": "a:1"}, "did you mean kafka.bootstrap.servers?"),
         ({"subscrib": "orders", "kafka.bootstrap.servers": "a:1"}, "did you mean subscribe?"),
-        ({"topicPattern": "orders", "kafka.bootstrap.servers": "a:1"}, "none of them is given"),
+        ({"topicPattern": "orders", "kafka.bootstrap.servers": "a:1"}, "none is set"),
         (
             {"subscribe": "orders", "kafka.bootstrap.servers": " "},
             "kafka.bootstrap.servers: it names no broker",
@@ -354,7 +354,7 @@ def test_the_nearest_option_is_named(read: Read, name: str, why: str) -> None:
     ],
     ids=str,
 )
-def test_what_is_missing_is_looked_for_among_misspelled_names(
+def test_a_missing_option_is_looked_for_among_misspelled_names(
     read: Read, given: dict[str, str], why: str
 ) -> None:
     with pytest.raises(BadOption) as refused:
@@ -398,7 +398,7 @@ def test_brokers_must_be_named(read: Read) -> None:
         ),
     ],
 )
-def test_a_start_that_is_elsewhere_later_is_known_and_so_is_who_said_it(
+def test_a_moving_start_is_recognized_and_its_option_is_known(
     options: dict[str, str], is_moving: bool, name: str
 ) -> None:
     start = stream_options(more(options)).start

@@ -1,4 +1,4 @@
-"""How far a micro-batch goes: fair to small partitions, never past the end, never for ever waiting."""
+"""The end of a micro-batch: fair to small partitions, never past the end, with a bounded wait."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ def test_the_limit_is_shared_by_backlog() -> None:
     assert limited({A: 0, B: 100}, {A: 900, B: 200}, 100) == {A: 90, B: 110}
 
 
-def test_a_share_is_counted_in_the_order_in_which_spark_counts() -> None:
+def test_a_share_is_computed_in_sparks_order_of_operations() -> None:
     # 29 / 100 is a little less than 0.29 as a double, and 100 times that is less than 29.
     assert limited({A: 0, B: 0}, {A: 29, B: 71}, 100) == {A: 28, B: 71}
 
@@ -23,13 +23,13 @@ def test_a_small_partition_does_not_starve() -> None:
     assert limited({A: 0, B: 0}, {A: 10_000, B: 1}, 10) == {A: 9, B: 1}
 
 
-def test_a_limit_above_what_there_is_is_no_limit() -> None:
+def test_a_limit_above_the_backlog_has_no_effect() -> None:
     assert limited({A: 3, B: 0}, {A: 7, B: 2}, 1000) == {A: 7, B: 2}
     assert limited({A: 3}, {A: 3}, 1) == {A: 3}
     assert limited({A: 0}, {A: HUGE}, HUGE) == {A: HUGE}
 
 
-def test_a_partition_that_lost_its_end_stays_where_its_end_says() -> None:
+def test_a_truncated_partition_ends_at_its_end() -> None:
     # What that means is decided elsewhere; the others have the limit for themselves.
     assert limited({A: 10, B: 0}, {A: 4, B: 100}, 50) == {A: 4, B: 50}
 
@@ -66,7 +66,7 @@ def test_a_batch_waits_for_enough_records() -> None:
     assert not waiting.must_wait({A: 1, B: 0}, {A: 51, B: 50}, now_ms=20)
 
 
-def test_a_batch_waits_no_longer_than_it_may_and_the_time_counts_from_the_last_one() -> None:
+def test_a_batch_waits_at_most_the_delay_since_the_last_one() -> None:
     waiting = Waiting(100, 60_000)
     waiting.must_wait({A: 0}, {A: 1}, now_ms=1_000)
 
@@ -75,7 +75,7 @@ def test_a_batch_waits_no_longer_than_it_may_and_the_time_counts_from_the_last_o
     assert waiting.must_wait({A: 2}, {A: 3}, now_ms=120_999)
 
 
-def test_a_partition_that_lost_its_end_does_not_hide_what_others_have() -> None:
+def test_a_truncated_partition_does_not_hide_the_backlog_of_others() -> None:
     waiting = Waiting(10, 60_000)
     waiting.must_wait({A: 0}, {A: 1}, now_ms=0)
 

@@ -1,4 +1,4 @@
-"""What filters leave to be read."""
+"""The ranges that filters leave to be read."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -53,7 +53,7 @@ ALL = [("orders", 0, 0, 100), ("orders", 1, 0, 100), ("orders", 2, 0, 100), ("re
         ([EqualTo(("partition",), 1), LessThanOrEqual(("offset",), 10)], [("orders", 1, 0, 11)]),
         ([EqualTo(("partition",), 1), In(("offset",), (5, 9, 7))], [("orders", 1, 5, 10)]),
         ([In(("offset",), ())], []),
-        # What says nothing that is understood leaves everything.
+        # Unsupported filters exclude nothing.
         ([IsNotNull(("partition",))], ALL),
         ([Not(EqualTo(("partition",), 1))], ALL),
         ([EqualTo(("value",), b"x"), GreaterThan(("partition", "x"), 1)], ALL),
@@ -61,7 +61,7 @@ ALL = [("orders", 0, 0, 100), ("orders", 1, 0, 100), ("orders", 2, 0, 100), ("re
         ([LessThan(("timestamp",), NOON)], ALL),
     ],
 )
-def test_only_what_may_fit_is_left(filters: list[Filter], ranges: list[tuple[Any, ...]]) -> None:
+def test_only_ranges_that_may_match_are_left(filters: list[Filter], ranges: list[tuple[Any, ...]]) -> None:
     assert left(*filters) == ranges
 
 
@@ -76,14 +76,14 @@ def test_only_what_may_fit_is_left(filters: list[Filter], ranges: list[tuple[Any
         (GreaterThan(("timestamp",), datetime(1960, 1, 1, tzinfo=UTC)), 0),
     ],
 )
-def test_a_time_is_where_reading_begins(one: Filter, since_ms: int | None) -> None:
+def test_a_lower_bound_of_time_sets_the_start(one: Filter, since_ms: int | None) -> None:
     assert narrowed(Wanted(), one).since_ms == since_ms
     assert left(EqualTo(("partition",), 2), since={TopicPartition("orders", 2): 40}) == [
         ("orders", 2, 40, 100)
     ]
 
 
-def test_of_several_times_the_latest_counts() -> None:
+def test_the_latest_of_several_lower_bounds_counts() -> None:
     both = [GreaterThan(("timestamp",), NOON), GreaterThan(("timestamp",), NOON - timedelta(hours=1))]
 
     assert narrowed(narrowed(Wanted(), both[0]), both[1]).since_ms == NOON_MS

@@ -13,7 +13,7 @@ def sizes(ranges: list[OffsetRange]) -> list[tuple[int, int]]:
     return [(one.tp.partition, one.size) for one in ranges]
 
 
-def test_what_is_between_two_places_is_one_range_a_partition_and_empty_ones_are_left_out() -> None:
+def test_each_partition_is_one_range_and_empty_ranges_are_omitted() -> None:
     between = ranges_between({A: 5, B: 7, C: 9}, {C: 12, B: 7, A: 6})
 
     assert between == [OffsetRange(A, 5, 6), OffsetRange(C, 9, 12)]
@@ -48,7 +48,7 @@ def test_a_range_is_never_split_into_more_tasks_than_it_has_offsets() -> None:
     assert sizes(split([OffsetRange(A, 0, 2)], min_partitions=10)) == [(0, 1), (0, 1)]
 
 
-def test_a_task_has_at_most_so_many_offsets() -> None:
+def test_max_records_limits_the_offsets_of_a_task() -> None:
     assert sizes(split([OffsetRange(A, 0, 10), OffsetRange(B, 0, 3)], records_max=4)) == [
         (0, 3),
         (0, 3),

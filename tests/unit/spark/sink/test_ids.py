@@ -47,12 +47,12 @@ def test_micro_batches_and_their_claims_are_found_by_the_checkpoint() -> None:
         "sink-0",
     ],
 )
-def test_what_only_looks_like_it_is_not_found(name: str) -> None:
+def test_similar_ids_are_not_found(name: str) -> None:
     assert ids_of_query([name], QUERY, PLACE) == FoundIds({}, {}, {})
 
 
 @pytest.mark.parametrize("checkpoint", [PLACE, None])
-def test_the_pattern_lets_all_of_them_through(checkpoint: str | None) -> None:
+def test_the_pattern_matches_all_ids(checkpoint: str | None) -> None:
     pattern = compile_re2(pattern_of_query(QUERY, checkpoint))
     ids = [slot_id("a.b-1", QUERY, 3), BATCH, claim_id(BATCH, 3)]
     of_others = [slot_id("sink", OTHER, 0), "sink"]

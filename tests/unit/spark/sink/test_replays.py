@@ -19,12 +19,12 @@ def check(record: Record, written: dict[str, Mark], *, tasks: int = 3, prefix: s
 
 
 @pytest.mark.parametrize("record", [NO_RECORD, BEGUN, Record(BATCH - 1, 3, ("first",), "out")])
-def test_where_nothing_is_committed_any_number_of_tasks_may_go_on(record: Record) -> None:
+def test_without_committed_slots_any_number_of_tasks_is_accepted(record: Record) -> None:
     check(record, {}, tasks=2)
 
 
 @pytest.mark.parametrize("run", BEGUN.runs)
-def test_where_a_run_with_as_many_tasks_has_committed_a_part_the_rest_is_written(run: str) -> None:
+def test_a_partly_committed_batch_is_completed_by_the_same_number_of_tasks(run: str) -> None:
     check(BEGUN, mark(run))
 
 
@@ -34,7 +34,7 @@ def test_what_an_earlier_release_has_committed_is_completed() -> None:
 
 def test_another_number_of_tasks_is_refused() -> None:
     with pytest.raises(
-        SlotsChanged, match=r"batch 7 was begun with 3 tasks and is planned with 2 now.*sink-q-1"
+        SlotsChanged, match=r"batch 7 was begun with 3 tasks but is now planned with 2.*sink-q-1"
     ):
         check(BEGUN, mark(), tasks=2)
 
@@ -42,7 +42,7 @@ def test_another_number_of_tasks_is_refused() -> None:
 @pytest.mark.parametrize(
     "record", [NO_RECORD, BEGUN._replace(runs=("first",)), Record(BATCH - 1, 3, ("second",), "out")]
 )
-def test_a_run_whose_number_of_tasks_nobody_knows_is_refused(record: Record) -> None:
+def test_a_run_with_an_unknown_number_of_tasks_is_rejected(record: Record) -> None:
     with pytest.raises(SlotsChanged, match=r"batch 7 .* not recorded"):
         check(record, mark("second"))
 
@@ -52,7 +52,7 @@ def test_another_prefix_is_refused() -> None:
         check(BEGUN, mark(), prefix="other")
 
 
-def test_an_older_checkpoint_that_was_put_back_needs_as_many_tasks() -> None:
+def test_a_restored_older_checkpoint_needs_the_same_number_of_tasks() -> None:
     later = Record(BATCH + 2, 3, ("second",), "out")
 
     check(later, mark("first", BATCH + 1))
@@ -60,7 +60,7 @@ def test_an_older_checkpoint_that_was_put_back_needs_as_many_tasks() -> None:
         check(later, mark("first", BATCH + 1), tasks=4)
 
 
-def test_a_whole_batch_is_refused_where_slots_have_committed_parts() -> None:
+def test_a_whole_batch_is_rejected_if_slots_have_committed_parts() -> None:
     check_not_in_parts(BATCH, {})
     with pytest.raises(SlotsChanged, match="by transactionScope=task"):
         check_not_in_parts(BATCH, mark())

@@ -1,4 +1,4 @@
-"""Rows as records."""
+"""Column checks, and rows by topic."""
 
 import pyarrow as pa
 import pytest
@@ -17,7 +17,7 @@ from barnabas.spark.options.errors import BadOption
 from barnabas.spark.sink.rows import BadRow, by_topic, check_schema
 
 
-def test_rows_go_to_their_topics_in_order_without_what_is_no_record() -> None:
+def test_rows_go_to_their_topics_in_order_without_other_columns() -> None:
     rows = pa.record_batch(
         {"topic": ["a", "b", "a", "a"], "value": ["1", "2", None, "4"], "more": [1, 2, 3, 4]}
     )
@@ -26,7 +26,7 @@ def test_rows_go_to_their_topics_in_order_without_what_is_no_record() -> None:
         "a": {"value": ["1", None, "4"]},
         "b": {"value": ["2"]},
     }
-    # The option counts, whatever the rows say.
+    # The option takes precedence over the column.
     assert [(name, table.num_rows) for name, table in by_topic(rows, "c")] == [("c", 4)]
 
 
@@ -48,22 +48,22 @@ def columns(**types: DataType) -> StructType:
 @pytest.mark.parametrize(
     ("schema", "topic", "why"),
     [
-        (columns(key=StringType()), "orders", "no column value: there are key"),
-        (columns(value=StringType()), None, "option topic: it must be given"),
-        (columns(value=IntegerType()), "orders", "column value is int"),
-        (columns(value=StringType(), key=DoubleType()), "orders", "column key is double"),
-        (columns(value=StringType(), topic=BinaryType()), None, "column topic is binary"),
-        (columns(value=StringType(), partition=StringType()), "orders", "column partition is string"),
-        (columns(value=StringType(), headers=StringType()), "orders", "column headers is string"),
-        (columns(value=StringType(), headers=TEXTS), "orders", "column headers is array"),
+        (columns(key=StringType()), "orders", "column value is missing; the columns are key"),
+        (columns(value=StringType()), None, "option topic: set it"),
+        (columns(value=IntegerType()), "orders", "column value has type int"),
+        (columns(value=StringType(), key=DoubleType()), "orders", "column key has type double"),
+        (columns(value=StringType(), topic=BinaryType()), None, "column topic has type binary"),
+        (columns(value=StringType(), partition=StringType()), "orders", "column partition has type string"),
+        (columns(value=StringType(), headers=StringType()), "orders", "column headers has type string"),
+        (columns(value=StringType(), headers=TEXTS), "orders", "column headers has type array"),
     ],
 )
-def test_columns_that_cannot_be_are_refused(schema: StructType, topic: str | None, why: str) -> None:
+def test_invalid_columns_are_rejected(schema: StructType, topic: str | None, why: str) -> None:
     with pytest.raises(BadOption, match=why):
         check_schema(schema, topic)
 
 
-def test_columns_of_records_and_others_are_taken() -> None:
+def test_known_and_other_columns_are_accepted() -> None:
     text = StringType()
     check_schema(
         columns(
