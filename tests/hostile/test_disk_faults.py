@@ -360,7 +360,7 @@ def test_a_segment_that_is_cut_serves_what_is_left_of_it_and_the_log_goes_on(tmp
             with pytest.raises(ConnectionClosed):
                 fetch_error(client, "cut", 5)
             victim.eventually(
-                lambda: f"bytes before the end of what was to be sent: '{log}" in victim.log, "a line"
+                lambda: f"bytes before the end of the range to send: '{log}" in victim.log, "a line"
             )
         assert bystander.error is None
         assert bystander.slowest_s < SERVED_WITHIN_S

@@ -392,7 +392,7 @@ def test_too_many_items_that_belong_together_end_the_connection(what: str, tmp_p
     with Victim(tmp_path) as victim:
         with WireClient(victim.address) as client, pytest.raises(ConnectionClosed):
             client.ask(body, version)
-        assert f"items have to be handled at once, the most is {WHOLE_ITEMS_MAX}" in victim.log
+        assert f"items must be handled together, the limit is {WHOLE_ITEMS_MAX}" in victim.log
         victim.check()
 
 

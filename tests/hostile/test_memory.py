@@ -279,7 +279,7 @@ def ask_very_often(victim: Victim, asked: bytes) -> None:
         send_until_refused(client, [asked] * (3 * PIPELINED_MAX))
         # Requests that have no response yet count 16 times their size.
         assert settled(victim) - before_mb < 2 * UNANSWERED_BYTES_MAX / MB
-    waiting = 'reason="its request waits for too long"'
+    waiting = 'reason="request waited too long for its response"'
     victim.eventually(lambda: waiting in victim.log, "the connection is closed when it is idle")
 
 
@@ -311,7 +311,7 @@ def test_half_sent_requests_of_many_clients_stay_within_the_limit(tmp_path: Path
             answer = honest.ask(produce_of("large", 0, batch(value), acks=1), 9)
             assert produced(answer).error_code == 0
             clients.close()
-        assert "comes too slowly" in victim.log
+        assert "request arrives too slowly" in victim.log
         victim.check()
 
 

@@ -170,15 +170,16 @@ CASES = {
     ),
     "meta.properties is missing": Case(
         lambda node: (node.data / "meta.properties").unlink(),
-        "DATA: not formatted, although MORE is. .* is it mounted, and where log.dirs says it is",
+        "DATA: not formatted, although MORE is. .* check that its disk is mounted and that log.dirs",
     ),
     "nothing is formatted": Case(
         lambda node: [(one / "meta.properties").unlink() for one in (node.data, node.more)],
-        "DATA, MORE: not formatted; `barnabas storage format .*` does it",
+        "DATA, MORE: not formatted; run `barnabas storage format .*` once",
     ),
     "data without an owner": Case(_data_of_nobody, "DATA, MORE: not formatted; .*"),
     "the directory is missing": Case(
-        lambda node: _remove(node.data), "DATA: not formatted, although MORE is. .* is it mounted"
+        lambda node: _remove(node.data),
+        "DATA: not formatted, although MORE is. .* check that its disk is mounted",
     ),
     "the directory is a file": Case(
         lambda node: _in_place_of(node.data, Path.touch), "DATA/meta.properties: Not a directory"

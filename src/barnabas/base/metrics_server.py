@@ -131,14 +131,14 @@ class MetricsServer:
     async def _respond(self, request: HttpRequest) -> Response:
         page = self._pages.get(request.path)
         if page is None:
-            return plain_text(HTTPStatus.NOT_FOUND, f"there are {', '.join(sorted(self._pages))}")
+            return plain_text(HTTPStatus.NOT_FOUND, f"not found; available: {', '.join(sorted(self._pages))}")
         if request.method not in _METHODS:
-            return plain_text(HTTPStatus.METHOD_NOT_ALLOWED, "GET it", "Allow: GET, HEAD")
+            return plain_text(HTTPStatus.METHOD_NOT_ALLOWED, "use GET or HEAD", "Allow: GET, HEAD")
         try:
             return await page(request)
         except Exception as error:
             report_fault(logger, error, "page failed path=%s", request.path)
-            return plain_text(HTTPStatus.INTERNAL_SERVER_ERROR, "this page failed; the log says why")
+            return plain_text(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log")
 
 
 async def _receive(reader: asyncio.StreamReader) -> HttpRequest | None:
@@ -150,9 +150,11 @@ async def _receive(reader: asyncio.StreamReader) -> HttpRequest | None:
         return None
     except asyncio.LimitOverrunError:
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        raise BadRequest(status, f"a request has at most {REQUEST_BYTES_MAX} bytes") from None
+        raise BadRequest(status, f"request exceeds {REQUEST_BYTES_MAX} bytes") from None
     except TimeoutError:
-        raise BadRequest(HTTPStatus.REQUEST_TIMEOUT, "the request did not come in time") from None
+        raise BadRequest(
+            HTTPStatus.REQUEST_TIMEOUT, f"request not received within {REQUEST_TIMEOUT_S:.0f} s"
+        ) from None
     return parse_request(head)
 
 
@@ -167,7 +169,7 @@ async def _part(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             while await reader.read(REQUEST_BYTES_MAX):
                 pass
     except TimeoutError:
-        logger.debug("metrics client does not go")
+        logger.debug("metrics client did not close its connection")
 
 
 async def _send(writer: asyncio.StreamWriter, request: HttpRequest | None, response: Response) -> None:

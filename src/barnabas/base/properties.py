@@ -72,7 +72,7 @@ def _unescape(text: str, where: str) -> str:
         escaped = match.group(1)
         if escaped[:1] == "u":
             if len(escaped) != 5:
-                raise Malformed("has \\u without four hexadecimal digits behind it", where=where)
+                raise Malformed("\\u is not followed by four hexadecimal digits", where=where)
             return chr(int(escaped[1:], 16))
         return _NAMED.get(escaped, escaped)
 
@@ -81,7 +81,7 @@ def _unescape(text: str, where: str) -> str:
         # Java escapes what lies outside of 16 bits as two halves; here they become one character again.
         return plain.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        raise Malformed("has one half of a surrogate pair", where=where) from None
+        raise Malformed("unpaired surrogate", where=where) from None
 
 
 def _escape_key(text: str) -> str:

@@ -45,7 +45,7 @@ class NotRe2(BarnabasError):
 
     def __init__(self, text: str, reason: str) -> None:
         told = text if len(text) <= _TOLD_CHARS_MAX else f"{text[:_TOLD_CHARS_MAX]}..."
-        super().__init__(f"`{told}` is not a regular expression of RE2: {reason}")
+        super().__init__(f"`{told}` is not a valid RE2 regular expression: {reason}")
         self.reason = reason
 
 
@@ -73,12 +73,12 @@ def compile_re2(text: str) -> Any:
         # Bytes of a command line that are no text.
         raise NotRe2(text, "invalid UTF-8") from None
     if size > PATTERN_BYTES_MAX:
-        raise NotRe2(text, f"pattern too large: {size} bytes, the most is {PATTERN_BYTES_MAX}")
+        raise NotRe2(text, f"pattern too large: {size} bytes, the limit is {PATTERN_BYTES_MAX}")
     weight = weight_of(text)
     if weight > PATTERN_WEIGHT_MAX:
         raise NotRe2(
             text,
-            f"pattern too large: its parts weigh {weight} in total, the most is {PATTERN_WEIGHT_MAX}",
+            f"pattern too large: compile weight {weight}, the limit is {PATTERN_WEIGHT_MAX}",
         )
     options = re2.Options()
     # What is wrong is raised; RE2 would write it to stderr as well.
@@ -96,7 +96,7 @@ def compile_re2(text: str) -> Any:
         re2.purge()
     if pattern.programsize > PROGRAM_SIZE_MAX:
         raise NotRe2(
-            text, f"pattern too large: {pattern.programsize} instructions, the most is {PROGRAM_SIZE_MAX}"
+            text, f"pattern too large: {pattern.programsize} instructions, the limit is {PROGRAM_SIZE_MAX}"
         )
     return pattern
 

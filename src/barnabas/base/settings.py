@@ -149,7 +149,7 @@ def setting(
     status: Status = WORKS,
 ) -> Any:
     """Declare a field of a dataclass as a setting. The field is called as the setting, with `_` for `.`."""
-    assert default is None or rule is None or rule.allows(default), f"{name}: its own default is refused"
+    assert default is None or rule is None or rule.allows(default), f"{name}: rule refuses the default"
     declared = Setting(
         name=name, type=kind, default=default, rule=rule, synonyms=synonyms, doc=doc, status=status
     )
@@ -198,7 +198,7 @@ def parse_value(name: str, kind: SettingType, text: str) -> Value:
             bits = _BITS[kind.name]
             number = int(trimmed) if _WHOLE.fullmatch(trimmed) else None
             if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-                raise InvalidSetting(name, text, f"must be a whole number of {bits} bits")
+                raise InvalidSetting(name, text, f"must be a {bits}-bit integer")
             return number
         case SettingType.DOUBLE:
             decimal = float(trimmed.rstrip("dDfF")) if _DECIMAL.fullmatch(trimmed) else None

@@ -69,7 +69,7 @@ def _shape(cls: type, kw_only: bool) -> _Shape:
         is_safe = default.__class__.__hash__ is not None
         assert is_safe, f"{who}.{name}: all instances would share its default; give a default factory"
         is_known = not isinstance(default, Field) or _says_only_factory(default)
-        assert is_known, f"{who}.{name}: of field() a value takes the default factory alone"
+        assert is_known, f"{who}.{name}: field() of a value may only set default_factory"
     if defaults and not kw_only:
         is_ordered = defaults.keys() == set(names[-len(defaults) :])
         assert is_ordered, f"{who}: a field without a default comes after one that has it"

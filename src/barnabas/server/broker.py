@@ -171,10 +171,14 @@ class Broker:
             settings.initial_broker_registration_timeout_ms / 1000,
         )
         if not await self._follower.until(self._knows_us, START_TIMEOUT_S):
-            raise StartFailed("the metadata did not tell of this broker's registration")
+            raise StartFailed(
+                f"the metadata did not show this broker's registration within {START_TIMEOUT_S:.0f} s"
+            )
         await lifecycle.become_active(START_TIMEOUT_S)
         if not await self._follower.until(self._lets_us_in, START_TIMEOUT_S):
-            raise StartFailed("the metadata did not say that this broker may serve")
+            raise StartFailed(
+                f"broker is still fenced after {START_TIMEOUT_S:.0f} s; check the controller's log"
+            )
         self._keep_running("heartbeats", lifecycle.run)
         self._keep_running("directory reports", self._reports.run)
         self._reports.wake()

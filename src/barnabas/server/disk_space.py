@@ -47,7 +47,7 @@ class DiskSpace:
         try:
             self._known[path] = await self._executor.run(partial(_space, self._logs.fs, path))
         except OSError as error:
-            logger.warning("disk space not known path=%s error=%s", path, error)
+            logger.warning("cannot read disk usage path=%s error=%s", path, error)
         finally:
             del self._asking[path]
 

@@ -63,7 +63,7 @@ class AutoTopics:
             answer = await ask(CreateTopicsRequest(topics=topics, timeout_ms=settings.request_timeout_ms))
         finally:
             self.in_flight.difference_update(names)
-        assert isinstance(answer, CreateTopicsResponse), f"an answer to CreateTopics: {answer!r}"
+        assert isinstance(answer, CreateTopicsResponse), f"unexpected response to CreateTopics: {answer!r}"
         for topic in answer.topics:
             # Another broker, or a client, may have been faster.
             if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

@@ -91,7 +91,7 @@ class DirectoryReports:
         ]
         wrong = [ErrorCode(code).name for code in codes if code != ErrorCode.NONE]
         if wrong:
-            logger.warning("directories not taken count=%d error=%s", len(wrong), wrong[0])
+            logger.warning("controller refused directory assignments count=%d error=%s", len(wrong), wrong[0])
         return not wrong
 
 

@@ -40,7 +40,7 @@ class NotFormatted(BarnabasError):
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__(
             f"{', '.join(paths)}: not formatted; "
-            "`barnabas storage format -t $(barnabas storage random-uuid) -c CONFIG` does it, once"
+            "run `barnabas storage format -t $(barnabas storage random-uuid) -c CONFIG` once"
         )
         self.paths = tuple(paths)
 
@@ -50,8 +50,8 @@ class MetadataMissing(BarnabasError):
 
     def __init__(self, path: str, formatted: Iterable[str]) -> None:
         super().__init__(
-            f"{path}: not formatted, although {', '.join(formatted)} is. Without the metadata log, which "
-            "should be there, nobody knows the topics: is it mounted, and where log.dirs says it is?"
+            f"{path}: not formatted, although {', '.join(formatted)} is. This directory should hold the "
+            "metadata log: check that its disk is mounted and that log.dirs has the right path"
         )
 
 

@@ -147,7 +147,7 @@ class Lifecycle:
 
         Kafka's brokers stay unregistered until they are restarted, and their partitions without a leader.
         """
-        logger.warning("broker was unregistered while it runs node=%d", self._node_id)
+        logger.warning("broker was unregistered while running node=%d", self._node_id)
         self.is_fenced = True
         # Its logs have all that they had in the registration before.
         self._previous_epoch = self.epoch
@@ -164,4 +164,4 @@ class Lifecycle:
                         return
                     await asyncio.sleep(_RETRY_S)
         except TimeoutError:
-            logger.warning("stopping without the controller's leave")
+            logger.warning("controlled shutdown timed out")

@@ -53,8 +53,8 @@ def check_served(metadata_version: int) -> None:
     """BadFeature for a cluster whose metadata we cannot write as its level wants it."""
     if metadata_version < LEAST_SERVED:
         raise BadFeature(
-            f"{METADATA_VERSION} {_shown(metadata_version)} is older than {_shown(LEAST_SERVED)}, "
-            "which is the least that is served here; Kafka's kafka-features.sh can upgrade the cluster first"
+            f"{METADATA_VERSION} {_shown(metadata_version)} is older than the oldest supported version, "
+            f"{_shown(LEAST_SERVED)}; upgrade the cluster with Kafka's kafka-features.sh first"
         )
 
 
@@ -104,8 +104,8 @@ def chosen_levels(release: str | None, asked: Mapping[str, int]) -> dict[str, in
             raise BadFeature(f"Unsupported feature: {name}. Supported features are: {known}")
     if asked.get(KRAFT_FEATURE, 0) != 0:
         raise BadFeature(
-            f"{KRAFT_FEATURE}={asked[KRAFT_FEATURE]} means voters that can be changed, which are not built "
-            "yet: controller.quorum.voters in the configuration names them"
+            f"{KRAFT_FEATURE}={asked[KRAFT_FEATURE]} (dynamic voters) is not supported yet; "
+            "list the voters in controller.quorum.voters in the configuration"
         )
     levels = {**default_levels(metadata_version), KRAFT_FEATURE: 0, **asked}
     levels.pop(METADATA_VERSION, None)

@@ -74,7 +74,7 @@ class HostedPartition:
         if isinstance(stamp, EndMarker):
             return self._write(batch, now_ms, None, False, stamp.transaction_version)
         proof = stamp.proof
-        assert proof is None or isinstance(proof, Verification), f"no proof for a log: {proof!r}"
+        assert proof is None or isinstance(proof, Verification), f"not a verification of a log: {proof!r}"
         return self._write(batch, now_ms, proof, stamp.must_verify, 0)
 
     def _write(
@@ -131,5 +131,5 @@ def whole_batches(data: bytes, what: str) -> tuple[bytes, int]:
         after = base + int.from_bytes(data[delta_at : delta_at + 4], "big") + 1
         at += size
     if data and at == 0:
-        raise CorruptLog(what, position=0, what="no whole batch where one begins")
+        raise CorruptLog(what, position=0, what="no complete batch")
     return data[:at], after

@@ -51,7 +51,7 @@ class InternalTopic:
         settings = self._settings.now
         wanted = self._describe(settings)
         answer = await self._ask(CreateTopicsRequest(topics=[wanted], timeout_ms=settings.request_timeout_ms))
-        assert isinstance(answer, CreateTopicsResponse), f"an answer to CreateTopics: {answer!r}"
+        assert isinstance(answer, CreateTopicsResponse), f"unexpected response to CreateTopics: {answer!r}"
         (topic,) = answer.topics
         code = ErrorCode.of(topic.error_code)
         if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -60,7 +60,7 @@ class InternalTopic:
         if complaint != self._complaint:
             # Clients ask every tenth of a second; the reason stays the same.
             self._complaint = complaint
-            logger.warning("topic not created topic=%s error=%s", wanted.name, complaint)
+            logger.warning("topic creation failed topic=%s error=%s", wanted.name, complaint)
 
 
 def transaction_topic(settings: BrokerSettings) -> CreatableTopic:

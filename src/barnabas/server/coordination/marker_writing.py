@@ -121,5 +121,5 @@ def _is_nobodys(marker: EndMarker) -> bool:
 
 
 def _told(answer: object) -> ErrorCode:
-    assert isinstance(answer, ErrorCode), f"an answer to a marker: {answer!r}"
+    assert isinstance(answer, ErrorCode), f"unexpected response to a marker: {answer!r}"
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if answer in _NOT_READY else answer

@@ -46,7 +46,7 @@ class MarkerDesk(Waiting):
         return False
 
     def give(self, answer: object) -> None:
-        assert isinstance(answer, MarkersToWrite), f"asked for markers: {answer!r}"
+        assert isinstance(answer, MarkersToWrite), f"unexpected request for markers: {answer!r}"
         self._waiting.append(answer)
         if self._next is None:
             self._next = asyncio.get_running_loop().call_soon(self._end_turn)
@@ -121,7 +121,7 @@ class Markers:
             elif code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                 # We have been replaced: nothing may be written by us any more, nor told to the shard.
                 logger.warning(
-                    "markers given up transactional_id=%s tp=%s error=%s",
+                    "markers abandoned transactional_id=%s tp=%s error=%s",
                     ended.transactional_id,
                     tp,
                     code.name,
@@ -130,7 +130,7 @@ class Markers:
             elif code is ErrorCode.INVALID_PRODUCER_EPOCH:
                 # No marker of this epoch will ever be taken there, and the others were promised theirs.
                 logger.warning(
-                    "marker overtaken transactional_id=%s tp=%s producer_epoch=%d log_epoch=%d",
+                    "marker skipped transactional_id=%s tp=%s producer_epoch=%d log_epoch=%d",
                     ended.transactional_id,
                     tp,
                     ended.producer_epoch,

@@ -13,7 +13,7 @@ class NoProducerIds(BarnabasError):
     """The controller gave no block; ask again later."""
 
     def __init__(self, code: ErrorCode) -> None:
-        super().__init__(f"the controller gave no producer ids: {code.name}")
+        super().__init__(f"the controller allocated no producer ids: {code.name}")
         self.code: Final = code
 
 

@@ -48,7 +48,7 @@ async def _ask_again(ctx: Context, transactional_id: str, refuse: RefuseWith, ac
         async with asyncio.timeout(_WAIT_MAX_S):
             new_id = await ctx.broker.producer_ids.next()
     except (NoProducerIds, TimeoutError) as error:
-        logger.warning("no producer id given error=%s", str(error) or "the controller did not answer in time")
+        logger.warning("producer id allocation failed error=%s", str(error) or "request timed out")
         return refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return ask_coordinator(ctx, transactional_id, refuse, lambda shard, to, now: act(shard, new_id, to, now))
 

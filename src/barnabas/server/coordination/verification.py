@@ -105,7 +105,7 @@ def _ask(
 
 
 def _codes(answer: object, speech: Speech) -> Codes:
-    assert isinstance(answer, dict), f"an answer of the coordinator: {answer!r}"
+    assert isinstance(answer, dict), f"unexpected response of the coordinator: {answer!r}"
     codes: Codes = answer
     for tp, code in codes.items():
         if code is _FENCED:

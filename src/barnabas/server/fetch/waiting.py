@@ -145,11 +145,11 @@ class FetchWait:
         if known is not None:
             wanted.name = known.name
         elif wanted.name is None:
-            raise UnknownTopicId("no topic has this id")
+            raise UnknownTopicId("unknown topic id")
         elif wanted.name in self._broker.image.topics:
-            raise InconsistentTopicId(f"another topic is called {wanted.name} now")
+            raise InconsistentTopicId(f"topic {wanted.name} was recreated: its id changed")
         else:
-            raise UnknownPartition(f"the topic {wanted.name} was deleted")
+            raise UnknownPartition(f"topic {wanted.name} was deleted")
         return self._here(topic_partition(known.name, wanted.asked.partition))
 
     def _here(self, tp: TopicPartition) -> Partition:

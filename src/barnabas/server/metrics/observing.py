@@ -64,7 +64,7 @@ def what_is_missing(broker: Broker) -> str | None:
     if broker.lifecycle is None:
         return "the broker is starting"
     if broker.lifecycle.is_fenced:
-        return "the controller has not let the broker in"
+        return "the broker is fenced by the controller"
     return None
 
 

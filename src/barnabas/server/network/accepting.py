@@ -193,7 +193,7 @@ class Accepting:
 
     def _not_accepted(self, listening: socket.socket, error: OSError) -> None:
         """No descriptor or no memory is left. Whoever waits must not wake the loop over and over."""
-        self._doors.refuse("unknown", f"not accepted: {error}")
+        self._doors.refuse("unknown", f"accept failed: {error}")
         if error.errno == errno.EMFILE and self._spare is not None:
             os.close(self._spare)
             self._spare = None
@@ -211,7 +211,7 @@ class Accepting:
         try:
             self._spare = os.dup(self._listening[0].fileno())
         except OSError as error:
-            logger.debug("no spare descriptor error=%s", error)
+            logger.debug("cannot reserve a spare descriptor error=%s", error)
 
     def _let_in(self, accepted: socket.socket, address: Any) -> None:
         host, peer = names_of(address)
@@ -228,7 +228,7 @@ class Accepting:
             accepted.close()
             logger.log(
                 logging.DEBUG if isinstance(error, OSError) else logging.WARNING,
-                "connection gone before it began peer=%s error=%r",
+                "connection setup failed peer=%s error=%r",
                 peer,
                 error,
             )

@@ -154,7 +154,7 @@ class Admission:
         """Count who comes in; or why it has to be closed at once."""
         there = self.admitted
         if there.descriptors.used >= there.descriptors.most:
-            return "no descriptor left for connections"
+            return "all file descriptors for connections are in use"
         if there.hosts[host] >= self.limits.per_host_overrides.get(host, self.limits.per_host_max):
             return "too many connections from this address"
         self.count += 1

@@ -506,7 +506,8 @@ class Connection:
             return False
         if len(frame) > OTHER_REQUEST_BYTES_MAX:
             self.close_for(
-                f"request of {len(frame)} bytes, the most without records is {OTHER_REQUEST_BYTES_MAX}"
+                f"request of {len(frame)} bytes exceeds the limit of {OTHER_REQUEST_BYTES_MAX} "
+                "for requests other than Produce"
             )
             return True
         reading = decode_in_steps(frame)
@@ -608,7 +609,7 @@ class Connection:
         self._pool.stats.served(api.key, now_ns - started_ns)
         if isinstance(answer, NoAnswer):
             if answer.closes:
-                self.close_for(f"{api.key.name} failed, and its sender did not ask for answers")
+                self.close_for(f"{api.key.name} without a response failed")
             return []
         try:
             if isinstance(answer, EncodedBody):
@@ -623,8 +624,10 @@ class Connection:
             if not isinstance(answer, EncodedBody) and cut_messages(answer):
                 return self._encode(api, request, answer, started_ns)
             # A mistake of ours. The answers behind this one must not wait for it for ever.
-            report_fault(logger, error, "answer not encoded api=%s version=%d", api.key.name, request.version)
-            self.close_for("its answer could not be written")
+            report_fault(
+                logger, error, "response not encodable api=%s version=%d", api.key.name, request.version
+            )
+            self.close_for("response could not be encoded")
             return []
         self._ready_bytes += _size_of(parts)
         return parts
@@ -681,12 +684,14 @@ class Connection:
             self.close_for("idle for too long")
         elif not self._working and not outlet.waiting:
             # Kafka closes it as well. The client may have gone: a connection that is not read does not tell.
-            logger.info("connection closed peer=%s reason=its request waits for too long", self.peer)
+            logger.info(
+                "connection closed peer=%s reason=request waited too long for its response", self.peer
+            )
             self.abort()
         elif outlet.waiting:
             # It does not read. What waits would wait for ever.
             logger.info(
-                "connection closed peer=%s reason=does not take its answers waiting=%d",
+                "connection closed peer=%s reason=client does not read its responses waiting=%d",
                 self.peer,
                 outlet.waiting,
             )

@@ -73,7 +73,7 @@ class Listener:
         )
 
     async def serve(self) -> None:
-        assert self._server is not None or self._accepting is not None, "bind() comes first"
+        assert self._server is not None or self._accepting is not None, "serve() was called before bind()"
         if self._server is not None:
             await self._server.start_serving()
         if self._accepting is not None:

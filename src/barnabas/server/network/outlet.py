@@ -203,7 +203,7 @@ class SocketOutlet(Outlet):
 def _cut_off(number: int, left: int) -> OSError:
     """Somebody else has made a file shorter while it was served."""
     path = os.readlink(f"/proc/self/fd/{number}") if os.path.exists("/proc/self/fd") else "a file"
-    return OSError(errno.EIO, f"it ends {left} bytes before the end of what was to be sent", path)
+    return OSError(errno.EIO, f"file ends {left} bytes before the end of the range to send", path)
 
 
 class TransportOutlet(Outlet):

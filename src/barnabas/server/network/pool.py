@@ -181,7 +181,7 @@ class ConnectionPool:
                 async with asyncio.timeout(timeout_s):
                     await self._all_gone.wait()
             except TimeoutError:
-                logger.warning("connections cut off count=%d", len(self._connections))
+                logger.warning("connections closed at shutdown timeout count=%d", len(self._connections))
         for connection in list(self._connections):
             connection.abort()
         await self.tasks.close()

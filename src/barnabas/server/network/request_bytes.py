@@ -161,7 +161,7 @@ class RequestBytes:
             return
         slow = [one for pool in self._pools for one in pool if one.is_too_slow()]
         for holder in slow:
-            self._evict(holder, "its request comes too slowly, and others need the memory")
+            self._evict(holder, "request arrives too slowly while others need the memory")
         if not self._may_go_ahead():
             self._close_longest()
         # Their bytes are free when they are closed, in this turn of the loop or the next.
@@ -176,7 +176,7 @@ class RequestBytes:
             if size == 0 or excess <= 0:
                 break
             excess -= size
-            self._evict(holder, "its requests wait for too long, and others need the memory")
+            self._evict(holder, "requests waited too long while others need the memory")
 
     def _evict(self, holder: Holder, why: str) -> None:
         self.evicted += 1

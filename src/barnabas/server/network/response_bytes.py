@@ -63,7 +63,7 @@ class ResponseBytes:
                 break
             self.used -= size
             self.evicted += 1
-            connection.evict("it does not take its responses, and others need the memory")
+            connection.evict("client does not read its responses while others need the memory")
 
     async def run(self) -> None:
         """Check once a second, until cancelled."""

@@ -48,15 +48,20 @@ def only_batch(records: Buffer | None, version: int) -> Buffer:
     """
     size = _whole(records, 0)
     if size is None or records is None:
-        raise InvalidBatch("there is no whole batch", where="records")
+        raise InvalidBatch("partition data holds no complete batch", where="records")
     if size != len(records):
         if _whole(records, size) is not None:
-            raise InvalidBatch("more than one batch was sent for a partition", where="records")
+            raise InvalidBatch(
+                "partition data holds more than one batch; send one batch per partition", where="records"
+            )
         records = records[:size]
     if records[MAGIC_AT] != MAGIC:
-        raise InvalidBatch(f"magic {records[MAGIC_AT]} is not {MAGIC}", where="records")
+        raise InvalidBatch(f"magic is {records[MAGIC_AT]}, expected {MAGIC}", where="records")
     if version < _ZSTD_FROM and size >= HEADER_SIZE and _codec(records) == _ZSTD:
-        raise UnknownCodec(f"version {version} of Produce does not know zstd", where="records")
+        raise UnknownCodec(
+            f"zstd needs Produce version {_ZSTD_FROM} or later, the request has version {version}",
+            where="records",
+        )
     return records
 
 
@@ -71,11 +76,13 @@ def _whole(records: Buffer | None, at: int) -> int | None:
         return None
     (length,) = _LENGTH.unpack_from(records, at + BATCH_LENGTH_AT)
     if length < _LENGTH_MIN:
-        raise CorruptBatch(f"its length is {length}", where=f"batch at byte {at}")
+        raise CorruptBatch(f"length is {length}, the minimum is {_LENGTH_MIN}", where=f"batch at byte {at}")
     if left <= MAGIC_AT:
         return None
     if records[at + MAGIC_AT] > MAGIC:
-        raise CorruptBatch(f"its magic is {records[at + MAGIC_AT]}", where=f"batch at byte {at}")
+        raise CorruptBatch(
+            f"magic is {records[at + MAGIC_AT]}, expected {MAGIC}", where=f"batch at byte {at}"
+        )
     size = int(length) + LENGTH_EXCLUDES
     return size if size <= left else None
 
@@ -90,12 +97,12 @@ def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
     if delta == NOT_SO:
         # What is wrong with the header, or on the way, goes first.
         check_produced(batch)
-        raise InvalidBatch(f"it does not hold the {count} records that it says", where="records")
+        raise InvalidBatch(f"batch does not hold the {count} records that its header says", where="records")
     last = base + delta
     if base == NO_TIMESTAMP or last == latest >= NO_TIMESTAMP:
         return batch
     if not -INT64_MAX - 1 <= last <= INT64_MAX:
-        raise InvalidBatch(f"its latest record would be of {last}, which is no time", where="records")
+        raise InvalidBatch(f"max timestamp {last} is out of range (64 bits)", where="records")
     if last < _OLDEST:
         # The log refuses it if its age does not fit into 64 bits.
         return batch

@@ -145,7 +145,7 @@ def _find(broker: Services, topic: TopicProduceData, index: int, version: int) -
     if version >= _TOPIC_IDS_FROM:
         known = broker.image.topics_by_id.get(topic.topic_id)
         if known is None:
-            raise UnknownTopicId("no topic has this id")
+            raise UnknownTopicId("unknown topic id")
         name = known.name
     tp = topic_partition(name, index)
     return broker.replicas.partitions.get(tp) or broker.replicas.get(tp)
@@ -155,5 +155,5 @@ def _is_transactional(batch: Buffer, transactional_id: str | None) -> bool:
     if len(batch) < HEADER_SIZE or not batch[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT:
         return False
     if transactional_id is None:
-        raise NoTransactionalId("a transactional batch came without a transactional id")
+        raise NoTransactionalId("the batch is transactional, but the request has no transactional id")
     return True

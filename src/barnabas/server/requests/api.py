@@ -112,7 +112,7 @@ class Api:
         at_once = items - (0 if slices is None else slices.weight(body))
         if at_once > WHOLE_ITEMS_MAX and not self.pauses:
             raise Malformed(
-                f"{at_once} items have to be handled at once, the most is {WHOLE_ITEMS_MAX}",
+                f"{at_once} items must be handled together, the limit is {WHOLE_ITEMS_MAX}",
                 where=type(body).__name__,
             )
 

@@ -30,7 +30,7 @@ class Later:
             self._then = then
 
     def finish(self, answer: object) -> None:
-        assert not self._is_done, "an answer that was given already"
+        assert not self._is_done, "finish() was called twice"
         self._is_done = True
         self._answer = answer
         if self._then is not None:

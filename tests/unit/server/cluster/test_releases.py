@@ -88,8 +88,8 @@ def test_what_is_asked_for_takes_the_place_of_the_release() -> None:
         (None, {"group.version": 9}, "No feature:group.version with feature level 9"),
         (None, {"group.version": -1}, "No feature:group.version with feature level -1"),
         ("3.9", {ELR: 1}, f"{ELR} could not be set to 1 because it depends on metadata.version level 23"),
-        (None, {"kraft.version": 1}, "not built yet"),
-        ("3.6", {}, r"14 \(3\.6-IV2\) is older than 19 \(3\.7-IV4\)"),
+        (None, {"kraft.version": 1}, "dynamic voters"),
+        ("3.6", {}, r"14 \(3\.6-IV2\) is older than the oldest supported version, 19 \(3\.7-IV4\)"),
     ],
 )
 def test_levels_that_cannot_be_are_refused(release: str | None, asked: dict[str, int], message: str) -> None:
@@ -99,7 +99,7 @@ def test_levels_that_cannot_be_are_refused(release: str | None, asked: dict[str,
 
 def test_a_cluster_of_an_older_level_is_not_served() -> None:
     check_served(19)
-    with pytest.raises(BadFeature, match="older than 19"):
+    with pytest.raises(BadFeature, match="older than the oldest supported version, 19"):
         check_served(18)
 
 

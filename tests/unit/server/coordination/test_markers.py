@@ -133,7 +133,7 @@ def test_where_a_later_epoch_of_the_producer_is_known_it_is_over_and_the_others_
     told(story)
 
     assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
-        "marker overtaken transactional_id=t tp=orders-0 producer_epoch=1 log_epoch=6"
+        "marker skipped transactional_id=t tp=orders-0 producer_epoch=1 log_epoch=6"
     ]
 
 

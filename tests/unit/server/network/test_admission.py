@@ -69,7 +69,7 @@ def test_descriptors_are_shared_by_all_listeners() -> None:
 
     assert clients.enter("a") is None
     assert controllers.enter("a") is None
-    assert clients.enter("b") == "no descriptor left for connections"
+    assert clients.enter("b") == "all file descriptors for connections are in use"
     controllers.leave("a")
     assert clients.enter("b") is None
 

@@ -560,7 +560,7 @@ def test_an_answer_that_cannot_be_written_closes_and_does_not_hang(caplog: pytes
     with expecting_faults():
         story(do)
 
-    assert any("not encoded" in record.message for record in caplog.records)
+    assert any("not encodable" in record.message for record in caplog.records)
 
 
 def test_listeners_that_share_their_limits_count_together() -> None:

@@ -212,7 +212,7 @@ def test_a_range_of_a_file_that_was_cut_breaks_the_connection(tmp_path: Path) ->
             await asyncio.sleep(0)
 
             assert len(here.broken) == 1
-            assert "before the end of what was to be sent" in str(here.broken[0])
+            assert "bytes before the end of the range to send" in str(here.broken[0])
 
     asyncio.run(story())
 
