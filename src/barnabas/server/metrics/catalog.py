@@ -1,8 +1,8 @@
-"""What a broker can be asked about itself: every metric, with where its numbers come from (pure).
+"""The table of all metrics of a broker, each with a function that reads its value (pure).
 
-Nothing here counts. The numbers are kept where they come up, and read when somebody looks; one table says
-which is which, and docs/reference/metrics.md is written from it. How lines look is in base/exposition.py, and
-who serves them in metrics_http.py.
+Nothing here counts. Each component keeps its own numbers, and a scrape reads them.
+docs/reference/metrics.md is generated from the table. The text format is in base/exposition.py, the HTTP
+endpoint in http_server.py.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def exposition(scrape: Scrape, dialect: Dialect) -> Iterator[bytes]:
-    """Everything, in pieces that take a millisecond or two each."""
+    """Yield all metrics as text, in pieces that take a millisecond or two each."""
     for row in TABLE:
         yield from render(row.metric, row.read(scrape), dialect)
     yield end(dialect)
@@ -60,7 +60,7 @@ def _descriptors(scrape: Scrape) -> Iterable[Sample]:
 
 
 def _shared(read: Callable[[ConnectionPool], int]) -> Read:
-    """Read what all listeners of a broker share from the first of them."""
+    """Read a value that all listeners of a broker share, from the first of them."""
     return lambda scrape: [Sample("", read(pool)) for pool in list(scrape.sources.pools().values())[:1]]
 
 
@@ -412,7 +412,7 @@ TABLE: Final[tuple[Row, ...]] = (
         "Committed records of the metadata log that this broker has not applied.",
         _one(_metadata_lag),
     ),
-    # The process, by the names that all exporters use
+    # The process, by the standard names of Prometheus exporters
     _counter(
         "process_cpu_seconds_total",
         "CPU time used by this process.",

@@ -1,8 +1,8 @@
-"""What a broker looks at before it takes a batch from a producer, as Kafka does, in two steps.
+"""Check a producer's batch before it is appended, as Kafka does, in two steps.
 
-only_batch() finds the batch in the bytes that came for a partition. checked() looks whether its records are
-what its header says: as many, and none later. The header is the producer's word, and what everybody relies
-on later must not be. Compressed records are not unpacked for that: see docs/design/0007.
+only_batch() finds the batch in the partition data. checked() compares the record count and the max timestamp
+in its header with the records, because consumers and retention rely on them and a producer may send anything.
+Compressed records are not decompressed for that: see docs/design/0007.
 """
 
 from struct import Struct
@@ -30,21 +30,21 @@ from barnabas.records.validate import check_produced
 from barnabas.storage.files import Buffer
 
 _LENGTH: Final = Struct(">i")
-# Base and maximum timestamp, and after producer id, epoch and sequence the count.
+# Base timestamp, max timestamp and, after producer id, epoch and sequence, the record count.
 _FACTS: Final = Struct(">qq8x2x4xi")
-# The least that a length can say, in any version of the format there ever was.
+# The minimum batch length in any version of the record format.
 _LENGTH_MIN: Final = 14
 _ZSTD_FROM: Final = 7
 _UNCOMPRESSED: Final = int(Codec.NONE)
 _ZSTD: Final = int(Codec.ZSTD)
-# No clock shows as much.
+# Older than any plausible timestamp.
 _OLDEST: Final = 2**48 - INT64_MAX
 
 
 def only_batch(records: Buffer | None, version: int) -> Buffer:
-    """The one batch in what came for a partition. A broken piece after it is dropped, as Kafka does.
+    """Return the one batch in the partition data. An incomplete batch after it is dropped, as in Kafka.
 
-    InvalidBatch if there is none, or more than one; CorruptBatch if what is there cannot be one.
+    InvalidBatch if there is none, or more than one; CorruptBatch if its length or magic is invalid.
     """
     size = _whole(records, 0)
     if size is None or records is None:
@@ -70,7 +70,7 @@ def _codec(batch: Buffer) -> int:
 
 
 def _whole(records: Buffer | None, at: int) -> int | None:
-    """The size of the batch at `at`; None if there is no whole one."""
+    """The size of the batch at `at`; None if there is no complete one."""
     left = 0 if records is None else len(records) - at
     if records is None or left < LENGTH_EXCLUDES:
         return None
@@ -88,14 +88,14 @@ def _whole(records: Buffer | None, at: int) -> int | None:
 
 
 def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
-    """The batch, with its maximum timestamp put right. InvalidBatch if its records are not what it says."""
+    """Return the batch with a correct max timestamp. InvalidBatch if its records contradict its header."""
     if len(batch) < HEADER_SIZE or _codec(batch) != _UNCOMPRESSED:
         return batch
     base, latest, count = _FACTS.unpack_from(batch, BASE_TIMESTAMP_AT)
     frame, start = _in_frame(batch, data)
     delta = latest_delta(frame, start + RECORDS_AT, start + len(batch), count)
     if delta == NOT_SO:
-        # What is wrong with the header, or on the way, goes first.
+        # Errors of the header and the CRC take precedence.
         check_produced(batch)
         raise InvalidBatch(f"batch does not hold the {count} records that its header says", where="records")
     last = base + delta
@@ -104,15 +104,15 @@ def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
     if not -INT64_MAX - 1 <= last <= INT64_MAX:
         raise InvalidBatch(f"max timestamp {last} is out of range (64 bits)", where="records")
     if last < _OLDEST:
-        # The log refuses it if its age does not fit into 64 bits.
+        # Leave it to the log, which refuses a batch whose age does not fit into 64 bits.
         return batch
-    # If all records are of before 1970, the batch has no latest time, as in Kafka.
+    # If all records are from before 1970, the batch has no max timestamp, as in Kafka.
     return with_max_timestamp(batch, max(last, NO_TIMESTAMP))
 
 
 def _in_frame(batch: Buffer, data: PartitionProduceData) -> tuple[bytes, int]:
-    """Bytes that hold the batch, and where: the request's own if that is known, otherwise a copy."""
-    # A generated decoder, which is what an installation without compiled kernels has, does not tell it.
+    """Bytes that hold the batch, and its position: the request's own if known, otherwise a copy."""
+    # Only the compiled decoder records the position.
     start = getattr(data, "start", -1)
     if start >= 0 and isinstance(batch, memoryview) and isinstance(batch.obj, bytes):
         return batch.obj, start
