@@ -1,4 +1,4 @@
-"""A partition of an internal topic as a coordinator's shell uses it: see coordinators/runtime/ports.py."""
+"""A partition of an internal topic that a coordinator leads: implements coordinators/runtime/ports.py."""
 
 from functools import partial
 from typing import Final
@@ -85,7 +85,7 @@ class HostedPartition:
         must_verify: bool,
         transaction_version: int,
     ) -> int:
-        """The offset after what was written; CannotWrite or RefusedByLog."""
+        """Append and return the offset after the batch; CannotWrite or RefusedByLog if that fails."""
         partition = self.partition
         try:
             partition.need_leader(self.leader_epoch)
@@ -119,7 +119,7 @@ class HostedPartition:
 
 
 def whole_batches(data: bytes, what: str) -> tuple[bytes, int]:
-    """What there is of whole batches, and the offset after the last."""
+    """Return the complete batches at the start of `data`, and the offset after the last."""
     at = after = 0
     while at + LENGTH_EXCLUDES <= len(data):
         length_at = at + BATCH_LENGTH_AT
