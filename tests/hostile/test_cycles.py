@@ -248,7 +248,7 @@ def test_a_connection_that_is_idle_for_too_long_leaves_nothing(broker: Broker, s
     checked(broker, story)
 
 
-def test_a_client_that_takes_nothing_for_too_long_leaves_nothing(broker: Broker) -> None:
+def test_a_client_that_reads_nothing_for_too_long_leaves_nothing(broker: Broker) -> None:
     def story() -> None:
         client = connect(broker)
         send(client, IN_PROGRESS["responses that are not taken"])

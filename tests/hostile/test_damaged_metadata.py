@@ -209,7 +209,9 @@ def made(root: Path, settings: dict[str, object]) -> Path:
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_metadata_is_one_clear_message(damage: str, good: dict[bool, Path], tmp_path: Path) -> None:
+def test_damaged_metadata_is_reported_with_one_clear_message(
+    damage: str, good: dict[bool, Path], tmp_path: Path
+) -> None:
     case = DAMAGE[damage]
     logs = tmp_path / "logs"
     shutil.copytree(good[case.snapshots], logs)

@@ -190,7 +190,7 @@ def send_with_librdkafka(address: str, topic: str, values: list[bytes]) -> Calla
 
 
 @pytest.mark.parametrize("send", [send_with_barnabas, send_with_librdkafka])
-def test_a_producer_tries_again_until_there_is_room(
+def test_a_producer_retries_until_there_is_disk_space(
     send: Callable[[str, str, list[bytes]], Callable[[], None]], tmp_path: Path
 ) -> None:
     sent = [b"%d" % number + b"x" * 50 * KB for number in range(20)]
@@ -210,7 +210,7 @@ def test_a_producer_tries_again_until_there_is_room(
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_what_was_written_to_a_full_disk_is_there_after_a_restart(end: str, tmp_path: Path) -> None:
+def test_records_acknowledged_on_a_full_disk_survive_a_restart(end: str, tmp_path: Path) -> None:
     with on_a_small_disk(tmp_path) as (victim, disk):
         reserve = disk / "reserve"
         reserve.write_bytes(bytes(4 * MB))
@@ -310,7 +310,7 @@ HARM: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("harm", HARM)
-def test_a_segment_that_is_harmed_costs_its_partition_and_no_other(harm: str, tmp_path: Path) -> None:
+def test_a_damaged_segment_fails_only_its_partition(harm: str, tmp_path: Path) -> None:
     with Victim(tmp_path, settings=SETTINGS) as victim:
         with WireClient(victim.address) as client:
             assert create(client, "harmed") is NO_ERROR
@@ -336,7 +336,7 @@ def test_a_segment_that_is_harmed_costs_its_partition_and_no_other(harm: str, tm
         victim.check()
 
 
-def test_a_segment_that_is_cut_serves_what_is_left_of_it_and_the_log_goes_on(tmp_path: Path) -> None:
+def test_a_truncated_segment_serves_the_rest_and_the_log_continues(tmp_path: Path) -> None:
     with Victim(tmp_path, settings=SETTINGS) as victim:
         with WireClient(victim.address) as client:
             assert create(client, "cut") is NO_ERROR
@@ -381,7 +381,7 @@ def with_failing_calls(
         yield victim, calls
 
 
-def test_a_segment_that_cannot_be_read_costs_its_partition_until_the_next_start(
+def test_an_unreadable_segment_fails_its_partition_until_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with with_failing_calls(tmp_path, monkeypatch, SETTINGS) as (victim, calls):

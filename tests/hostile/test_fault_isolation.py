@@ -80,7 +80,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("damage", "policy"), [(half, "delete"), (garbage, "compact"), *EVERY])
-def test_files_that_are_damaged_under_a_broker_cost_one_partition(
+def test_files_damaged_under_a_running_broker_fail_only_their_partition(
     damage: Callable[[Path], None], policy: str, tmp_path: Path
 ) -> None:
     with Victim(tmp_path, settings=CHORES) as victim, victim.bystander() as bystander:
@@ -151,7 +151,7 @@ def ask(address: str, request: object, version: int) -> None:
             return
 
 
-def test_memory_that_runs_out_for_a_while_costs_the_clients_that_ask_for_it(tmp_path: Path) -> None:
+def test_a_memory_shortage_affects_only_the_requests_that_need_memory(tmp_path: Path) -> None:
     with Victim(tmp_path, settings=CHORES) as victim, victim.bystander() as bystander:
         status = Path(f"/proc/{victim.pid}/status").read_text()
         used = int(status.split("VmSize:")[1].split()[0]) * 1024

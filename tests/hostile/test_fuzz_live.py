@@ -69,7 +69,7 @@ def damage_in(logs: Path) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.scaled
-def test_mutated_requests_do_no_harm(tmp_path: Path) -> None:
+def test_mutated_requests_do_not_harm_the_broker(tmp_path: Path) -> None:
     with (
         Victim(tmp_path, settings=SETTINGS) as victim,
         LiveFuzz(victim, seed=SEED, folder=tmp_path) as fuzz,
@@ -104,7 +104,7 @@ def test_mutations_begin_with_every_version_of_every_api() -> None:
     assert len(recorded_versions() & spoken) > len(spoken) / 2
 
 
-def test_a_seed_makes_the_same_requests_again() -> None:
+def test_a_seed_reproduces_its_requests() -> None:
     first, second = RequestMutator(7, Words()), RequestMutator(7, Words())
 
     for number in range(20):

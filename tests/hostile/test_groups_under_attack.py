@@ -89,7 +89,7 @@ def test_many_groups_that_subscribe_to_very_many_topics_keep_nobody_waiting(tmp_
 
 
 @pytest.mark.scaled
-def test_members_that_all_subscribe_to_something_else_keep_nobody_waiting(tmp_path: Path) -> None:
+def test_members_with_different_subscriptions_keep_nobody_waiting(tmp_path: Path) -> None:
     names = [f"orders-{number}" for number in range(scaled("BARNABAS_TOPICS", 600, 3_000))]
     members = scaled("BARNABAS_MEMBERS", 60, 300)
     with Victim(tmp_path, settings={"group.consumer.assignment.interval.ms": 0}) as victim:

@@ -342,7 +342,7 @@ def test_a_broker_described_very_often_keeps_nobody_waiting(tmp_path: Path) -> N
         victim.check()
 
 
-def test_more_items_than_one_request_may_have_end_the_connection(tmp_path: Path) -> None:
+def test_a_request_with_too_many_items_closes_the_connection(tmp_path: Path) -> None:
     names = [f"{number:x}" for number in range(ITEMS_MAX + 1)]
     with Victim(tmp_path) as victim, victim.bystander() as bystander:
         with WireClient(victim.address) as client, pytest.raises(ConnectionClosed):
@@ -387,7 +387,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("what", WHOLE)
-def test_too_many_items_that_belong_together_end_the_connection(what: str, tmp_path: Path) -> None:
+def test_too_many_items_that_must_be_handled_together_close_the_connection(what: str, tmp_path: Path) -> None:
     body, version = WHOLE[what]
     with Victim(tmp_path) as victim:
         with WireClient(victim.address) as client, pytest.raises(ConnectionClosed):

@@ -107,7 +107,7 @@ def test_large_requests_that_are_never_completed_leave_nothing(tmp_path: Path) -
 
 
 @pytest.mark.scaled
-def test_a_length_alone_costs_nothing(tmp_path: Path) -> None:
+def test_a_frame_length_alone_allocates_no_memory(tmp_path: Path) -> None:
     count = scaled("BARNABAS_CONNECTIONS", 200, 3_000)
     allow_descriptors(2 * count)
     with Victim(tmp_path) as victim, ExitStack() as clients:
@@ -221,7 +221,7 @@ def committed(group: str) -> OffsetCommitRequest:
     )
 
 
-def test_a_client_that_takes_no_responses_is_not_read_any_more(tmp_path: Path) -> None:
+def test_a_client_that_reads_no_responses_is_no_longer_read(tmp_path: Path) -> None:
     """A small request whose response is large, again and again."""
     with Victim(tmp_path) as victim, WireClient(victim.address) as client:
         client.ask(CreateTopicsRequest(topics=[new_topic("t", 1, {})], timeout_ms=TIMEOUT_MS), 5)
@@ -252,7 +252,7 @@ def client_bytes(client: WireClient, body: Any, version: int) -> bytes:
     return client.read_frame()
 
 
-def test_a_client_with_very_many_waiting_fetches_is_not_read_any_more(tmp_path: Path) -> None:
+def test_a_client_with_very_many_waiting_fetches_is_no_longer_read(tmp_path: Path) -> None:
     partitions = [FetchPartition(partition=index, fetch_offset=0) for index in range(900)]
     waiting = FetchRequest(
         max_wait_ms=2**31 - 1,

@@ -252,7 +252,7 @@ def test_a_directory_that_another_broker_uses_is_refused(node: Node) -> None:
 
 
 @pytest.mark.parametrize("what", ["directory", "meta.properties"])
-def test_what_this_user_may_not_use_is_named(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_without_permission_is_named(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Root may use everything: then the broker runs as another user."""
     with tempfile.TemporaryDirectory() as place:
         node = Node(Path(place))
@@ -275,7 +275,7 @@ def test_what_this_user_may_not_use_is_named(what: str, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == f"barnabas broker: {node.data}/meta.properties: Permission denied\n"
 
 
-def test_what_is_left_of_old_versions_of_kafka_is_no_reason_not_to_start(node: Node) -> None:
+def test_files_of_old_kafka_versions_do_not_prevent_a_start(node: Node) -> None:
     """Files that a broker of ZooKeeper's time, or a migration, leaves behind."""
     (node.data / "replication-offset-checkpoint").write_text("")
     (node.data / "zookeeper_migration_done").write_text("")
@@ -291,7 +291,7 @@ def test_what_is_left_of_old_versions_of_kafka_is_no_reason_not_to_start(node: N
     assert "Traceback" not in broker.err
 
 
-def test_a_damaged_second_directory_is_no_reason_not_to_start(node: Node) -> None:
+def test_a_damaged_second_directory_does_not_prevent_a_start(node: Node) -> None:
     """As in Kafka, a broker does without a log directory that failed, unless it has the metadata."""
     (node.more / "meta.properties").write_text("")
 

@@ -100,7 +100,7 @@ async def test_an_append_that_fails_takes_one_partition_offline() -> None:
 
 
 @on_a_loop
-async def test_chores_that_fail_are_done_again_and_others_meanwhile(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_background_tasks_restart_while_others_run(caplog: pytest.LogCaptureFixture) -> None:
     executor = NoThreads()
     broker = await one_topic(partitions=2, executor=executor)
     often = UpkeepSettings(
@@ -125,7 +125,7 @@ async def test_chores_that_fail_are_done_again_and_others_meanwhile(caplog: pyte
 
 
 @on_a_loop
-async def test_a_topic_that_cannot_be_made_leaves_others_alone() -> None:
+async def test_a_failed_topic_creation_does_not_affect_others() -> None:
     executor = NoThreads()
     broker = await one_topic(partitions=1, executor=executor)
     image = broker.services.image

@@ -29,7 +29,7 @@ async def create(broker: Broker) -> None:
         await client.call(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7, key=ApiKey.CREATE_TOPICS)
 
 
-def test_a_broker_is_seen_from_its_start_to_its_failure() -> None:
+def test_health_and_readiness_from_start_to_failure() -> None:
     async def story(world: World) -> None:
         broker = make_broker(world, broker_settings())
         server = metrics_server(broker, lambda: PROCESS)
@@ -65,7 +65,7 @@ def test_a_broker_is_seen_from_its_start_to_its_failure() -> None:
     run_sim(story)
 
 
-def test_a_broker_that_broke_is_not_healthy() -> None:
+def test_a_failed_broker_is_unhealthy() -> None:
     async def story(world: World) -> None:
         broker = make_broker(world, broker_settings())
         server = metrics_server(broker, lambda: PROCESS)
