@@ -1,4 +1,4 @@
-"""Any number of connections: they have their share of the descriptors, and logs and other clients theirs."""
+"""However many connections there are, logs and other clients keep their share of the file descriptors."""
 
 import resource
 import socket

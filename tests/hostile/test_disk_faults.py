@@ -1,4 +1,4 @@
-"""Full disks, and files that fail under a running broker: the least damage, one clear line, no traceback."""
+"""Full disks, and files that fail under a running broker: minimal damage, a clear log line, no traceback."""
 
 import errno
 import os
@@ -69,7 +69,7 @@ def produce(client: WireClient, topic: str, value: bytes) -> ErrorCode:
 
 
 def values(client: WireClient, topic: str) -> list[bytes | None]:
-    """All values of a topic, in as many requests as it takes."""
+    """All values of a topic, read with as many requests as necessary."""
     found: list[bytes | None] = []
     while part := values_of(fetched(client.ask(fetch_of(topic, {0: len(found)}), 12))):
         found += part
@@ -93,7 +93,7 @@ def init_transactions(client: WireClient) -> ErrorCode:
 
 
 def eventually(act: Callable[[], ErrorCode], *, within_s: float = 10) -> None:
-    """Until it succeeds, as a client tries again."""
+    """Retry until it succeeds, as a client does."""
     deadline = time.monotonic() + within_s
     while (code := act()) is not NO_ERROR:
         assert code.retriable, code.name
@@ -102,7 +102,7 @@ def eventually(act: Callable[[], ErrorCode], *, within_s: float = 10) -> None:
 
 
 def prepare(client: WireClient) -> None:
-    """Every kind of log is there, and has been written to."""
+    """Create every kind of log and write to it."""
     for key_type in (0, 1):
         client.ask(FindCoordinatorRequest(key="g", key_type=key_type), 3)
     assert create(client, "orders") is NO_ERROR
@@ -415,7 +415,7 @@ def test_an_unreadable_segment_fails_its_partition_until_the_next_start(
 def test_a_disk_that_cannot_be_written_ends_a_broker_with_one_directory(
     call: str, number: int, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in Kafka, which halts. A broker that goes on could acknowledge what is not on the disk."""
+    """As in Kafka, which halts. A broker that continues could acknowledge records that are not on disk."""
     with with_failing_calls(tmp_path, monkeypatch, SETTINGS) as (victim, calls):
         with WireClient(victim.address) as client:
             prepare(client)

@@ -1,6 +1,6 @@
-"""What is wrong with one partition, one group or one client costs the others nothing.
+"""A fault in one partition, group or client does not affect the others.
 
-The faults are real ones: files that are damaged under a running broker, and memory that runs out.
+The faults are real: files that are damaged under a running broker, and memory that runs out.
 """
 
 import os
@@ -112,7 +112,7 @@ def create(client: WireClient, topic: CreatableTopic) -> None:
 
 
 def use(address: str) -> None:
-    """Everything that reads or changes the log of a partition. What is answered may be an error."""
+    """Send every request that reads or changes the log of a partition. Error responses are allowed."""
     for offset in range(0, BATCHES, 7):
         for level in (0, 1):
             request = fetch_of("orders", {0: offset})

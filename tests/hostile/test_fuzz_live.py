@@ -1,8 +1,8 @@
-"""Mutated requests over many connections: the broker serves others, keeps its memory, and its log is whole.
+"""Mutated requests over many connections: the broker serves others, does not grow, and its log stays intact.
 
-`make fuzz` sends 10,000,000 of them, `make soak` 1,000,000. BARNABAS_FUZZ_REQUESTS says how many,
-BARNABAS_SEED selects the mutations. After a failure the last requests are in a file; the message says how to
-send them again.
+`make fuzz` sends 10,000,000 of them, `make soak` 1,000,000. BARNABAS_FUZZ_REQUESTS sets the number,
+BARNABAS_SEED selects the mutations. After a failure the last requests are in a file; the message explains how
+to send them again.
 """
 
 import os
@@ -49,9 +49,9 @@ _FILES_AT_ONCE = 100
 
 
 def damage_in(logs: Path) -> list[str]:
-    """What dump-log finds in all segments and indexes of a stopped broker.
+    """The damage that dump-log finds in all segments and indexes of a stopped broker.
 
-    It does not look into batches: the broker does not unpack compressed records, which may be garbage.
+    It does not check records: the broker does not decompress them, so they may be garbage.
     """
     patterns = ("*/*.log", "*/*.index", "*/*.timeindex")
     paths = [path for pattern in patterns for path in sorted(logs.glob(pattern))]

@@ -1,4 +1,4 @@
-"""One request with very many items: others are served meanwhile, and its memory comes back."""
+"""One request with very many items: others are served meanwhile, and its memory is freed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +68,7 @@ BROKER, TOPIC = 4, 2
 
 
 class Long(NamedTuple):
-    """A request about many things that do not exist, and how to count the answers."""
+    """A request about many resources that do not exist, and a function that counts the results."""
 
     version: int
     body: Callable[[list[str]], Any]

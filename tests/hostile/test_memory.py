@@ -1,4 +1,4 @@
-"""What clients make a broker hold is limited while they are there, and comes back when they have gone."""
+"""The memory that clients make a broker use is limited, and freed when they have gone."""
 
 import resource
 import socket
@@ -41,7 +41,7 @@ SETTLED_S = 1.0
 
 @contextmanager
 def attacked(victim: Victim) -> Iterator[None]:
-    """Somebody else is served throughout the block, and the memory comes back after it."""
+    """Check that another client is served throughout the block, and that the memory is freed after it."""
     before_mb = victim.rss_mb
     with victim.bystander() as bystander:
         # The bystander's own topic, and what the broker loads for its first client.
@@ -53,7 +53,7 @@ def attacked(victim: Victim) -> Iterator[None]:
 
 
 def settled(victim: Victim) -> float:
-    """The memory of a broker that has done what it was asked."""
+    """The memory of a broker that has processed all requests."""
     size = victim.rss_mb
     since = time.monotonic()
     while time.monotonic() - since < SETTLED_S:
@@ -338,7 +338,7 @@ def test_small_requests_are_read_while_the_limit_is_reached(tmp_path: Path) -> N
 
 
 def allow_descriptors(count: int) -> None:
-    """Let this process, and the broker that it starts, have so many."""
+    """Raise the descriptor limit of this process and of the broker that it starts."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < count + 500:
         pytest.skip(f"RLIMIT_NOFILE is {hard}")

@@ -1,4 +1,4 @@
-"""Signals: the broker ends within its time whatever it is doing, and what it acknowledged is still there."""
+"""Signals: the broker ends within its timeout whatever it is doing, and keeps what it acknowledged."""
 
 import fcntl
 import os
@@ -62,7 +62,7 @@ def create(client: WireClient, *names: str) -> None:
 
 
 def ended_within(process: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, float]:
-    """The exit code, and how long it took."""
+    """Return the exit code and the time that the stop took."""
     begun = time.monotonic()
     code = process.wait(seconds)
     return code, time.monotonic() - begun
@@ -75,7 +75,7 @@ def no_traceback(text: str) -> None:
 
 @contextmanager
 def unread(data: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A broker whose stderr nobody reads: a line of its log that finds the pipe full blocks it for good."""
+    """A broker whose stderr nobody reads: the first log line that finds the pipe full blocks it for good."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     words = [sys.executable, "-m", "barnabas.cli.main", *up(data)]
@@ -93,7 +93,7 @@ def unread(data: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def block(address: str) -> None:
-    """Have lines logged until the broker answers nobody any more."""
+    """Cause log lines until the broker no longer responds."""
     for _ in range(1_000):
         with WireClient(address, timeout_s=0.5) as client:
             try:

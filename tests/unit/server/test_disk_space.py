@@ -1,4 +1,4 @@
-"""Room on the disks of log directories: measured where waiting is allowed, and never waited for too long."""
+"""The free space of log directories is measured in the executor, with a timeout."""
 
 import asyncio
 from typing import Any

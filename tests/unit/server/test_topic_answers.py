@@ -1,4 +1,4 @@
-"""Answers of several about the partitions of the same topics."""
+"""Merging results about the partitions of the same topics."""
 
 from barnabas.protocol.messages.group_offsets import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 from barnabas.server.topic_answers import merged_by_topic

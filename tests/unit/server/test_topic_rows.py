@@ -1,4 +1,4 @@
-"""What Metadata keeps from one request to the next: what changed is made again, and only that."""
+"""The cache of Metadata rows: only rows of changed topics are rebuilt."""
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import (

@@ -1,4 +1,4 @@
-"""Topics that are made because a client asked for their metadata."""
+"""Topics that are created because a client asked for their metadata."""
 
 import asyncio
 
@@ -25,14 +25,14 @@ def errors(answer: MetadataResponse) -> list[int]:
 
 
 async def settled(broker: Decided) -> None:
-    """Everything that was begun is done."""
+    """Wait until all started tasks are done."""
     for _ in range(10):
         await asyncio.sleep(0)
     assert broker.crashes == []
 
 
 def created(broker: Decided) -> list[list[str]]:
-    """The names in each request that the controller got."""
+    """The topic names in each request that the controller received."""
     found = []
     for request in broker.channel.asked:
         assert isinstance(request, CreateTopicsRequest)

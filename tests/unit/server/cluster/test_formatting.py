@@ -1,4 +1,4 @@
-"""Formatting: all directories or none, one owner, and nothing of anybody's data."""
+"""Formatting: all directories or none, with one identity, and never over existing data."""
 
 import errno
 import random

@@ -1,4 +1,4 @@
-"""Releases and feature levels, as Kafka 4.3.0's storage tool was seen to answer."""
+"""Releases and feature levels, as observed with Kafka 4.3.0's storage tool."""
 
 import pytest
 

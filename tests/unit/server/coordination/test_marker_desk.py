@@ -1,4 +1,4 @@
-"""When the markers of a transaction that has been decided are written."""
+"""The time at which the markers of a decided transaction are written."""
 
 import asyncio
 

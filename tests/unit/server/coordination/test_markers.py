@@ -1,4 +1,4 @@
-"""The markers of a transaction, into real logs: again until all are there, and when it is left to others."""
+"""Writing the markers of a transaction to real logs: retries, and when another coordinator takes over."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ ENDED = MarkersToWrite(
 
 
 class Desk:
-    """A broker with the partitions of the transaction, and what its coordinator is told."""
+    """A broker with the partitions of the transaction, and a record of the coordinator's notifications."""
 
     def __init__(self, broker: Hosted) -> None:
         self.broker = broker

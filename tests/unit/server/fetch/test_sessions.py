@@ -1,4 +1,4 @@
-"""Fetch sessions: who has one, what is in it, and who has to make room."""
+"""Fetch sessions: creation, contents, and eviction."""
 
 from itertools import count
 

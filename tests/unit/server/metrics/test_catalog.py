@@ -1,4 +1,4 @@
-"""Metrics: every number is the one that its room keeps, and every line is one that Prometheus reads."""
+"""Metrics: every value equals that of its component, and Prometheus' parser reads every line."""
 
 import gc
 from collections.abc import Iterator
@@ -256,7 +256,7 @@ def test_names_follow_the_rules_of_the_format() -> None:
 
 @pytest.fixture
 def no_garbage() -> Iterator[None]:
-    """No collection in between: how long that takes says something of the tests before, and nothing of us."""
+    """Switch the garbage collector off: its duration depends on earlier tests, not on the code under test."""
     gc.disable()
     yield
     gc.enable()

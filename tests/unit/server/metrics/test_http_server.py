@@ -1,4 +1,4 @@
-"""The HTTP side of metrics: what is answered, and what a client cannot do to it. Time is virtual."""
+"""The HTTP server for metrics: its responses, and its limits for clients. Time is virtual."""
 
 import asyncio
 import logging
@@ -62,7 +62,7 @@ async def exchange(data: bytes, host: str = HOST, port: int = PORT) -> bytes:
 
 
 async def read_all(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the connection ends, in good order or not."""
+    """Read until the connection ends, cleanly or not."""
     found = b""
     try:
         while data := await reader.read(100_000):
@@ -77,7 +77,7 @@ def get(path: str, *headers: str, method: str = "GET", version: str = "1.1") -> 
 
 
 def parse(data: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body, with the chunks put together; a body that breaks off is an error."""
+    """Status, headers and body, with chunks joined; a truncated body is an error."""
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode("ascii").split("\r\n")
     version, status, _ = first.split(" ", 2)
@@ -107,7 +107,7 @@ def small() -> dict[str, Page]:
 
 
 def ask(data: bytes, served: dict[str, Page] | None = None) -> tuple[int, dict[str, str], bytes]:
-    """What one request is answered, in a world of its own; with HEAD there is no body to put together."""
+    """The response to one request, in its own simulation; with HEAD there is no body to parse."""
 
     async def story(_: Any) -> bytes:
         found = b""

@@ -1,4 +1,4 @@
-"""The broker that ships, with its metrics beside it, in the simulated world."""
+"""A real broker with its metrics server, in simulation."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ METRICS_PORT = 9100
 
 
 async def get(path: str) -> tuple[int, bytes]:
-    """Status and body. HTTP/1.0, so that there are no chunks to put together."""
+    """Status and body. Uses HTTP/1.0, which has no chunks."""
     reader, writer = await asyncio.open_connection("127.0.0.1", METRICS_PORT)
     writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
     head, _, body = (await reader.read()).partition(b"\r\n\r\n")

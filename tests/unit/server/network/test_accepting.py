@@ -1,4 +1,4 @@
-"""Who connects is let in within a few turns of the loop, or waits, or is closed."""
+"""A new connection is accepted within a few loop iterations, or waits, or is closed."""
 
 import asyncio
 import socket
@@ -42,7 +42,7 @@ class Visitor(asyncio.Protocol):
 
 
 class Room:
-    """One listener, and who is in."""
+    """One listener and its open connections."""
 
     def __init__(self, **limits: Any) -> None:
         chosen = {"connections_max": 1000, "per_host_max": 1000, "per_host_overrides": {}, "idle_ms": -1}
@@ -74,7 +74,7 @@ class Room:
         self.refused.append(why)
 
     def connect(self, count: int) -> None:
-        """The loop does not run meanwhile: all of them wait in the backlog."""
+        """Connect while the loop does not run, so that all clients wait in the backlog."""
         self.clients += [socket.create_connection(self.address, timeout=5) for _ in range(count)]
 
     async def holds(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Who may connect: rates as Kafka 4.3 throttles them, limits of hosts, listeners and brokers, the log."""
+"""Admission: connection rates throttled as in Kafka 4.3, limits of hosts, listeners and brokers, the log."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def limits(**given: object) -> ConnectionLimits:
 
 
 def accepted_at(count: int, per_second_max: int) -> list[float]:
-    """When clients are let in that connect one after the other, in seconds."""
+    """The times in seconds at which clients that connect one after the other are accepted."""
     rate, now_ms, times = CreationRate(), 1_000, []
     for _ in range(count):
         now_ms += rate.throttle_ms(now_ms, per_second_max)

@@ -1,4 +1,4 @@
-"""One connection in the simulated world: order, pipelining, bounds, and its ends. Nothing here waits."""
+"""One connection in simulated time: order, pipelining, limits, and ways to close."""
 
 import asyncio
 import logging
@@ -717,7 +717,7 @@ def test_large_requests_use_their_own_buffer_and_small_ones_bytes(
 def test_a_failed_connection_setup_closes_it_with_one_log_line(
     factory: Callable[[], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Here the context cannot be had; the socket may be gone, or there is no memory."""
+    """Here the context fails; in production the socket may be gone, or there is no memory."""
 
     def context(_host: str) -> Context:
         raise RuntimeError("no context")

@@ -1,4 +1,4 @@
-"""What leaves: bytes and ranges of files in order, however slowly the other side takes them. Real sockets."""
+"""Outlets send bytes and file ranges in order, however slowly the other side reads. With real sockets."""
 
 import asyncio
 import errno
@@ -281,7 +281,7 @@ def test_many_waiting_pieces_are_sent_in_order_and_released(tmp_path: Path) -> N
 
 
 class Buffering(asyncio.Transport):
-    """A transport that takes everything and says how much of it is not sent."""
+    """A transport that accepts everything and reports how much of it is not sent."""
 
     def __init__(self) -> None:
         super().__init__()

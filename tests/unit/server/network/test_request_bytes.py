@@ -1,4 +1,4 @@
-"""The limit of request bytes: who is read at it, in which order, and who has to go."""
+"""The limit of request bytes: which connections are read, in which order, and which are closed."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ REQUEST_MAX = 100 << 20
 
 
 class Client:
-    """A connection with a large frame under way."""
+    """A connection that receives a large frame."""
 
     def __init__(self, held: RequestBytes, *, is_slow: bool = False) -> None:
         self.held = held

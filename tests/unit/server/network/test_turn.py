@@ -1,4 +1,4 @@
-"""Who is called when a turn of the loop ends."""
+"""The senders that are called at the end of a loop iteration."""
 
 import asyncio
 import time
@@ -13,14 +13,14 @@ pytestmark = pytest.mark.kernel
 
 
 class Caller:
-    """A sender that does as it is told."""
+    """A sender that runs a given function."""
 
     def __init__(self, act: Callable[[], None]) -> None:
         self.send_now = act
 
 
 class Ticks:
-    """A clock that is a microsecond later every time somebody looks at it."""
+    """A clock that advances by a microsecond at every read."""
 
     def __init__(self) -> None:
         self.now_ns = 0

@@ -1,4 +1,4 @@
-"""When it is worth staying awake: decided by what came of it before."""
+"""Whether to poll after sending responses, decided by the success of earlier polls."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a broker looks at before it takes a batch, and what it puts right."""
+"""The checks of a batch before it is appended, and the corrections."""
 
 from struct import pack_into
 
@@ -30,7 +30,7 @@ VERSION = 9
 
 
 def changed(batch: bytes, **fields: int) -> bytes:
-    """The batch with other numbers in its header, signed anew."""
+    """The batch with changed header fields and a valid CRC."""
     copy = bytearray(batch)
     if "base" in fields:
         pack_into(">q", copy, BASE_TIMESTAMP_AT, fields["base"])

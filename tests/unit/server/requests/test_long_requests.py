@@ -1,4 +1,4 @@
-"""Long requests take turns, one slice between two looks of the loop at its sockets."""
+"""Long requests take turns: one slice per loop iteration."""
 
 import asyncio
 from collections.abc import Generator
