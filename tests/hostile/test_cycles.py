@@ -1,4 +1,4 @@
-"""Nothing that a connection leaves behind waits for the garbage collector: reference counts free all of it.
+"""Reference counting frees everything that a closed connection used, without the garbage collector.
 
 The broker runs in this process, on real sockets, with the collector switched off.
 """
@@ -55,12 +55,12 @@ def broker() -> Iterator[Broker]:
 
 
 def connections_in_memory() -> int:
-    """Those that are open, and those that something else keeps. Compiled objects have no weak references."""
+    """Open connections, and those that a leaked reference keeps. Compiled objects have no weak references."""
     return sum(type(one) is Connection for one in gc.get_objects())
 
 
 def all_gone(broker: Broker) -> None:
-    """Wait until no connection is open, and no work of one is under way."""
+    """Wait until no connection is open and no request is in progress."""
 
     async def under_way(server: ServerBroker) -> int:
         return sum(len(one.pool) + len(one.pool.tasks._running) for one in server.listeners)
@@ -103,7 +103,7 @@ def half_close(client: socket.socket) -> None:
 
 
 def drain(client: socket.socket) -> None:
-    """Take what comes until the broker closes the connection."""
+    """Read until the broker closes the connection."""
     with suppress(ConnectionResetError):
         while client.recv(1 << 16):
             pass
@@ -248,7 +248,7 @@ def test_a_connection_that_is_idle_for_too_long_leaves_nothing(broker: Broker, s
     checked(broker, story)
 
 
-def test_a_client_that_takes_nothing_for_too_long_leaves_nothing(broker: Broker) -> None:
+def test_a_client_that_reads_nothing_for_too_long_leaves_nothing(broker: Broker) -> None:
     def story() -> None:
         client = connect(broker)
         send(client, IN_PROGRESS["responses that are not taken"])

@@ -1,4 +1,4 @@
-"""A broker with damaged metadata does not start. It names file, byte and remedy, and ends with code 1."""
+"""A broker with damaged metadata does not start: it names file, byte and remedy, and exits with code 1."""
 
 import ctypes
 import os
@@ -101,7 +101,7 @@ def flip_a_bit_of_a_crc(directory: Path) -> None:
 
 
 def append_record(directory: Path, value: bytes) -> None:
-    """As the last record, and right in every other way."""
+    """Append a record that is valid in every other way."""
     log = max(directory.glob("*.log"))
     headers = [header for _, header in batch_headers(log.read_bytes())]
     last = headers[-1]
@@ -209,7 +209,9 @@ def made(root: Path, settings: dict[str, object]) -> Path:
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_metadata_is_one_clear_message(damage: str, good: dict[bool, Path], tmp_path: Path) -> None:
+def test_damaged_metadata_is_reported_with_one_clear_message(
+    damage: str, good: dict[bool, Path], tmp_path: Path
+) -> None:
     case = DAMAGE[damage]
     logs = tmp_path / "logs"
     shutil.copytree(good[case.snapshots], logs)

@@ -1,4 +1,4 @@
-"""Topics are created and deleted, whoever works with them: nothing of them stays in memory or on the disk."""
+"""Topics that are created and deleted while in use leave nothing in memory or on disk."""
 
 import os
 import socket
@@ -213,7 +213,7 @@ def keep_producing(victim: Victim, over: threading.Event, unexpected: list[str])
 
 @pytest.mark.scaled
 def test_a_topic_is_deleted_and_made_again_while_it_is_compacted(tmp_path: Path) -> None:
-    """The new topic has its own records and no others, whatever the cleaner had in hand."""
+    """The new topic has only its own records, whatever the cleaner was rewriting."""
     rounds = scaled("BARNABAS_ROUNDS", 12, 300)
     # A segment for every batch or two, all of them worth compacting.
     configs = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": 0.01, "segment_bytes": MB}

@@ -1,4 +1,4 @@
-"""Any number of connections: they have their share of the descriptors, and logs and other clients theirs."""
+"""However many connections there are, logs and other clients keep their share of the file descriptors."""
 
 import resource
 import socket
@@ -67,7 +67,7 @@ def test_the_soft_limit_is_raised_to_the_hard_limit_and_divided(tmp_path: Path) 
 
 
 @pytest.mark.scaled
-def test_idle_connections_take_their_share_and_nothing_else(tmp_path: Path) -> None:
+def test_idle_connections_use_only_their_share_of_descriptors(tmp_path: Path) -> None:
     share = divide(FILES)
     with Victim(tmp_path, files_max=FILES, settings=CHECKPOINTS) as victim:
         assert is_served(victim)
@@ -95,7 +95,7 @@ def test_idle_connections_take_their_share_and_nothing_else(tmp_path: Path) -> N
         victim.check()
 
 
-def test_a_connection_that_does_not_take_its_responses_has_one_descriptor(tmp_path: Path) -> None:
+def test_a_connection_with_unread_responses_uses_one_descriptor(tmp_path: Path) -> None:
     clients = 40
     with Victim(tmp_path) as victim, WireClient(victim.address) as admin:
         assert create(admin, "large") == [0]
@@ -136,7 +136,7 @@ def test_at_max_connections_clients_wait_until_others_have_left(tmp_path: Path) 
         victim.check()
 
 
-def test_one_address_cannot_have_more_than_its_connections(tmp_path: Path) -> None:
+def test_one_address_cannot_exceed_its_connection_limit(tmp_path: Path) -> None:
     settings = {"max.connections.per.ip": 30, "max.connections.per.ip.overrides": f"{OTHER_HOST}:10"}
     with Victim(tmp_path, settings=settings) as victim:
         with victim.bystander() as bystander, Crowd(victim.address, host=OTHER_HOST) as crowd:
@@ -193,7 +193,7 @@ def limit_files(victim: Victim, soft: int) -> None:
     resource.prlimit(victim.pid, resource.RLIMIT_NOFILE, (soft, HARD))
 
 
-def test_a_broker_at_its_limit_keeps_clients_out_and_logs_going(tmp_path: Path) -> None:
+def test_a_broker_at_its_descriptor_limit_refuses_clients_and_keeps_logs_running(tmp_path: Path) -> None:
     with Victim(tmp_path, settings=CHECKPOINTS) as victim:
         with victim.bystander() as bystander, WireClient(victim.address) as client:
             assert set(create(client, *(f"topic-{number}" for number in range(20)))) == {0}
@@ -219,7 +219,7 @@ def test_a_broker_at_its_limit_keeps_clients_out_and_logs_going(tmp_path: Path) 
         victim.check()
 
 
-def test_no_descriptor_at_all_is_no_failure_of_the_disk(tmp_path: Path) -> None:
+def test_running_out_of_descriptors_is_not_a_disk_failure(tmp_path: Path) -> None:
     with Victim(tmp_path, settings=CHECKPOINTS) as victim, WireClient(victim.address) as client:
         assert create(client, "before") == [0]
         # Far fewer than it has: nothing can be opened, not even after others were closed.

@@ -1,4 +1,4 @@
-"""Full disks, and files that fail under a running broker: the least damage, one clear line, no traceback."""
+"""Full disks, and files that fail under a running broker: minimal damage, a clear log line, no traceback."""
 
 import errno
 import os
@@ -69,7 +69,7 @@ def produce(client: WireClient, topic: str, value: bytes) -> ErrorCode:
 
 
 def values(client: WireClient, topic: str) -> list[bytes | None]:
-    """All values of a topic, in as many requests as it takes."""
+    """All values of a topic, read with as many requests as necessary."""
     found: list[bytes | None] = []
     while part := values_of(fetched(client.ask(fetch_of(topic, {0: len(found)}), 12))):
         found += part
@@ -93,7 +93,7 @@ def init_transactions(client: WireClient) -> ErrorCode:
 
 
 def eventually(act: Callable[[], ErrorCode], *, within_s: float = 10) -> None:
-    """Until it succeeds, as a client tries again."""
+    """Retry until it succeeds, as a client does."""
     deadline = time.monotonic() + within_s
     while (code := act()) is not NO_ERROR:
         assert code.retriable, code.name
@@ -102,7 +102,7 @@ def eventually(act: Callable[[], ErrorCode], *, within_s: float = 10) -> None:
 
 
 def prepare(client: WireClient) -> None:
-    """Every kind of log is there, and has been written to."""
+    """Create every kind of log and write to it."""
     for key_type in (0, 1):
         client.ask(FindCoordinatorRequest(key="g", key_type=key_type), 3)
     assert create(client, "orders") is NO_ERROR
@@ -190,7 +190,7 @@ def send_with_librdkafka(address: str, topic: str, values: list[bytes]) -> Calla
 
 
 @pytest.mark.parametrize("send", [send_with_barnabas, send_with_librdkafka])
-def test_a_producer_tries_again_until_there_is_room(
+def test_a_producer_retries_until_there_is_disk_space(
     send: Callable[[str, str, list[bytes]], Callable[[], None]], tmp_path: Path
 ) -> None:
     sent = [b"%d" % number + b"x" * 50 * KB for number in range(20)]
@@ -210,7 +210,7 @@ def test_a_producer_tries_again_until_there_is_room(
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_what_was_written_to_a_full_disk_is_there_after_a_restart(end: str, tmp_path: Path) -> None:
+def test_records_acknowledged_on_a_full_disk_survive_a_restart(end: str, tmp_path: Path) -> None:
     with on_a_small_disk(tmp_path) as (victim, disk):
         reserve = disk / "reserve"
         reserve.write_bytes(bytes(4 * MB))
@@ -312,7 +312,7 @@ HARM: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("harm", HARM)
-def test_a_segment_that_is_harmed_costs_its_partition_and_no_other(harm: str, tmp_path: Path) -> None:
+def test_a_damaged_segment_fails_only_its_partition(harm: str, tmp_path: Path) -> None:
     with Victim(tmp_path, settings=SETTINGS) as victim:
         with WireClient(victim.address) as client:
             assert create(client, "harmed") is NO_ERROR
@@ -338,7 +338,7 @@ def test_a_segment_that_is_harmed_costs_its_partition_and_no_other(harm: str, tm
         victim.check()
 
 
-def test_a_segment_that_is_cut_serves_what_is_left_of_it_and_the_log_goes_on(tmp_path: Path) -> None:
+def test_a_truncated_segment_serves_the_rest_and_the_log_continues(tmp_path: Path) -> None:
     with Victim(tmp_path, settings=SETTINGS) as victim:
         with WireClient(victim.address) as client:
             assert create(client, "cut") is NO_ERROR
@@ -362,7 +362,7 @@ def test_a_segment_that_is_cut_serves_what_is_left_of_it_and_the_log_goes_on(tmp
             with pytest.raises(ConnectionClosed):
                 fetch_error(client, "cut", 5)
             victim.eventually(
-                lambda: f"bytes before the end of what was to be sent: '{log}" in victim.log, "a line"
+                lambda: f"bytes before the end of the range to send: '{log}" in victim.log, "a line"
             )
         assert bystander.error is None
         assert bystander.slowest_s < SERVED_WITHIN_S
@@ -383,7 +383,7 @@ def with_failing_calls(
         yield victim, calls
 
 
-def test_a_segment_that_cannot_be_read_costs_its_partition_until_the_next_start(
+def test_an_unreadable_segment_fails_its_partition_until_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with with_failing_calls(tmp_path, monkeypatch, SETTINGS) as (victim, calls):
@@ -417,7 +417,7 @@ def test_a_segment_that_cannot_be_read_costs_its_partition_until_the_next_start(
 def test_a_disk_that_cannot_be_written_ends_a_broker_with_one_directory(
     call: str, number: int, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in Kafka, which halts. A broker that goes on could acknowledge what is not on the disk."""
+    """As in Kafka, which halts. A broker that continues could acknowledge records that are not on disk."""
     with with_failing_calls(tmp_path, monkeypatch, SETTINGS) as (victim, calls):
         with WireClient(victim.address) as client:
             prepare(client)

@@ -1,6 +1,6 @@
-"""What is wrong with one partition, one group or one client costs the others nothing.
+"""A fault in one partition, group or client does not affect the others.
 
-The faults are real ones: files that are damaged under a running broker, and memory that runs out.
+The faults are real: files that are damaged under a running broker, and memory that runs out.
 """
 
 import os
@@ -80,7 +80,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("damage", "policy"), [(half, "delete"), (garbage, "compact"), *EVERY])
-def test_files_that_are_damaged_under_a_broker_cost_one_partition(
+def test_files_damaged_under_a_running_broker_fail_only_their_partition(
     damage: Callable[[Path], None], policy: str, tmp_path: Path
 ) -> None:
     with Victim(tmp_path, settings=CHORES) as victim, victim.bystander() as bystander:
@@ -112,7 +112,7 @@ def create(client: WireClient, topic: CreatableTopic) -> None:
 
 
 def use(address: str) -> None:
-    """Everything that reads or changes the log of a partition. What is answered may be an error."""
+    """Send every request that reads or changes the log of a partition. Error responses are allowed."""
     for offset in range(0, BATCHES, 7):
         for level in (0, 1):
             request = fetch_of("orders", {0: offset})
@@ -151,7 +151,7 @@ def ask(address: str, request: object, version: int) -> None:
             return
 
 
-def test_memory_that_runs_out_for_a_while_costs_the_clients_that_ask_for_it(tmp_path: Path) -> None:
+def test_a_memory_shortage_affects_only_the_requests_that_need_memory(tmp_path: Path) -> None:
     with Victim(tmp_path, settings=CHORES) as victim, victim.bystander() as bystander:
         status = Path(f"/proc/{victim.pid}/status").read_text()
         used = int(status.split("VmSize:")[1].split()[0]) * 1024

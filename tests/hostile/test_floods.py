@@ -1,4 +1,4 @@
-"""Very many small requests at once, of many clients: another client is served in between."""
+"""Very many small requests at once from many clients: another client is served in between."""
 
 import selectors
 import socket

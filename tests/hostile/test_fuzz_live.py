@@ -1,8 +1,8 @@
-"""Mutated requests over many connections: the broker serves others, keeps its memory, and its log is whole.
+"""Mutated requests over many connections: the broker serves others, does not grow, and its log stays intact.
 
-`make fuzz` sends 10,000,000 of them, `make soak` 1,000,000. BARNABAS_FUZZ_REQUESTS says how many,
-BARNABAS_SEED selects the mutations. After a failure the last requests are in a file; the message says how to
-send them again.
+`make fuzz` sends 10,000,000 of them, `make soak` 1,000,000. BARNABAS_FUZZ_REQUESTS sets the number,
+BARNABAS_SEED selects the mutations. After a failure the last requests are in a file; the message explains how
+to send them again.
 """
 
 import os
@@ -49,9 +49,9 @@ _FILES_AT_ONCE = 100
 
 
 def damage_in(logs: Path) -> list[str]:
-    """What dump-log finds in all segments and indexes of a stopped broker.
+    """The damage that dump-log finds in all segments and indexes of a stopped broker.
 
-    It does not look into batches: the broker does not unpack compressed records, which may be garbage.
+    It does not check records: the broker does not decompress them, so they may be garbage.
     """
     patterns = ("*/*.log", "*/*.index", "*/*.timeindex")
     paths = [path for pattern in patterns for path in sorted(logs.glob(pattern))]
@@ -69,7 +69,7 @@ def damage_in(logs: Path) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.scaled
-def test_mutated_requests_do_no_harm(tmp_path: Path) -> None:
+def test_mutated_requests_do_not_harm_the_broker(tmp_path: Path) -> None:
     with (
         Victim(tmp_path, settings=SETTINGS) as victim,
         LiveFuzz(victim, seed=SEED, folder=tmp_path) as fuzz,
@@ -104,7 +104,7 @@ def test_mutations_begin_with_every_version_of_every_api() -> None:
     assert len(recorded_versions() & spoken) > len(spoken) / 2
 
 
-def test_a_seed_makes_the_same_requests_again() -> None:
+def test_a_seed_reproduces_its_requests() -> None:
     first, second = RequestMutator(7, Words()), RequestMutator(7, Words())
 
     for number in range(20):

@@ -1,4 +1,4 @@
-"""Groups that are large, many or in motion: others are served meanwhile, and their memory comes back."""
+"""Large, numerous or rebalancing groups: others are served meanwhile, and the memory is freed."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -55,7 +55,7 @@ def joining(group: str, member: str, topics: list[str]) -> ConsumerGroupHeartbea
 
 
 def ask_all(victim: Victim, requests: Iterable[Any], version: int) -> list[Any]:
-    """Each on a connection of its own, all at the same time."""
+    """Send each request on its own connection, all at the same time."""
     with ExitStack() as stack:
         clients = []
         for body in requests:
@@ -89,7 +89,7 @@ def test_many_groups_that_subscribe_to_very_many_topics_keep_nobody_waiting(tmp_
 
 
 @pytest.mark.scaled
-def test_members_that_all_subscribe_to_something_else_keep_nobody_waiting(tmp_path: Path) -> None:
+def test_members_with_different_subscriptions_keep_nobody_waiting(tmp_path: Path) -> None:
     names = [f"orders-{number}" for number in range(scaled("BARNABAS_TOPICS", 600, 3_000))]
     members = scaled("BARNABAS_MEMBERS", 60, 300)
     with Victim(tmp_path, settings={"group.consumer.assignment.interval.ms": 0}) as victim:
@@ -110,7 +110,7 @@ def test_members_that_all_subscribe_to_something_else_keep_nobody_waiting(tmp_pa
 
 
 def has_partitions(client: WireClient, epoch: int) -> bool:
-    """Whether the first member of the group was given something."""
+    """Whether the first member of the group has an assignment."""
     body = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m-0", member_epoch=epoch)
     while True:
         answer = client.ask(body, HEARTBEAT_VERSION)

@@ -1,4 +1,4 @@
-"""One request with very many items: others are served meanwhile, and its memory comes back."""
+"""One request with very many items: others are served meanwhile, and its memory is freed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +68,7 @@ BROKER, TOPIC = 4, 2
 
 
 class Long(NamedTuple):
-    """A request about many things that do not exist, and how to count the answers."""
+    """A request about many resources that do not exist, and a function that counts the results."""
 
     version: int
     body: Callable[[list[str]], Any]
@@ -342,7 +342,7 @@ def test_a_broker_described_very_often_keeps_nobody_waiting(tmp_path: Path) -> N
         victim.check()
 
 
-def test_more_items_than_one_request_may_have_end_the_connection(tmp_path: Path) -> None:
+def test_a_request_with_too_many_items_closes_the_connection(tmp_path: Path) -> None:
     names = [f"{number:x}" for number in range(ITEMS_MAX + 1)]
     with Victim(tmp_path) as victim, victim.bystander() as bystander:
         with WireClient(victim.address) as client, pytest.raises(ConnectionClosed):
@@ -387,12 +387,12 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("what", WHOLE)
-def test_too_many_items_that_belong_together_end_the_connection(what: str, tmp_path: Path) -> None:
+def test_too_many_items_that_must_be_handled_together_close_the_connection(what: str, tmp_path: Path) -> None:
     body, version = WHOLE[what]
     with Victim(tmp_path) as victim:
         with WireClient(victim.address) as client, pytest.raises(ConnectionClosed):
             client.ask(body, version)
-        assert f"items have to be handled at once, the most is {WHOLE_ITEMS_MAX}" in victim.log
+        assert f"items must be handled together, the limit is {WHOLE_ITEMS_MAX}" in victim.log
         victim.check()
 
 

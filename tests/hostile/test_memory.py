@@ -1,4 +1,4 @@
-"""What clients make a broker hold is limited while they are there, and comes back when they have gone."""
+"""The memory that clients make a broker use is limited, and freed when they have gone."""
 
 import resource
 import socket
@@ -41,7 +41,7 @@ SETTLED_S = 1.0
 
 @contextmanager
 def attacked(victim: Victim) -> Iterator[None]:
-    """Somebody else is served throughout the block, and the memory comes back after it."""
+    """Check that another client is served throughout the block, and that the memory is freed after it."""
     before_mb = victim.rss_mb
     with victim.bystander() as bystander:
         # The bystander's own topic, and what the broker loads for its first client.
@@ -53,7 +53,7 @@ def attacked(victim: Victim) -> Iterator[None]:
 
 
 def settled(victim: Victim) -> float:
-    """The memory of a broker that has done what it was asked."""
+    """The memory of a broker that has processed all requests."""
     size = victim.rss_mb
     since = time.monotonic()
     while time.monotonic() - since < SETTLED_S:
@@ -107,7 +107,7 @@ def test_large_requests_that_are_never_completed_leave_nothing(tmp_path: Path) -
 
 
 @pytest.mark.scaled
-def test_a_length_alone_costs_nothing(tmp_path: Path) -> None:
+def test_a_frame_length_alone_allocates_no_memory(tmp_path: Path) -> None:
     count = scaled("BARNABAS_CONNECTIONS", 200, 3_000)
     allow_descriptors(2 * count)
     with Victim(tmp_path) as victim, ExitStack() as clients:
@@ -221,7 +221,7 @@ def committed(group: str) -> OffsetCommitRequest:
     )
 
 
-def test_a_client_that_takes_no_responses_is_not_read_any_more(tmp_path: Path) -> None:
+def test_a_client_that_reads_no_responses_is_no_longer_read(tmp_path: Path) -> None:
     """A small request whose response is large, again and again."""
     with Victim(tmp_path) as victim, WireClient(victim.address) as client:
         client.ask(CreateTopicsRequest(topics=[new_topic("t", 1, {})], timeout_ms=TIMEOUT_MS), 5)
@@ -252,7 +252,7 @@ def client_bytes(client: WireClient, body: Any, version: int) -> bytes:
     return client.read_frame()
 
 
-def test_a_client_with_very_many_waiting_fetches_is_not_read_any_more(tmp_path: Path) -> None:
+def test_a_client_with_very_many_waiting_fetches_is_no_longer_read(tmp_path: Path) -> None:
     partitions = [FetchPartition(partition=index, fetch_offset=0) for index in range(900)]
     waiting = FetchRequest(
         max_wait_ms=2**31 - 1,
@@ -279,7 +279,7 @@ def ask_very_often(victim: Victim, asked: bytes) -> None:
         send_until_refused(client, [asked] * (3 * PIPELINED_MAX))
         # Requests that have no response yet count 16 times their size.
         assert settled(victim) - before_mb < 2 * UNANSWERED_BYTES_MAX / MB
-    waiting = 'reason="its request waits for too long"'
+    waiting = 'reason="request waited too long for its response"'
     victim.eventually(lambda: waiting in victim.log, "the connection is closed when it is idle")
 
 
@@ -311,7 +311,7 @@ def test_half_sent_requests_of_many_clients_stay_within_the_limit(tmp_path: Path
             answer = honest.ask(produce_of("large", 0, batch(value), acks=1), 9)
             assert produced(answer).error_code == 0
             clients.close()
-        assert "comes too slowly" in victim.log
+        assert "request arrives too slowly" in victim.log
         victim.check()
 
 
@@ -338,7 +338,7 @@ def test_small_requests_are_read_while_the_limit_is_reached(tmp_path: Path) -> N
 
 
 def allow_descriptors(count: int) -> None:
-    """Let this process, and the broker that it starts, have so many."""
+    """Raise the descriptor limit of this process and of the broker that it starts."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < count + 500:
         pytest.skip(f"RLIMIT_NOFILE is {hard}")

@@ -1,4 +1,4 @@
-"""A name as long as a string may be is refused in a response, though the sentence around it is longer."""
+"""A name of maximum length gets an error response, although a message that quotes it is too long."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Regular expressions made to take long: others are served meanwhile, and what is too large is refused."""
+"""Regular expressions that take long: others are served meanwhile, and too large expressions are refused."""
 
 import time
 from contextlib import ExitStack

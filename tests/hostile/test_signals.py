@@ -1,4 +1,4 @@
-"""Signals: the broker ends within its time whatever it is doing, and what it acknowledged is still there."""
+"""Signals: the broker ends within its timeout whatever it is doing, and keeps what it acknowledged."""
 
 import fcntl
 import os
@@ -62,7 +62,7 @@ def create(client: WireClient, *names: str) -> None:
 
 
 def ended_within(process: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, float]:
-    """The exit code, and how long it took."""
+    """Return the exit code and the time that the stop took."""
     begun = time.monotonic()
     code = process.wait(seconds)
     return code, time.monotonic() - begun
@@ -75,7 +75,7 @@ def no_traceback(text: str) -> None:
 
 @contextmanager
 def unread(data: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A broker whose stderr nobody reads: a line of its log that finds the pipe full blocks it for good."""
+    """A broker whose stderr nobody reads: the first log line that finds the pipe full blocks it for good."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     words = [sys.executable, "-m", "barnabas.cli.main", *up(data)]
@@ -93,7 +93,7 @@ def unread(data: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def block(address: str) -> None:
-    """Have lines logged until the broker answers nobody any more."""
+    """Cause log lines until the broker no longer responds."""
     for _ in range(1_000):
         with WireClient(address, timeout_s=0.5) as client:
             try:
@@ -105,7 +105,7 @@ def block(address: str) -> None:
     raise AssertionError("a full pipe blocks nobody")
 
 
-def test_sighup_is_ignored_with_a_line(tmp_path: Path) -> None:
+def test_sighup_is_logged_and_ignored(tmp_path: Path) -> None:
     with Victim(tmp_path) as victim:
         with victim.bystander() as bystander:
             for _ in range(3):
@@ -117,7 +117,7 @@ def test_sighup_is_ignored_with_a_line(tmp_path: Path) -> None:
         victim.check()
 
 
-def test_a_terminal_that_is_closed_stops_the_broker_cleanly(data: Path, err: Path) -> None:
+def test_closing_the_terminal_stops_the_broker_cleanly(data: Path, err: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         command = 'exec "$@" 2>"$0"'
@@ -141,7 +141,7 @@ def test_a_terminal_that_is_closed_stops_the_broker_cleanly(data: Path, err: Pat
     assert (data / ".kafka_cleanshutdown").exists()
 
 
-def test_with_nohup_a_hangup_is_nothing_at_all(data: Path, err: Path) -> None:
+def test_with_nohup_a_hangup_is_ignored_silently(data: Path, err: Path) -> None:
     previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         running = Running(err, *up(data))
@@ -159,7 +159,7 @@ def test_with_nohup_a_hangup_is_nothing_at_all(data: Path, err: Path) -> None:
 
 
 @pytest.mark.scaled
-def test_clients_with_unfinished_requests_do_not_hold_up_the_end(data: Path, err: Path) -> None:
+def test_clients_with_unfinished_requests_do_not_delay_the_stop(data: Path, err: Path) -> None:
     with started(err, *up(data)) as broker:
         [address] = broker.ready()
         clients = [WireClient(address) for _ in range(scaled("BARNABAS_CLIENTS", 20, 500))]
@@ -192,7 +192,7 @@ def test_clients_with_unfinished_requests_do_not_hold_up_the_end(data: Path, err
 
 
 @pytest.mark.soak
-def test_a_busy_controller_does_not_hold_up_the_end(data: Path, err: Path) -> None:
+def test_a_busy_controller_does_not_delay_the_stop(data: Path, err: Path) -> None:
     count = scaled("BARNABAS_TOPICS", 300, 5_000)
     with started(err, *up(data)) as broker, WireClient(broker.ready()[0]) as client:
         topics = [new_topic(f"topic-{number}", 1, {}) for number in range(count)]
@@ -206,7 +206,7 @@ def test_a_busy_controller_does_not_hold_up_the_end(data: Path, err: Path) -> No
     no_traceback(broker.err)
 
 
-def test_a_blocked_broker_ends_when_its_time_is_over(data: Path) -> None:
+def test_a_blocked_broker_ends_at_the_stop_timeout(data: Path) -> None:
     with unread(data) as process:
         process.send_signal(signal.SIGTERM)
         code, took_s = ended_within(process, 30)
@@ -226,7 +226,7 @@ def test_a_second_signal_ends_even_a_blocked_broker_at_once(data: Path) -> None:
     assert took_s < STOP_TIMEOUT_S - 0.5
 
 
-def test_a_disk_that_does_not_answer_ends_with_the_time(data: Path, err: Path) -> None:
+def test_a_stop_with_a_disk_that_does_not_answer_ends_at_the_timeout(data: Path, err: Path) -> None:
     with started(err, *up(data)) as broker:
         with WireClient(broker.ready()[0]) as client:
             create(client, "orders")
@@ -321,7 +321,7 @@ def test_a_signal_at_any_moment_of_the_start_ends_it_quietly(
 
 
 @pytest.mark.soak
-def test_a_broker_that_was_suspended_goes_on_afterwards(tmp_path: Path) -> None:
+def test_a_suspended_broker_continues_when_resumed(tmp_path: Path) -> None:
     session = {"broker.session.timeout.ms": 500, "broker.heartbeat.interval.ms": 100}
     with Victim(tmp_path, settings=session) as victim:
         for number in (signal.SIGSTOP, signal.SIGTSTP):
@@ -346,7 +346,9 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("what", STREAMS)
-def test_a_broker_serves_without_its_streams(what: str, data: Path, err: Path, tmp_path: Path) -> None:
+def test_a_broker_serves_with_closed_standard_streams(
+    what: str, data: Path, err: Path, tmp_path: Path
+) -> None:
     broker = Victim(tmp_path / "port only")
     words = ["up", "--dir", str(data), "--port", str(broker.port), "--stop-timeout", str(STOP_TIMEOUT_S)]
     shell = ["sh", "-c", STREAMS[what], str(err), sys.executable, "-m", "barnabas.cli.main", *words]

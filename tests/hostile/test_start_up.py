@@ -20,7 +20,7 @@ OTHER_CLUSTER = "bD1yXWZqQwOnRPZBkqGdXQ"
 
 
 class Node:
-    """A formatted node with two log directories, and its file. What a test breaks, it breaks here."""
+    """A formatted node with two log directories and a properties file, which tests damage."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -95,7 +95,7 @@ def _zookeeper(node: Node) -> None:
 
 
 def _data_of_nobody(node: Node) -> None:
-    """What is left of a broker of ZooKeeper's time whose meta.properties was removed."""
+    """The directory of a ZooKeeper-based broker whose meta.properties was removed."""
     (node.data / "meta.properties").unlink()
     (node.more / "meta.properties").unlink()
     (node.data / "orders-0").mkdir()
@@ -170,15 +170,16 @@ CASES = {
     ),
     "meta.properties is missing": Case(
         lambda node: (node.data / "meta.properties").unlink(),
-        "DATA: not formatted, although MORE is. .* is it mounted, and where log.dirs says it is",
+        "DATA: not formatted, although MORE is. .* check that its disk is mounted and that log.dirs",
     ),
     "nothing is formatted": Case(
         lambda node: [(one / "meta.properties").unlink() for one in (node.data, node.more)],
-        "DATA, MORE: not formatted; `barnabas storage format .*` does it",
+        "DATA, MORE: not formatted; run `barnabas storage format .*` once",
     ),
     "data without an owner": Case(_data_of_nobody, "DATA, MORE: not formatted; .*"),
     "the directory is missing": Case(
-        lambda node: _remove(node.data), "DATA: not formatted, although MORE is. .* is it mounted"
+        lambda node: _remove(node.data),
+        "DATA: not formatted, although MORE is. .* check that its disk is mounted",
     ),
     "the directory is a file": Case(
         lambda node: _in_place_of(node.data, Path.touch), "DATA/meta.properties: Not a directory"
@@ -252,8 +253,8 @@ def test_a_directory_that_another_broker_uses_is_refused(node: Node) -> None:
 
 
 @pytest.mark.parametrize("what", ["directory", "meta.properties"])
-def test_what_this_user_may_not_use_is_named(what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Root may use everything: then the broker runs as another user."""
+def test_a_path_without_permission_is_named(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Root may access everything, so for root the broker runs as another user."""
     with tempfile.TemporaryDirectory() as place:
         node = Node(Path(place))
         capsys.readouterr()
@@ -275,8 +276,8 @@ def test_what_this_user_may_not_use_is_named(what: str, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == f"barnabas broker: {node.data}/meta.properties: Permission denied\n"
 
 
-def test_what_is_left_of_old_versions_of_kafka_is_no_reason_not_to_start(node: Node) -> None:
-    """Files that a broker of ZooKeeper's time, or a migration, leaves behind."""
+def test_files_of_old_kafka_versions_do_not_prevent_a_start(node: Node) -> None:
+    """Files that a ZooKeeper-based broker, or a migration, leaves behind."""
     (node.data / "replication-offset-checkpoint").write_text("")
     (node.data / "zookeeper_migration_done").write_text("")
     (node.data / "orders-0.1234567890abcdef1234567890abcdef-delete").mkdir()
@@ -291,8 +292,8 @@ def test_what_is_left_of_old_versions_of_kafka_is_no_reason_not_to_start(node: N
     assert "Traceback" not in broker.err
 
 
-def test_a_damaged_second_directory_is_no_reason_not_to_start(node: Node) -> None:
-    """As in Kafka, a broker does without a log directory that failed, unless it has the metadata."""
+def test_a_damaged_second_directory_does_not_prevent_a_start(node: Node) -> None:
+    """As in Kafka, a broker runs without a failed log directory, unless it is the metadata directory."""
     (node.more / "meta.properties").write_text("")
 
     with started(node.root / "stderr.txt", "broker", str(node.file)) as broker:

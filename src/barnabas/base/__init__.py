@@ -1,1 +1,1 @@
-"""What every room stands on: ids, errors, the list of compiled kernels. Imports nothing of ours."""
+"""Foundations of all packages: ids, errors, settings, the list of compiled modules. Imports none of them."""

@@ -1,7 +1,7 @@
-"""CRC-32C of something large, computed while something else is done with it.
+"""CRC-32C of large data, computed in a thread while the caller writes the data.
 
-A megabyte takes 40 microseconds to check and 200 to write, and neither needs the interpreter: so a thread
-checks while the caller writes. Where there are to be no threads, InlineChecksums do it on the spot.
+A megabyte takes 40 microseconds to check and 200 to write, and neither holds the interpreter's lock.
+InlineChecksums is the form without a thread.
 """
 
 import threading
@@ -20,7 +20,7 @@ class Checksums(Protocol):
 
 
 class InlineChecksums:
-    """No thread: the simulator wants one order of events."""
+    """Without a thread, for the simulator, which needs a deterministic order of events."""
 
     def __init__(self) -> None:
         self._crc = 0
@@ -36,7 +36,7 @@ class InlineChecksums:
 
 
 class ThreadChecksums:
-    """A thread of its own. It waits for locks: anything more comfortable costs more than it saves."""
+    """With one thread. It is synchronized by two locks: anything more convenient costs more than it saves."""
 
     def __init__(self) -> None:
         self._begun = threading.Lock()
@@ -54,12 +54,12 @@ class ThreadChecksums:
 
     def end(self) -> int:
         self._ended.acquire()
-        # Not kept until the next one: it is a megabyte of somebody's request.
+        # Release it now: it is a megabyte of a request.
         self._data = None
         return self._crc
 
     def close(self) -> None:
-        """Stop the thread. Nothing may be under way."""
+        """Stop the thread. No checksum may be in progress."""
         self._begun.release()
         self._thread.join()
 

@@ -1,7 +1,6 @@
-"""What time it is, for code that must not ask the machine.
+"""The clock interface. Code that needs the time gets a Clock; the simulator passes one that it controls.
 
-Whoever needs the time is handed a Clock. The simulator hands in one that it moves itself. Compiled, because
-every request asks a few times.
+Compiled, because every request reads the time several times.
 """
 
 import time
@@ -13,23 +12,23 @@ _thread_time_ns: Final = time.thread_time_ns
 
 
 class Clock(Protocol):
-    """What time it is, and how time goes by."""
+    """Wall-clock time, monotonic time, and CPU time."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970, for what is written down. It may jump."""
+        """Milliseconds since 1970, for timestamps that are stored. It may jump."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some start, for waiting and measuring. It never goes back."""
+        """Milliseconds since an arbitrary start, for waiting and measuring. It never goes back."""
 
     def ticks_ns(self) -> int:
-        """The same in nanoseconds, for measuring what takes microseconds."""
+        """The same in nanoseconds, to measure microseconds."""
 
     def used_ns(self) -> int:
-        """For how much of the time this thread had the processor."""
+        """CPU time of this thread in nanoseconds."""
 
 
 class SystemClock:
-    """The machine's clocks."""
+    """The system's clocks."""
 
     def now_ms(self) -> int:
         return _time_ns() // 1_000_000

@@ -1,13 +1,13 @@
-"""Many who want the same thing written share the writing."""
+"""Share one run of an action, such as a sync, between all callers that wait for it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 
 class Coalesced:
-    """Runs one action at a time; callers that come while it runs are served together by the next run.
+    """Runs one action at a time; all callers that arrive during a run share the next one.
 
-    Whoever awaits run() knows that the action began after the call, so it has seen what the caller changed.
+    The run that a caller awaits always starts after its call, so it includes the caller's changes.
     """
 
     def __init__(self, action: Callable[[], Awaitable[None]]) -> None:

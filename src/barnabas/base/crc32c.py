@@ -1,8 +1,8 @@
-"""CRC-32C, by the C function of the crc32c package and without the rest of that package.
+"""CRC-32C, by the C extension of the crc32c package, without the rest of that package.
 
-Its __init__ asks for its own version, for which it loads importlib.metadata and with it e-mail, zip and CSV:
-some 15 of the 200 ms that a broker or a tool needs to start. So the extension module is loaded by itself,
-under its own name; whoever imports the package later gets the same one.
+Its __init__ reads its own version with importlib.metadata, which imports e-mail, zip and CSV: about 15 of the
+200 ms that a broker or a tool needs to start. So the extension module is loaded directly, under its own name;
+a later import of the package gets the same module.
 """
 
 import sys
@@ -23,7 +23,7 @@ def _function() -> Crc:
         _load_extension()
     extension = sys.modules.get(_EXTENSION)
     if extension is None:
-        # Built in another way than the wheels are.
+        # Not laid out like the wheels: import the whole package.
         import crc32c as package
 
         return package.crc32c

@@ -1,7 +1,7 @@
-"""The roots of every error that Barnabas raises on purpose.
+"""The base classes of all errors that Barnabas raises on purpose.
 
-A room derives its own from these and gives each the facts that a reader needs. What is not derived
-from BarnabasError is a bug.
+Each package derives its own errors from these and gives them the facts that a reader needs. An exception that
+is not derived from BarnabasError is a bug.
 """
 
 from typing import TypeVar
@@ -10,14 +10,14 @@ E = TypeVar("E", bound=BaseException)
 
 
 class BarnabasError(Exception):
-    """Something that can go wrong and has a name."""
+    """The base class of all expected errors."""
 
 
 class Malformed(BarnabasError):
-    """Bytes from outside that are not what they claim to be.
+    """Input that cannot be decoded.
 
-    The one error type of every decoder: whatever a peer or a disk hands in, a decoder answers with a
-    value or with this. `what` says what is wrong, `where` names the field or the byte.
+    The only error of every decoder: for any bytes from a peer or a disk, a decoder returns a value or raises
+    this. `what` says what is wrong, `where` names the field or the byte.
     """
 
     def __init__(self, what: str, *, where: str) -> None:
@@ -27,8 +27,8 @@ class Malformed(BarnabasError):
 
 
 def kept(error: E) -> E:
-    """An error to keep in an object, without its traceback.
+    """Drop the traceback of an error that is stored in an object.
 
-    A traceback refers to the frames that the error passed, and so to the object: a cycle.
+    A traceback refers to the frames that the error passed, and so to the object: a reference cycle.
     """
     return error.with_traceback(None)

@@ -1,7 +1,7 @@
-"""Where blocking work runs: fsync, reads from the disk itself, recovery, compaction.
+"""Run blocking work outside of the event loop: fsync, uncached reads, recovery, compaction.
 
-The event loop never waits for a disk. Work that may is a plain function of what it is given, and touches
-nothing that the loop owns; its result comes back to the loop, which alone changes state.
+The event loop never waits for a disk. Blocking work is a function of its arguments that touches nothing the
+loop owns; its result goes back to the loop, and only the loop changes state.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """Runs a blocking function somewhere else."""
+    """Runs blocking functions."""
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Wait for the result of `work()` without holding up the loop; what it raises is raised here."""
+        """Await the result of `work()` without blocking the loop; its exceptions are raised here."""
 
 
 class ThreadExecutor:
-    """A few threads. Work beyond their number waits in line.
+    """A fixed number of threads; further work is queued.
 
-    All of them are made at the beginning: a process that has run out of memory or threads can make none, and
-    the quorum could not write its log then.
+    All threads are started at once: a process that later runs out of memory or threads could not start any,
+    and the quorum could not write its log.
     """
 
     def __init__(self, threads: int) -> None:
@@ -37,16 +37,16 @@ class ThreadExecutor:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def resize(self, threads: int) -> None:
-        """Have another number of threads for what comes from here on. What waits is still done by the old."""
+        """Use another number of threads for new work. The old threads finish what is queued."""
         try:
             old, self._pool = self._pool, _started(threads)
         except RuntimeError as error:
-            logger.warning("number of threads not changed threads=%d error=%s", threads, error)
+            logger.warning("thread pool resize failed threads=%d error=%s", threads, error)
         else:
             old.shutdown(wait=False)
 
     def close(self, timeout_s: float | None = None) -> bool:
-        """Drop what waits in line, and wait for what runs. False if that takes longer than `timeout_s`."""
+        """Drop queued work and wait for running work. Return False if that exceeds `timeout_s`."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         waiting = threading.Thread(target=self._pool.shutdown, daemon=True)
         try:
@@ -59,12 +59,12 @@ class ThreadExecutor:
 
 
 def _started(threads: int) -> ThreadPoolExecutor:
-    """A pool with all of its threads. RuntimeError if the system has not so many."""
+    """Return a pool with all threads started. RuntimeError if the system refuses to start one."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="barnabas")
     may_go = threading.Event()
     try:
         for _ in range(threads):
-            # A pool makes a thread for work that finds all others busy.
+            # A pool starts a thread only if all others are busy.
             pool.submit(may_go.wait)
     except RuntimeError:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -75,9 +75,9 @@ def _started(threads: int) -> ThreadPoolExecutor:
 
 
 class InlineExecutor:
-    """Runs the work where it is: for tools, and for tests that want one order of events."""
+    """Runs work in the calling thread: for tools, and for tests that need a deterministic order of events."""
 
     async def run(self, work: Callable[[], T]) -> T:
-        # A turn of the loop in between, as there is with threads.
+        # Yield to the loop once, as happens with threads.
         await asyncio.sleep(0)
         return work()

@@ -1,11 +1,11 @@
-"""Prometheus' text format: from names, labels and numbers to lines (pure).
+"""Render metrics in Prometheus' text format (pure).
 
-Two dialects are written, which differ in a few places: the older "0.0.4" that everything reads, and
-OpenMetrics 1.0, which Prometheus asks for first. What is measured is in metrics.py.
+There are two dialects, which differ in a few places: "0.0.4", which everything reads, and OpenMetrics 1.0,
+which Prometheus prefers. The metrics are declared elsewhere, those of brokers in server/metrics/catalog.py.
 
-Written by hand and not with prometheus-client, because that keeps the numbers itself: it wants to be told of
-every change. Ours are kept by the rooms they belong to, and cost nothing until somebody looks. What is left
-is this file, so the core install does without the dependency; its parser is the judge in tests that have it.
+prometheus-client is not used, because it stores the numbers itself and must be told of every change. Ours are
+stored by the components they belong to, and cost nothing until a scrape. The rest is this file, so the core
+install needs no dependency; tests check the output with prometheus-client's parser if it is installed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from barnabas.base.values import value
 
-# So many lines are made at a time; in between others get their turn.
+# Lines per piece; the event loop runs other work between pieces.
 PIECE_LINES: Final = 1_000
 
 
@@ -24,12 +24,12 @@ class Kind(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
-    # Facts in labels, with the value 1.
+    # Constant facts as labels, with the value 1.
     INFO = "info"
 
 
 class Dialect(StrEnum):
-    """Each by its media type."""
+    """The dialects, by media type."""
 
     TEXT = "text/plain; version=0.0.4; charset=utf-8"
     OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -37,9 +37,9 @@ class Dialect(StrEnum):
 
 @value
 class Metric:
-    """One family: what it is called, what it means, and which labels its samples have.
+    """One metric family: name, type, help text, and the labels of its samples.
 
-    Counters end in _total, infos in _info. In OpenMetrics that ending is no part of the family's name.
+    Counters end in _total, infos in _info. In OpenMetrics that suffix is not part of the family's name.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Metric:
 
 
 class Sample(NamedTuple):
-    """One line. `suffix` is what comes behind the name in a histogram."""
+    """One line. `suffix` follows the metric's name in a histogram."""
 
     labels: str
     value: int | float
@@ -67,7 +67,7 @@ class Sample(NamedTuple):
 
 
 def labelled(**values: object) -> str:
-    """Labels as they stand in a line, in the order given."""
+    """Format labels for a line, in the given order."""
     pairs = [f'{name}="{escaped(str(value))}"' for name, value in values.items()]
     return f"{{{','.join(pairs)}}}"
 
@@ -75,7 +75,7 @@ def labelled(**values: object) -> str:
 def histogram(
     labels: dict[str, object], bounds: Iterable[float], counts: Iterable[int], total: float
 ) -> Iterator[Sample]:
-    """`counts` are those within each bound and above the one before, and at the end those above all."""
+    """`counts` has the number in each bucket (not cumulative), and at the end the number above all bounds."""
     below = 0
     for bound, count in zip([*bounds, float("inf")], counts, strict=True):
         below += count
@@ -85,7 +85,7 @@ def histogram(
 
 
 def render(metric: Metric, samples: Iterable[Sample], dialect: Dialect) -> Iterator[bytes]:
-    """The family as text, a piece at a time. A family without samples is left out."""
+    """Yield the family as text, in pieces. A family without samples is omitted."""
     family = metric.family(dialect)
     head = f"# HELP {family} {_help(metric.help, dialect)}\n# TYPE {family} {metric.type(dialect)}\n"
     left = iter(samples)
@@ -97,7 +97,7 @@ def render(metric: Metric, samples: Iterable[Sample], dialect: Dialect) -> Itera
 
 
 def end(dialect: Dialect) -> bytes:
-    """What comes after the last family."""
+    """The end of the exposition."""
     return b"# EOF\n" if dialect is Dialect.OPEN_METRICS else b""
 
 
@@ -108,7 +108,7 @@ def number(value: int | float) -> str:
 
 
 def escaped(text: str) -> str:
-    """The value of a label, as it stands between its quotes."""
+    """Escape a label value."""
     if "\\" in text or '"' in text or "\n" in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return text

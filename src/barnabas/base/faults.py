@@ -1,7 +1,7 @@
-"""Reports of exceptions that nobody foresaw: one line each, with the stack only now and then.
+"""Log unexpected exceptions, with rate-limited stack traces.
 
-A mistake of ours that a client can provoke must not fill the disk with stacks. The first fault of a place in
-the code is logged with its stack, later ones within a minute are counted, and the next line tells the count.
+A bug that a client can trigger must not fill the disk with stack traces. The first fault at a code location
+is logged with its stack. Later ones within a minute are only counted, and the next log line has the count.
 """
 
 import asyncio
@@ -12,28 +12,28 @@ from pathlib import PurePath
 from traceback import extract_tb
 from typing import Final
 
-# How long after a fault others of the same place are only counted.
+# For this long after a logged fault, others at the same location are only counted.
 QUIET_S: Final = 60.0
-# Places that are remembered. There are far fewer that can fail.
+# Maximum number of remembered locations; far fewer can fail.
 PLACES_MAX: Final = 256
 
 
 class FaultReports:
-    """Which places have failed, and when that was logged."""
+    """The code locations that have failed, and when that was last logged."""
 
     def __init__(self, now: Callable[[], float] | None = None) -> None:
         self._now = now or _now
-        # How many there were, and the last one in words.
+        # The number of faults, and a description of the last one.
         self.total = 0
         self.latest = ""
-        # When the last line of a place was written, and how many faults were left out since.
+        # For each location, the time of its last log line and the number of faults since then.
         self._places: dict[tuple[str, str, str], tuple[float, int]] = {}
 
     def report(self, logger: logging.Logger, error: BaseException, event: str, *args: object) -> None:
-        """`event` is what failed, a template as for any line of the log."""
+        """Log a fault. `event` is a log template that says what failed."""
         where, now = place_of(error), self._now()
         if not isinstance(error, OSError):
-            # A disk or a network that fails is no mistake in the program.
+            # A disk or network failure is not a bug.
             self.total += 1
             self.latest = f"{event} where={where} error={error!r}"
         key = (event, type(error).__name__, where)
@@ -45,7 +45,7 @@ class FaultReports:
             del self._places[next(iter(self._places))]
         self._places[key] = (now, 0)
         template = f"{event} where=%s error=%r repeated=%d"
-        # An error of the system says itself what is wrong.
+        # The message of an OSError is enough, without a stack trace.
         stack = None if isinstance(error, OSError) else error
         logger.error(template, *args, where, error, left_out, exc_info=stack)
 
@@ -59,14 +59,14 @@ def place_of(error: BaseException) -> str:
 
 
 def _now() -> float:
-    """The loop's time, which is the simulation's in a simulation."""
+    """The event loop's time, which is simulated in a simulation."""
     try:
         return asyncio.get_running_loop().time()
     except RuntimeError:
         return time.monotonic()
 
 
-# Of this process.
+# The reports of this process.
 REPORTS: Final = FaultReports()
 
 

@@ -1,4 +1,4 @@
-"""The head of an HTTP/1.x request: bytes in, request out (pure)."""
+"""Parse the head of an HTTP/1.x request (pure)."""
 
 import re
 from http import HTTPStatus
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from barnabas.base.errors import BarnabasError
 
-# RFC 9110 section 5.6.2: what methods and header names are made of.
+# RFC 9110 section 5.6.2: the characters of methods and header names.
 _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE: Final = re.compile(rf"({_TOKEN}) ([!-~]+) HTTP/([0-9])\.([0-9])")
 _HEADER: Final = re.compile(rf"({_TOKEN}):[ \t]*([^\x00\r\n]*?)[ \t]*")
@@ -14,7 +14,7 @@ _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
 class BadRequest(BarnabasError):
-    """No request that can be answered as one, and the status that says so."""
+    """An invalid request, with the HTTP status of the response."""
 
     def __init__(self, status: HTTPStatus, what: str) -> None:
         super().__init__(what)
@@ -23,7 +23,7 @@ class BadRequest(BarnabasError):
 
 
 class HttpRequest(NamedTuple):
-    """Header names are in small letters. Of a header that came twice the last one is here."""
+    """Header names are in lower case. Of a repeated header the last value counts."""
 
     method: str
     path: str
@@ -32,25 +32,25 @@ class HttpRequest(NamedTuple):
 
 
 def parse_request(head: bytes) -> HttpRequest:
-    """Read everything up to and with the empty line. BadRequest if it is not a request."""
+    """Parse the bytes up to and including the empty line. BadRequest if they are not a request."""
     lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     found = _REQUEST_LINE.fullmatch(lines[0])
     if found is None:
-        raise BadRequest(HTTPStatus.BAD_REQUEST, "the first line is no request")
+        raise BadRequest(HTTPStatus.BAD_REQUEST, "invalid request line")
     method, target, major, minor = found.groups()
     if major != "1":
-        raise BadRequest(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.1 is spoken here")
+        raise BadRequest(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "only HTTP/1.x is supported")
     headers = {}
     for line in lines[1:]:
         header = _HEADER.fullmatch(line)
         if header is None:
-            raise BadRequest(HTTPStatus.BAD_REQUEST, "a line is no header")
+            raise BadRequest(HTTPStatus.BAD_REQUEST, "invalid header line")
         headers[header[1].lower()] = header[2]
     if minor != "0" and "host" not in headers:
-        raise BadRequest(HTTPStatus.BAD_REQUEST, "there is no Host header")
+        raise BadRequest(HTTPStatus.BAD_REQUEST, "missing Host header")
     return HttpRequest(method, _path(target), int(minor), headers)
 
 
 def _path(target: str) -> str:
-    """A target without its query, and without the server's name, which a proxy puts before it."""
+    """The path of a request target, without the query and without the host that a proxy puts before it."""
     return _ABSOLUTE.sub("", target, count=1).partition("?")[0] or "/"

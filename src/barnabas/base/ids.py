@@ -1,17 +1,17 @@
-"""Names for numbers and bytes that must not be mixed up."""
+"""Distinct types for ids that must not be mixed up."""
 
 import binascii
 from typing import NamedTuple, NewType
 
 from barnabas.base.errors import Malformed
 
-# Sixteen raw bytes. A plain bytes underneath: it comes off the wire without a constructor call and
-# hashes fast. format_uuid() prints it the way Kafka does.
+# Sixteen raw bytes. A NewType of bytes: decoding needs no constructor call, and hashing is fast.
+# format_uuid() prints it as Kafka does.
 Uuid = NewType("Uuid", bytes)
 
 ZERO_UUID = Uuid(bytes(16))
 
-# "+" and "/" are not allowed in, so that a text has one form only.
+# "+" and "/" are rejected, so that an id has only one text form.
 _TO_URL_SAFE = str.maketrans("+/", "-_")
 _FROM_URL_SAFE = str.maketrans("-_+/", "+/..")
 

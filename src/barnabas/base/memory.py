@@ -1,11 +1,11 @@
-"""How much memory this process may use: what the machine has, and what its container is limited to."""
+"""How much memory this process may use: the machine's memory, and the limits of its container."""
 
 from pathlib import Path
 from typing import Final
 
 from barnabas.base.processors import control_groups
 
-# Assumed where the system does not say.
+# Assumed if the system does not report it.
 UNKNOWN_BYTES: Final = 4 << 30
 _ROOT: Final = Path("/")
 _INFO: Final = "proc/meminfo"

@@ -1,9 +1,9 @@
-"""A small HTTP server for metrics and health: of a broker, beside its listeners, and of streams in Spark.
+"""A small HTTP server for metrics and health, used by brokers and by streams in Spark.
 
-It speaks as much of HTTP/1.1 as Prometheus, curl and load balancers need: one GET or HEAD per connection,
-answered and closed. Everything a client may do to us is bounded: the size of its request, the time for
-sending it and for taking the answer, and the number of connections. Long answers go out piece by piece, with
-a turn of the loop in between, so that ten thousand partitions hold nobody up.
+It implements as much of HTTP/1.1 as Prometheus, curl and load balancers need: one GET or HEAD per connection,
+which is then closed. The request size, the times to send a request and to read the response, and the number
+of connections are bounded. Long responses are sent in pieces, and the event loop runs other work in between,
+so that ten thousand partitions do not block it.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ logger = logging.getLogger(__name__)
 
 REQUEST_BYTES_MAX: Final = 8_192
 CONNECTIONS_MAX: Final = 16
-# Who comes beyond that number is told so; beyond this one, nothing.
+# Above CONNECTIONS_MAX a client gets an error response; at this number its connection is aborted.
 REFUSALS_MAX: Final = 2 * CONNECTIONS_MAX
-# For the request to be here, and for everything until the answer is taken.
+# For receiving the request, and for the whole exchange.
 REQUEST_TIMEOUT_S: Final = 5.0
 EXCHANGE_TIMEOUT_S: Final = 30.0
-# For the client to close its side when it has been answered.
+# For the client to close its side after the response.
 PARTING_TIMEOUT_S: Final = 2.0
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
@@ -41,12 +41,12 @@ class Response(NamedTuple):
     headers: tuple[str, ...] = ()
 
 
-# Makes the response to a request; the one for a path.
+# Makes the response to a request for one path.
 Page: TypeAlias = Callable[[HttpRequest], Awaitable[Response]]
 
 
 def dialect_of(request: HttpRequest) -> Dialect:
-    """OpenMetrics for who names it, the older one for everybody else."""
+    """OpenMetrics if the Accept header names it, otherwise the older text format."""
     for offer in request.headers.get("accept", "").lower().split(","):
         kind, *parameters = [part.strip() for part in offer.split(";")]
         if kind == _OPEN_METRICS and not any(one in ("q=0", "q=0.0") for one in parameters):
@@ -67,20 +67,20 @@ class MetricsServer:
         self._clients: set[asyncio.Task[None]] = set()
 
     async def start(self, hosts: str | Sequence[str] | None, port: int) -> None:
-        """Listen on one or several addresses, of IPv4 or IPv6; None is all. OSError if that fails."""
+        """Listen on one or several IPv4 or IPv6 addresses; None means all. OSError if that fails."""
         self._server = await asyncio.start_server(self._connected, hosts, port, limit=REQUEST_BYTES_MAX)
         for host, bound in self.addresses:
             logger.info("metrics served host=%s port=%d", host, bound)
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Where it listens, with the ports that it got."""
+        """The addresses and ports that the server listens on."""
         if self._server is None:
             return []
         return [sock.getsockname()[:2] for sock in self._server.sockets]
 
     async def close(self) -> None:
-        """Stop listening, and drop who is still there: a scrape can be made again."""
+        """Stop listening and drop open connections: a scrape can be repeated."""
         if self._server is None:
             return
         self._server.close()
@@ -96,7 +96,7 @@ class MetricsServer:
         if len(self._clients) >= REFUSALS_MAX:
             writer.transport.abort()
             return
-        # A task of our own: one that asyncio starts is reported as failed when it is cancelled.
+        # Start the task here: asyncio would report one that it started itself as failed when it is cancelled.
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._clients.add(task)
         task.add_done_callback(self._clients.discard)
@@ -111,7 +111,7 @@ class MetricsServer:
         except Exception as error:
             report_fault(logger, error, "metrics request failed")
         finally:
-            # Nothing is left to send, or nobody to take it.
+            # Everything has been sent, or the client has gone.
             writer.transport.abort()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -131,18 +131,18 @@ class MetricsServer:
     async def _respond(self, request: HttpRequest) -> Response:
         page = self._pages.get(request.path)
         if page is None:
-            return plain_text(HTTPStatus.NOT_FOUND, f"there are {', '.join(sorted(self._pages))}")
+            return plain_text(HTTPStatus.NOT_FOUND, f"not found; available: {', '.join(sorted(self._pages))}")
         if request.method not in _METHODS:
-            return plain_text(HTTPStatus.METHOD_NOT_ALLOWED, "GET it", "Allow: GET, HEAD")
+            return plain_text(HTTPStatus.METHOD_NOT_ALLOWED, "use GET or HEAD", "Allow: GET, HEAD")
         try:
             return await page(request)
         except Exception as error:
             report_fault(logger, error, "page failed path=%s", request.path)
-            return plain_text(HTTPStatus.INTERNAL_SERVER_ERROR, "this page failed; the log says why")
+            return plain_text(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log")
 
 
 async def _receive(reader: asyncio.StreamReader) -> HttpRequest | None:
-    """The request; None if the client went before it was here. BadRequest if it is none."""
+    """Receive a request; None if the client disconnected before. BadRequest if it is invalid."""
     try:
         async with asyncio.timeout(REQUEST_TIMEOUT_S):
             head = await reader.readuntil(_END_OF_HEAD)
@@ -150,16 +150,18 @@ async def _receive(reader: asyncio.StreamReader) -> HttpRequest | None:
         return None
     except asyncio.LimitOverrunError:
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        raise BadRequest(status, f"a request has at most {REQUEST_BYTES_MAX} bytes") from None
+        raise BadRequest(status, f"request exceeds {REQUEST_BYTES_MAX} bytes") from None
     except TimeoutError:
-        raise BadRequest(HTTPStatus.REQUEST_TIMEOUT, "the request did not come in time") from None
+        raise BadRequest(
+            HTTPStatus.REQUEST_TIMEOUT, f"request not received within {REQUEST_TIMEOUT_S:.0f} s"
+        ) from None
     return parse_request(head)
 
 
 async def _part(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Wait until the client has gone, and throw away what it still sends.
+    """Wait until the client has closed its side, and discard what it still sends.
 
-    Closing with bytes that nobody read resets the connection, and the client may lose the answer to that.
+    Closing a socket with unread bytes resets the connection, and the client might lose the response.
     """
     writer.write_eof()
     try:
@@ -167,11 +169,11 @@ async def _part(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             while await reader.read(REQUEST_BYTES_MAX):
                 pass
     except TimeoutError:
-        logger.debug("metrics client does not go")
+        logger.debug("metrics client did not close its connection")
 
 
 async def _send(writer: asyncio.StreamWriter, request: HttpRequest | None, response: Response) -> None:
-    # Only in chunks the client can tell a whole answer from one that broke off.
+    # With chunks the client can tell a complete response from one that broke off.
     in_chunks = request is not None and request.minor_version >= 1
     status = response.status
     head = [f"HTTP/1.1 {status.value} {status.phrase}", f"Content-Type: {response.type}"]
@@ -182,11 +184,11 @@ async def _send(writer: asyncio.StreamWriter, request: HttpRequest | None, respo
     if request is None or request.method != "HEAD":
         for piece in response.pieces:
             if piece:
-                # Not writelines(): after it drain() waits for nobody in Python 3.12.0 to 3.12.8, 3.13.0 and
-                # 3.13.1, so that a client that does not read would fill our memory. (CVE-2024-12254)
+                # Not writelines(): in Python 3.12.0 to 3.12.8, 3.13.0 and 3.13.1 drain() does not wait after
+                # it, so that a client that does not read would fill our memory. (CVE-2024-12254)
                 writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if in_chunks else piece)
             await writer.drain()
-            # drain() returns at once while there is room, and others want their turn.
+            # drain() returns at once while there is room: let the loop run other work.
             await asyncio.sleep(0)
         if in_chunks:
             writer.write(b"0\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Topic partitions made by the dozen (compiled): a request names many."""
+"""A fast constructor of topic partitions (compiled): a request names many."""
 
 from typing import Final
 
@@ -8,5 +8,5 @@ _new: Final = tuple.__new__
 
 
 def topic_partition(topic: str, partition: int) -> TopicPartition:
-    """The same as TopicPartition(topic, partition), whose constructor is interpreted: at half its price."""
+    """TopicPartition(topic, partition) at half the cost: the named tuple's own constructor is interpreted."""
     return _new(TopicPartition, (topic, partition))

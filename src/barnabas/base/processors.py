@@ -1,4 +1,4 @@
-"""How many processors this process may use: what it is bound to, and what its container is limited to."""
+"""How many CPUs this process may use: its CPU affinity, and the limits of its container."""
 
 import os
 from pathlib import Path
@@ -11,13 +11,13 @@ _UNIFIED: Final = "0::/"
 
 
 def processors(root: Path = _ROOT) -> float:
-    """At least a part of one. A limit of 1.5 is taken as it is: who wants two has not got them."""
+    """The number of CPUs, possibly a fraction: a limit of 1.5 is not rounded up to 2."""
     limits = [limit for group in control_groups(root) if (limit := _limit_of(group / "cpu.max")) is not None]
     return min([float(len(os.sched_getaffinity(0))), *limits])
 
 
 def control_groups(root: Path = _ROOT) -> list[Path]:
-    """The control groups of Linux, version 2, that this process is in: its own and those around it."""
+    """The Linux control groups (version 2) of this process: its own and the enclosing ones."""
     try:
         lines = (root / _MEMBERSHIP).read_text().splitlines()
     except OSError:
@@ -36,7 +36,7 @@ def control_groups(root: Path = _ROOT) -> list[Path]:
 
 
 def _limit_of(path: Path) -> float | None:
-    """`200000 100000` is two processors, `max 100000` is no limit."""
+    """`200000 100000` is two CPUs, `max 100000` is no limit."""
     try:
         quota, period = path.read_text().split()
         return int(quota) / int(period)

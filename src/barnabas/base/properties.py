@@ -1,7 +1,7 @@
-"""Java's properties files: meta.properties on a disk, server.properties from an operator.
+"""Parse and write Java properties files, such as meta.properties and server.properties.
 
 parse() understands everything that java.util.Properties does: comments, continued lines, `=`, `:` or a blank
-between key and value, escapes. render() writes what it reads back. Both are pure; files are read elsewhere.
+between key and value, escapes. parse() reads what render() writes. Both are pure; files are read elsewhere.
 """
 
 import re
@@ -13,8 +13,8 @@ from barnabas.base.errors import Malformed
 
 _LINE_END: Final = re.compile("\r\n|\n|\r")
 _BLANKS: Final = " \t\f"
-# The key goes up to the first blank, `=` or `:` that no backslash protects; a backslash takes the next
-# character with it. Between key and value are blanks and at most one `=` or `:`.
+# A key ends at the first blank, `=` or `:` that is not escaped; a backslash escapes the next character.
+# Between key and value are blanks and at most one `=` or `:`.
 _KEY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.?)", re.DOTALL)
 _NAMED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -27,9 +27,9 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 
 
 def parse(content: bytes) -> dict[str, str]:
-    """Keys and values in the order of the file. A key that comes twice has its last value, as in Java."""
+    """Keys and values in the order of the file. A repeated key has its last value, as in Java."""
     found: dict[str, str] = {}
-    # Java reads such files byte by byte; whatever does not fit into one byte is written as \uXXXX.
+    # Java reads such files as Latin-1; other characters are written as \uXXXX.
     for number, line in _logical_lines(content.decode("latin-1")):
         key = _KEY.match(line)
         assert key is not None, "the pattern also matches nothing at all"
@@ -39,14 +39,14 @@ def parse(content: bytes) -> dict[str, str]:
 
 
 def render(entries: Iterable[tuple[str, str]], *, now_ms: int) -> bytes:
-    """The file that Java would write: an empty comment, the time in UTC, the entries in the order given."""
+    """The file that Java would write: an empty comment, the time in UTC, the entries in the given order."""
     lines = ["#", f"#{_java_date(now_ms)}"]
     lines += [f"{_escape_key(key)}={_escape_value(value)}" for key, value in entries]
     return "".join(line + "\n" for line in lines).encode("ascii")
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, without comments and empty ones, continued lines joined."""
+    """Lines with their numbers, without comments and empty lines, with continued lines joined."""
     joined, started = "", 0
     for number, raw in enumerate(_LINE_END.split(text), 1):
         line = raw.lstrip(_BLANKS)
@@ -72,16 +72,16 @@ def _unescape(text: str, where: str) -> str:
         escaped = match.group(1)
         if escaped[:1] == "u":
             if len(escaped) != 5:
-                raise Malformed("has \\u without four hexadecimal digits behind it", where=where)
+                raise Malformed("\\u is not followed by four hexadecimal digits", where=where)
             return chr(int(escaped[1:], 16))
         return _NAMED.get(escaped, escaped)
 
     plain = _ESCAPE.sub(replace, text)
     try:
-        # Java escapes what lies outside of 16 bits as two halves; here they become one character again.
+        # Java escapes characters above U+FFFF as surrogate pairs; join them again.
         return plain.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        raise Malformed("has one half of a surrogate pair", where=where) from None
+        raise Malformed("unpaired surrogate", where=where) from None
 
 
 def _escape_key(text: str) -> str:
@@ -89,7 +89,7 @@ def _escape_key(text: str) -> str:
 
 
 def _escape_value(text: str) -> str:
-    # Leading blanks of a value would be taken for those before it. Only the first must be protected.
+    # A leading blank would be read as part of the separator. Only the first one must be escaped.
     escaped = _escape(text)
     return "\\" + escaped if escaped.startswith(" ") else escaped
 

@@ -1,14 +1,14 @@
-"""Let objects come from malloc() instead of pymalloc while a process grows.
+"""Allocate objects with malloc() instead of pymalloc while a process grows.
 
 pymalloc, Python's allocator for objects of up to 512 bytes, takes arenas of 1 MB from the system and returns
 an arena when its last object is freed. After a spike a few objects, each in an arena of its own, keep all of
 the memory: a broker that had 3,000 connections kept half of it. malloc_trim() returns every free page, but
 malloc() is slower: a small request takes 10 to 30 % more CPU. So a process should use pymalloc while its size
-is steady, and malloc() only for objects that may go together: those that come while it grows.
+is steady, and malloc() only for objects that are likely to be freed together: those allocated while it grows.
 
 Both can be mixed at any time. pymalloc itself takes larger blocks from malloc(), so its free() and realloc()
-tell by the address which of the two a block is from. The switch therefore replaces only the functions that
-allocate, through PyMem_SetAllocator(). It does nothing where blocks are not from these two: in a
+recognize by the address which of the two a block is from. The switch therefore replaces only the functions
+that allocate, through PyMem_SetAllocator(). It does nothing if other allocators are in use: in a
 free-threaded Python, with debug hooks, or under tracemalloc.
 """
 
@@ -22,7 +22,7 @@ _MEM: Final = 1
 _OBJECT: Final = 2
 _DOMAINS: Final = (_MEM, _OBJECT)
 _FREE_THREADED: Final = "t"
-# The newest Python that this was tried with.
+# The newest Python that this was tested with.
 NEWEST_PYTHON: Final = (3, 13)
 
 
@@ -39,7 +39,7 @@ class ObjectAllocator:
         self.uses_malloc = False
         self._before = {domain: _allocator(domain) for domain in _DOMAINS}
         raw = _allocator(_RAW)
-        # A context belongs to hooks that keep notes of every block.
+        # A context means that hooks are installed that track every block.
         hooked = any(one.ctx for one in (raw, *self._before.values()))
         self.can_switch: Final = (
             not hooked

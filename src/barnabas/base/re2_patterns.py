@@ -1,7 +1,7 @@
-"""Regular expressions in RE2's syntax, which match in linear time, by google-re2.
+"""Compile and match regular expressions with google-re2, which matches in linear time.
 
-Patterns from clients are compiled here, and never by `re`: with that, a short expression can keep a broker
-busy for hours. Linear time is still long for a large pattern and many names: see is_small() and match_some().
+Patterns from clients are never compiled by `re`: with that, a short expression can keep a broker busy for
+hours. Linear time is still long for a large pattern and many names: see is_small() and match_some().
 """
 
 from collections.abc import Sequence
@@ -9,24 +9,24 @@ from typing import Any, Final
 
 from barnabas.base.errors import BarnabasError
 
-# As long as a string in a request can be.
+# The maximum length of a string in a request.
 PATTERN_BYTES_MAX: Final = 32_767
 # Compiling holds the interpreter's lock: a pattern of this weight takes about 20 ms.
 PATTERN_WEIGHT_MAX: Final = 65_536
-# RE2 compiles a pattern to a program of so many instructions; a list of 500 topic names has about 20,000.
+# Maximum instructions of a compiled pattern; an alternation of 500 topic names has about 20,000.
 PROGRAM_SIZE_MAX: Final = 40_000
 # Memory of RE2 for one pattern: its program and its cache of states.
 PATTERN_MEMORY_BYTES_MAX: Final = 1 << 20
-# Compiled in well under a millisecond.
+# Patterns of this weight compile in well under a millisecond.
 SMALL_WEIGHT_MAX: Final = 2_000
-# One piece of work for match_some(): a name costs its length times the size of the program, which takes a few
-# nanoseconds each at worst; 20 ms for a piece.
+# Work per call of match_some(), about 20 ms. A name costs its length times the size of the program, at a few
+# nanoseconds each at worst.
 WORK_AT_ONCE: Final = 4_000_000
 NAMES_AT_ONCE: Final = 500
 # How much of a pattern an error message repeats.
 _TOLD_CHARS_MAX: Final = 200
-# Constructs that compile slowly, in units of a character: Unicode classes, repetitions, sets.
-# Many optional parts in a row take the square of their number.
+# Constructs that compile slowly, with their cost relative to a plain character: Unicode classes, repetitions,
+# sets. The cost of consecutive optional parts grows with the square of their number.
 _WEIGHTS: Final = (
     (r"\p", 800),
     (r"\P", 800),
@@ -41,16 +41,16 @@ _NOT_ASCII_WEIGHT: Final = 20
 
 
 class NotRe2(BarnabasError):
-    """It is no regular expression of RE2, or one that is too large. `reason` is in RE2's words."""
+    """Not a valid RE2 regular expression, or too large. `reason` is RE2's message."""
 
     def __init__(self, text: str, reason: str) -> None:
         told = text if len(text) <= _TOLD_CHARS_MAX else f"{text[:_TOLD_CHARS_MAX]}..."
-        super().__init__(f"`{told}` is not a regular expression of RE2: {reason}")
+        super().__init__(f"`{told}` is not a valid RE2 regular expression: {reason}")
         self.reason = reason
 
 
 def weight_of(text: str) -> int:
-    """How long it may take to compile a pattern, in the time that a plain character takes."""
+    """The estimated time to compile a pattern, relative to a plain character."""
     others = 0 if text.isascii() else sum(not char.isascii() for char in text)
     return (
         len(text) + sum(text.count(part) * weight for part, weight in _WEIGHTS) + others * _NOT_ASCII_WEIGHT
@@ -63,25 +63,25 @@ def is_small(text: str) -> bool:
 
 
 def compile_re2(text: str) -> Any:
-    """A pattern with the methods of `re`, except that it has no groups. NotRe2 if it is none or too large."""
-    # Few need it, and it takes a while to import.
+    """Return a pattern with the methods of `re`, but without groups. NotRe2 if it is invalid or too large."""
+    # Imported here because the import is slow and few processes need it.
     import re2  # type: ignore[import-untyped]
 
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        # Bytes of a command line that are no text.
+        # A command-line argument that is not valid UTF-8.
         raise NotRe2(text, "invalid UTF-8") from None
     if size > PATTERN_BYTES_MAX:
-        raise NotRe2(text, f"pattern too large: {size} bytes, the most is {PATTERN_BYTES_MAX}")
+        raise NotRe2(text, f"pattern too large: {size} bytes, the limit is {PATTERN_BYTES_MAX}")
     weight = weight_of(text)
     if weight > PATTERN_WEIGHT_MAX:
         raise NotRe2(
             text,
-            f"pattern too large: its parts weigh {weight} in total, the most is {PATTERN_WEIGHT_MAX}",
+            f"pattern too large: compile weight {weight}, the limit is {PATTERN_WEIGHT_MAX}",
         )
     options = re2.Options()
-    # What is wrong is raised; RE2 would write it to stderr as well.
+    # Errors are raised; RE2 would also write them to stderr.
     options.log_errors = False
     # Capture groups cost time for each group at each character, and are never read.
     options.never_capture = True
@@ -92,19 +92,19 @@ def compile_re2(text: str) -> Any:
         reason = error.args[0].decode(errors="replace") if error.args else ""
         raise NotRe2(text, reason) from None
     finally:
-        # It keeps 128 patterns, whatever their size.
+        # The re2 module caches 128 patterns, whatever their size.
         re2.purge()
     if pattern.programsize > PROGRAM_SIZE_MAX:
         raise NotRe2(
-            text, f"pattern too large: {pattern.programsize} instructions, the most is {PROGRAM_SIZE_MAX}"
+            text, f"pattern too large: {pattern.programsize} instructions, the limit is {PROGRAM_SIZE_MAX}"
         )
     return pattern
 
 
 def match_some(pattern: Any, names: Sequence[str], start: int) -> tuple[int, list[str]]:
-    """Match whole names from `start` on for about 20 ms. Returns where to go on, and the names that match.
+    """Match whole names from `start` on for about 20 ms. Return where to continue, and the matching names.
 
-    For other threads: RE2 releases the interpreter's lock while it matches a name.
+    Run this in another thread: RE2 releases the interpreter's lock while it matches a name.
     """
     found = []
     work = at = 0

@@ -1,7 +1,7 @@
-"""Patterns of clients, compiled and matched by one thread of the executor, whoever sends them and how many.
+"""Compile and match patterns of clients, with at most one thread of the executor for all of them.
 
-A piece of work takes about 20 ms, and whoever has more waits for the next turn with the others. RE2 matches
-without the interpreter's lock, so the event loop goes on meanwhile.
+Work is done in pieces of about 20 ms; longer work queues again for each piece. RE2 matches without the
+interpreter's lock, so the event loop keeps running.
 """
 
 import asyncio
@@ -14,29 +14,29 @@ from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
 from barnabas.base.re2_patterns import compile_re2, match_some
 
-# Patterns that wait to be compiled or matched. A client with one more has to retry.
+# Maximum number of patterns waiting to be compiled or matched. Further clients must retry.
 WAITING_MAX: Final = 1_000
 
 
 class TooManyPatterns(BarnabasError):
-    """So many patterns wait that one more is refused."""
+    """Too many patterns are waiting; retry later."""
 
     def __init__(self) -> None:
         super().__init__(f"{WAITING_MAX} patterns wait to be matched; retry later")
 
 
 class PatternWork:
-    """One for a broker. TooManyPatterns if too many wait."""
+    """The queue of one broker. Its methods raise TooManyPatterns if too many patterns are waiting."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         # Also for metrics.
         self.waiting = 0
-        # Those who wait get it in the order in which they came.
+        # asyncio locks are fair: waiters get it in order.
         self._turn = asyncio.Lock()
 
     async def compile(self, text: str) -> Any:
-        """Return the compiled pattern. NotRe2 if it is none, or too large."""
+        """Return the compiled pattern. NotRe2 if it is invalid or too large."""
         with self._place():
             async with self._turn:
                 return await self._executor.run(partial(compile_re2, text))

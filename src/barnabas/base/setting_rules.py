@@ -1,17 +1,17 @@
-"""What the value of a setting may be, with the words for it."""
+"""Rules for the values of settings, with their descriptions for error messages."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
 from barnabas.base.values import value
 
-# None only where a setting may be left unset. Lists are tuples: hashable, and they stay as they are.
+# None only for settings that may be unset. Lists are tuples: hashable and immutable.
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 
 @value
 class Rule:
-    """`text` continues the sentence "it must be ..."."""
+    """`text` completes the sentence "must be ..."."""
 
     text: str
     allows: Callable[[Value], bool]
@@ -37,12 +37,12 @@ def exactly(one: int) -> Rule:
 
 
 def one_of(*names: str) -> Rule:
-    """One of these, spelled like this."""
+    """One of these names, case-sensitive."""
     return Rule(f"one of {', '.join(names)}", lambda value: value in names)
 
 
 def list_of(*names: str) -> Rule:
-    """Any of these, each at most once. The empty list is allowed, an empty entry is not."""
+    """A list of these names, each at most once. The empty list is allowed, an empty entry is not."""
 
     def allows(value: Value) -> bool:
         return isinstance(value, tuple) and set(value) <= set(names) and len(set(value)) == len(value)

@@ -22,7 +22,7 @@ class Support(Enum):
 
 @value
 class Status:
-    """`reason` says in a user's words why a setting is not acted on; it is empty for one that works."""
+    """`reason` tells users why a setting has no effect; it is empty for one that works."""
 
     support: Support
     reason: str = ""

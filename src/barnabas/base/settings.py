@@ -1,9 +1,9 @@
-"""How a setting is declared, read from text, checked and shown, by Kafka's rules.
+"""Declare, parse, validate and format settings by Kafka's rules.
 
-A room declares its settings as fields of a frozen dataclass, one setting() each: Kafka's name, its type, its
-default, what is allowed, what it is for. settings_of() gives the declarations back, by name: parsing,
-DescribeConfigs and the reference are made from them, so there is no second list. Nothing here knows a topic
-or a broker. What a value may be is in setting_rules.py.
+A package declares its settings as fields of a frozen dataclass, one setting() each, with Kafka's name, type,
+default, rule and documentation. settings_of() returns the declarations by name. Parsing, DescribeConfigs and
+the reference page all use them, so there is no second list. This module knows nothing about topics or
+brokers. Rules for values are in setting_rules.py.
 """
 
 import re
@@ -18,21 +18,21 @@ from barnabas.base.setting_support import WORKS, Status, Support
 from barnabas.base.spelling import nearest
 from barnabas.base.values import value
 
-# Longer than any number that fits; what is longer is refused before it is converted.
+# More digits than any valid number has; longer input is refused before it is converted.
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,64}")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,64}(\.[0-9]{0,64})?|\.[0-9]{1,64})([eE][+-]?[0-9]{1,4})?[dDfF]?")
 _COMMA: Final = re.compile(r"\s*,\s*", re.ASCII)
-# Java's trim(): the blank and everything below it.
+# As Java's trim(): the blank and all characters below it.
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
 _BITS: Final = {"INT": 32, "SHORT": 16, "LONG": 64}
 _SHOWN_MAX: Final = 100
-# So many digits tell every double from its neighbours.
+# Seventeen digits identify every double.
 _DOUBLE_DIGITS: Final = 17
 _KEY: Final = "setting"
 
 
 class SettingType(Enum):
-    """Kafka's types; the numbers are those of DescribeConfigs."""
+    """Kafka's types, with the numbers of DescribeConfigs."""
 
     BOOLEAN = 1
     STRING = 2
@@ -50,7 +50,7 @@ class SettingType(Enum):
 
 
 class InvalidSetting(Malformed):
-    """A setting that does not exist, or a value that it cannot have."""
+    """An unknown setting, or an invalid value."""
 
     def __init__(self, name: str, value: str, what: str) -> None:
         shown = value if len(value) <= _SHOWN_MAX else value[:_SHOWN_MAX] + "..."
@@ -60,7 +60,7 @@ class InvalidSetting(Malformed):
 
 
 class UnknownSetting(InvalidSetting):
-    """A name that no setting has; `nearest` is the most similar one that exists."""
+    """A name that no setting has; `nearest` is the most similar existing name."""
 
     def __init__(self, name: str, value: str, nearest: str | None) -> None:
         super().__init__(name, value, "no such setting" + (f"; did you mean {nearest}?" if nearest else ""))
@@ -69,12 +69,12 @@ class UnknownSetting(InvalidSetting):
 
 @value(kw_only=True)
 class Synonym:
-    """Another name under which a setting can be given one level up, perhaps in a larger unit."""
+    """Another name for a setting at a higher level, such as the broker's, possibly in a larger unit."""
 
     name: str
     type: SettingType
     times: int = 1
-    # Everything below it means the same as it.
+    # Lower values are raised to this.
     floor: int | None = None
     rule: Rule | None = None
 
@@ -90,7 +90,7 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One declaration. `synonyms` are asked in their order."""
+    """One declaration. `synonyms` are tried in order."""
 
     name: str
     type: SettingType
@@ -114,7 +114,7 @@ class Setting:
         return value
 
     def parse_supported(self, text: str) -> Value:
-        """The value of a setting that somebody asks for: an unsupported one can only have its default."""
+        """Parse a requested value: an unsupported setting may only have its default."""
         value = self.parse(text)
         if self.status.support is Support.UNSUPPORTED and value != self.default:
             raise self.refusal(text, self.status.reason)
@@ -148,8 +148,8 @@ def setting(
     synonyms: tuple[Synonym, ...] = (),
     status: Status = WORKS,
 ) -> Any:
-    """Declare a field of a dataclass as a setting. The field is called as the setting, with `_` for `.`."""
-    assert default is None or rule is None or rule.allows(default), f"{name}: its own default is refused"
+    """Declare a dataclass field as a setting. The field has the setting's name, with `_` for `.`."""
+    assert default is None or rule is None or rule.allows(default), f"{name}: rule refuses the default"
     declared = Setting(
         name=name, type=kind, default=default, rule=rule, synonyms=synonyms, doc=doc, status=status
     )
@@ -169,10 +169,9 @@ def settings_of(declaring: type) -> dict[str, Setting]:
 def parse_settings(
     declared: Mapping[str, Setting], given: Mapping[str, str], above: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Values by field name, of what is set: in `given` by its name, otherwise `above` by a synonym.
+    """Values, by field name, of settings that are set: by name in `given`, or by a synonym in `above`.
 
-    An unknown name in `given` is an error. `above` holds settings of another level, of which most have
-    nothing to do with these.
+    An unknown name in `given` is an error. `above` has the settings of a higher level, most of no relevance.
     """
     for name, text in given.items():
         if name not in declared:
@@ -187,7 +186,7 @@ def parse_settings(
 
 
 def parse_value(name: str, kind: SettingType, text: str) -> Value:
-    """Read a text as Kafka would; InvalidSetting if it is not of that type."""
+    """Parse a text as Kafka does; InvalidSetting if it does not have the type."""
     trimmed = text.strip(_TRIMMED)
     match kind:
         case SettingType.BOOLEAN:
@@ -198,7 +197,7 @@ def parse_value(name: str, kind: SettingType, text: str) -> Value:
             bits = _BITS[kind.name]
             number = int(trimmed) if _WHOLE.fullmatch(trimmed) else None
             if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-                raise InvalidSetting(name, text, f"must be a whole number of {bits} bits")
+                raise InvalidSetting(name, text, f"must be a {bits}-bit integer")
             return number
         case SettingType.DOUBLE:
             decimal = float(trimmed.rstrip("dDfF")) if _DECIMAL.fullmatch(trimmed) else None
@@ -227,7 +226,7 @@ def format_value(value: Value) -> str | None:
 
 
 def _format_double(value: float) -> str:
-    """Java's Double.toString(): with a point always, with an exponent outside of 0.001 to 10 million."""
+    """As Java's Double.toString(): always with a point, with an exponent outside of 0.001 to 10 million."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     for precision in range(1, _DOUBLE_DIGITS):

@@ -1,11 +1,11 @@
-"""The known name that a misspelled one was probably meant to be."""
+"""Find the known name that a misspelled one probably stands for."""
 
 from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The most similar known name, whatever its case; None if no name is similar."""
-    # Imported for an error message alone: a start does not pay for it.
+    # Imported here because only error messages need it.
     from difflib import get_close_matches
 
     by_lower = {one.lower(): one for one in known}

@@ -1,8 +1,8 @@
-"""How log lines look: `time level logger event key=value ...`, or one JSON object a line.
+"""Format log lines as `time level logger event key=value ...`, or as one JSON object per line.
 
-The house writes `logger.info("isr shrunk tp=%s from=%s to=%s", ...)`. The keys are read from the template and
-never from what is filled in, so a client that calls itself `x level=ERROR` cannot make up keys, and one with
-a line break in its name cannot make up lines. Values that need it are quoted as in JSON.
+All log calls have the form `logger.info("isr shrunk tp=%s from=%s to=%s", ...)`. Keys come from the template,
+never from the arguments. So a client with the name `x level=ERROR` cannot forge keys, and one with a line
+break in its name cannot forge lines. Values are quoted as in JSON if necessary.
 """
 
 import json
@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple, TextIO
 
 from barnabas.base.clock import Clock
 
-# Longer values are cut: a log is read by people, and clients choose some of what is in it.
+# Longer values are cut: logs are read by people, and clients choose some of the values.
 VALUE_CHARS_MAX: Final = 2_000
 TRACEBACK_LINES_MAX: Final = 200
-# As many templates as there are in the program, or nearly.
+# About the number of log templates in the program.
 _TEMPLATES_MAX: Final = 1_000
 
 _KEY: Final = re.compile(r"(?:^|(?<=\s))([A-Za-z_][A-Za-z0-9_.]*)=")
@@ -31,21 +31,21 @@ _PLAIN_VALUE: Final = re.compile(r"[!#-<>-\[\]-~]+")
 _NOT_WORDS: Final = re.compile(r'["\\=]')
 _SEPARATORS: Final = " \t,;:"
 _PLAIN_NUMBER: Final = "%d"
-# What every JSON line has. A key of the same name gets a `_` behind it.
+# The keys of every JSON line. A field of the same name gets a trailing `_`.
 _OWN_KEYS: Final = frozenset(("time", "level", "logger", "event", "exception"))
-# No line of ours begins like this, so a traceback cannot pass for lines.
+# No log line begins like this, so lines of a traceback cannot be mistaken for log lines.
 _INDENT: Final = "    | "
 
 
 class LogFormat(StrEnum):
-    """What --log-format takes."""
+    """The values of --log-format."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class Part(NamedTuple):
-    """The event (key None) or one value of a template, and how many arguments it takes."""
+    """The event (key None) or one value of a template, and its number of arguments."""
 
     key: str | None
     template: str
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One record, taken apart. Values are text, or numbers where they were given as such."""
+    """The parts of a log record. Values are text, or numbers if they were passed to %d."""
 
     time: str
     level: str
@@ -65,27 +65,27 @@ class Line(NamedTuple):
 
 @lru_cache(_TEMPLATES_MAX)
 def parts_of(template: str) -> tuple[Part, ...]:
-    """Take a template apart where keys begin. The first part is the event."""
+    """Split a template at its keys. The first part is the event."""
     keys = list(_KEY.finditer(template))
     starts = [found.start() for found in keys]
     texts = [template[: starts[0]] if starts else template]
     texts += [
         template[found.end() : end] for found, end in zip(keys, [*starts, len(template)][1:], strict=True)
     ]
-    # What parts them from the next key is no part of them.
+    # Remove the separators before the next key.
     texts = [*(text.rstrip(_SEPARATORS) for text in texts[:-1]), texts[-1].rstrip()]
     names = [None, *(found[1] for found in keys)]
     return tuple(Part(name, text, _conversions(text)) for name, text in zip(names, texts, strict=True))
 
 
 def _conversions(template: str) -> int:
-    """How many arguments it takes."""
+    """The number of arguments of a template."""
     found = [one for one in _CONVERSION.finditer(template) if one[1] != "%"]
     return len(found) + sum(one[0].count("*") for one in found)
 
 
 class StructuredFormatter(logging.Formatter):
-    """Takes records apart; the two below put them together again."""
+    """Splits records into parts; the two subclasses format these."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class StructuredFormatter(logging.Formatter):
         )
 
     def _time(self, record: logging.LogRecord) -> str:
-        """When it happened; in a simulation, by the simulation's clock."""
+        """The time of the record; in a simulation, by the simulated clock."""
         seconds = record.created if self._clock is None else self._clock.now_ms() / 1000
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -116,7 +116,7 @@ class StructuredFormatter(logging.Formatter):
             return None
         lines = text.splitlines()
         if len(lines) > TRACEBACK_LINES_MAX:
-            # The innermost frames, and what was raised.
+            # Keep the innermost frames and the exception.
             lines = [f"({len(lines) - TRACEBACK_LINES_MAX} lines left out)", *lines[-TRACEBACK_LINES_MAX:]]
         return "\n".join(lines)
 
@@ -135,7 +135,7 @@ class TextFormatter(StructuredFormatter):
 
 
 class JsonFormatter(StructuredFormatter):
-    """For collectors of logs."""
+    """For log collectors."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = self.take_apart(record)
@@ -151,7 +151,7 @@ class JsonFormatter(StructuredFormatter):
 
 def _filled(template: str, args: Any) -> tuple[str, list[tuple[str, Any]]]:
     if not args:
-        # Without arguments logging fills nothing in, and a % is a %.
+        # Without arguments logging does no formatting, and a % is literal.
         parts = [(one.key, one.template) for one in parts_of(template)]
     elif isinstance(args, Mapping):
         parts = [(one.key, one.template % args) for one in parts_of(template)]
@@ -163,7 +163,7 @@ def _filled(template: str, args: Any) -> tuple[str, list[tuple[str, Any]]]:
 def _filled_in_order(template: str, args: tuple[Any, ...]) -> list[tuple[str | None, Any]]:
     pieces = parts_of(template)
     if sum(one.arguments for one in pieces) != len(args):
-        # The mistake is in the call. Let it be reported as logging reports it.
+        # The logging call is wrong. logging reports this exception itself.
         raise TypeError(f"{len(args)} arguments do not fit {template!r}")
     filled: list[tuple[str | None, Any]] = []
     at = 0
@@ -182,12 +182,12 @@ def _cut(value: Any) -> Any:
 
 
 def _shown_event(event: str) -> str:
-    """Words as they are. What could be taken for keys was filled in, and goes between quotes."""
+    """The event as it is, or quoted if an argument in it could be mistaken for a key."""
     return quoted(event) if _NOT_WORDS.search(event) else printable(event)
 
 
 def quoted(value: str) -> str:
-    """A value as it stands behind its key: as it is, or between quotes if that could be misread."""
+    """A value for a log line: as it is, or quoted if it would be ambiguous."""
     if _PLAIN_VALUE.fullmatch(value):
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
@@ -195,7 +195,7 @@ def quoted(value: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Everything that could move a terminal's cursor, or end a line, as an escape."""
+    """Escape all characters that could control a terminal or end a line."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else _escape(one) for one in text)
@@ -214,7 +214,7 @@ def formatter(kind: LogFormat, clock: Clock | None = None) -> logging.Formatter:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """A log that cannot be written (a closed pipe, a full disk) is not reported to the same place again."""
+    """Ignores write errors (a closed pipe, a full disk): their report would go to the same stream."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
@@ -224,7 +224,7 @@ class _Handler(logging.StreamHandler[TextIO]):
 def log_to(
     stream: TextIO | None = None, *, kind: LogFormat = LogFormat.TEXT, level: int = logging.INFO
 ) -> None:
-    """Have all of this process' log lines go to a stream (None: stderr), and nowhere else any more."""
+    """Send all log lines of this process to one stream (None: stderr) and nowhere else."""
     handler = _Handler(stream)
     handler.setFormatter(formatter(kind))
     logging.basicConfig(handlers=[handler], level=level, force=True)

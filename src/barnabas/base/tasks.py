@@ -1,4 +1,4 @@
-"""Tasks that have an owner: whoever starts them waits for them, and sees what goes wrong in them."""
+"""Tasks with an owner, which waits for them and handles their errors."""
 
 import asyncio
 import logging
@@ -10,13 +10,13 @@ from barnabas.base.faults import report_fault
 
 logger = logging.getLogger(__name__)
 
-# How long work that failed is left alone before it is begun again: doubled each time, up to the most.
+# Delay before failed work is restarted: doubled after each failure, up to the maximum.
 RESTART_S: Final = 1.0
 RESTART_S_MAX: Final = 60.0
 
 
 async def together(*work: Coroutine[Any, Any, None]) -> None:
-    """Run all of it at once and wait for the end. The first error stops the others and is raised as it is.
+    """Run coroutines concurrently and wait for all. The first error cancels the others and is raised.
 
     A TaskGroup raises a group even for one error, and then `except OSError` does not see an OSError.
     """
@@ -32,9 +32,9 @@ async def together(*work: Coroutine[Any, Any, None]) -> None:
 
 
 async def keep_running(name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run something that goes on for ever, and begin it again when it fails; until cancelled.
+    """Run endless work, and restart it when it fails, until cancelled.
 
-    For work whose failure concerns nothing else: it is logged, and others go on.
+    For work whose failure does not affect anything else: it is only logged.
     """
     loop = asyncio.get_running_loop()
     wait_s = RESTART_S
@@ -48,14 +48,14 @@ async def keep_running(name: str, run: Callable[[], Coroutine[Any, Any, None]]) 
         except Exception as error:
             report_fault(logger, error, "task failed name=%s", name)
         if loop.time() - begun > RESTART_S_MAX:
-            # It was at work for long: this is another failure, not the same one again.
+            # It ran for a long time, so this is a new failure, not a repetition.
             wait_s = RESTART_S
         await asyncio.sleep(wait_s)
         wait_s = min(2 * wait_s, RESTART_S_MAX)
 
 
 class Tasks:
-    """Tasks that are started one by one and end by themselves. A crash of one is never silent."""
+    """Tasks that are started one by one and end by themselves. Each crash is reported to `on_crash`."""
 
     def __init__(self, on_crash: Callable[[BaseException], None]) -> None:
         self._on_crash = on_crash
@@ -73,13 +73,13 @@ class Tasks:
             self._on_crash(error)
 
     async def finish(self) -> None:
-        """Wait until what runs has ended by itself."""
+        """Wait until all running tasks have ended by themselves."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def close(self) -> None:
-        """Cancel what still runs, and wait until it has ended."""
+        """Cancel all running tasks and wait for their end."""
         running = list(self._running)
         for task in running:
             task.cancel()
-        # Its errors go to on_crash; here it is only waited for.
+        # Errors go to on_crash; this only waits.
         await asyncio.gather(*running, return_exceptions=True)

@@ -1,19 +1,19 @@
-"""Give the memory of a spike back to the system when the spike is over.
+"""Return the memory of a spike to the system when the spike is over.
 
 The allocator keeps freed memory for the next request (allocator.py), and never returns free pages that lie
-between used ones. So a broker that once served a large request would stay large. A task looks at the size of
+between used ones. So a broker that once served a large request would stay large. A task checks the size of
 the process every few seconds. While the size is well above the smallest one, malloc_trim() runs in a thread:
 80 ms for a gigabyte that is returned, under 1 ms if there is nothing, 16 ms with 100,000 free pieces.
-If the memory is really in use, the task looks less and less often.
+If the memory is really in use, the task checks less and less often.
 
-Before that, a garbage collection empties the interpreter's lists of free tuples and floats: two thousand of
-these, spread over the blocks that Python allocates small objects from, keep all of the blocks in use. It is
-short, because old objects are left out (garbage.py). Every few minutes it looks at these as well, unless so
-many came since the start that it would hold up the loop.
+Before that, a garbage collection empties the interpreter's free lists of tuples and floats: two thousand of
+these, spread over the blocks that Python allocates small objects from, keep all of the blocks in use. The
+collection is short, because old objects are excluded (garbage.py). Every few minutes it includes them, unless
+so many were added since the start that it would block the loop.
 
-While the process grows, objects come from malloc() (pymalloc.py). It grows if pymalloc holds 2 MB more than a
-moment ago, or if Python begins a collection by itself: thousands of objects have come and stayed since the
-last one. It no longer grows when there was no such collection since the last look, and its size is the same.
+While the process grows, objects come from malloc() (pymalloc.py). It is growing if pymalloc holds 2 MB more
+than a moment ago, or if Python starts a collection by itself: thousands of objects were added since the last
+one. It has stopped growing when there was no such collection since the last check and its size is the same.
 """
 
 import asyncio
@@ -33,23 +33,23 @@ from barnabas.base.pymalloc import ObjectAllocator
 
 logger = logging.getLogger(__name__)
 
-# How far the process has to be above its smallest size.
+# How far above its smallest size the process must be before memory is returned.
 EXCESS_BYTES: Final = 4 << 20
-# From so much the log says it.
+# Returned memory is logged from this size on.
 REPORTED_BYTES: Final = 64 << 20
-# The process begins to grow when pymalloc has given so many more blocks, which are 2 MB, and goes on growing
-# while its largest size rises by so much between two looks.
+# The process counts as growing when pymalloc has allocated this many more blocks, which are 2 MB, and as long
+# as its largest size rises by at least GROWN_BYTES between two checks.
 GROWN_BLOCKS: Final = 20_000
 GROWN_BYTES: Final = 1 << 20
-# How often blocks are counted: less often if it takes long, which is 0.1 ms for 30 MB of them.
+# Interval between counts of blocks; longer if a count takes long. A count takes 0.1 ms for 30 MB of blocks.
 COUNT_EVERY_S: Final = 0.2
 _COUNT_SHARE_MAX: Final = 0.001
-# How often old objects are looked at too, up to how many since the start, and up to how much more memory:
-# even to count them takes a while.
+# Interval between collections that include old objects; not done with more than OLD_MAX of them since the
+# start, or with more than OLD_BYTES_MAX more memory, because even counting them then takes long.
 OLD_EVERY_S: Final = 600.0
 OLD_MAX: Final = 200_000
 OLD_BYTES_MAX: Final = 256 << 20
-# The time between two looks, and how long it may become if the size stays what it is.
+# The interval between two checks, and its maximum if the size does not change.
 PAUSE_S_MIN: Final = 5.0
 PAUSE_S_MAX: Final = 60.0
 _RESIDENT_PAGES_AT: Final = 1
@@ -57,7 +57,7 @@ _PAGE_BYTES: Final = resource.getpagesize()
 
 
 def resident_bytes() -> int:
-    """The size of this process in memory; 0 if the system does not say."""
+    """The resident size of this process; 0 if the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[_RESIDENT_PAGES_AT]) * _PAGE_BYTES
     except OSError:
@@ -71,7 +71,7 @@ def malloc_trim() -> Callable[[], None] | None:
 
 
 class Trimming:
-    """When to return memory. `run` serves until it is cancelled."""
+    """Decides when to return memory. `run` works until it is cancelled."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class Trimming:
         self._smallest = resident()
         self._old_at_start = gc.get_freeze_count()
         self._since_old_s = 0.0
-        # Whether Python began a collection since the last look, and whether we are in one of our own.
+        # Whether Python started a collection since the last check, and whether one of ours is running.
         self._has_collected = False
         self._collects = False
-        # The fewest blocks in use while they come from pymalloc, and the largest size since they do not.
+        # The fewest blocks in use while pymalloc is used, and the largest size since malloc() is used.
         self._fewest_blocks = sys.getallocatedblocks()
         self._largest = 0
         self._count_every_s = min(COUNT_EVERY_S, self._pause_s_min)
@@ -104,7 +104,7 @@ class Trimming:
             self._last = size
             self.pause_s = self._pause_s_min
             return False
-        # A spike that grows, and will end. Memory that stays in use is looked at less often.
+        # A growing spike will end soon. Memory that stays in use is checked less often.
         is_growing = size - self._last >= EXCESS_BYTES
         self.pause_s = self._pause_s_min if is_growing else min(2 * self.pause_s, PAUSE_S_MAX)
         self._last = max(size, self._last)
@@ -112,7 +112,7 @@ class Trimming:
 
     def _collect(self) -> None:
         if sys.version_info < (3, 12):
-            # Every class pattern of a match statement may leave a name in it, up to 4,096 of them.
+            # The type cache may keep names of class patterns in match statements alive, up to 4,096 of them.
             sys._clear_type_cache()
         self._collects = True
         if self._since_old_s >= OLD_EVERY_S and self._are_old_few():
@@ -135,7 +135,7 @@ class Trimming:
             self._grow()
 
     def watch(self) -> None:
-        """Notice growth soon. Blocks from malloc() are not counted when they come, only when they go."""
+        """Detect growth early. Python counts blocks of malloc() only when they are freed."""
         if not self._objects.uses_malloc:
             started = time.perf_counter()
             blocks = sys.getallocatedblocks()
@@ -152,7 +152,7 @@ class Trimming:
             self._largest = self._resident()
 
     def settle(self) -> None:
-        """Go back to pymalloc if the process does not grow any more."""
+        """Switch back to pymalloc if the process no longer grows."""
         size, has_collected = self._resident(), self._has_collected
         self._has_collected = False
         if not self._objects.uses_malloc or has_collected or size - self._largest >= GROWN_BYTES:
@@ -187,7 +187,7 @@ class Trimming:
                     logger.info("memory returned bytes=%d resident=%d", returned, self._resident())
 
     async def _pause(self) -> None:
-        """Wait until the next look is due: soon, while the process grows."""
+        """Wait until the next check is due: soon, while the process grows."""
         waited_s = 0.0
         while waited_s < (self._pause_s_min if self._objects.uses_malloc else self.pause_s):
             pause_s = self._count_every_s

@@ -1,13 +1,12 @@
-"""Small immutable classes that cost little to declare: what @dataclass(frozen=True, slots=True) gives.
+"""Immutable classes like @dataclass(frozen=True, slots=True), but cheap to declare.
 
-A dataclass writes its methods out as source and compiles them when its module is imported, half a millisecond
-for each class; a broker imports a hundred of them before its first record, and most are never made in a short
-life. Here all methods but the constructor are shared, and the constructor is compiled when it is first asked
-for. To the rest of Python a value is a dataclass: replace(), fields() and asdict() find what they look for,
-made when they look.
+A dataclass generates the source of its methods and compiles it at import, half a millisecond per class. A
+broker imports a hundred of them before its first record, and a short-lived process never uses most. Here all
+methods except the constructor are shared, and the constructor is compiled at its first use. For the rest of
+Python a value is a dataclass: replace(), fields() and asdict() work; their metadata is built at first use.
 
-A value has only fields of its own: no bases, no subclasses, no ClassVar, no InitVar; of field() it takes the
-default factory. A class that wants more of dataclasses is one.
+A value has only fields: no bases, no subclasses, no ClassVar, no InitVar; field() may only set
+default_factory. Use a dataclass for anything else.
 """
 
 from collections.abc import Callable
@@ -20,7 +19,7 @@ T = TypeVar("T")
 
 
 class _Shape(NamedTuple):
-    """What was declared. A default that is made anew for each instance is the Field that says so."""
+    """The declaration of a value class. A default with a factory is stored as its Field."""
 
     names: tuple[str, ...]
     defaults: dict[str, Any]
@@ -33,9 +32,9 @@ def value(cls: type[T], /) -> type[T]: ...
 def value(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(eq_default=True, frozen_default=True, field_specifiers=(field,))
 def value(cls: type[T] | None = None, /, *, kw_only: bool = False) -> Any:
-    """Make a class of the fields that are declared in its body.
+    """Make a value class from the fields declared in the class body.
 
-    A method that the class has itself stays, also where a shared one would do.
+    Methods that the class defines itself take precedence over the shared ones.
     """
     if cls is None:
         return lambda declared: _build(declared, kw_only)
@@ -43,7 +42,7 @@ def value(cls: type[T] | None = None, /, *, kw_only: bool = False) -> Any:
 
 
 def _build(cls: type, kw_only: bool) -> type:
-    """Make the class again, with slots: they cannot be added to a class that exists."""
+    """Create the class again with slots, which cannot be added to an existing class."""
     shape = _shape(cls, kw_only)
     body = {name: one for name, one in cls.__dict__.items() if name not in shape.defaults}
     del body["__dict__"], body["__weakref__"]
@@ -52,7 +51,7 @@ def _build(cls: type, kw_only: bool) -> type:
         "__qualname__": cls.__qualname__,
         "__slots__": shape.names,
         "__value_shape__": shape,
-        # All fields of an instance: a tuple, or the field itself if there is only one.
+        # Returns all fields of an instance as a tuple, or the field itself if there is only one.
         "__value_contents__": attrgetter(*shape.names) if shape.names else staticmethod(_no_contents),
     }
     return type(cls.__name__, (), {**_METHODS, **body, **own})
@@ -69,7 +68,7 @@ def _shape(cls: type, kw_only: bool) -> _Shape:
         is_safe = default.__class__.__hash__ is not None
         assert is_safe, f"{who}.{name}: all instances would share its default; give a default factory"
         is_known = not isinstance(default, Field) or _says_only_factory(default)
-        assert is_known, f"{who}.{name}: of field() a value takes the default factory alone"
+        assert is_known, f"{who}.{name}: field() of a value may only set default_factory"
     if defaults and not kw_only:
         is_ordered = defaults.keys() == set(names[-len(defaults) :])
         assert is_ordered, f"{who}: a field without a default comes after one that has it"
@@ -87,15 +86,14 @@ def _says_only_factory(one: Field[Any]) -> bool:
 
 
 class _FirstInit:
-    """Stands for a constructor until it is asked for, then leaves the real one in its place.
+    """A descriptor that compiles the constructor at its first access and replaces itself with it.
 
-    A call asks for it, and so does whoever wants to know the signature. Two threads may both make it: the
-    same one.
+    A call is an access, and so is inspect.signature(). Two threads may compile it twice, with equal results.
     """
 
     def __get__(self, one: object | None, cls: Any) -> Any:
         if isinstance(one, type):
-            # From Python 3.13 on inspect.signature() asks as if the class were an instance.
+            # From Python 3.13 on, inspect.signature() passes the class as the instance.
             cls = one
         init = _compile_init(cls)
         cls.__init__ = init
@@ -103,7 +101,7 @@ class _FirstInit:
 
 
 def _compile_init(cls: Any) -> Any:
-    """Slots are set by their own setters, the shortest way past a __setattr__ that refuses."""
+    """Compile the constructor. It calls the slots' setters, the fastest way around the frozen __setattr__."""
     names, defaults, kw_only = cls.__value_shape__
     scope: dict[str, Any] = {"__name__": cls.__module__}
     arguments = ["self", "*"] if kw_only and names else ["self"]
@@ -125,19 +123,19 @@ def _compile_init(cls: Any) -> Any:
     source = "\n".join([f"def __init__({', '.join(arguments)}):", *(body or ["    pass"])])
     exec(compile(source, f"<constructor of {cls.__qualname__}>", "exec"), scope)
     init = scope["__init__"]
-    # By this name Python speaks of a call that does not fit.
+    # Python uses this name in the error for wrong arguments.
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__annotations__ = {**cls.__annotations__, "return": None}
     return init
 
 
 class _FirstFields:
-    """Stands for what dataclasses keeps in a class; it is taken from a dataclass with the same fields."""
+    """A descriptor that builds __dataclass_fields__ at its first access, from an equivalent dataclass."""
 
     def __get__(self, _: object | None, cls: Any) -> Any:
         names, defaults, kw_only = cls.__value_shape__
         declared = [(name, cls.__annotations__[name], _field(defaults.get(name, MISSING))) for name in names]
-        # Without methods and with a docstring, so that nothing is compiled for what nobody makes or reads.
+        # Without methods and with a docstring, so that dataclasses compiles nothing.
         twin: Any = make_dataclass(
             cls.__name__,
             declared,
@@ -165,7 +163,7 @@ def _no_contents(_: object) -> tuple[()]:
 def _equal(self: Any, other: Any) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    # As tuples, because in a tuple what is identical is equal: a dataclass compares like this.
+    # As tuples, because tuples compare by identity first, as a dataclass does.
     return (self.__value_contents__(self),) == (self.__value_contents__(other),)
 
 
@@ -192,7 +190,7 @@ def _refuse_delete(_: object, name: str) -> None:
 
 
 def _refuse_subclass(cls: type) -> None:
-    # What is shared here would not know its fields.
+    # The shared methods would not know the fields of a subclass.
     raise TypeError(f"{cls.__qualname__}: a value has no subclasses")
 
 
@@ -201,7 +199,7 @@ def _reduce(self: Any) -> tuple[Any, ...]:
 
 
 def _restore(cls: Any, *contents: Any) -> Any:
-    """As it was, without asking __post_init__ again: this is how copy and pickle make an instance."""
+    """Restore an instance for copy and pickle, without calling __post_init__ again."""
     made = object.__new__(cls)
     for name, content in zip(cls.__value_shape__.names, contents, strict=True):
         object.__setattr__(made, name, content)

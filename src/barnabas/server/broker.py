@@ -1,8 +1,8 @@
-"""One node, wired together: from settings and ports to a broker that serves, and back to a clean stop.
+"""One node, wired together: start from settings and ports, serve, and stop cleanly.
 
-Every start is the same, whether there is one node or several: the quorum opens the metadata log and elects a
-leader, the image is built, the logs are loaded as it says, the listeners are bound, the broker registers with
-the controller, catches up, and is let in. There is no shorter way for a node that is alone.
+Every start is the same, for one node or several: the quorum opens the metadata log and elects a leader, the
+metadata image is built, the logs are loaded by the image, the listeners are bound, the broker registers with
+the controller, catches up, and is unfenced. A single node has no shortcut.
 """
 
 import asyncio
@@ -58,18 +58,18 @@ from barnabas.storage.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
 
-# How long a start may wait for the quorum, and a stop for the controller and for clients.
+# Timeouts: of a start for the quorum and the controller; of a stop for the controller, and for clients.
 START_TIMEOUT_S: Final = 60.0
 LEAVE_TIMEOUT_S: Final = 5.0
 FINISH_TIMEOUT_S: Final = 5.0
 
 
 class StartFailed(BarnabasError):
-    """The broker cannot be started, and why."""
+    """The broker cannot be started; the message gives the reason."""
 
 
 class Broker:
-    """start(), then serve until stop(). `failed` is done when something broke that it cannot live without."""
+    """start(), then serve until stop(). `failed` is done when a task or disk failed that it depends on."""
 
     def __init__(self, settings: BrokerSettings, ports: Ports, *, cluster_id: str) -> None:
         self.settings: Final = DynamicSettings(settings)
@@ -81,9 +81,9 @@ class Broker:
         self._cluster_id = cluster_id
         self._node_id = settings.node_id
         self._follower = ImageFollower()
-        # Tasks that the broker cannot live without: if one of them fails, it ends.
+        # Tasks that the broker depends on: if one fails, the broker stops.
         self._tasks = Tasks(self._crashed)
-        # Work for one client, one group or one topic: if that fails, others have nothing to do with it.
+        # Tasks for one client, group or topic: a failure does not affect others.
         self._isolated = Tasks(_task_failed)
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stopping = False
@@ -112,7 +112,7 @@ class Broker:
     # Starting
 
     async def start(self) -> None:
-        """Come up until clients are served. What was begun is undone if that fails."""
+        """Start until clients are served. If that fails, undo what was started."""
         try:
             await self._unless_failed(self._start())
         except BaseException:
@@ -120,7 +120,7 @@ class Broker:
             raise
 
     async def _unless_failed(self, start: Coroutine[Any, Any, None]) -> None:
-        """Start, unless a task of ours breaks meanwhile: what it was to bring would be waited for in vain."""
+        """Start, but fail if a background task fails meanwhile: the start would wait for it in vain."""
         starting = asyncio.ensure_future(start)
         try:
             await asyncio.wait((starting, self.failed), return_when=asyncio.FIRST_COMPLETED)
@@ -141,7 +141,7 @@ class Broker:
         image = self._follower.latest
         check_served(image.metadata_version)
         self.settings.take(image)
-        # With what the metadata says: a setting that was changed before the restart must hold after it.
+        # Including dynamic settings from the metadata: those changed before a restart apply after it.
         settings = self.settings.now
         self.logs.at_once = settings.num_recovery_threads_per_data_dir
         report = await self.logs.load()
@@ -171,10 +171,14 @@ class Broker:
             settings.initial_broker_registration_timeout_ms / 1000,
         )
         if not await self._follower.until(self._knows_us, START_TIMEOUT_S):
-            raise StartFailed("the metadata did not tell of this broker's registration")
+            raise StartFailed(
+                f"the metadata did not show this broker's registration within {START_TIMEOUT_S:.0f} s"
+            )
         await lifecycle.become_active(START_TIMEOUT_S)
         if not await self._follower.until(self._lets_us_in, START_TIMEOUT_S):
-            raise StartFailed("the metadata did not say that this broker may serve")
+            raise StartFailed(
+                f"broker is still fenced after {START_TIMEOUT_S:.0f} s; check the controller's log"
+            )
         self._keep_running("heartbeats", lifecycle.run)
         self._keep_running("directory reports", self._reports.run)
         self._reports.wake()
@@ -183,10 +187,10 @@ class Broker:
         self.services.producer_ids.broker_epoch = epoch
 
     def _is_complete(self, image: MetadataImage) -> bool:
-        """Whether it holds all that was committed before the leader that we know.
+        """Whether the image has all records committed before the current leader was elected.
 
-        A snapshot is published before the log after it is read. By that image, the logs of all topics that
-        came later would be strays, and be set aside.
+        A snapshot is published before the log after it is read. With that image, the logs of all topics that
+        were created later would be set aside as strays.
         """
         return image.metadata_version > 0 and self.controller.shell.leader.id is not None
 
@@ -245,7 +249,7 @@ class Broker:
         )
 
     def _make_lifecycle(self, settings: BrokerSettings) -> Lifecycle:
-        # Only if all of them were left in good order nothing can have been lost since.
+        # Nothing can have been lost only if all directories were closed cleanly.
         epochs = [None if one.clean is None else one.clean.broker_epoch for one in self.logs.directories]
         known = [epoch for epoch in epochs if epoch is not None]
         incarnation_id = self._new_id()
@@ -271,7 +275,7 @@ class Broker:
     def _directory_failed(self, lifecycle: Lifecycle, failed: LogDirectory) -> None:
         lifecycle.directory_failed(failed.id)
         self.replicas.directory_failed(failed)
-        # Kafka halts in both cases: nothing is left to serve, or the metadata log is on a disk that lies.
+        # As in Kafka, stop in both cases: no directory is left, or the metadata log is on a failed disk.
         is_last = all(one.offline is not None for one in self.logs.directories)
         if is_last or failed.path == self.settings.now.metadata_log_dir:
             self._crashed(DirectoryOffline(failed.path, failed.offline or "it failed"))
@@ -284,9 +288,9 @@ class Broker:
         controllers = Dispatcher(CONTROLLER_APIS)
         budget = self.descriptors
         descriptors = DescriptorShare(NO_LIMIT if budget is None else budget.connections)
-        # The limits count for all listeners of clients together, and descriptors for all there are.
+        # All client listeners share the connection limits; all listeners share the descriptors.
         of_clients, of_controllers = Admitted(descriptors), Admitted(descriptors)
-        # As in Kafka: brokers come in however many clients there are, if they have a listener of their own.
+        # As in Kafka, brokers with a listener of their own can connect however many clients there are.
         protected = settings.inter_broker_listener_name if len(settings.broker_listeners) > 1 else None
         request_bytes = RequestBytes(
             limit_of(
@@ -331,7 +335,7 @@ class Broker:
             listener.pool.change_limits(_limits(settings, listener.endpoint.name))
 
     def _advertised(self, endpoints: Iterable[Endpoint]) -> list[ListenerMessage]:
-        """What others are told of these listeners: what was left open is known by now."""
+        """The advertised listeners, with open hosts and ports filled in."""
         ports = {listener.endpoint.name: listener.port for listener in self.listeners}
         reached = [one.reached_at(hostname=self._ports.hostname, port=ports[one.name]) for one in endpoints]
         return [
@@ -341,7 +345,7 @@ class Broker:
 
     @property
     def addresses(self) -> list[str]:
-        """host:port of every listener for clients, as they are told."""
+        """The advertised host:port of every client listener."""
         advertised = self._advertised(self.settings.now.advertised_broker_listeners)
         return [f"{_bracketed(one.host)}:{one.port}" for one in advertised]
 
@@ -357,7 +361,7 @@ class Broker:
             try:
                 follow(image, changes)
             except Exception as error:
-                # A mistake of ours. As in Kafka, the broker goes on with what it could apply.
+                # A bug. As in Kafka, the broker continues with what it could apply.
                 report_fault(logger, error, "metadata not applied offset=%d", image.offset)
         if changes.topics_changed:
             self._reports.wake()
@@ -378,7 +382,7 @@ class Broker:
 
     def _crashed(self, error: BaseException) -> None:
         if isinstance(error, BarnabasError | OSError):
-            # Foreseen: the line says it all.
+            # An expected error: the message is enough, without a stack trace.
             logger.critical("broker failed error=%s", error)
         else:
             logger.critical("broker failed error=%r", error, exc_info=error)
@@ -398,21 +402,21 @@ class Broker:
         self.services.groups.close()
 
     async def stop(self, *, clean: bool = True) -> bool:
-        """Finish what was accepted, tell the controller, flush and close. Nothing is lost either way.
+        """Finish requests, tell the controller, flush and close. Nothing is lost even if this is not clean.
 
-        Whether the stop was clean: the next start then needs no recovery.
+        Return whether the stop was clean: the next start then needs no recovery.
         """
         if self._stopping:
             return False
         self._stopping = True
         for listener in self.listeners:
             listener.stop_accepting()
-        # Each step is taken whatever became of those before: the logs are flushed in any case.
+        # A failed step does not prevent the later ones: the logs are flushed in any case.
         took_all = True
         if clean and self.lifecycle is not None and self.settings.now.controlled_shutdown_enable:
             took_all &= await _taken("leave", self.lifecycle.leave(LEAVE_TIMEOUT_S))
         took_all &= await _taken("coordinators", self._close_coordinators())
-        # All at once: they share the time.
+        # All at once: they share the timeout.
         closing = (listener.close(FINISH_TIMEOUT_S) for listener in self.listeners)
         took_all &= await _taken("listeners", together(*closing))
         await self._isolated.close()
@@ -430,7 +434,7 @@ class Broker:
 
 
 async def _taken(name: str, step: Coroutine[Any, Any, None]) -> bool:
-    """Take one step of the stop; False if it failed."""
+    """Take one step of the stop; return False if it failed."""
     try:
         await step
     except (BarnabasError, OSError) as error:

@@ -1,4 +1,4 @@
-"""How the file descriptors of a process are divided: for logs, for connections, and a reserve (pure).
+"""Divide the file descriptors of a process into shares: logs, connections and a reserve (pure).
 
 Clients must not be able to take the descriptors that logs and checkpoints need. cli/descriptor_limit.py
 divides the limit of the process. The file system keeps to the share of logs, and admission.py to that of
@@ -9,21 +9,21 @@ from typing import Final
 
 from barnabas.base.values import value
 
-# Logs share theirs: a file that was not used for a while is closed, and opened when it is needed.
+# Logs reuse theirs: a file that has not been used for a while is closed, and reopened when needed.
 LOGS_PART: Final = 16
 LOGS_MIN: Final = 64
 LOGS_MAX: Final = 4096
-# For checkpoints, directories that are synced, listeners, the event loop, metrics over HTTP.
+# The reserve is for checkpoints, directory syncs, listeners, the event loop and metrics over HTTP.
 RESERVE_PART: Final = 8
 RESERVE_MIN: Final = 64
 RESERVE_MAX: Final = 128
-# The process would not come up with fewer, and somebody has to be able to ask what is wrong.
+# The process could not start with fewer, and an operator must be able to connect to find the problem.
 CONNECTIONS_MIN: Final = 16
 
 
 @value(kw_only=True)
 class DescriptorBudget:
-    """`total` is the limit of the process; the shares never add up to more, unless it is too low to work."""
+    """`total` is the limit of the process. The shares exceed it only if it is below their minimums."""
 
     total: int
     logs: int

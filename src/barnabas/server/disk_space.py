@@ -1,7 +1,7 @@
-"""How much room the disks of the log directories have, asked without waiting for one that does not answer.
+"""Measure the free space of the log directories without waiting for a disk that does not answer.
 
-Asking may block for as long as a dead disk or a lost network mount likes. So it is done in the executor, once
-at a time: a disk that does not answer keeps one thread busy, however often somebody wants to know.
+The system call may block indefinitely on a dead disk or a lost network mount. So it runs in the executor,
+once at a time per directory: a disk that does not answer blocks one thread, however often it is measured.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from barnabas.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
-# Who wants to know waits this long for all disks together, and goes without those that have not answered.
+# measure() waits this long for all disks together, and leaves out those that have not answered.
 WAIT_MAX_S: Final = 1.0
 
 
 class DiskSpace:
-    """measure() may be called as often as one likes."""
+    """measure() may be called at any rate: calls share the measurement in progress."""
 
     def __init__(self, logs: LogManager, executor: Executor, tasks: Tasks) -> None:
         self._logs: Final = logs
@@ -32,7 +32,7 @@ class DiskSpace:
         self._known: dict[str, Space] = {}
 
     async def measure(self) -> dict[str, Space]:
-        """The room in every directory in service whose disk answers in time."""
+        """The space of every online directory whose disk answers in time."""
         online = [one.path for one in self._logs.directories if one.offline is None]
         for path in online:
             if path not in self._asking:
@@ -47,7 +47,7 @@ class DiskSpace:
         try:
             self._known[path] = await self._executor.run(partial(_space, self._logs.fs, path))
         except OSError as error:
-            logger.warning("disk space not known path=%s error=%s", path, error)
+            logger.warning("cannot read disk usage path=%s error=%s", path, error)
         finally:
             del self._asking[path]
 

@@ -1,4 +1,4 @@
-"""Which of our errors is which code on the wire: the one table. What it lacks is a bug of ours."""
+"""The one table that maps errors to codes of the protocol. An error that is not in it is a bug."""
 
 from typing import Final
 
@@ -76,13 +76,13 @@ _CODES: Final[dict[type[BaseException], ErrorCode]] = {
     DiskFull: ErrorCode.KAFKA_STORAGE_ERROR,
     LogFailed: ErrorCode.KAFKA_STORAGE_ERROR,
     Shortage: ErrorCode.KAFKA_STORAGE_ERROR,
-    # Deleted or closed a moment ago: look for its leader again.
+    # Deleted or closed a moment ago: the client should look up the leader again.
     LogClosed: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
 
 
 def code_of(error: BaseException) -> ErrorCode | None:
-    """The code for an error; None if it has none, and then it should not have got here."""
+    """The code for an error. None if it has none: then it is a bug and must be reported."""
     for kind in type(error).__mro__:
         code = _CODES.get(kind)
         if code is not None:

@@ -1,4 +1,4 @@
-"""The partition that a request names, as this broker has it: the look-up that most handlers begin with."""
+"""Look up the partition that a request names on this broker. Most handlers begin with this."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.replication.errors import NotLeader, UnknownPartition
@@ -7,10 +7,10 @@ from barnabas.server.services import Services
 
 
 def hosted(broker: Services, topic: str, index: int) -> Partition:
-    """A partition that is here and in service.
+    """Return a partition that this broker hosts and whose log is open.
 
-    UnknownPartition if the cluster has none, NotLeader if others have it, StorageError if its log is out of
-    service.
+    UnknownPartition if the cluster has none, NotLeader if only other brokers host it, StorageError if its log
+    is out of service.
     """
     tp = TopicPartition(topic, index)
     try:

@@ -1,6 +1,6 @@
-"""What a client is told that it may do, where nobody checks: everything that can be done to the resource.
+"""The authorized operations in responses: without ACLs, every operation that the resource type supports.
 
-The bits are the numbers of Kafka's ACL operations. Once there are ACLs, only those that they allow are set.
+The bits are the numbers of Kafka's ACL operations. Once there are ACLs, only the allowed ones will be set.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""The world outside, as a node sees it. The simulator hands in another one."""
+"""A node's interfaces to the outside world. The simulator provides its own."""
 
 from random import Random
 
@@ -13,16 +13,16 @@ from barnabas.storage.files import FileSystem
 
 @value(kw_only=True)
 class Ports:
-    """Files, time, chance, and where blocking work runs."""
+    """Files, time, randomness, and the executor of blocking work."""
 
     fs: FileSystem
     clock: Clock
     executor: Executor
     checksums: Checksums
     rng: Random
-    # What to tell clients where a listener leaves its host open.
+    # Advertised to clients for listeners without a host.
     hostname: str
-    # How long the loop may stay awake when answers have gone out: nothing where somebody else needs it.
+    # How long the loop may poll after responses have been sent (vigil.py); 0 if others need the CPU.
     awake_ns: int = 0
     # The memory that the process may use.
     memory_bytes: int = UNKNOWN_BYTES

@@ -1,4 +1,4 @@
-"""What handlers use: the rooms of one broker, by name. broker.py fills it in."""
+"""The components of one broker that handlers use, by name. broker.py creates them."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -24,7 +24,7 @@ from barnabas.storage.manager import LogManager
 
 
 class ControllerChannel(Protocol):
-    """The way to the active controller: here in this process, or over the network."""
+    """Calls the active controller, in this process or over the network."""
 
     async def call(self, request: object) -> object:
         """The controller's answer to one of its requests; errors are in the answer."""
@@ -32,7 +32,7 @@ class ControllerChannel(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """One broker's rooms. Only `image` is replaced while it runs: by one that is newer."""
+    """One broker's components. Only `image` is replaced at run time, by a newer one."""
 
     node_id: int
     cluster_id: str
@@ -53,7 +53,7 @@ class Services:
     transactions: Transactions
     transaction_topic: InternalTopic
     image: MetadataImage
-    # What Metadata remembers from one request to the next.
+    # The cache of Metadata responses.
     topic_rows: TopicRows = field(default_factory=TopicRows)
     auto_topics: AutoTopics = field(default_factory=AutoTopics)
     long_requests: LongRequests = field(default_factory=LongRequests)

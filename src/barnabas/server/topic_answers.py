@@ -1,4 +1,4 @@
-"""Answers about partitions, with one entry for each topic."""
+"""Merge lists of results by topic, each with results by partition."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -14,10 +14,10 @@ T = TypeVar("T", bound=TopicAnswer)
 
 
 def merged_by_topic(first: Sequence[T], then: Sequence[T]) -> list[T]:
-    """Both. What is in `then` of a topic of `first` goes to the entry that is there.
+    """Return both lists as one, with a single entry per topic.
 
-    Neither changes: what the broker refuses is merged with what the coordinator says, and again with its
-    refusal if what it said could not be written.
+    Neither list changes, because a caller may merge twice: the broker's refusals with the coordinator's
+    results, and again with errors if these results could not be written.
     """
     merged = [copy(topic) for topic in first]
     places = {topic.name: topic for topic in merged}

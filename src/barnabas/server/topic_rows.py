@@ -1,9 +1,9 @@
-"""Topics as Metadata tells them, kept from one request to the next.
+"""The topics of Metadata responses, cached between requests.
 
-Clients ask for metadata often, and for all topics at once. The rows of a topic are made when it is first
-asked for and again when it has changed: an image shares with the one before all that stayed the same, so that
-whether something is the same object says whether it is news. Rows are shared by answers; nobody may change
-them. With 2,000 partitions that is 0.02 ms for all topics instead of 5.
+Clients ask for metadata often, and for all topics at once. The row of a topic is built when it is first
+requested, and again when the topic has changed. An image shares unchanged objects with the one before, so an
+identity check finds changes. Responses share rows, so nobody may modify them. With 2,000 partitions the cache
+cuts the time for all topics from 5 ms to 0.02 ms.
 """
 
 from collections.abc import Generator
@@ -16,22 +16,22 @@ from barnabas.protocol.messages.cluster import MetadataResponsePartition, Metada
 from barnabas.server.cluster.reach import Reach
 from barnabas.server.requests.slices import AT_ONCE
 
-# Rows of deleted topics may lie around until there are twice as many rows as topics, and this many more.
+# Rows of deleted topics remain until there are more rows than twice the number of topics plus this.
 STALE_ROWS_MAX: Final = 1_000
-# How many different lists of replicas are kept to be shared.
+# Maximum number of interned replica lists.
 LISTS_MAX: Final = 10_000
 
 INTERNAL_TOPICS: Final = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 
 class Style(Enum):
-    """How versions of Metadata tell of replicas that cannot be reached."""
+    """How a version of Metadata reports replicas that the client cannot reach."""
 
-    # Version 0 leaves them out, and says so in an error.
+    # Version 0 leaves them out and sets an error.
     LEFT_OUT = 0
-    # Up to version 5 a leader without the listener of the client is not available.
+    # Up to version 5, a leader without the client's listener is LEADER_NOT_AVAILABLE.
     NOT_AVAILABLE = 1
-    # Since version 6 it is said that the listener is what is missing.
+    # Since version 6 it is LISTENER_NOT_FOUND.
     LISTENER_NOT_FOUND = 6
 
     @classmethod
@@ -42,14 +42,14 @@ class Style(Enum):
 
 
 class TopicRows:
-    """What is kept for one broker: a view for every listener and style that was asked for."""
+    """One broker's cache: a view for every listener and style that was requested."""
 
     def __init__(self) -> None:
         # Bounded by the listeners of the broker, times three.
         self._views: dict[tuple[str, Style], View] = {}
 
     def view(self, image: MetadataImage, listener: str, version: int) -> "View":
-        """The rows of an image. They are of use until the next image is asked for."""
+        """The rows of an image, valid until a view of another image is requested."""
         style = Style.of(version)
         view = self._views.get((listener, style))
         if view is None:
@@ -70,7 +70,7 @@ class View:
         self._reach = Reach(EMPTY_IMAGE, listener)
         self._rows: dict[str, tuple[TopicImage, MetadataResponseTopic]] = {}
         self._all: list[MetadataResponseTopic] | None = None
-        # Most partitions have one of a few lists of replicas; each is kept once.
+        # Intern replica lists: most partitions share one of a few.
         self._lists: dict[tuple[int, ...], list[int]] = {}
 
     def follow(self, image: MetadataImage) -> None:
@@ -90,18 +90,18 @@ class View:
         self._lists = {}
 
     def all(self) -> list[MetadataResponseTopic]:
-        """Every topic that there is."""
+        """The rows of all topics."""
         if self._all is None:
             self._all = [self.row(topic) for topic in self.image.topics.values()]
         return self._all
 
     @property
     def missing(self) -> int:
-        """How many rows all() would have to make, about."""
+        """About how many rows all() would have to build."""
         return 0 if self._all is not None else len(self.image.topics) - len(self._rows)
 
     def fill(self) -> Generator[None, None, None]:
-        """Make the rows of all topics, in steps of a few milliseconds."""
+        """Build the rows of all topics, in steps of a few milliseconds."""
         partitions = 0
         for topic in list(self.image.topics.values()):
             self.row(topic)

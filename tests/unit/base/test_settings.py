@@ -148,7 +148,7 @@ def test_below_the_floor_everything_means_the_same() -> None:
 
 
 def test_a_bad_synonym_is_refused_under_its_own_name() -> None:
-    with pytest.raises(InvalidSetting, match=r"some\.hours=soon: must be a whole number of 32 bits"):
+    with pytest.raises(InvalidSetting, match=r"some\.hours=soon: must be a 32-bit integer"):
         parse_settings(DECLARED, {}, {"some.hours": "soon"})
     with pytest.raises(InvalidSetting, match=r"some\.hours=-1: must be at least -1"):
         parse_settings(DECLARED, {}, {"some.hours": "-1"})

@@ -53,7 +53,7 @@ def test_a_missing_and_a_malformed_file_are_reported(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match=r"missing: No such file"):
         read_settings(str(tmp_path / "missing"))
     (tmp_path / "odd").write_bytes(b"a=\\u12")
-    with pytest.raises(BadFile, match=r"odd: line 1: has \\u without"):
+    with pytest.raises(BadFile, match=r"odd: line 1: \\u is not followed"):
         read_settings(str(tmp_path / "odd"))
 
 
@@ -75,7 +75,7 @@ def test_an_unformatted_directory_names_the_format_command(
 ) -> None:
     assert main(["broker", str(file), "--override", f"log.dirs={tmp_path}/new"]) == 1
 
-    assert f"{tmp_path}/new: not formatted; `barnabas storage format" in capsys.readouterr().err
+    assert f"{tmp_path}/new: not formatted; run `barnabas storage format" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 

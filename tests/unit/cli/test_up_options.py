@@ -110,7 +110,7 @@ def test_a_setting_that_an_option_decides_is_rejected(name: str, capsys: pytest.
     ("given", "said"),
     [
         ("log.retenton.ms=4", "did you mean log.retention.ms?"),
-        ("num.partitions=many", "num.partitions=many: must be a whole number"),
+        ("num.partitions=many", "num.partitions=many: must be a 32-bit integer"),
         ("num.partitions=0", "num.partitions=0: must be"),
         ("num.partitions", "must be NAME=VALUE"),
         ("=3", "must be NAME=VALUE"),

@@ -6,14 +6,14 @@ from barnabas.server.descriptors import CONNECTIONS_MIN, LOGS_MAX, RESERVE_MAX, 
 
 
 @pytest.mark.parametrize("total", [256, 600, 1024, 4096, 20_000, 65_536, 1 << 20])
-def test_the_shares_are_the_whole(total: int) -> None:
+def test_the_shares_add_up_to_the_total(total: int) -> None:
     budget = divide(total)
 
     assert budget.logs + budget.connections + budget.reserve == total
     assert min(budget.logs, budget.reserve) >= 64
 
 
-def test_most_are_for_connections() -> None:
+def test_connections_get_most_descriptors() -> None:
     assert divide(20_000).connections == 18_622
     assert divide(1 << 20).connections == (1 << 20) - LOGS_MAX - RESERVE_MAX
 

@@ -1,4 +1,4 @@
-"""Room on the disks of log directories: measured where waiting is allowed, and never waited for too long."""
+"""The free space of log directories is measured in the executor, with a timeout."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ from support.managers import A, B, on_a_loop
 
 
 @on_a_loop
-async def test_the_room_of_every_directory_in_service_is_measured() -> None:
+async def test_the_space_of_every_online_directory_is_measured() -> None:
     broker = await one_topic()
     broker.disk.capacity = 1_000_000
     space = DiskSpace(broker.logs, InlineExecutor(), broker.services.tasks)
@@ -30,7 +30,7 @@ async def test_the_room_of_every_directory_in_service_is_measured() -> None:
     assert sorted(one) == [B]
 
 
-def test_a_disk_that_does_not_answer_holds_nobody_up_and_is_asked_once() -> None:
+def test_a_disk_that_does_not_answer_blocks_nobody_and_is_measured_once() -> None:
     async def story(world: Any) -> None:
         broker = await one_topic()
         stuck = PausedExecutor()

@@ -1,4 +1,4 @@
-"""A mistake of ours costs one partition, one group or one chore, and nothing else."""
+"""A bug affects one partition, one group or one background task, and nothing else."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ SMALL, LARGE = batch(b"small", time=1_000), batch(b"x" * OVERLAP_BYTES, time=1_0
 
 
 class BrokenChecksums:
-    """A thread for checksums that could not do its work."""
+    """A checksum thread that fails."""
 
     def begin(self, data: Buffer) -> None:
         """Nobody is there to begin it."""
@@ -37,7 +37,7 @@ class BrokenChecksums:
 
 
 class NoThreads(InlineExecutor):
-    """An executor of a process that may have no more threads, for a while."""
+    """An executor that for a while cannot start threads."""
 
     def __init__(self) -> None:
         self.has_threads = True
@@ -49,7 +49,7 @@ class NoThreads(InlineExecutor):
 
 
 async def produce(broker: Hosted, records: list[bytes]) -> list[ErrorCode]:
-    """One batch for each partition in one request; what is said of each."""
+    """Send one batch per partition in one request; return the result of each."""
     data = [PartitionProduceData(index=index, records=one) for index, one in enumerate(records)]
     request = ProduceRequest(
         acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="orders", partition_data=data)]
@@ -59,7 +59,7 @@ async def produce(broker: Hosted, records: list[bytes]) -> list[ErrorCode]:
 
 
 async def fetch(broker: Hosted) -> list[ErrorCode]:
-    """What is said of the first partition."""
+    """The result of the first partition."""
     wanted = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)]
     request = FetchRequest(
         max_wait_ms=0,
@@ -100,7 +100,7 @@ async def test_an_append_that_fails_takes_one_partition_offline() -> None:
 
 
 @on_a_loop
-async def test_chores_that_fail_are_done_again_and_others_meanwhile(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_background_tasks_restart_while_others_run(caplog: pytest.LogCaptureFixture) -> None:
     executor = NoThreads()
     broker = await one_topic(partitions=2, executor=executor)
     often = UpkeepSettings(
@@ -125,7 +125,7 @@ async def test_chores_that_fail_are_done_again_and_others_meanwhile(caplog: pyte
 
 
 @on_a_loop
-async def test_a_topic_that_cannot_be_made_leaves_others_alone() -> None:
+async def test_a_failed_topic_creation_does_not_affect_others() -> None:
     executor = NoThreads()
     broker = await one_topic(partitions=1, executor=executor)
     image = broker.services.image

@@ -1,4 +1,4 @@
-"""Answers of several about the partitions of the same topics."""
+"""Merging results about the partitions of the same topics."""
 
 from barnabas.protocol.messages.group_offsets import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 from barnabas.server.topic_answers import merged_by_topic
@@ -9,13 +9,13 @@ def topic(name: str, *partitions: int) -> OffsetDeleteResponseTopic:
     return OffsetDeleteResponseTopic(name=name, partitions=rows)
 
 
-def test_a_topic_of_both_has_one_entry_where_the_first_has_it() -> None:
+def test_a_topic_in_both_lists_keeps_its_first_position() -> None:
     first, then = [topic("a", 7), topic("b", 8)], [topic("c", 1), topic("b", 2, 3)]
 
     assert merged_by_topic(first, then) == [topic("a", 7), topic("b", 8, 2, 3), topic("c", 1)]
 
 
-def test_what_is_merged_stays_as_it_was() -> None:
+def test_merging_does_not_change_its_arguments() -> None:
     first, then = [topic("a", 7)], [topic("a", 1)]
 
     merged_by_topic(first, then)

@@ -1,4 +1,4 @@
-"""What Metadata keeps from one request to the next: what changed is made again, and only that."""
+"""The cache of Metadata rows: only rows of changed topics are rebuilt."""
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import (
@@ -22,14 +22,14 @@ def orders(broker: Decided, listener: str = "PLAINTEXT", version: int = 12) -> M
     return view(broker, listener, version).row(broker.image.topics["orders"])
 
 
-def test_nothing_is_made_twice_for_the_same_image() -> None:
+def test_rows_are_built_once_per_image() -> None:
     broker = one_broker()
     broker.create("orders")
 
     assert view(broker).all() is view(broker).all()
 
 
-def test_a_change_is_seen_by_the_next_request_and_only_what_changed_is_made_again() -> None:
+def test_only_rows_of_changed_topics_are_rebuilt() -> None:
     broker = one_broker()
     broker.create("orders")
     broker.create("visits")
@@ -43,7 +43,7 @@ def test_a_change_is_seen_by_the_next_request_and_only_what_changed_is_made_agai
     assert [len(topic.partitions) for topic in after] == [1, 2]
 
 
-def test_a_broker_that_comes_back_is_seen_also_where_the_topic_is_as_it_was() -> None:
+def test_a_returning_broker_updates_unchanged_topics() -> None:
     broker = one_broker()
     broker.register(2)
     broker.create("orders", assigned=[[1, 2]])
@@ -68,7 +68,7 @@ def test_listeners_and_styles_have_rows_of_their_own() -> None:
     assert orders(broker).partitions[0].error_code == ErrorCode.NONE
 
 
-def test_rows_of_deleted_topics_do_not_pile_up() -> None:
+def test_rows_of_deleted_topics_are_bounded() -> None:
     broker = one_broker()
 
     for number in range(STALE_ROWS_MAX + 10):
@@ -81,7 +81,7 @@ def test_rows_of_deleted_topics_do_not_pile_up() -> None:
     assert len(view(broker)._rows) < STALE_ROWS_MAX
 
 
-def test_partitions_share_their_lists_and_only_so_many_are_kept() -> None:
+def test_partitions_share_a_bounded_number_of_replica_lists() -> None:
     broker = one_broker()
     broker.create("orders", 2)
     first, second = orders(broker).partitions
@@ -94,7 +94,7 @@ def test_partitions_share_their_lists_and_only_so_many_are_kept() -> None:
     assert len(kept._lists) <= LISTS_MAX
 
 
-def test_an_answer_with_operations_leaves_the_kept_rows_alone() -> None:
+def test_a_response_with_operations_does_not_change_cached_rows() -> None:
     broker = one_broker()
     broker.create("orders")
 

@@ -1,1 +1,1 @@
-"""This broker in its cluster: registration, metadata, controllers, and formatting."""
+"""The broker as part of its cluster: registration, metadata, controllers, and formatting."""

@@ -1,6 +1,6 @@
-"""Topics that clients ask for and that nobody has made yet: the controller is asked to make them.
+"""Automatic creation of topics that clients request and that do not exist yet.
 
-The client is not kept waiting: it is told that the topic is unknown, and finds it when it asks again.
+The client does not wait: it gets an unknown-topic error, and finds the topic when it retries.
 """
 
 import logging
@@ -15,12 +15,12 @@ from barnabas.server.topic_rows import INTERNAL_TOPICS
 
 logger = logging.getLogger(__name__)
 
-# How many topics may be under way. Those above it are begun when their clients ask again.
+# Topics that may be in creation at once. Others are started when their clients ask again.
 IN_FLIGHT_MAX: Final = 1_000
 
 
 class AutoTopics:
-    """Names that are under way to the controller: they are not sent again by the next request for them."""
+    """Remembers the names in creation, so that repeated requests do not create them again."""
 
     def __init__(self) -> None:
         self.in_flight: set[str] = set()
@@ -33,10 +33,9 @@ class AutoTopics:
         ask: Callable[[object], Awaitable[object]],
         tasks: Tasks,
     ) -> None:
-        """Begin to create those that are not under way yet. The names must be legal.
+        """Start to create the topics that are not in creation yet. The names must be valid.
 
-        Internal topics are left to the coordinators that they belong to: made with the settings of any other
-        topic they would be of no use.
+        Internal topics are left to their coordinators, because they need special settings.
         """
         chosen = []
         for name in names:
@@ -63,9 +62,9 @@ class AutoTopics:
             answer = await ask(CreateTopicsRequest(topics=topics, timeout_ms=settings.request_timeout_ms))
         finally:
             self.in_flight.difference_update(names)
-        assert isinstance(answer, CreateTopicsResponse), f"an answer to CreateTopics: {answer!r}"
+        assert isinstance(answer, CreateTopicsResponse), f"unexpected response to CreateTopics: {answer!r}"
         for topic in answer.topics:
-            # Another broker, or a client, may have been faster.
+            # Another broker or client may have created the topic first.
             if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 logger.info(
                     "automatic topic creation refused topic=%s error=%s message=%s",

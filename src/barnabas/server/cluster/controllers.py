@@ -1,7 +1,7 @@
-"""This node's controller: its part in the quorum, and the way to whoever is the active one.
+"""This node's controller: its part in the quorum, and calls to the active controller.
 
-With one voter the active controller is always here, and asking it is a call. With several this is where
-requests will leave for another node; nobody who asks will notice.
+With one voter the active controller is always in this process. With several voters, this is where requests
+will be sent to another node, transparently to callers.
 """
 
 import logging
@@ -72,16 +72,16 @@ class ControllerNode:
         run(self.shell.run())
 
     async def call(self, request: object) -> object:
-        """The active controller's answer. What it decided is in this broker's image by then.
+        """Return the active controller's response, after this broker's image includes its changes.
 
-        If the broker does not get that far in REACH_TIMEOUT_S, the answer is right, and shows later.
+        If the image does not get that far within REACH_TIMEOUT_S, the changes become visible later.
         """
         answer = await self.shell.call(request)
         await self._follower.reached(self.quorum.high_watermark - 1, REACH_TIMEOUT_S)
         return answer
 
     async def register(self, listeners: list[Listener], incarnation_id: Uuid) -> None:
-        """Tell the active controller that this node is one, too."""
+        """Register this node as a controller with the active controller."""
         await self.shell.call(
             ControllerRegistrationRequest(
                 controller_id=self._settings.node_id,

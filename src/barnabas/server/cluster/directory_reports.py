@@ -1,6 +1,6 @@
-"""Tells the controller in which log directory each replica is, where it has another one in mind or none.
+"""Report to the controller the log directory of each replica whose directory it does not know.
 
-It has to know: when a directory fails, these are the partitions that need another leader. (KIP-858)
+When a directory fails, the controller must know which partitions need another leader. (KIP-858)
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from barnabas.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
-# As many as Kafka puts into one request.
+# The same number as in Kafka.
 REPLICAS_PER_REQUEST: Final = 2_000
 _RETRY_S: Final = 1.0
 
 
 class DirectoryReports:
-    """wake() when replicas have come or changed; run() tells."""
+    """Call wake() when replicas were added or changed; run() sends the reports."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class DirectoryReports:
         self._wake.set()
 
     async def run(self) -> None:
-        """Tell what is to be told, until cancelled."""
+        """Send reports, until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -79,7 +79,7 @@ class DirectoryReports:
         return image.directories[image.replicas.index(partition.me)]
 
     async def _tell(self, found: list[tuple[Uuid, Partition]]) -> bool:
-        """Whether the controller has taken it; what it decides comes back with the metadata."""
+        """Send a report. Return whether the controller accepted it; its changes come with the metadata."""
         answer = await self._call(_request(found, self._replicas.node_id, self._broker_epoch()))
         assert isinstance(answer, AssignReplicasToDirsResponse)
         codes = [answer.error_code]
@@ -91,7 +91,7 @@ class DirectoryReports:
         ]
         wrong = [ErrorCode(code).name for code in codes if code != ErrorCode.NONE]
         if wrong:
-            logger.warning("directories not taken count=%d error=%s", len(wrong), wrong[0])
+            logger.warning("controller refused directory assignments count=%d error=%s", len(wrong), wrong[0])
         return not wrong
 
 

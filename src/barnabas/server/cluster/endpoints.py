@@ -1,4 +1,4 @@
-"""Where clients of a listener find the brokers that an answer names."""
+"""The endpoints, on the client's listener, of the brokers that a response names."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

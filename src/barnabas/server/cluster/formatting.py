@@ -1,8 +1,8 @@
-"""Whose log directories are: reading it, giving new ones their identity, and the cluster its first records.
+"""Read the identity of log directories, and format new ones with an identity and bootstrap records.
 
-A directory is formatted from the moment that it has meta.properties, which is written last and in one piece.
-Several are formatted together or not at all, as far as their disks let us. Everything here waits for the
-disk: it is for tools, and for the time before a broker starts.
+A directory is formatted once it has meta.properties, which is written last and atomically. Several
+directories are formatted together or not at all, as far as their disks allow. All functions block on the
+disk: they are for tools, and for the time before a broker starts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,34 +29,34 @@ from barnabas.storage.directory.partitions import classify
 from barnabas.storage.errors import CorruptFile
 from barnabas.storage.files import TEMPORARY_SUFFIX, FileSystem
 
-# In the order in which they are written; the last one makes the directory a formatted one.
+# In the order in which they are written; with the last one the directory is formatted.
 _WRITTEN: Final = (BOOTSTRAP, RECOVERY_POINTS, META_PROPERTIES)
 _UNFINISHED: Final = (PARTIAL, TEMPORARY_SUFFIX)
 
 
 class NotFormatted(BarnabasError):
-    """No log directory says whose it is, or the one with the metadata does not."""
+    """No log directory is formatted, or the one of the metadata log is not."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__(
             f"{', '.join(paths)}: not formatted; "
-            "`barnabas storage format -t $(barnabas storage random-uuid) -c CONFIG` does it, once"
+            "run `barnabas storage format -t $(barnabas storage random-uuid) -c CONFIG` once"
         )
         self.paths = tuple(paths)
 
 
 class MetadataMissing(BarnabasError):
-    """Some directories have an owner, and the one that the metadata log should be in has none."""
+    """Some directories are formatted, but the one of the metadata log is not."""
 
     def __init__(self, path: str, formatted: Iterable[str]) -> None:
         super().__init__(
-            f"{path}: not formatted, although {', '.join(formatted)} is. Without the metadata log, which "
-            "should be there, nobody knows the topics: is it mounted, and where log.dirs says it is?"
+            f"{path}: not formatted, although {', '.join(formatted)} is. This directory should hold the "
+            "metadata log: check that its disk is mounted and that log.dirs has the right path"
         )
 
 
 class AlreadyFormatted(BarnabasError):
-    """It has an owner, and formatting would not change that."""
+    """The directory is formatted already."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -66,7 +66,7 @@ class AlreadyFormatted(BarnabasError):
 
 
 class Survey(NamedTuple):
-    """What some directories say of themselves, in the order of their paths."""
+    """The state of some directories, in the order of their paths."""
 
     formatted: dict[str, MetaProperties]
     empty: list[str]
@@ -74,7 +74,7 @@ class Survey(NamedTuple):
 
 
 def survey(fs: FileSystem, paths: Iterable[str]) -> Survey:
-    """Look at each. One that is not there is empty: formatting makes it."""
+    """Read the identity of each directory. A missing one counts as empty: formatting creates it."""
     found = Survey({}, [], {})
     for path in sorted(set(paths)):
         try:
@@ -90,12 +90,12 @@ def survey(fs: FileSystem, paths: Iterable[str]) -> Survey:
 
 
 def directories_of(settings: BrokerSettings) -> list[str]:
-    """Every directory of a node. The one with the metadata is the first: others can come later."""
+    """All directories of a node. The metadata directory is first, because others can be added later."""
     return list(dict.fromkeys((settings.metadata_log_dir, *settings.log_dirs)))
 
 
 def read_identity(fs: FileSystem, paths: Sequence[str]) -> MetaProperties | None:
-    """What the log directories say of themselves; None if none was formatted. They must agree."""
+    """The identity in the log directories, which must agree; None if none is formatted."""
     found = {path: meta for path in paths if (meta := read_meta_properties(fs, path)) is not None}
     if not found:
         return None
@@ -104,10 +104,10 @@ def read_identity(fs: FileSystem, paths: Sequence[str]) -> MetaProperties | None
 
 
 def identity_of(fs: FileSystem, settings: BrokerSettings) -> MetaProperties | None:
-    """Who this node is by its directories; None if none was formatted.
+    """The identity of this node in its directories; None if none is formatted.
 
-    The one with the metadata log must be among those that were, if any was. A broken data directory is no
-    reason not to start: the broker does without it.
+    If any is formatted, the metadata directory must be, too. A failed data directory does not prevent a
+    start: the broker runs without it.
     """
     found = survey(fs, directories_of(settings))
     problem = found.failed.get(settings.metadata_log_dir)
@@ -122,12 +122,12 @@ def identity_of(fs: FileSystem, settings: BrokerSettings) -> MetaProperties | No
 
 
 def check_unused(fs: FileSystem, path: str) -> None:
-    """DirectoryInUse if another broker works there. It says nothing of a moment later."""
+    """DirectoryInUse if another broker uses the directory now. One may still start right after this."""
     _lock(fs, path)()
 
 
 def metadata_lock(fs: FileSystem, settings: BrokerSettings) -> AbstractContextManager[object]:
-    """Hold the directory of the metadata, if it is for nothing else. The log holds those with data."""
+    """Lock the metadata directory, unless it is also a log directory: LogManager locks those."""
     if settings.metadata_log_dir in settings.log_dirs:
         return nullcontext()
     lock = ExitStack()
@@ -136,7 +136,7 @@ def metadata_lock(fs: FileSystem, settings: BrokerSettings) -> AbstractContextMa
 
 
 def new_id(rng: Random) -> Uuid:
-    """An id that nobody else has, and that a command line does not take for an option."""
+    """A random id that is not reserved and, for command lines, does not start with a dash."""
     while True:
         fresh = rng.randbytes(16)
         if fresh[0] >> 2 != 62 and any(fresh[:15]):
@@ -150,7 +150,7 @@ def new_cluster_id(rng: Random) -> str:
 def format_storage(
     fs: FileSystem, settings: BrokerSettings, *, cluster_id: str, rng: Random, now_ms: int
 ) -> list[str]:
-    """Format the directories that are not yet, for a cluster at the latest level. Return which."""
+    """Format the unformatted directories, for a cluster at the latest level. Return them."""
     empty = [path for path in directories_of(settings) if read_meta_properties(fs, path) is None]
     identities = identities_for(empty, cluster_id=cluster_id, node_id=settings.node_id, rng=rng)
     format_directories(fs, identities, bootstrap_records(), now_ms=now_ms)
@@ -160,7 +160,7 @@ def format_storage(
 def identities_for(
     paths: Iterable[str], *, cluster_id: str, node_id: int, rng: Random
 ) -> dict[str, MetaProperties]:
-    """One owner for all of them, and an id for each."""
+    """The same cluster and node id for all directories, and a directory id for each."""
     return {
         path: MetaProperties(cluster_id=cluster_id, node_id=node_id, directory_id=new_id(rng))
         for path in paths
@@ -175,7 +175,7 @@ def format_directories(
     now_ms: int,
     on_begin: Callable[[str], None] = lambda path: None,
 ) -> None:
-    """Format all of them, or none: what was written is taken back if one fails.
+    """Format all directories or none: if one fails, the written files are removed.
 
     DirectoryInUse, AlreadyFormatted or WrongDirectory before anything is written, OSError if a disk fails.
     """
@@ -190,7 +190,7 @@ def format_directories(
                 on_begin(path)
                 begun.append(path)
                 write_bootstrap(fs, path, bootstrap, now_ms=now_ms)
-                # From the start, so that later its absence means that it was lost.
+                # Written from the start, so that its absence later means that it was lost.
                 write_offsets(fs, f"{path}/{RECOVERY_POINTS}", {})
                 write_meta_properties(fs, path, meta, now_ms=now_ms)
                 _sync_above(fs, path)
@@ -212,22 +212,22 @@ def _check_free(fs: FileSystem, path: str) -> None:
         raise AlreadyFormatted(path)
     for entry in fs.entries(path):
         if entry.is_directory and classify(entry.name) is not None:
-            # Somebody's data whose owner cannot be told. It is not made ours by writing our name on it.
+            # Partition data of an unknown owner: formatting must not claim it.
             raise WrongDirectory(path, f"holds {entry.name}, but no {META_PROPERTIES}")
 
 
 def _sync_above(fs: FileSystem, path: str) -> None:
-    """See to it that the directory can be found after a power loss, however many above it are new."""
+    """Sync all parent directories, so that a new directory survives a power loss."""
     above = path
     while above:
         above = above.rpartition("/")[0]
-        # A directory that may not be read was not made by us.
+        # A directory that we may not read was not created by us.
         with suppress(PermissionError):
             fs.sync_directory(above or "/")
 
 
 def _take_back(fs: FileSystem, path: str) -> None:
-    # The last one first. What cannot be removed leaves a directory that says whose it is, or is unformatted.
+    # In reverse order, so that after a failed removal the directory is either formatted or unformatted.
     for name in reversed(_WRITTEN):
         for suffix in ("", *_UNFINISHED):
             with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Carries out what the metadata says, image after image, and lets the broker see each when that is done.
+"""Apply metadata images to the broker one after another, and publish each when it has been applied.
 
-The broker must not speak of a topic whose log it has not made yet. So an image becomes the broker's image
-when it has been carried out. If images come faster than that, the ones in between are left out.
+The broker must not answer requests about a topic whose log does not exist yet. So an image becomes the
+broker's image only after it has been applied. If images come faster than that, those in between are skipped.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ CarryOut = Callable[[MetadataImage, Changes], Awaitable[None]]
 
 
 class ImageFollower:
-    """publish() is called by the loader; run() works; reached() waits."""
+    """The loader calls publish(); run() applies images; until() and reached() wait for one."""
 
     def __init__(self) -> None:
-        # As far as the broker is: everything in it has been carried out.
+        # The image that the broker has applied, and the newest one.
         self.image: MetadataImage = EMPTY_IMAGE
         self.latest: MetadataImage = EMPTY_IMAGE
         self._carry_out: CarryOut | None = None
@@ -30,18 +30,18 @@ class ImageFollower:
         self._waiting: list[tuple[Callable[[MetadataImage], bool], asyncio.Future[None]]] = []
 
     def publish(self, image: MetadataImage, changes: Changes) -> None:
-        """There is a newer image. What changed is found out when its turn comes."""
+        """Take a newer image. run() computes the changes when it applies it."""
         self.latest = image
         self._wake.set()
 
     def begin(self, image: MetadataImage, carry_out: CarryOut) -> None:
-        """From here on changes are carried out; `image` is what has been already."""
+        """Start to apply changes; `image` has been applied already."""
         self._carry_out = carry_out
         self._show(image)
         self._wake.set()
 
     async def run(self) -> None:
-        """Follow, until cancelled."""
+        """Apply images, until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -69,9 +69,9 @@ class ImageFollower:
         self._waiting = still
 
     async def until(self, wanted: Callable[[MetadataImage], bool], timeout_s: float) -> bool:
-        """Wait for an image of which that is true; False if none came within the time.
+        """Wait for an image for which `wanted` is true; return False on timeout.
 
-        Until begin() the latest image counts, after it the one that has been carried out.
+        Before begin() this looks at the latest image, after it at the applied one.
         """
         image = self.latest if self._carry_out is None else self.image
         if wanted(image):

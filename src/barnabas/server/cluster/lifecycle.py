@@ -1,6 +1,6 @@
-"""A broker's life as the controller sees it: registered, fenced until it has caught up, alive, gone.
+"""A broker's state at the controller: registered, fenced until it has caught up, active, shut down.
 
-The controller learns of us by a registration and by heartbeats; what it decides we learn from the metadata.
+The broker sends a registration and heartbeats; the controller's decisions come back through the metadata.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from barnabas.protocol.messages.brokers import (
 
 logger = logging.getLogger(__name__)
 
-# What may change by itself: no controller yet, our last registration still thought alive.
+# Delay before a retry of transient errors: no controller yet, or the last registration still counts as alive.
 _RETRY_S: Final = 0.1
-# How long a broker that was unregistered while it runs tries to register again before it pauses.
+# How long a broker that was unregistered while running tries to register again before it pauses.
 _AGAIN_S: Final = 60.0
 
 
 class RegistrationRefused(BarnabasError):
-    """The controller does not take this broker."""
+    """The controller refused to register this broker."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(f"the controller refused the registration of this broker: {code.name}")
@@ -67,7 +67,7 @@ class Lifecycle:
         self._previous_epoch = previous_epoch
         self._heartbeat_ms = heartbeat_ms
         self._metadata_offset = metadata_offset
-        # Whether the metadata has any registration of this broker.
+        # Whether the metadata has a registration of this broker.
         self._is_registered = is_registered
         # Called with the epoch of each registration.
         self._on_registered = on_registered
@@ -75,7 +75,7 @@ class Lifecycle:
         self._offline_dirs: list[Uuid] = []
 
     async def register(self, listeners: Sequence[Listener], timeout_s: float) -> None:
-        """Tell the controller who and where we are, until it takes us. RegistrationRefused if it will not."""
+        """Register with the controller, with retries. RegistrationRefused on a permanent error."""
         self._listeners = listeners
         request = BrokerRegistrationRequest(
             broker_id=self._node_id,
@@ -102,11 +102,11 @@ class Lifecycle:
         logger.info("registered node=%d epoch=%d", self._node_id, self.epoch)
 
     def directory_failed(self, directory_id: Uuid) -> None:
-        """The next heartbeat tells that a log directory is offline."""
+        """Report a log directory as offline in the next heartbeat."""
         self._offline_dirs.append(directory_id)
 
     async def beat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
-        """Send one heartbeat and learn what we are to the controller."""
+        """Send one heartbeat and update is_fenced."""
         answer = await self._call(
             BrokerHeartbeatRequest(
                 broker_id=self._node_id,
@@ -127,7 +127,7 @@ class Lifecycle:
         return answer
 
     async def become_active(self, timeout_s: float) -> None:
-        """Send heartbeats until the controller lets us serve."""
+        """Send heartbeats until the controller unfences this broker."""
         async with asyncio.timeout(timeout_s):
             while self.is_fenced:
                 await self.beat()
@@ -143,19 +143,19 @@ class Lifecycle:
                 await self._register_again()
 
     async def _register_again(self) -> None:
-        """Undo an UnregisterBroker request, which is meant for brokers that are gone.
+        """Register again after an UnregisterBroker request, which is meant for brokers that are gone.
 
         Kafka's brokers stay unregistered until they are restarted, and their partitions without a leader.
         """
-        logger.warning("broker was unregistered while it runs node=%d", self._node_id)
+        logger.warning("broker was unregistered while running node=%d", self._node_id)
         self.is_fenced = True
-        # Its logs have all that they had in the registration before.
+        # The logs are complete: nothing was lost since the previous registration.
         self._previous_epoch = self.epoch
         await self.register(self._listeners, _AGAIN_S)
         await self.become_active(_AGAIN_S)
 
     async def leave(self, timeout_s: float) -> None:
-        """Let the controller move our leaders away and fence us, as far as it can within the time."""
+        """Controlled shutdown: let the controller move leaders away and fence this broker, with a timeout."""
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
@@ -164,4 +164,4 @@ class Lifecycle:
                         return
                     await asyncio.sleep(_RETRY_S)
         except TimeoutError:
-            logger.warning("stopping without the controller's leave")
+            logger.warning("controlled shutdown timed out")

@@ -1,6 +1,6 @@
-"""Kafka's releases as feature levels: what a new cluster is given, and what may be asked for instead (pure).
+"""Kafka's releases as feature levels: the defaults of a new cluster, and checks of requested levels (pure).
 
-Messages are those of Kafka's storage tool, which asks the same questions.
+Error messages are those of Kafka's storage tool, which makes the same checks.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from barnabas.metadata.image import METADATA_VERSION
 from barnabas.protocol.stored.cluster_nodes import FeatureLevelRecord
 
 _FIRST_LEVEL: Final = SUPPORTED_FEATURES[METADATA_VERSION].least
-# One level each, from the first on.
+# One release per level, starting at the first level.
 RELEASES: Final = (
     *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
     *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
@@ -25,8 +25,8 @@ RELEASES: Final = (
 )
 assert _FIRST_LEVEL + len(RELEASES) - 1 == METADATA_VERSION_LATEST, "a release for every level"
 
-# The level that Kafka gives to new clusters, and from which metadata.version on. Before it is 0. In the order
-# in which Kafka lists them.
+# The default level in new clusters, and the metadata.version from which it applies (before: 0). In Kafka's
+# order.
 _DEFAULTS: Final = {
     KRAFT_FEATURE: (1, 21),
     "transaction.version": (2, 24),
@@ -35,26 +35,26 @@ _DEFAULTS: Final = {
     "share.version": (1, 28),
     "streams.version": (1, 29),
 }
-# The levels that Kafka 4.3 knows. That of the quorum is the one that we do not work with.
+# The maximum levels that Kafka 4.3 knows. Only kraft.version 1 is not supported here.
 _KNOWN: Final = {name: levels.most for name, levels in SUPPORTED_FEATURES.items()} | {KRAFT_FEATURE: 1}
-# What a level needs: the least metadata.version.
+# The minimum metadata.version that a level needs.
 _NEEDS: Final = {(ELR_FEATURE, 1): 23}
 
 
-# The controller writes records as of this level on. A cluster below it would be none of Kafka's afterwards.
+# The oldest level whose record format the controller writes. Kafka could no longer read an older cluster.
 LEAST_SERVED: Final = 19
 
 
 class BadFeature(BarnabasError):
-    """A release or a feature level that cannot be."""
+    """An unknown or unsupported release or feature level."""
 
 
 def check_served(metadata_version: int) -> None:
-    """BadFeature for a cluster whose metadata we cannot write as its level wants it."""
+    """BadFeature if the controller cannot write the record format of this level."""
     if metadata_version < LEAST_SERVED:
         raise BadFeature(
-            f"{METADATA_VERSION} {_shown(metadata_version)} is older than {_shown(LEAST_SERVED)}, "
-            "which is the least that is served here; Kafka's kafka-features.sh can upgrade the cluster first"
+            f"{METADATA_VERSION} {_shown(metadata_version)} is older than the oldest supported version, "
+            f"{_shown(LEAST_SERVED)}; upgrade the cluster with Kafka's kafka-features.sh first"
         )
 
 
@@ -63,7 +63,7 @@ def _shown(level: int) -> str:
 
 
 def release_level(name: str) -> int:
-    """The metadata.version of a release: `4.0-IV1` itself, the last one of `4.0` or `4.0.1`."""
+    """The metadata.version of a release: `4.0-IV1` exactly; for `4.0` or `4.0.1` the last one of 4.0."""
     wanted = ".".join(name.split(".")[:2])
     for level in range(METADATA_VERSION_LATEST, _FIRST_LEVEL - 1, -1):
         if wanted in (release_name(level), release_name(level).partition("-")[0]):
@@ -77,12 +77,12 @@ def release_name(level: int) -> str:
 
 
 def default_levels(metadata_version: int) -> dict[str, int]:
-    """What Kafka gives to a cluster that begins with this release, the quorum's own version included."""
+    """Kafka's default levels for a new cluster of this release, including kraft.version."""
     return {name: level if metadata_version >= since else 0 for name, (level, since) in _DEFAULTS.items()}
 
 
 def needs_of(name: str, level: int) -> int | None:
-    """The least metadata.version for a feature level, None if any will do. BadFeature for no level."""
+    """The minimum metadata.version for a feature level; None if any will do. BadFeature if it is unknown."""
     if name == METADATA_VERSION:
         if level not in SUPPORTED_FEATURES[METADATA_VERSION]:
             raise BadFeature(f"Unknown metadata.version {level}")
@@ -95,7 +95,7 @@ def needs_of(name: str, level: int) -> int | None:
 
 
 def chosen_levels(release: str | None, asked: Mapping[str, int]) -> dict[str, int]:
-    """The levels of a new cluster, by feature: those of a release, with what is asked for in their place."""
+    """The feature levels of a new cluster: the defaults of a release, overridden by the requested ones."""
     metadata_version = _metadata_version(release, asked)
     check_served(metadata_version)
     for name in asked:
@@ -104,8 +104,8 @@ def chosen_levels(release: str | None, asked: Mapping[str, int]) -> dict[str, in
             raise BadFeature(f"Unsupported feature: {name}. Supported features are: {known}")
     if asked.get(KRAFT_FEATURE, 0) != 0:
         raise BadFeature(
-            f"{KRAFT_FEATURE}={asked[KRAFT_FEATURE]} means voters that can be changed, which are not built "
-            "yet: controller.quorum.voters in the configuration names them"
+            f"{KRAFT_FEATURE}={asked[KRAFT_FEATURE]} (dynamic voters) is not supported yet; "
+            "list the voters in controller.quorum.voters in the configuration"
         )
     levels = {**default_levels(metadata_version), KRAFT_FEATURE: 0, **asked}
     levels.pop(METADATA_VERSION, None)
@@ -137,5 +137,5 @@ def _metadata_version(release: str | None, asked: Mapping[str, int]) -> int:
 
 
 def level_records(levels: Mapping[str, int]) -> list[FeatureLevelRecord]:
-    """The first records of a cluster with these levels. What is at 0 is not told of."""
+    """The bootstrap records of a cluster with these levels. Level 0 needs no record."""
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items() if level]

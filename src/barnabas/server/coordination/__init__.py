@@ -1,1 +1,1 @@
-"""Between the handlers and the coordinators of groups and transactions: which shards this broker leads."""
+"""Connects handlers to the coordinators of groups and transactions, and these to the partitions they lead."""

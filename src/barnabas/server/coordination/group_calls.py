@@ -1,4 +1,4 @@
-"""How a handler asks the coordinator of a group."""
+"""Calls from handlers to the coordinator of a group."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
@@ -15,20 +15,20 @@ _CONSUMER: Final = "consumer"
 
 
 def has_consumer_protocol(ctx: Context) -> bool:
-    """Whether groups of KIP-848 may be on this broker."""
+    """Whether this broker supports consumer groups of KIP-848."""
     return _CONSUMER in ctx.broker.settings.now.group_coordinator_rebalance_protocols
 
 
 def caller_of(ctx: Context, request: Request) -> Caller:
-    """What groups write down of whoever asks."""
+    """The client's data that groups store: client id, host and request version."""
     return Caller(request.client_id or "", ctx.client_host, request.version)
 
 
 def ask_group(
     ctx: Context, group_id: str, refuse: RefuseWith, act: Act, *, fit: Callable[[Any], object] | None = None
 ) -> Answer:
-    """The answer of a group's shard: see ask_shard()."""
-    # Written out, because every commit comes by here.
+    """Return the answer of a group's shard: see ask_shard()."""
+    # Repeats ask_shard() for speed: every offset commit passes here.
     try:
         host = ctx.broker.groups.host_of(group_id)
     except Refused as error:

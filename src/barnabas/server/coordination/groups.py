@@ -1,6 +1,6 @@
-"""This broker's coordinator of groups: what it leads of __consumer_offsets, by the metadata.
+"""This broker's group coordinator: it leads partitions of __consumer_offsets as the metadata says.
 
-The rooms below know neither images nor replicas' insides nor settings' names. Here they are put together.
+The coordinators package does not know replicas or setting names. This module connects them.
 """
 
 from random import Random
@@ -24,7 +24,7 @@ from barnabas.storage.manager import LogManager
 
 
 class Groups:
-    """follow() is called with every image that has been carried out."""
+    """follow() must be called with every metadata image after it has been applied."""
 
     def __init__(
         self,
@@ -65,13 +65,13 @@ class Groups:
         )
 
     def host_of(self, group_id: str) -> GroupHost:
-        """The shard of a group; Refused if it is not here, or not yet."""
+        """The shard of a group; Refused if this broker does not lead it, or it is still loading."""
         return self.coordinator.host_of(group_id)
 
     # Following the metadata
 
     def start(self, image: MetadataImage) -> None:
-        """The first image: everything in it is news."""
+        """Apply the first image."""
         self._image = image
         self.coordinator.take_settings(group_settings(self._settings.now, image))
         self.coordinator.take_image(image, changed=frozenset(), deleted=frozenset())
@@ -95,5 +95,5 @@ class Groups:
         self.coordinator.take_settings(group_settings(settings, self._image))
 
     def close(self) -> None:
-        """The broker stops: whoever waits in a group is told to look for another coordinator."""
+        """The broker is stopping: tell waiting members to look for another coordinator."""
         self._led.close()

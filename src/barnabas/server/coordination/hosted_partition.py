@@ -1,4 +1,4 @@
-"""A partition of an internal topic as a coordinator's shell uses it: see coordinators/runtime/ports.py."""
+"""A partition of an internal topic that a coordinator leads: implements coordinators/runtime/ports.py."""
 
 from functools import partial
 from typing import Final
@@ -74,7 +74,7 @@ class HostedPartition:
         if isinstance(stamp, EndMarker):
             return self._write(batch, now_ms, None, False, stamp.transaction_version)
         proof = stamp.proof
-        assert proof is None or isinstance(proof, Verification), f"no proof for a log: {proof!r}"
+        assert proof is None or isinstance(proof, Verification), f"not a verification of a log: {proof!r}"
         return self._write(batch, now_ms, proof, stamp.must_verify, 0)
 
     def _write(
@@ -85,7 +85,7 @@ class HostedPartition:
         must_verify: bool,
         transaction_version: int,
     ) -> int:
-        """The offset after what was written; CannotWrite or RefusedByLog."""
+        """Append and return the offset after the batch; CannotWrite or RefusedByLog if that fails."""
         partition = self.partition
         try:
             partition.need_leader(self.leader_epoch)
@@ -119,7 +119,7 @@ class HostedPartition:
 
 
 def whole_batches(data: bytes, what: str) -> tuple[bytes, int]:
-    """What there is of whole batches, and the offset after the last."""
+    """Return the complete batches at the start of `data`, and the offset after the last."""
     at = after = 0
     while at + LENGTH_EXCLUDES <= len(data):
         length_at = at + BATCH_LENGTH_AT
@@ -131,5 +131,5 @@ def whole_batches(data: bytes, what: str) -> tuple[bytes, int]:
         after = base + int.from_bytes(data[delta_at : delta_at + 4], "big") + 1
         at += size
     if data and at == 0:
-        raise CorruptLog(what, position=0, what="no whole batch where one begins")
+        raise CorruptLog(what, position=0, what="no complete batch")
     return data[:at], after

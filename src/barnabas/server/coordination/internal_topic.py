@@ -1,4 +1,4 @@
-"""Internal topics, made when somebody first asks for a coordinator that needs them."""
+"""Internal topics, created when a client first asks for a coordinator that needs them."""
 
 import asyncio
 import logging
@@ -20,12 +20,12 @@ from barnabas.server.settings.dynamic import DynamicSettings
 
 logger = logging.getLogger(__name__)
 
-# How long somebody who asks for a coordinator waits for the topic. After that they are told to ask again.
+# How long a FindCoordinator request waits for the topic. After that the client must retry.
 WAIT_MAX_S: Final = 5.0
 
 
 class InternalTopic:
-    """Several may ask at once; the controller is asked once. `describe` says how it is to be made."""
+    """Concurrent calls of create() share one request to the controller. `describe` configures the topic."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class InternalTopic:
         self._complaint = ""
 
     async def create(self) -> None:
-        """Try to have it made. Whether it is there now, the image says."""
+        """Try to create the topic. The metadata image shows whether it exists."""
         if self._creating is None or self._creating.done():
             self._creating = self._tasks.start(self._create())
         await asyncio.wait((self._creating,), timeout=WAIT_MAX_S)
@@ -51,16 +51,16 @@ class InternalTopic:
         settings = self._settings.now
         wanted = self._describe(settings)
         answer = await self._ask(CreateTopicsRequest(topics=[wanted], timeout_ms=settings.request_timeout_ms))
-        assert isinstance(answer, CreateTopicsResponse), f"an answer to CreateTopics: {answer!r}"
+        assert isinstance(answer, CreateTopicsResponse), f"unexpected response to CreateTopics: {answer!r}"
         (topic,) = answer.topics
         code = ErrorCode.of(topic.error_code)
         if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             return
         complaint = f"{code.name}: {topic.error_message}"
         if complaint != self._complaint:
-            # Clients ask every tenth of a second; the reason stays the same.
+            # Clients retry every 100 ms: log the same error only once.
             self._complaint = complaint
-            logger.warning("topic not created topic=%s error=%s", wanted.name, complaint)
+            logger.warning("topic creation failed topic=%s error=%s", wanted.name, complaint)
 
 
 def transaction_topic(settings: BrokerSettings) -> CreatableTopic:

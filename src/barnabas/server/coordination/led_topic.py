@@ -1,4 +1,4 @@
-"""What this broker leads of one internal topic, by the metadata: its shards come and go with that."""
+"""The partitions of an internal topic that this broker leads: starts and stops their shards."""
 
 from collections.abc import Callable
 from typing import Final, Generic
@@ -13,7 +13,7 @@ from barnabas.server.coordination.hosted_partition import HostedPartition
 
 
 class LedTopic(Generic[AnyShard]):
-    """follow() is called with every image that has been carried out and that tells of topics."""
+    """follow() must be called with every applied image in which topics have changed."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class LedTopic(Generic[AnyShard]):
         self._led: dict[int, _Led[AnyShard]] = {}
 
     def follow(self, image: MetadataImage) -> None:
-        """Begin with what became ours, and give up what is ours no longer."""
+        """Start shards for partitions that this broker now leads, and stop those that it no longer leads."""
         name = self._shards.topic
         topic = image.topics.get(name)
         leads = {}
@@ -46,7 +46,7 @@ class LedTopic(Generic[AnyShard]):
                 self._shards.lead(index, hosted)
 
     def close(self) -> None:
-        """The broker stops: whoever waits is told to look for another coordinator."""
+        """The broker is stopping: tell waiting clients to look for another coordinator."""
         for led in self._led.values():
             led.end()
         self._led.clear()
@@ -54,7 +54,7 @@ class LedTopic(Generic[AnyShard]):
 
 
 class _Led(Generic[AnyShard]):
-    """Passes on that more of a partition is committed."""
+    """Notifies the shard when more of its partition is committed."""
 
     def __init__(self, hosted: HostedPartition, shards: Shards[AnyShard], index: int) -> None:
         self._hosted: Final = hosted

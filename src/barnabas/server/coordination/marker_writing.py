@@ -1,7 +1,7 @@
-"""One marker into one partition: the end of a producer's transaction, as its log has it.
+"""Append a transaction marker to a partition.
 
-A partition of __consumer_offsets is written to through the shard of its groups, so that the offsets of the
-transaction become visible with its marker.
+Partitions of __consumer_offsets are written through the shard of their groups, so that the offsets of the
+transaction become visible together with the marker.
 """
 
 from collections.abc import Callable
@@ -26,10 +26,10 @@ Told: TypeAlias = Callable[[ErrorCode], None]
 _NONE: Final = ErrorCode.NONE
 NO_ID: Final = -1
 NO_EPOCH: Final = -1
-# What a broker has for the version of a marker that it was not told: it is for replicas, not for leaders.
+# The version of a marker whose version is unknown. Only replicas may have such markers, not leaders.
 NO_VERSION: Final = -1
 
-# What the coordinator of groups says is not what a coordinator of transactions waits for.
+# Errors of a group coordinator that become NOT_LEADER_OR_FOLLOWER for the transaction coordinator.
 _NOT_READY: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -38,20 +38,20 @@ _NOT_READY: Final = (
 
 
 class MarkerAppends:
-    """Markers into the partitions that this broker leads."""
+    """Appends markers to the partitions that this broker leads."""
 
     def __init__(self, *, clock: Clock, logs: LogManager, replicas: Replicas, groups: Groups) -> None:
         self._clock = clock
         self._logs = logs
         self._replicas = replicas
         self._groups = groups
-        # The batch of the marker that was written last: the next one is, as a rule, for another partition.
+        # The batch of the last marker: usually the next call writes the same marker to another partition.
         self._marker: EndMarker | None = None
         self._marker_ms = 0
         self._batch = b""
 
     def append(self, tp: TopicPartition, marker: EndMarker, then: Told) -> None:
-        """Append it, and tell `then` how it went: at once, or when it is committed."""
+        """Append a marker and call `then` with the result: at once, or when it is committed."""
         if tp.topic != OFFSETS_TOPIC or tp not in self._replicas.partitions:
             then(self._append(tp, marker))
         elif _is_nobodys(marker):
@@ -60,7 +60,7 @@ class MarkerAppends:
             self._append_to_groups(tp.partition, marker, then)
 
     def epoch_in(self, tp: TopicPartition, producer_id: int) -> int:
-        """The newest epoch of a producer that the log here knows; NO_EPOCH if it knows none."""
+        """The newest epoch of a producer in the local log; NO_EPOCH if it has none."""
         partition = self._replicas.partitions.get(tp)
         if partition is not None:
             for entry in partition.log.producers.entries():
@@ -112,7 +112,7 @@ class MarkerAppends:
 
 
 def _is_nobodys(marker: EndMarker) -> bool:
-    """Nobody has such an id, or speaks such a version. Kafka has no better code for it."""
+    """Whether the producer id, epoch or version is invalid. Kafka has no better code for this."""
     return (
         marker.producer_id < 0
         or marker.producer_epoch == NO_EPOCH
@@ -121,5 +121,5 @@ def _is_nobodys(marker: EndMarker) -> bool:
 
 
 def _told(answer: object) -> ErrorCode:
-    assert isinstance(answer, ErrorCode), f"an answer to a marker: {answer!r}"
+    assert isinstance(answer, ErrorCode), f"unexpected response to a marker: {answer!r}"
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if answer in _NOT_READY else answer

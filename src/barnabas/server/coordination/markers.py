@@ -1,8 +1,8 @@
-"""What follows when a transaction has been decided: its markers are written, again until all are there.
+"""Write the markers of a decided transaction, with retries until every partition has its marker.
 
-A partition that does not exist any more needs none. A log that knows a later epoch of the coordinator says
-that somebody else has gone on with this transaction: then it is left to them. One that knows a later epoch of
-the producer takes no marker of ours any more: it counts as done, and the others get theirs.
+A deleted partition needs none. If a log knows a newer coordinator epoch, another coordinator has taken the
+transaction over, and this one stops. If a log knows a newer epoch of the producer, it accepts no marker of
+this epoch any more: the partition counts as done, and the others still get their markers.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ _RETRY_S_MAX: Final = 1.0
 
 
 class MarkerDesk(Waiting):
-    """Whom the shards ask for markers. What they are refused they ask again, after they have been loaded.
+    """The queue of markers that shards want written. A shard that is loaded again asks for them again.
 
-    They are written in the next turn of the loop, so that the answer to whoever ends a transaction goes out
-    first; or before that, by flush(), when somebody asks for a transaction: it would have to wait for them.
+    Markers are written in the next loop iteration, so that the response to EndTxn goes out first. A request
+    about a transaction calls flush() before that, because it would have to wait for the markers.
     """
 
     __slots__ = ("_next", "_take", "_waiting")
@@ -46,13 +46,13 @@ class MarkerDesk(Waiting):
         return False
 
     def give(self, answer: object) -> None:
-        assert isinstance(answer, MarkersToWrite), f"asked for markers: {answer!r}"
+        assert isinstance(answer, MarkersToWrite), f"unexpected request for markers: {answer!r}"
         self._waiting.append(answer)
         if self._next is None:
             self._next = asyncio.get_running_loop().call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
-        # The answers of this turn leave when it ends: behind this call, and before the next turn.
+        # The responses of this iteration are sent after this callback, and before the next iteration.
         self._next = asyncio.get_running_loop().call_soon(self._next_turn)
 
     def _next_turn(self) -> None:
@@ -64,11 +64,11 @@ class MarkerDesk(Waiting):
             self._take(self._waiting.popleft())
 
     def refuse(self, code: ErrorCode) -> None:
-        """The decision is not in the log, so there is nothing to be written."""
+        """The decision was not committed, so there are no markers to write."""
 
 
 class Markers:
-    """`written` is told which partitions have theirs; `is_current` says whether it is still ours to write."""
+    """`written` gets the partitions that are done; `is_current` tells whether markers are still wanted."""
 
     def __init__(
         self,
@@ -98,15 +98,15 @@ class Markers:
             ended.coordinator_epoch,
             ended.transaction_version,
         )
-        # A transaction that has ended in no partition is complete all the same.
+        # Also for a transaction without partitions, which is complete at once.
         attempt = _Attempt(partitions, lambda done: self._tried(ended, done, retry_s))
         for tp in sorted(partitions):
             told = attempt.told(tp)
             try:
                 self._appends.append(tp, marker, told)
             except Exception as error:
-                # A mistake of ours. Whoever waits for this transaction must not wait for ever, and whoever
-                # happens to ask for another one has nothing to do with it.
+                # A bug. Retry, so that clients of this transaction do not wait forever, and do not fail the
+                # request about another transaction that happened to call flush().
                 report_fault(
                     logger, error, "marker failed transactional_id=%s tp=%s", ended.transactional_id, tp
                 )
@@ -119,18 +119,18 @@ class Markers:
             if code is _NONE or not self._exists(tp):
                 done.add(tp)
             elif code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-                # We have been replaced: nothing may be written by us any more, nor told to the shard.
+                # Another coordinator has taken over: write nothing more, and do not notify the shard.
                 logger.warning(
-                    "markers given up transactional_id=%s tp=%s error=%s",
+                    "markers abandoned transactional_id=%s tp=%s error=%s",
                     ended.transactional_id,
                     tp,
                     code.name,
                 )
                 return
             elif code is ErrorCode.INVALID_PRODUCER_EPOCH:
-                # No marker of this epoch will ever be taken there, and the others were promised theirs.
+                # This log will never accept a marker of this epoch, but the other partitions need theirs.
                 logger.warning(
-                    "marker overtaken transactional_id=%s tp=%s producer_epoch=%d log_epoch=%d",
+                    "marker skipped transactional_id=%s tp=%s producer_epoch=%d log_epoch=%d",
                     ended.transactional_id,
                     tp,
                     ended.producer_epoch,
@@ -155,7 +155,7 @@ class Markers:
             try:
                 self._try(ended, partitions, longer_s)
             except Exception as error:
-                # A mistake of ours. The transaction must not stay open for ever because of it.
+                # A bug. The transaction must not stay open forever because of it.
                 report_fault(logger, error, "marker failed transactional_id=%s", ended.transactional_id)
                 self._later(ended, partitions, longer_s)
 
@@ -170,7 +170,7 @@ class Markers:
 
 
 class _Attempt:
-    """Collects how it went with each partition, and tells when all have answered."""
+    """Collects the result of each partition and calls `then` when all have answered."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class _Attempt:
         return take
 
     def settle(self) -> None:
-        """All have been asked."""
+        """All appends have been started."""
         self._all_asked = True
         if self._waiting == 0:
             self._then(self._codes)

@@ -1,4 +1,4 @@
-"""Producer ids for this broker's clients: taken from the controller in blocks, handed out one by one."""
+"""Producer ids for this broker's clients, allocated by the controller in blocks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,26 +10,26 @@ from barnabas.protocol.messages.transactions import AllocateProducerIdsRequest, 
 
 
 class NoProducerIds(BarnabasError):
-    """The controller gave no block; ask again later."""
+    """The controller allocated no block; retry later."""
 
     def __init__(self, code: ErrorCode) -> None:
-        super().__init__(f"the controller gave no producer ids: {code.name}")
+        super().__init__(f"the controller allocated no producer ids: {code.name}")
         self.code: Final = code
 
 
 class ProducerIds:
-    """Ids that are left of the last block. Those of a block that was not used up are never used."""
+    """Hands out the ids of the last block. Ids that are left at a restart are never used."""
 
     def __init__(self, ask: Callable[[AllocateProducerIdsRequest], Awaitable[object]], node_id: int) -> None:
         self._ask = ask
         self._node_id = node_id
         self._block = iter(range(0))
         self._asking = asyncio.Lock()
-        # Which of our registrations we ask in; broker.py says.
+        # The epoch of this broker's registration, set by broker.py.
         self.broker_epoch = -1
 
     async def next(self) -> int:
-        """An id that no other producer of the cluster has. NoProducerIds if there is none to be had."""
+        """Return an id that is unique in the cluster. NoProducerIds if the controller allocates none."""
         async with self._asking:
             for producer_id in self._block:
                 return producer_id

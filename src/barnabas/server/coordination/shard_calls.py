@@ -1,4 +1,4 @@
-"""How a handler asks a coordinator: find the shard, let it decide, wait if need be."""
+"""Calls from handlers to a coordinator: find the shard, run a decision, wait for its answer."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.requests.api import Answer
 from barnabas.server.requests.later import Later
 
-# The response that says nothing but that code.
+# Builds a response that consists of an error code.
 RefuseWith: TypeAlias = Callable[[ErrorCode], object]
 
 
@@ -24,9 +24,9 @@ def ask_shard(
     *,
     fit: Callable[[Any], object] | None = None,
 ) -> Answer:
-    """The answer of the shard of `name`, now or later; what `refuse` makes of it if the shard is not here.
+    """Return the answer of the shard of `name`, now or deferred, or `refuse(code)` if the shard is not here.
 
-    `fit` makes an answer fit for the version that was spoken.
+    `fit` adapts an answer to the request's version.
     """
     try:
         host = host_of(name)
@@ -41,7 +41,7 @@ def ask_host(
     act: Callable[[AnyShard, ReplyTo, Now], Outcome],
     fit: Callable[[Any], object] | None,
 ) -> Answer:
-    """The same of a shard that has been found."""
+    """The same for a shard that has been found."""
     reply = Reply(refuse)
     shard = host.shard
     host.do(lambda now: act(shard, reply, now))
@@ -49,7 +49,7 @@ def ask_host(
 
 
 def answer_of(reply: Answered, fit: Callable[[Any], object] | None = None) -> Answer:
-    """What has been given, or what will be."""
+    """Return the answer of a reply if it has been given, otherwise a Later for it."""
     if reply.is_given:
         return reply.answer if fit is None else fit(reply.answer)
     later = Later()

@@ -1,4 +1,4 @@
-"""This broker's coordinator of transactions: what it leads of __transaction_state, by the metadata."""
+"""This broker's transaction coordinator: it leads partitions of __transaction_state as the metadata says."""
 
 from typing import Final, TypeAlias
 
@@ -35,7 +35,7 @@ TxnHost: TypeAlias = ShardHost[TxnShard]
 
 
 class Transactions:
-    """follow() is called with every image that has been carried out."""
+    """follow() must be called with every metadata image after it has been applied."""
 
     def __init__(
         self,
@@ -77,15 +77,15 @@ class Transactions:
     # Shards
 
     def host_of(self, transactional_id: str) -> TxnHost:
-        """The shard of a transactional id; Refused if it is not here, or not yet.
+        """The shard of a transactional id; Refused if this broker does not lead it, or it is still loading.
 
-        For whoever asks something of it: no markers wait any more that can be written now.
+        Writes queued markers first, so that a request does not wait for them.
         """
         self.settle()
         return self._find(transactional_id)
 
     def settle(self) -> None:
-        """Write what markers wait: before a log begins a verification, which a marker would end."""
+        """Write queued markers. Call it before a log starts a verification, which a marker would end."""
         self._desk.flush()
 
     def _find(self, transactional_id: str) -> TxnHost:
@@ -93,12 +93,12 @@ class Transactions:
         return self.shards.host_of(transactional_id, 0 if topic is None else len(topic.partitions))
 
     def _new_shard(self, partition: LedPartition) -> TxnShard:
-        # The topic may have a limit of its own, which may change.
+        # A callback, because the topic's max.message.bytes may change.
         ground = TxnGround(self._now(), self._desk, partition.leader_epoch, lambda: partition.batch_bytes_max)
         return TxnShard(ground)
 
     def _activate(self, host: TxnHost) -> None:
-        # They may have changed while the log was read.
+        # The settings may have changed while the log was being loaded.
         host.shard.ground.settings = self._now()
         host.activate()
 
@@ -114,7 +114,7 @@ class Transactions:
 
     def _is_current(self, ended: MarkersToWrite) -> bool:
         host = self._host_if_here(ended.transactional_id)
-        # A shard that was loaded again has asked anew; what was asked before that counts no more.
+        # A shard that was loaded again asks again; earlier requests are obsolete.
         return host is not None and host.shard.awaits(ended)
 
     def _markers_written(self, ended: MarkersToWrite, partitions: frozenset[TopicPartition]) -> None:
@@ -132,7 +132,7 @@ class Transactions:
     # Following the metadata
 
     def start(self, image: MetadataImage) -> None:
-        """The first image: everything in it is news."""
+        """Apply the first image."""
         self._image = image
         self._take_settings(self._settings.now, frozenset())
         self._led.follow(image)
@@ -161,6 +161,6 @@ class Transactions:
         )
 
     def close(self) -> None:
-        """The broker stops: what is prepared is completed by the next coordinator."""
+        """The broker is stopping: the next coordinator completes prepared transactions."""
         self._markers.close()
         self._led.close()

@@ -1,4 +1,4 @@
-"""How a handler asks the coordinator of a transactional id, which may need a producer id that nobody has."""
+"""Calls from handlers to the coordinator of a transactional id, which may need a new producer id."""
 
 import asyncio
 import logging
@@ -19,17 +19,17 @@ logger = logging.getLogger(__name__)
 Act: TypeAlias = Callable[[TxnShard, ReplyTo, Now], Outcome]
 ActWithId: TypeAlias = Callable[[TxnShard, int | None, ReplyTo, Now], Outcome]
 
-# How long a client waits while the controller is asked for more ids. After that it is told to come again.
+# How long a client waits while the controller allocates ids. After that the client must retry.
 _WAIT_MAX_S: Final = 5.0
 
 
 def ask_coordinator(ctx: Context, transactional_id: str, refuse: RefuseWith, act: Act) -> Answer:
-    """The answer of the shard that has the transactional id."""
+    """Return the answer of the shard of a transactional id."""
     return ask_shard(ctx.broker.transactions.host_of, transactional_id, refuse, act)
 
 
 def ask_with_new_id(ctx: Context, transactional_id: str, refuse: RefuseWith, act: ActWithId) -> Answer:
-    """The same where the decision may ask for a new producer id: then it is made again, with one."""
+    """The same for a decision that may need a new producer id: then it is repeated with one."""
     wanting = []
 
     def try_without(shard: TxnShard, to: ReplyTo, now: Now) -> Outcome:
@@ -48,13 +48,13 @@ async def _ask_again(ctx: Context, transactional_id: str, refuse: RefuseWith, ac
         async with asyncio.timeout(_WAIT_MAX_S):
             new_id = await ctx.broker.producer_ids.next()
     except (NoProducerIds, TimeoutError) as error:
-        logger.warning("no producer id given error=%s", str(error) or "the controller did not answer in time")
+        logger.warning("producer id allocation failed error=%s", str(error) or "request timed out")
         return refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return ask_coordinator(ctx, transactional_id, refuse, lambda shard, to, now: act(shard, new_id, to, now))
 
 
 async def when_given(answer: Answer) -> object:
-    """The answer itself, when it is there."""
+    """Wait for an answer that may be deferred."""
     if not isinstance(answer, Later):
         return answer
     future: asyncio.Future[object] = asyncio.get_running_loop().create_future()

@@ -1,7 +1,7 @@
-"""Before a transaction's first batch is let into a log its coordinator is asked. (KIP-890)
+"""Ask the coordinator before the first batch of a transaction is appended to a log (KIP-890).
 
-Clients of the first version of transactions have told the coordinator themselves: it is asked whether the
-partition is in the transaction. For those of the second it is put there now. Only a coordinator here
+Clients of transaction version 1 add partitions themselves: the coordinator is asked whether the partition is
+in the transaction. For clients of version 2 this call adds the partition. Only a coordinator on this broker
 can be asked: brokers do not ask each other yet.
 """
 
@@ -21,23 +21,23 @@ from barnabas.server.services import Services
 
 Codes: TypeAlias = dict[TopicPartition, ErrorCode]
 
-# What is over soon, and a client that knows nothing of coordinators should try again.
+# Transient errors, which a client that knows nothing of coordinators should retry.
 _PASSES: Final = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-# A member of an enum is looked up by name each time, and these are asked for with every batch.
+# Constants, because each access to an enum member is a look-up by name, and every batch needs these.
 _FENCED: Final = ErrorCode.PRODUCER_FENCED
 _ABORTABLE: Final = ErrorCode.TRANSACTION_ABORTABLE
 _CONCURRENT: Final = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 class Speech(NamedTuple):
-    """What a client of some version understands."""
+    """What a client understands, by its request version."""
 
-    # Partitions are added by the produce itself: version 2 of transactions.
+    # Transaction version 2: Produce itself adds partitions.
     adds: bool
     knows_abortable: bool
 
@@ -57,10 +57,10 @@ def verify(
     speech: Speech,
     start_again: Callable[[], None],
 ) -> Codes | Awaitable[Codes]:
-    """What the coordinator says of each partition.
+    """Return the coordinator's code for each partition.
 
-    `start_again` has the logs begin their verification anew, before the coordinator is asked again: the
-    marker that was waited for has ended the one before.
+    `start_again` restarts the verification of the logs before the coordinator is asked again: the marker of
+    the last transaction has ended the verification before.
     """
     answer = _ask(broker, producer, partitions, speech)
     if isinstance(answer, Later):
@@ -79,7 +79,7 @@ async def _go_on(
     answer: Answer,
     start_again: Callable[[], None],
 ) -> Codes:
-    """Wait for it; and while the markers of the last transaction are being written ask again, for a while."""
+    """Await the answer. While markers of the last transaction are being written, ask again for a while."""
     settings = broker.settings.now
     until_ms = broker.clock.monotonic_ms() + settings.add_partitions_to_txn_retry_backoff_max_ms
     while True:
@@ -105,7 +105,7 @@ def _ask(
 
 
 def _codes(answer: object, speech: Speech) -> Codes:
-    assert isinstance(answer, dict), f"an answer of the coordinator: {answer!r}"
+    assert isinstance(answer, dict), f"unexpected response of the coordinator: {answer!r}"
     codes: Codes = answer
     for tp, code in codes.items():
         if code is _FENCED:
@@ -116,7 +116,7 @@ def _codes(answer: object, speech: Speech) -> Codes:
 
 
 def for_produce(code: ErrorCode, speech: Speech) -> ErrorCode:
-    """What a producer is told: of what passes, something that it tries again at the same leader."""
+    """The code for the producer. Transient errors become one that it retries at the same leader."""
     if code in _PASSES or (code is _CONCURRENT and not speech.adds):
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return code

@@ -1,8 +1,8 @@
-"""Fetch sessions (KIP-227): what a client fetches, remembered, so that it need not say it again each time.
+"""Fetch sessions (KIP-227): the partitions that a client fetches, so that it need only send changes.
 
-The cache has a limited number of slots. A session that nobody used for a while makes room for a new one; if
-there is no such session, the new one is not made, and its client goes on sending everything. Pure: the time
-and the ids are handed in.
+The cache has a limited number of slots. A session that has not been used for a while is evicted for a new
+one. If there is none, no new session is created, and the client keeps sending full requests. Pure: the time
+and the ids are passed in.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,34 +17,34 @@ NO_SESSION: Final = 0
 FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
-# How long a session is safe from making room for another.
+# Minimum age of a session, or time since its last use, before it may be evicted.
 EVICTION_MS: Final = 120_000
 
 IDS_FROM: Final = 13
 NO_EPOCH: Final = -1
-# The first version whose responses can tell that the client's log diverges from ours.
+# The first version whose responses can report a diverging epoch.
 DIVERGENCE_FROM: Final = 12
 
-# A topic by id where the client speaks ids, otherwise by name.
+# A topic by id if the client uses ids, otherwise by name.
 TopicKey: TypeAlias = Uuid | str
 Key: TypeAlias = tuple[TopicKey, int]
 
 
 class Wanted:
-    """One partition of a fetch: what the client asks for, and what it was told last in its session."""
+    """One partition of a fetch: what the client requests, and what its session last returned."""
 
     __slots__ = ("asked", "high_watermark", "name", "start_offset", "topic")
 
     def __init__(self, topic: TopicKey, asked: FetchPartition) -> None:
         self.topic: Final = topic
         self.asked = asked
-        # What a topic that is asked for by its id was called, as long as it was there.
+        # The last known name of a topic that is requested by id.
         self.name: str | None = None
         self.high_watermark = -1
         self.start_offset = -1
 
     def is_news(self, data: PartitionData) -> bool:
-        """Whether the client has to be told; what it is told is remembered."""
+        """Whether the response must include this partition. Remembers what it returns."""
         news = (
             len(data.records or b"") > 0
             or data.error_code != 0
@@ -53,7 +53,7 @@ class Wanted:
             or data.high_watermark != self.high_watermark
             or data.log_start_offset != self.start_offset
         )
-        # After an error the client has to hear from this partition again, whatever comes.
+        # After an error the next response must include this partition in any case.
         self.high_watermark = -1 if data.error_code != 0 else data.high_watermark
         self.start_offset = data.log_start_offset
         return news
@@ -61,11 +61,11 @@ class Wanted:
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """Its partitions in the order in which they are served next."""
+    """One session. `wanted` is in the order in which partitions are served next."""
 
     id: int
     uses_ids: bool
-    # Of the last request.
+    # The version of the last request.
     version: int
     epoch: int
     created_ms: int
@@ -74,7 +74,7 @@ class Session:
 
 
 class Plan:
-    """What one request fetches. With an error, nothing."""
+    """The partitions that one request fetches; none if `error` is set."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Plan:
         self.session_id = session_id
         self.error = error
         self.session = session
-        # Only what is news goes into the answer.
+        # The response contains only partitions with changes.
         self.incremental = incremental
 
 
@@ -99,7 +99,7 @@ class FetchSessions:
         self.slots_max = slots_max
         self.evicted = 0
         self._new_id = new_id
-        # The one that was not used for the longest time comes first.
+        # Ordered from least to most recently used.
         self._sessions: dict[int, Session] = {}
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class FetchSessions:
         return sum(len(session.wanted) for session in self._sessions.values())
 
     def plan(self, request: FetchRequest, version: int, now_ms: int) -> Plan:
-        """What to fetch for a request. A full request may open a session, and ends the one it names."""
+        """What to fetch for a request. A full request may open a session and closes the one that it names."""
         uses_ids = version >= IDS_FROM
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
@@ -175,7 +175,7 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()))
         stale = now_ms - oldest.used_ms > EVICTION_MS
         if not stale:
-            # One that lives long enough gives way to a larger one, for which a session saves more.
+            # A session that is old enough is evicted for a larger one, for which a session saves more.
             oldest = min(self._sessions.values(), key=lambda session: len(session.wanted))
             if len(oldest.wanted) >= size or now_ms - oldest.created_ms <= EVICTION_MS:
                 return False
@@ -184,7 +184,7 @@ class FetchSessions:
         return True
 
     def served(self, plan: Plan, answered: Iterable[tuple[Wanted, PartitionData]]) -> None:
-        """Those who got records are served last next time, so that all get their turn."""
+        """Move partitions that returned records to the end, so that all get their turn."""
         if plan.session is None:
             return
         wanted = plan.session.wanted

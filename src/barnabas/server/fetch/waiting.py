@@ -1,8 +1,8 @@
-"""One fetch on its way: read, and if there is too little, wait for more.
+"""Execute one Fetch request: read, and if there are too few bytes, wait for more.
 
-There is no polling. A fetch that waits sits in the waiters of its partitions and has one timer. What changes
-a partition pokes it; it looks again on the next turn of the loop, so that several appends in one turn are
-one look, and their producers are answered first. Disk reads are waited for in the executor.
+There is no polling. A waiting fetch is registered in the waiters of its partitions and has one timer. Changes
+of a partition call poke(), and the fetch reads again in the next loop iteration. So several appends of one
+iteration cause one read, and their producers are answered first. Disk reads run in the executor.
 
 A fetch of very many partitions reads them in slices, in a task of its own, so that other clients are served.
 """
@@ -33,23 +33,23 @@ from barnabas.storage.warming import mend_indexes
 logger = logging.getLogger(__name__)
 
 READ_COMMITTED: Final = 1
-# A fetch of many cold partitions waits for the disk this often; then it answers with what it has.
+# Maximum number of disk reads that a fetch waits for; then it answers with what it has.
 _COLD_READS_MAX: Final = 64
-# Partitions that are read at once, which takes two or three milliseconds.
+# Partitions read in one slice, which takes two or three milliseconds.
 PARTITIONS_AT_ONCE: Final = 1_000
 
 Finish = Callable[[list[tuple[Wanted, PartitionData]]], object]
 
 
 class FetchWait:
-    """`finish` makes the response of what was read."""
+    """One fetch. `finish` builds the response from what was read."""
 
     def __init__(self, broker: Services, request: FetchRequest, wanted: list[Wanted], finish: Finish) -> None:
         self._broker = broker
         self._wanted = wanted
         self._finish = finish
         self._committed = request.isolation_level == READ_COMMITTED
-        # int(): numbers of a request have 32 bits, and what mypyc compares with them would have to fit, too.
+        # int(): the fields have 32 bits, and mypyc would require values compared with them to fit, too.
         self._bytes_max = min(int(request.max_bytes), broker.settings.now.fetch_max_bytes)
         self._bytes_min = min(int(request.min_bytes), self._bytes_max)
         self._wait_ms = request.max_wait_ms
@@ -57,14 +57,14 @@ class FetchWait:
         self._size = 0
         self._must_answer = False
         self._cold: tuple[Partition, NotCached | IndexDamaged] | None = None
-        # What could not be read although the disk was waited for.
+        # Partitions whose disk read failed.
         self._broken: dict[Partition, StorageError] = {}
         self._partitions: list[Partition] = []
         self._timer: asyncio.TimerHandle | None = None
         self._look_again: asyncio.Handle | None = None
         self._later: Later | None = None
         self._loop = asyncio.get_running_loop()
-        # Of a fetch in slices: set when a partition changed, and when it has to answer.
+        # Only in a fetch in slices: set when a partition changes, and when the fetch must answer.
         self._changed: asyncio.Event | None = None
         self._is_over = False
 
@@ -82,7 +82,7 @@ class FetchWait:
     # Reading
 
     def _read_all(self) -> None:
-        """Read every partition, as far as memory has it."""
+        """Read every partition as far as its data is in the page cache."""
         self._begin_reading()
         self._read_some(self._wanted)
 
@@ -119,8 +119,8 @@ class FetchWait:
         except (NotCached, IndexDamaged) as cold:
             assert partition is not None
             self._cold = self._cold or (partition, cold)
-            # If the time is over before the disk answers, this is the answer: clients refuse one that leaves
-            # out what they asked for.
+            # The result if the timeout passes before the disk answers. Clients reject a response without a
+            # partition that they requested.
             return nothing_read(partition, asked, committed=self._committed)
         except BarnabasError as error:
             code = code_of(error)
@@ -133,7 +133,7 @@ class FetchWait:
             code = code_of(self._broker.logs.failed(partition.log, error, reading=True))
             return failed(asked.partition, code or ErrorCode.KAFKA_STORAGE_ERROR)
         except Exception as error:
-            # A mistake of ours in one partition. The others are read, as Kafka does.
+            # A bug that affects one partition. The others are still read, as in Kafka.
             report_fault(logger, error, "read failed topic=%s partition=%d", wanted.name, asked.partition)
             return failed(asked.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -145,11 +145,11 @@ class FetchWait:
         if known is not None:
             wanted.name = known.name
         elif wanted.name is None:
-            raise UnknownTopicId("no topic has this id")
+            raise UnknownTopicId("unknown topic id")
         elif wanted.name in self._broker.image.topics:
-            raise InconsistentTopicId(f"another topic is called {wanted.name} now")
+            raise InconsistentTopicId(f"topic {wanted.name} was recreated: its id changed")
         else:
-            raise UnknownPartition(f"the topic {wanted.name} was deleted")
+            raise UnknownPartition(f"topic {wanted.name} was deleted")
         return self._here(topic_partition(known.name, wanted.asked.partition))
 
     def _here(self, tp: TopicPartition) -> Partition:
@@ -188,7 +188,7 @@ class FetchWait:
         return later
 
     def _end_in_slices(self) -> None:
-        """The time is over, or the broker stops: answer with what there is."""
+        """The timeout has passed, or the broker is stopping: answer with what there is."""
         self._is_over = True
         if self._changed is not None:
             self._changed.set()
@@ -197,7 +197,7 @@ class FetchWait:
         cold_reads = 0
         try:
             if not self._is_over:
-                # Before anything is read: a partition may change while others are being read.
+                # Watch before reading: a partition may change while others are being read.
                 await self._watch_in_slices()
             while not self._is_answered:
                 changed.clear()
@@ -234,7 +234,7 @@ class FetchWait:
             try:
                 partition = self._find(wanted)
             except BarnabasError:
-                # It went away since it was read: there is something to tell.
+                # The partition has gone since it was read: the fetch must report that.
                 self.poke(None)
                 continue
             partition.waiters[self] = None
@@ -261,7 +261,7 @@ class FetchWait:
             self._crashed(error)
 
     def _answer(self) -> None:
-        """The time is over, or the broker stops: answer with what there is."""
+        """The timeout has passed, or the broker is stopping: answer with what there is."""
         if self._later is None:
             return
         try:
@@ -295,7 +295,7 @@ class FetchWait:
             else:
                 await mend_indexes(partition.log, executor, cold.base_offset)
         except OSError as error:
-            # The next look at the partition finds it offline, and says so.
+            # The next read of the partition finds it offline and reports that.
             self._broker.logs.failed(partition.log, error, reading=True)
         except StorageError as error:
             if isinstance(error, CorruptLog):
@@ -304,7 +304,7 @@ class FetchWait:
 
     @property
     def _is_answered(self) -> bool:
-        """Not compared in place: a compiled coroutine keeps what it knew of _later across an await."""
+        """A property, because mypyc would assume that _later keeps its narrowed type across an await."""
         return self._later is None
 
     def _reply(self) -> None:

@@ -1,1 +1,1 @@
-"""Metrics: what a broker reports about itself, and the HTTP server that serves it."""
+"""A broker's metrics, health and readiness, and the HTTP server for them."""

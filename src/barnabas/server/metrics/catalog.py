@@ -1,8 +1,8 @@
-"""What a broker can be asked about itself: every metric, with where its numbers come from (pure).
+"""The table of all metrics of a broker, each with a function that reads its value (pure).
 
-Nothing here counts. The numbers are kept where they come up, and read when somebody looks; one table says
-which is which, and docs/reference/metrics.md is written from it. How lines look is in base/exposition.py, and
-who serves them in metrics_http.py.
+Nothing here counts. Each component keeps its own numbers, and a scrape reads them.
+docs/reference/metrics.md is generated from the table. The text format is in base/exposition.py, the HTTP
+endpoint in http_server.py.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def exposition(scrape: Scrape, dialect: Dialect) -> Iterator[bytes]:
-    """Everything, in pieces that take a millisecond or two each."""
+    """Yield all metrics as text, in pieces that take a millisecond or two each."""
     for row in TABLE:
         yield from render(row.metric, row.read(scrape), dialect)
     yield end(dialect)
@@ -60,7 +60,7 @@ def _descriptors(scrape: Scrape) -> Iterable[Sample]:
 
 
 def _shared(read: Callable[[ConnectionPool], int]) -> Read:
-    """Read what all listeners of a broker share from the first of them."""
+    """Read a value that all listeners of a broker share, from the first of them."""
     return lambda scrape: [Sample("", read(pool)) for pool in list(scrape.sources.pools().values())[:1]]
 
 
@@ -194,22 +194,22 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _gauge(
         "barnabas_long_requests_waiting",
-        "Requests that wait until fewer long requests are worked on.",
+        "Long requests that wait because the maximum number of them is being handled.",
         _shared(lambda pool: pool.long_requests.waiting),
     ),
     _gauge(
         "barnabas_request_bytes",
-        "Bytes of requests that are incomplete or wait, large ones among them.",
+        "Bytes of large incomplete requests and of requests that wait for their turn or their response.",
         _shared(lambda pool: pool.request_bytes.used),
     ),
     _gauge(
         "barnabas_request_bytes_limit",
-        "Bytes of requests at which no more of large ones is read.",
+        "Limit of barnabas_request_bytes. At the limit, large requests are no longer read.",
         _shared(lambda pool: pool.request_bytes.bytes_max),
     ),
     _gauge(
         "barnabas_request_bytes_paused_connections",
-        "Connections that are not read because the limit of request bytes is reached.",
+        "Connections not being read because the limit of request bytes is reached.",
         _shared(lambda pool: pool.request_bytes.paused),
     ),
     _counter(
@@ -219,22 +219,22 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _gauge(
         "barnabas_response_bytes",
-        "Memory of responses that clients have not taken yet, as of the last second.",
+        "Memory of responses that clients have not read yet, updated once a second.",
         _shared(lambda pool: pool.response_bytes.used),
     ),
     _gauge(
         "barnabas_response_bytes_limit",
-        "Memory of responses above which connections that hold the most are closed.",
+        "Limit of barnabas_response_bytes. Above it, the connections that hold the most are closed.",
         _shared(lambda pool: pool.response_bytes.bytes_max),
     ),
     _counter(
         "barnabas_response_bytes_evictions_total",
-        "Connections closed because they did not take their responses and others needed the memory.",
+        "Connections closed because they did not read their responses and others needed the memory.",
         _shared(lambda pool: pool.response_bytes.evicted),
     ),
     _counter(
         "barnabas_faults_total",
-        "Exceptions that nobody foresaw, in this process. Each is a mistake in the program; the log has it.",
+        "Unexpected exceptions in this process. Each is a bug in the broker; the log has the details.",
         _one(lambda _: REPORTS.total),
     ),
     _gauge("barnabas_connections", "Open connections.", _per_listener(len), _LISTENER),
@@ -252,13 +252,13 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _counter(
         "barnabas_connections_waits_total",
-        "Times that new connections were kept waiting, by max.connections or a creation rate.",
+        "Times that new connections had to wait because of max.connections or a creation rate.",
         _per_listener(lambda pool: pool.admission.waits),
         _LISTENER,
     ),
     _gauge(
         "barnabas_descriptors",
-        "File descriptors that may be used for logs, for connections, and for all else (reserve).",
+        "File descriptors available for logs, for connections and for everything else (reserve).",
         _descriptors,
         ("use",),
     ),
@@ -284,7 +284,7 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _gauge(
         "barnabas_partitions_offline",
-        "Partitions of this broker that are out of service.",
+        "Partitions of this broker that are offline.",
         _one(
             lambda scrape: (
                 len(scrape.sources.replicas.offline) + sum(one.log.closed for _, one in scrape.partitions)
@@ -315,19 +315,19 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     _gauge(
         "barnabas_log_last_stable_offset",
-        "The offset up to which all transactions are decided.",
+        "The offset up to which all transactions are complete.",
         _per_partition(lambda one: one.log.last_stable_offset),
         _PARTITION,
     ),
     _gauge(
         "barnabas_log_end_offset",
-        "The offset that the next record will have.",
+        "The offset of the next record.",
         _per_partition(lambda one: one.log.end_offset),
         _PARTITION,
     ),
     _gauge(
         "barnabas_log_size_bytes",
-        "Bytes of all segments.",
+        "Size of all segments of the log.",
         _per_partition(lambda one: one.log.size),
         _PARTITION,
     ),
@@ -340,13 +340,13 @@ TABLE: Final[tuple[Row, ...]] = (
     # Directories
     _gauge(
         "barnabas_log_directory_online",
-        "1 if the log directory is in service, 0 if it has failed.",
+        "1 if the log directory is online, 0 if it has failed.",
         _directories_online,
         _PATH,
     ),
     _gauge(
         "barnabas_log_directory_full",
-        "1 if the last write found no room on the disk: writes are refused, reads go on.",
+        "1 if the disk was full at the last write. Writes are refused, reads continue.",
         _directories_full,
         _PATH,
     ),
@@ -365,7 +365,7 @@ TABLE: Final[tuple[Row, ...]] = (
     # Groups
     _gauge(
         "barnabas_patterns_waiting",
-        "Regular expressions of clients that wait to be compiled or matched.",
+        "Regular expressions of clients waiting to be compiled or matched.",
         _one(lambda scrape: scrape.sources.groups.coordinator.pattern_work.waiting),
     ),
     _counter(
@@ -412,15 +412,15 @@ TABLE: Final[tuple[Row, ...]] = (
         "Committed records of the metadata log that this broker has not applied.",
         _one(_metadata_lag),
     ),
-    # The process, by the names that all exporters use
+    # The process, by the standard names of Prometheus exporters
     _counter(
         "process_cpu_seconds_total",
-        "Processor time that this process has used.",
+        "CPU time used by this process.",
         _one(lambda scrape: scrape.process.cpu_seconds),
     ),
     _gauge(
         "process_resident_memory_bytes",
-        "Memory of this process that is in use.",
+        "Resident memory of this process.",
         _one(lambda scrape: scrape.process.resident_bytes),
     ),
     _gauge(
@@ -428,12 +428,10 @@ TABLE: Final[tuple[Row, ...]] = (
         "When this process started, in seconds since 1970.",
         _one(lambda scrape: scrape.process.started_at_seconds),
     ),
-    _gauge(
-        "process_open_fds", "File descriptors that are open.", _one(lambda scrape: scrape.process.open_files)
-    ),
+    _gauge("process_open_fds", "Open file descriptors.", _one(lambda scrape: scrape.process.open_files)),
     _gauge(
         "process_max_fds",
-        "File descriptors that may be open.",
+        "Maximum number of open file descriptors.",
         _one(lambda scrape: scrape.process.open_files_max),
     ),
 )

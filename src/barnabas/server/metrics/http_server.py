@@ -1,4 +1,4 @@
-"""GET /metrics, /health and /ready of a broker: what base/metrics_server.py serves."""
+"""The pages /metrics, /health and /ready of a broker, served by base/metrics_server.py."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -10,12 +10,12 @@ from barnabas.server.disk_space import DiskSpace
 from barnabas.server.metrics.catalog import exposition
 from barnabas.server.metrics.sources import Scrape, Sources
 
-# Why something is not as it should be; None if it is.
+# Returns a description of a problem, or None.
 Complaint: TypeAlias = Callable[[], str | None]
 
 
 def pages(sources: Sources, space: DiskSpace, *, unhealthy: Complaint, unready: Complaint) -> dict[str, Page]:
-    """What a broker serves. Healthy: it need not be started again. Ready: clients may come."""
+    """The pages of a broker. Unhealthy: it must be restarted. Ready: clients may connect."""
 
     async def metrics(request: HttpRequest) -> Response:
         dialect = dialect_of(request)

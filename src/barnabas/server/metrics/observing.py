@@ -1,7 +1,7 @@
-"""A broker's metrics, health and readiness, put together for the HTTP server that shows them.
+"""Connect a broker to the HTTP server for metrics, health and readiness.
 
-The server is started before the broker and closed after it, so that it can also tell of a start that takes
-long: until then the broker is healthy, and not ready.
+The server starts before the broker and closes after it, so that it also reports a long start: meanwhile the
+broker is healthy, but not ready.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from barnabas.server.network.pool import ConnectionPool
 
 
 def sources_of(broker: Broker, process: Callable[[], ProcessFigures]) -> Sources:
-    """Where the numbers of a broker are. `process` asks the operating system."""
+    """The sources of a broker's metrics. `process` asks the operating system."""
     services = broker.services
     return Sources(
         version=__version__,
@@ -37,7 +37,7 @@ def sources_of(broker: Broker, process: Callable[[], ProcessFigures]) -> Sources
 
 
 def metrics_server(broker: Broker, process: Callable[[], ProcessFigures]) -> MetricsServer:
-    """To be started with the address that it listens on."""
+    """Make the server; the caller starts it with the address to listen on."""
     space = DiskSpace(broker.logs, broker.services.executor, broker.services.tasks)
     return MetricsServer(
         pages(
@@ -50,7 +50,7 @@ def metrics_server(broker: Broker, process: Callable[[], ProcessFigures]) -> Met
 
 
 def what_is_wrong(broker: Broker) -> str | None:
-    """Why the broker has to be started again; None if it need not."""
+    """Why the broker must be restarted; None if it is healthy."""
     if broker.failed.done():
         return "the broker has failed"
     directories = broker.logs.directories
@@ -60,11 +60,11 @@ def what_is_wrong(broker: Broker) -> str | None:
 
 
 def what_is_missing(broker: Broker) -> str | None:
-    """Why clients should not come yet; None if they may."""
+    """Why clients should not connect yet; None if they may."""
     if broker.lifecycle is None:
         return "the broker is starting"
     if broker.lifecycle.is_fenced:
-        return "the controller has not let the broker in"
+        return "the broker is fenced by the controller"
     return None
 
 
@@ -73,5 +73,5 @@ def _pools(broker: Broker) -> Mapping[str, ConnectionPool]:
 
 
 def _committed_offset(broker: Broker) -> int:
-    # Before that the quorum may not be open.
+    # Without a lifecycle the quorum may not be open yet.
     return -1 if broker.lifecycle is None else broker.services.quorum.high_watermark - 1

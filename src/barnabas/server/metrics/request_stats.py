@@ -1,4 +1,4 @@
-"""How many requests of each API, and how long they took: counted where it costs next to nothing."""
+"""Count the requests of each API and their durations, at minimal cost per request."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ BOUNDS_NS: Final = tuple(64_000 * 4**step for step in range(9))
 
 
 class ApiStats:
-    """One API: its requests, the time they took in all, and how many were within each bound."""
+    """One API: number of requests, total duration, and a histogram of durations."""
 
     __slots__ = ("buckets", "count", "total_ns")
 
@@ -20,7 +20,7 @@ class ApiStats:
 
 
 class RequestStats:
-    """All APIs. From the first byte of the request being looked at to its answer being ready."""
+    """All APIs. A duration is the time from the start of decoding a request until its response is ready."""
 
     def __init__(self) -> None:
         self.apis: Final[dict[ApiKey, ApiStats]] = {}

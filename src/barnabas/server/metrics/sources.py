@@ -1,4 +1,4 @@
-"""Where the numbers of metrics.py are kept, and what has to be measured for them (pure)."""
+"""The sources of the metrics in catalog.py, and the values measured once per scrape (pure)."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -20,7 +20,7 @@ from barnabas.storage.manager import LogManager
 
 @value(kw_only=True)
 class ProcessFigures:
-    """What the operating system says of this process."""
+    """What the operating system reports about this process."""
 
     resident_bytes: int
     cpu_seconds: float
@@ -30,7 +30,7 @@ class ProcessFigures:
 
 
 class Space(NamedTuple):
-    """The room on the disk that a log directory is on."""
+    """Free and total space of the disk of a log directory."""
 
     free_bytes: int
     total_bytes: int
@@ -38,20 +38,20 @@ class Space(NamedTuple):
 
 @value(kw_only=True)
 class Sources:
-    """Where the numbers are."""
+    """The components whose numbers are reported."""
 
     version: str
     node_id: int
     cluster_id: str
     stats: RequestStats
-    # By the names of the listeners, as far as they are bound.
+    # By listener name, for the listeners that are bound.
     pools: Callable[[], Mapping[str, ConnectionPool]]
     replicas: Replicas
     logs: LogManager
     sessions: FetchSessions
     groups: Groups
     transactions: Transactions
-    # What the broker goes by, and the last offset of the metadata log that is committed.
+    # The metadata that the broker has applied, and the last committed offset of the metadata log.
     image: Callable[[], MetadataImage]
     committed_offset: Callable[[], int]
     process: Callable[[], ProcessFigures]
@@ -60,7 +60,7 @@ class Sources:
 
 
 class Scrape:
-    """One look at everything. What several families need is made once."""
+    """One scrape. Values that several metric families need are computed once."""
 
     def __init__(self, sources: Sources, space: Mapping[str, Space]) -> None:
         self.sources: Final = sources
@@ -70,7 +70,7 @@ class Scrape:
 
 
 def _labelled(partitions: Mapping[TopicPartition, Partition]) -> list[tuple[str, Partition]]:
-    """Every partition with its labels. There may be many, and this is done in one go."""
+    """Every partition with its labels, in one step: topic names are escaped once."""
     topics = {tp.topic: escaped(tp.topic) for tp in partitions}
     return [
         (f'{{topic="{topics[topic]}",partition="{index}"}}', one)

@@ -1,1 +1,1 @@
-"""Listeners and connections: frames in, answers out in order, and nobody may fill our memory."""
+"""Listeners and connections: read request frames, send responses in order, bound the memory of clients."""

@@ -1,8 +1,8 @@
-"""The listening sockets of one listener: who waits to be connected is let in, or kept waiting, or closed.
+"""The listening sockets of one listener: accept a connection, delay it, or close it at once.
 
-An event loop's own server cannot be told to wait, accepts one connection a turn, and ends when it has no
-descriptor left. So the loop only says when somebody waits, and the rest is done here, by the limits that
-admission.py keeps. Only a loop with other sockets than the system's, the simulated one, has its own server.
+asyncio's own server cannot pause, accepts one connection per loop iteration, and stops when the process has
+no file descriptor left. So the loop only watches the sockets, and this module accepts by the limits in
+admission.py. Only the simulator's loop, whose sockets are not the system's, uses its own server.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from barnabas.server.network.admission import Admission
 
 logger = logging.getLogger(__name__)
 
-# In one turn; then others have theirs.
+# Connections accepted per loop iteration, so that other callbacks run in between.
 ACCEPTED_AT_ONCE_MAX: Final = 128
-# How long nobody is accepted when the system has no descriptors or memory for it.
+# Pause after accept() failed for lack of descriptors or memory.
 RETRY_S: Final = 0.1
-# Errors of accept() if the client is gone already: Linux passes on the error of its connection.
+# Errors of accept() if the client has already gone: Linux reports the error of the new connection.
 _GONE: Final = frozenset(
     (
         errno.ECONNABORTED,
@@ -41,7 +41,7 @@ _MAPPED_IPV4: Final = "::ffff:"
 
 
 class Incoming(Protocol):
-    """A connection that is being made. `is_made` says whether the loop will tell of its end."""
+    """A connection that is being set up. With `is_made` the loop will call connection_lost() at its end."""
 
     @property
     def is_made(self) -> bool: ...
@@ -52,7 +52,7 @@ class HasDescriptor(Protocol):
 
 
 class Doors(Protocol):
-    """The part of the connection pool that accepting needs."""
+    """The methods of the connection pool that Accepting calls."""
 
     @property
     def clock(self) -> Clock: ...
@@ -65,12 +65,12 @@ class Doors(Protocol):
     def refuse(self, peer: str, why: str) -> None: ...
 
 
-# Makes a connection and the protocol by which the loop drives it, of a socket and its client's host and peer.
+# Makes a connection and its asyncio protocol from a socket and the client's host and peer address.
 Make = Callable[[socket.socket, str, str], tuple[Incoming, asyncio.BaseProtocol]]
 
 
 class Accepting:
-    """Owns the sockets that it is given. start() begins to take clients, stop() ends it for good."""
+    """Owns the listening sockets. start() begins to accept clients, stop() ends it for good."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class Accepting:
         self._make = make
         self._tasks = Tasks(on_crash)
         self._is_watching = False
-        # Accepted, and above the rate: it waits, and so does everybody behind it.
+        # A connection above the creation rate: it waits, and so do all behind it.
         self._held: tuple[socket.socket, Any] | None = None
         self._wait: asyncio.TimerHandle | None = None
-        # Given up for a moment to accept and close a client when there is no other.
+        # A reserved descriptor. When no other is left it is freed for a moment to accept and close a client.
         self._spare: int | None = None
 
     def start(self, backlog: int) -> None:
@@ -100,7 +100,7 @@ class Accepting:
         self._watch()
 
     def stop(self) -> None:
-        """Take no more."""
+        """Stop accepting and close the listening sockets."""
         self._watch_no_more()
         if self._wait is not None:
             self._wait.cancel()
@@ -118,7 +118,7 @@ class Accepting:
         self._listening = []
 
     async def close(self) -> None:
-        """Take no more, and see those in who have been taken: half connected, they would never be told."""
+        """Stop accepting, and finish connections that are being set up: otherwise they would never close."""
         self.stop()
         await self._tasks.finish()
 
@@ -171,7 +171,7 @@ class Accepting:
             if not self._is_watching:
                 return
             if not admission.has_room:
-                # Until somebody leaves: _room_came() says so.
+                # _room_came() resumes when a connection closes.
                 admission.waits += 1
                 self._watch_no_more()
                 return
@@ -192,8 +192,8 @@ class Accepting:
                 self._let_in(accepted, address)
 
     def _not_accepted(self, listening: socket.socket, error: OSError) -> None:
-        """No descriptor or no memory is left. Whoever waits must not wake the loop over and over."""
-        self._doors.refuse("unknown", f"not accepted: {error}")
+        """No descriptor or memory is left. Pause: a waiting client would wake the loop over and over."""
+        self._doors.refuse("unknown", f"accept failed: {error}")
         if error.errno == errno.EMFILE and self._spare is not None:
             os.close(self._spare)
             self._spare = None
@@ -211,7 +211,7 @@ class Accepting:
         try:
             self._spare = os.dup(self._listening[0].fileno())
         except OSError as error:
-            logger.debug("no spare descriptor error=%s", error)
+            logger.debug("cannot reserve a spare descriptor error=%s", error)
 
     def _let_in(self, accepted: socket.socket, address: Any) -> None:
         host, peer = names_of(address)
@@ -228,7 +228,7 @@ class Accepting:
             accepted.close()
             logger.log(
                 logging.DEBUG if isinstance(error, OSError) else logging.WARNING,
-                "connection gone before it began peer=%s error=%r",
+                "connection setup failed peer=%s error=%r",
                 peer,
                 error,
             )
@@ -238,7 +238,7 @@ class Accepting:
 
 
 def names_of(address: Any) -> tuple[str, str]:
-    """A client's host and how to call the client, by the address of its socket."""
+    """Return a client's host and its display name `host:port`, from the address of its socket."""
     if not address:
         return "unknown", "unknown"
     # A socket of both families shows IPv4 clients as ::ffff:a.b.c.d. Kafka calls them a.b.c.d.
@@ -264,7 +264,7 @@ def socket_of_both_families(port: int) -> socket.socket:
 
 
 def socket_of(bound: HasDescriptor) -> socket.socket:
-    """A socket of our own for one that a loop has bound: a loop does not share its own."""
+    """Duplicate a socket that an event loop has bound: the loop does not share its own."""
     sock = socket.socket(fileno=os.dup(bound.fileno()))
     sock.setblocking(False)
     return sock

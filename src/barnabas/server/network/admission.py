@@ -2,8 +2,8 @@
 
 Kafka's limits behave as in Kafka 4.3. At max.connections, and above max.connection.creation.rate, clients
 wait in the kernel's backlog until there is room. Above max.connections.per.ip a client is accepted and
-closed at once. The same happens, by a limit of our own, when the descriptors for connections are used up:
-logs keep theirs. accepting.py and pool.py carry out what is decided here.
+closed at once. The same happens, by a limit that Kafka does not have, when the descriptors reserved for
+connections are used up, so that logs keep theirs. accepting.py and pool.py carry out the decisions.
 """
 
 from collections import Counter, deque
@@ -13,19 +13,19 @@ from typing import Final
 from barnabas.base.values import value
 
 NO_LIMIT: Final = 2**31 - 1
-# Kafka's quota.window.num and quota.window.size.seconds: a rate is that of the last ten to eleven seconds, so
-# that ten seconds' worth of clients may come at once.
+# Kafka's quota.window.num and quota.window.size.seconds: a rate is averaged over the last ten to eleven
+# seconds, so ten seconds' worth of clients may connect at once.
 WINDOWS: Final = 11
 WINDOW_MS: Final = 1000
-# The longest that one connection keeps the others waiting, however far the rate is exceeded. Kafka's too.
+# The maximum delay of one connection, however far the rate is exceeded. The same as Kafka's.
 THROTTLE_MS_MAX: Final = 1000
-# Refusals are logged together, this often at most.
+# Minimum time between two log lines about refused connections.
 REFUSALS_LOGGED_MS: Final = 10_000
 
 
 @value(kw_only=True)
 class ConnectionLimits:
-    """Replaced as a whole when a setting changes. A negative idle time is no limit, as in Kafka."""
+    """Replaced as a whole when a setting changes. A negative idle time means no limit, as in Kafka."""
 
     connections_max: int
     per_host_max: int
@@ -39,14 +39,14 @@ class ConnectionLimits:
 
 
 class CreationRate:
-    """How many connections were made in each of the last windows."""
+    """The number of connections made in each of the last windows."""
 
     def __init__(self) -> None:
-        # When each began, and how many came in it.
+        # Start time and number of connections of each window.
         self._windows: deque[tuple[int, int]] = deque()
 
     def throttle_ms(self, now_ms: int, per_second_max: int) -> int:
-        """Count a connection; how long it has to wait so that the rate is not above the limit."""
+        """Count a connection. Return how long it must wait to keep the rate within the limit."""
         windows = self._windows
         while windows and now_ms - windows[0][0] >= WINDOWS * WINDOW_MS:
             windows.popleft()
@@ -56,7 +56,7 @@ class CreationRate:
         else:
             windows.append((now_ms, 1))
         elapsed_ms = now_ms - windows[0][0]
-        # As if it had been as quiet before the first window as Kafka assumes.
+        # Like Kafka, treat the time before the first window as windows without connections.
         elapsed_ms += max(0, WINDOWS - 1 - elapsed_ms // WINDOW_MS) * WINDOW_MS
         excess = sum(count for _, count in windows) - per_second_max * elapsed_ms / 1000
         if excess <= 0:
@@ -67,7 +67,7 @@ class CreationRate:
 
 
 class DescriptorShare:
-    """The descriptors for connections, of all listeners of the process."""
+    """The file descriptors for connections, shared by all listeners of the process."""
 
     def __init__(self, most: int = NO_LIMIT) -> None:
         self.most: Final = most
@@ -75,16 +75,16 @@ class DescriptorShare:
 
 
 class Admitted:
-    """The connections of all listeners that share their limits, counted."""
+    """Counts the connections of all listeners that share their limits."""
 
     def __init__(self, descriptors: DescriptorShare | None = None) -> None:
         self.count = 0
         self.hosts: Counter[str] = Counter()
         self.rate: Final = CreationRate()
         self.descriptors: Final = descriptors or DescriptorShare()
-        # Told when one has left: clients may wait for the room.
+        # Called when a connection has closed: others may be waiting for room.
         self.on_room: list[Callable[[], None]] = []
-        # Asked in turn to close somebody when there are too many; each says whether it did.
+        # Called in order, until one returns True, to close a connection when there are too many.
         self.on_excess: list[Callable[[], bool]] = []
 
     def add(self, host: str) -> None:
@@ -103,7 +103,7 @@ class Admitted:
 
 
 class Admission:
-    """The limits of one listener. Those of the broker do not hold for a protected one: brokers come by it."""
+    """The limits of one listener. Broker-wide limits do not apply to a protected one, which brokers use."""
 
     def __init__(
         self, limits: ConnectionLimits, admitted: Admitted | None = None, *, is_protected: bool = False
@@ -112,7 +112,7 @@ class Admission:
         self.admitted: Final = admitted or Admitted()
         self.is_protected: Final = is_protected
         self.count = 0
-        # How often clients were kept waiting.
+        # How often connections had to wait.
         self.waits = 0
         self._rate: Final = CreationRate()
         self._logged_ms: int | None = None
@@ -120,7 +120,7 @@ class Admission:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may come now. Otherwise it waits in the backlog."""
+        """Whether one more connection may be accepted now. Otherwise it waits in the backlog."""
         limits = self.limits
         if self.count >= limits.listener_max:
             return False
@@ -128,13 +128,13 @@ class Admission:
 
     @property
     def excess(self) -> int:
-        """How many of this listener have to go: a protected one took their places, or a limit was lowered."""
+        """How many connections must be closed: a protected listener needs room, or a limit was lowered."""
         if self.is_protected:
             return 0
         return min(self.count, self.admitted.count - self.limits.connections_max)
 
     def throttle_ms(self, now_ms: int) -> int:
-        """Count a connection that came; how long it has to wait, and those behind it."""
+        """Count a new connection. Return how long it, and those behind it, must wait."""
         limits = self.limits
         wait_ms = 0
         if limits.rate_max != NO_LIMIT and not self.is_protected:
@@ -144,17 +144,17 @@ class Admission:
         return wait_ms
 
     def make_room(self) -> None:
-        """Have somebody closed for each connection of a protected listener that is one too many."""
+        """Close another connection if one of a protected listener exceeds max.connections."""
         if self.is_protected and self.admitted.count > self.limits.connections_max:
             for callback in self.admitted.on_excess:
                 if callback():
                     break
 
     def enter(self, host: str) -> str | None:
-        """Count who comes in; or why it has to be closed at once."""
+        """Count a connection and return None, or return why it must be closed at once."""
         there = self.admitted
         if there.descriptors.used >= there.descriptors.most:
-            return "no descriptor left for connections"
+            return "all file descriptors for connections are in use"
         if there.hosts[host] >= self.limits.per_host_overrides.get(host, self.limits.per_host_max):
             return "too many connections from this address"
         self.count += 1
@@ -166,7 +166,7 @@ class Admission:
         self.admitted.remove(host)
 
     def to_log(self, now_ms: int) -> int:
-        """How many were refused since the last line about it; 0 if it is too early for another."""
+        """Count a refusal. Return how many to log now; 0 if the last line is too recent."""
         self._not_logged += 1
         if self._logged_ms is not None and now_ms - self._logged_ms < REFUSALS_LOGGED_MS:
             return 0

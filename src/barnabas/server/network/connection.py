@@ -1,8 +1,9 @@
-"""One client: its frames become requests, and its answers go out in the order of the requests.
+"""One client connection: frames become requests, and responses go out in the order of the requests.
 
-A request is begun as soon as it is here, unless one before it is still at work; those that only wait for
-their answer (see later.py) hold nothing up but answers. How much a client can have under way is bounded
-twice: by the number of unanswered requests, and by the bytes it has not taken. Beyond either we stop reading.
+A request starts as soon as it has arrived, unless an earlier one is still being processed. An earlier one
+that only waits for its response (see later.py) delays responses but not requests. Two limits bound what a
+client can have in progress: the number of requests without a response, and the bytes of responses that it
+has not read. At either limit the connection stops reading.
 """
 
 import asyncio
@@ -49,19 +50,19 @@ logger = logging.getLogger(__name__)
 
 MakeWire: TypeAlias = Callable[["Connection"], asyncio.BaseProtocol]
 
-# Kafka takes one request of a connection at a time. Clients have five or so under way.
+# Kafka processes one request per connection at a time. Clients have about five in flight.
 PIPELINED_MAX: Final = 100
-# Only records need more. An array of the smallest items takes sixty times its size as objects.
+# Only records need more. An array of the smallest items takes sixty times its size in memory when decoded.
 OTHER_REQUEST_BYTES_MAX: Final = 10 << 20
-# A larger one is decoded in steps. To decode one of this size takes a few milliseconds.
+# Larger requests are decoded in steps. Decoding one of this size takes a few milliseconds.
 DECODED_AT_ONCE_BYTES_MAX: Final = 32 << 10
-# The same where a compiled decoder reads it, which is ten times as fast.
+# The same for compiled decoders, which are ten times as fast.
 COMPILED_AT_ONCE_BYTES_MAX: Final = 256 << 10
-# Answers that the client has not taken; a fetch may be larger than this in itself.
+# Responses that the client has not read; a single fetch response may be larger.
 WAITING_BYTES_MAX: Final = 1 << 20
-# Requests that have no response yet, counted as RequestBytes does. One may be larger in itself.
+# Requests that have no response yet, counted as in RequestBytes. A single one may be larger.
 UNANSWERED_BYTES_MAX: Final = 32 << 20
-# After so many reads in which no large request was under way we do not expect the next one any more.
+# After this many reads without a large request the connection goes back to the wire for small ones.
 SMALL_READS_MAX: Final = 32
 
 _NS_PER_MS: Final = 1_000_000
@@ -70,7 +71,7 @@ _PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
 class _Slot:
-    """The place of one answer in the order of answers."""
+    """The place of one response in the order of responses."""
 
     __slots__ = ("api", "later", "parts", "ready", "request", "size", "started_ns")
 
@@ -79,7 +80,7 @@ class _Slot:
         # None while it is being decoded.
         self.request = request
         self.started_ns = started_ns
-        # Bytes that the request counts for, until it is answered.
+        # Bytes that the request counts for until it has a response.
         self.size: i64 = size
         self.later: Later | None = None
         self.parts: list[Part] = []
@@ -87,7 +88,7 @@ class _Slot:
 
 
 class Connection:
-    """Driven by the loop, through one wire or the other (wire.py); owned by the pool of its listener."""
+    """Driven by the event loop through one of two protocols (wire.py); owned by the pool of its listener."""
 
     def __init__(
         self,
@@ -100,13 +101,13 @@ class Connection:
         host: str = "",
         peer: str = "",
     ) -> None:
-        """With a socket, and `host` and `peer` at its other end, it was let in already, and is counted."""
+        """A connection that Accepting made has a socket, `host` and `peer`, and is already counted."""
         self._pool = pool
         self._dispatcher = dispatcher
         self._loop = loop
         self._wire = wire
         self._roomy_wire = roomy_wire
-        # Whether large requests come. So many reads that brought none have followed the last.
+        # Whether large requests arrive, and how many reads without one have followed the last.
         self._is_roomy = False
         self._small_reads: i64 = 0
         self._ticks_ns = pool.clock.ticks_ns
@@ -114,21 +115,21 @@ class Connection:
         self._room: memoryview | None = None
         self._backlog: deque[bytes] = deque()
         self._slots: deque[_Slot] = deque()
-        # This connection's part of the broker's request bytes: of an incomplete large frame, of requests
-        # without a response, of the backlog.
+        # This connection's share of the broker's request bytes: an incomplete large frame, requests without
+        # a response, the backlog.
         self._request_bytes = pool.request_bytes
         self._unfinished: i64 = 0
         self._unanswered: i64 = 0
         self._backlog_bytes: i64 = 0
-        # Until when the unfinished frame came fast enough, and how much of it was there by then.
+        # Until when the unfinished frame arrived fast enough, and its size at that time.
         self._read_since_ns = 0
         self._read_before: i64 = 0
-        # Not read until others have freed some bytes.
+        # Reading is paused until other connections have freed some bytes.
         self._waits_for_room = False
         self._out: list[Part] = []
-        # Of answers that are ready, and not sent because one before them is not.
+        # Bytes of responses that are ready but wait for an earlier response.
         self._ready_bytes = 0
-        # A request is at work, and the ones behind it must not begin.
+        # A request is being processed, and the ones behind it must not start.
         self._working = False
         self._serving = False
         self._next_turn: asyncio.Handle | None = None
@@ -136,9 +137,9 @@ class Connection:
         self._closing = False
         self._lost = False
         self._transport: Any = None
-        # Whether the loop has told of it; then it tells of its end, too.
+        # Whether connection_made() was called; if so, the loop will also call connection_lost().
         self.is_made = False
-        # The system's own, which the transport will have; None where there is none.
+        # The system socket that the transport will use; None in the simulator.
         self._socket = sock
         self._outlet: Outlet | None = None
         self._ctx: Context | None = None
@@ -147,7 +148,7 @@ class Connection:
         self.peer = peer
         self.last_active_ns = self._ticks_ns()
 
-    # What the loop tells us
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -163,7 +164,7 @@ class Connection:
         try:
             self._begin_to_serve(transport)
         except Exception as error:
-            # It may have gone before it began, or there is no memory for it.
+            # The client may have gone already, or there is no memory for the connection.
             logger.warning("connection failed peer=%s error=%r", self.peer, error)
             self._closing = True
             self._transport.abort()
@@ -188,8 +189,8 @@ class Connection:
         if self._outlet is not None:
             self._outlet.close()
         self._pool.forget(self)
-        # The transport and the outlet know this connection. In a cycle with it they would stay, with all that
-        # the client has sent, until the garbage collector comes.
+        # Break the reference cycles with the transport and the outlet. Otherwise they would keep all that the
+        # client has sent in memory until the next garbage collection.
         self._outlet = None
         self._transport = None
 
@@ -198,7 +199,7 @@ class Connection:
             self._outlet.has_room(False)
 
     def resume_writing(self) -> None:
-        # Not within this call: what follows may close the transport, and asyncio's then ends twice.
+        # Not within this call: _write_on() may close the transport, and asyncio would then close it twice.
         self._loop.call_soon(self._write_on)
 
     def _write_on(self) -> None:
@@ -223,7 +224,7 @@ class Connection:
             self._change_wire(True)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where to put what comes next: a large frame where it will stay, everything else in the pool's."""
+        """Return the buffer for the next read: a large frame's own, or the pool's scratch buffer."""
         self._room = self._frames.room()
         return self._pool.scratch if self._room is None else self._room
 
@@ -252,13 +253,13 @@ class Connection:
             self._change_wire(False)
 
     def _change_wire(self, is_roomy: bool) -> None:
-        """Be given bytes from now on, or be asked for room."""
+        """Switch between the protocol that receives bytes and the one that provides buffers."""
         transport = self._transport
         if is_roomy == self._is_roomy or self._closing or self._lost or transport.is_closing():
             return
         self._is_roomy = is_roomy
         self._small_reads = 0
-        # A transport takes note of it when it begins to read.
+        # A transport only notices a new protocol when it starts reading.
         if not self._paused:
             transport.pause_reading()
         transport.set_protocol(self._roomy_wire(self) if is_roomy else self._wire(self))
@@ -268,7 +269,7 @@ class Connection:
     # Request bytes
 
     def _count_frame(self) -> None:
-        """Count what has come of a large frame, and read on if the broker may hold so much."""
+        """Count the bytes received of a large frame; pause reading if the broker's limit is reached."""
         if self._closing or self._lost:
             return
         if self._unfinished == 0:
@@ -282,7 +283,7 @@ class Connection:
             self._regulate()
 
     def read_on(self) -> None:
-        """There is room for more of the large frame."""
+        """Resume reading: there is room for more of the large frame."""
         self._waits_for_room = False
         self._read_since_ns = self._ticks_ns()
         self._read_before = self._unfinished
@@ -295,13 +296,13 @@ class Connection:
         self._request_bytes.finished(self)
 
     def _drop_frame(self) -> None:
-        """The rest of the frame is not wanted any more, and nor is what there is of it."""
+        """Discard an incomplete frame."""
         self._frames.drop()
         if self._unfinished:
             self._frame_is_complete()
 
     def _count_backlog(self) -> None:
-        """Count what is left of the last reads."""
+        """Update the counted bytes of the backlog."""
         held: i64 = 0
         for frame in self._backlog:
             held += len(frame)
@@ -310,20 +311,20 @@ class Connection:
         self._backlog_bytes = held
 
     def _put(self, slot: _Slot) -> None:
-        """A request waits for its response."""
+        """Add a request that waits for its response."""
         self._slots.append(slot)
         self._unanswered += slot.size
         self._request_bytes.hold(slot.size)
 
     def _release(self, slot: _Slot) -> None:
-        """The request of a slot is answered or given up."""
+        """Stop counting the request of a slot: it has a response or was abandoned."""
         if slot.size:
             self._unanswered -= slot.size
             self._request_bytes.release(slot.size)
             slot.size = 0
 
     def is_too_slow(self) -> bool:
-        """Whether the client sends a large frame more slowly than it may while others wait for room."""
+        """Whether the client sends a large frame more slowly than allowed while others wait for room."""
         if self._unfinished == 0 or self._waits_for_room:
             return False
         now_ns = self._ticks_ns()
@@ -335,18 +336,18 @@ class Connection:
         return False
 
     def bytes_held_since(self, age_ns: int) -> int:
-        """Count the bytes of requests, if the first has waited for its response for so long."""
+        """Return the bytes of requests if the first has waited at least `age_ns` for its response, else 0."""
         if not self._slots or self._working or self._ticks_ns() - self._slots[0].started_ns < age_ns:
             return 0
         return int(self._unanswered + self._backlog_bytes)
 
     def evict(self, why: str) -> None:
-        """Close it at once, because others need what it holds."""
+        """Close the connection at once, because others need the memory that it holds."""
         logger.info("connection closed peer=%s reason=%s", self.peer, why)
         self.abort()
 
     def response_bytes(self) -> int:
-        """How much memory the responses take that the client has not taken; ranges of files take none."""
+        """Memory of the responses that the client has not read; ranges of files take none."""
         outlet = self._outlet
         if outlet is None or self._ready_bytes + outlet.waiting == 0:
             return 0
@@ -360,9 +361,9 @@ class Connection:
     # Requests
 
     def _take(self, frames: list[bytes]) -> None:
-        """Whole requests have come."""
+        """Process complete request frames."""
         if len(frames) == 1 and not self._backlog and not self._serving and not self._is_full():
-            # What _serve() would do, for the one request that most clients send at a time.
+            # A shorter _serve() for the usual case of one request at a time.
             self._serving = True
             self._begin(frames[0])
             self._flush()
@@ -377,9 +378,9 @@ class Connection:
             self.close_for(f"bad frame: {self._frames.broken}")
 
     def _serve(self) -> None:
-        """Begin what can be begun, then send what is ready."""
+        """Start the requests that can be started, then send the responses that are ready."""
         if self._serving:
-            # Answers may come while requests are begun; the outer call goes on with what they set free.
+            # A response became ready while requests are being started; the outer call handles it.
             return
         self._serving = True
         backlog, budget = self._backlog, self._pool.turn.share()
@@ -388,7 +389,7 @@ class Connection:
                 self._begin(backlog.popleft())
                 budget -= 1
             self._flush()
-            # A transport may have taken so much that there is room for more.
+            # The flush may have made room for more requests.
             if not backlog or budget == 0 or self._is_full():
                 break
         self._serving = False
@@ -411,7 +412,7 @@ class Connection:
     def _is_full(self) -> bool:
         outlet = self._outlet
         return (
-            # It could not be made, and is closing.
+            # The outlet could not be created, and the connection is closing.
             outlet is None
             or self._working
             or self._closing
@@ -465,13 +466,13 @@ class Connection:
             self._answered(slot, answer)
 
     def _start_work(self, slot: _Slot, work: Coroutine[Any, Any, None]) -> None:
-        """Begin nothing else until this request is done."""
+        """Run a request's coroutine; no other request starts until it is done."""
         self._put(slot)
         self._working = True
         self._pool.tasks.start(self._isolated(work))
 
     async def _isolated(self, work: Coroutine[Any, Any, None]) -> None:
-        """A mistake of ours in the work for one client ends its connection, and nothing else."""
+        """Run a coroutine of one client. A bug in it closes this connection and nothing else."""
         try:
             await work
         except Exception as error:
@@ -500,13 +501,14 @@ class Connection:
     # Long requests
 
     def _begin_large(self, frame: bytes, started_ns: int) -> bool:
-        """Begin to decode a frame in steps; False if it is decoded at once after all."""
+        """Start to decode a frame in steps; return False if it should be decoded at once."""
         if frame[:2] == _PRODUCE:
-            # Most of it is records, and its decoder is compiled.
+            # Mostly records, and the decoder is compiled.
             return False
         if len(frame) > OTHER_REQUEST_BYTES_MAX:
             self.close_for(
-                f"request of {len(frame)} bytes, the most without records is {OTHER_REQUEST_BYTES_MAX}"
+                f"request of {len(frame)} bytes exceeds the limit of {OTHER_REQUEST_BYTES_MAX} "
+                "for requests other than Produce"
             )
             return True
         reading = decode_in_steps(frame)
@@ -549,7 +551,7 @@ class Connection:
             self._worked(slot, answer)
 
     def _long_failed(self, slot: _Slot, error: Exception) -> None:
-        """Close the connection: to refuse every item of a long request would take long again."""
+        """Close the connection: to refuse every item of a long request one by one would take long again."""
         self._working = False
         self._release(slot)
         if slot in self._slots:
@@ -600,7 +602,7 @@ class Connection:
         slot.ready = True
         slot.parts = self._encode(slot.api, request, answer, slot.started_ns)
         if not self._serving:
-            # Something set an answer free from outside; requests may have waited for the room.
+            # Requests may have waited for the room that this response frees.
             self._serve()
 
     def _encode(self, api: Api, request: Request, answer: object, started_ns: int) -> list[Part]:
@@ -608,7 +610,7 @@ class Connection:
         self._pool.stats.served(api.key, now_ns - started_ns)
         if isinstance(answer, NoAnswer):
             if answer.closes:
-                self.close_for(f"{api.key.name} failed, and its sender did not ask for answers")
+                self.close_for(f"{api.key.name} without a response failed")
             return []
         try:
             if isinstance(answer, EncodedBody):
@@ -622,9 +624,11 @@ class Connection:
         except NotEncodable as error:
             if not isinstance(answer, EncodedBody) and cut_messages(answer):
                 return self._encode(api, request, answer, started_ns)
-            # A mistake of ours. The answers behind this one must not wait for it for ever.
-            report_fault(logger, error, "answer not encoded api=%s version=%d", api.key.name, request.version)
-            self.close_for("its answer could not be written")
+            # A bug. The responses behind this one must not wait for it forever.
+            report_fault(
+                logger, error, "response not encodable api=%s version=%d", api.key.name, request.version
+            )
+            self.close_for("response could not be encoded")
             return []
         self._ready_bytes += _size_of(parts)
         return parts
@@ -648,7 +652,7 @@ class Connection:
             self._close_if_done()
 
     def _regulate(self) -> None:
-        """Read on or not, and close when that is due."""
+        """Pause or resume reading, and close the connection if it is done."""
         if self._lost:
             return
         full = bool(self._backlog) or self._waits_for_room or self._is_full()
@@ -664,11 +668,11 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is under way. Half a frame does not count: slow senders are not busy ones."""
+        """Whether nothing is in progress. An incomplete frame does not count: its sender may have stalled."""
         return not self._slots and not self._working and (self._outlet is None or self._outlet.waiting == 0)
 
     def close_if_idle(self, limit_ns: int, now_ns: int) -> None:
-        """Close it if nothing has happened for so long: nothing asked, and nothing taken of what is ready."""
+        """Close the connection if for `limit_ns` the client has sent no request and read no response."""
         outlet = self._outlet
         if outlet is None:
             return
@@ -680,26 +684,28 @@ class Connection:
         if self.is_idle:
             self.close_for("idle for too long")
         elif not self._working and not outlet.waiting:
-            # Kafka closes it as well. The client may have gone: a connection that is not read does not tell.
-            logger.info("connection closed peer=%s reason=its request waits for too long", self.peer)
+            # As in Kafka. The client may have gone: a connection that is not being read does not notice.
+            logger.info(
+                "connection closed peer=%s reason=request waited too long for its response", self.peer
+            )
             self.abort()
         elif outlet.waiting:
-            # It does not read. What waits would wait for ever.
+            # The client does not read, so its responses would wait forever.
             logger.info(
-                "connection closed peer=%s reason=does not take its answers waiting=%d",
+                "connection closed peer=%s reason=client does not read its responses waiting=%d",
                 self.peer,
                 outlet.waiting,
             )
             self.abort()
 
     def close_for(self, why: str) -> None:
-        """The client did something that cannot be answered: what is answered already still goes out."""
+        """Close the connection, for a reason that is logged, after the responses in progress were sent."""
         if not self._closing and not self._lost:
             logger.info("connection closed peer=%s reason=%s", self.peer, why)
             self.finish()
 
     def finish(self) -> None:
-        """Take no more requests; close when those that were begun are answered."""
+        """Take no more requests; close when those in progress have been answered."""
         self._closing = True
         self._clear_backlog()
         self._drop_frame()
@@ -712,7 +718,7 @@ class Connection:
             self._transport.abort()
 
     def hurry(self) -> None:
-        """The broker stops: who waits for more bytes is given what there is."""
+        """The broker is stopping: answer waiting fetches with the records that there are."""
         for slot in list(self._slots):
             if slot.later is not None and slot.later.on_hurry is not None:
                 slot.later.on_hurry()
@@ -722,7 +728,7 @@ class Connection:
             self._transport.close()
 
     def _broken(self, error: OSError) -> None:
-        # Sockets do not say this, so it is a file that cannot be sent.
+        # Sockets do not raise EIO, so a log file cannot be read.
         level = logging.ERROR if error.errno == errno.EIO else logging.DEBUG
         logger.log(level, "connection broken peer=%s error=%s", self.peer, error)
         self.abort()
@@ -738,18 +744,18 @@ class Connection:
             if slot.later is not None:
                 slot.later.cancel()
                 self._release(slot)
-            # Work that has begun goes on to its end: half of it may be written.
+            # A coroutine that has started runs to its end: part of its changes may be written.
         self._slots.clear()
         self._out = []
 
 
 def _counts_for(api: Api, size: i64) -> i64:
-    """Return how many bytes a decoded request counts for. The records of a Produce stay as they came."""
+    """Return how many bytes a decoded request counts for. Produce records are not copied by decoding."""
     return size if api.key is _PRODUCE_KEY else size * DECODED_TIMES
 
 
 def _is_work(answer: Any) -> bool:
-    """Whether it is a coroutine. What is known of a class is kept: an abstract one takes its time to say."""
+    """Whether a handler returned a coroutine. Cached by class: isinstance() with an ABC is slow."""
     kind = type(answer)
     known = _IS_WORK.get(kind)
     if known is None:
@@ -757,7 +763,7 @@ def _is_work(answer: Any) -> bool:
     return known
 
 
-# By class: there are as many as there are responses.
+# Bounded by the number of response classes.
 _IS_WORK: Final[dict[type, bool]] = {}
 
 
@@ -769,7 +775,7 @@ def _size_of(parts: list[Part]) -> int:
 
 
 def gathered(parts: list[Part]) -> list[Part]:
-    """Neighbouring bytes as one piece, so that they are one system call."""
+    """Join adjacent small pieces, so that they are sent with one system call."""
     if all(type(part) is bytes for part in parts):
         return [b"".join(parts)]  # type: ignore[arg-type]
     result: list[Part] = []

@@ -1,4 +1,4 @@
-"""One listener: bound first, so that its port is known, and served when the broker is ready."""
+"""One listener: bind() first, so that its port is known, then serve() when the broker is ready."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Listener:
-    """An endpoint, the connections that come in through it, and the APIs that are spoken there."""
+    """An endpoint, its connections, and the APIs that it serves."""
 
     def __init__(
         self,
@@ -28,19 +28,19 @@ class Listener:
         *,
         shares_port: bool = False,
     ) -> None:
-        """With `shares_port` another listener has the same port for the other IP version."""
+        """With `shares_port`, another listener uses the same port for the other IP version."""
         self.endpoint: Final = endpoint
         self.pool: Final = pool
         self._dispatcher = dispatcher
         self._backlog = backlog
         self._shares_port = shares_port
-        # Of a loop with sockets of its own; any other one only watches those of `_accepting`.
+        # Used by the simulator's loop, which has its own sockets; other loops watch those of `_accepting`.
         self._server: asyncio.Server | None = None
         self._accepting: Accepting | None = None
         self.port = endpoint.port
 
     async def bind(self) -> None:
-        """Take the port; nobody is answered yet. OSError if it cannot be had."""
+        """Bind the port without accepting connections. OSError if that fails."""
         loop = asyncio.get_running_loop()
 
         def make(sock: Any = None, host: str = "", peer: str = "") -> tuple[Connection, Wire]:
@@ -52,7 +52,7 @@ class Listener:
         if _has_own_sockets(loop):
             self._server = server
             return
-        # The server has resolved the names and bound the sockets, and is not needed for more.
+        # The server was only needed to resolve the host and bind the sockets.
         listening = [socket_of(one) for one in server.sockets]
         server.close()
         self._accepting = Accepting(loop, listening, self.pool, make, _report)
@@ -73,7 +73,7 @@ class Listener:
         )
 
     async def serve(self) -> None:
-        assert self._server is not None or self._accepting is not None, "bind() comes first"
+        assert self._server is not None or self._accepting is not None, "serve() was called before bind()"
         if self._server is not None:
             await self._server.start_serving()
         if self._accepting is not None:
@@ -89,7 +89,7 @@ class Listener:
             self._server.close()
 
     async def close(self, timeout_s: float) -> None:
-        """Finish what was accepted, within the time."""
+        """Stop accepting, and finish open connections within the timeout."""
         self.stop_accepting()
         if self._accepting is not None:
             await self._accepting.close()
@@ -97,7 +97,7 @@ class Listener:
 
 
 def _has_own_sockets(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether its sockets are not the system's: what derives from asyncio's own loop is the simulator."""
+    """Whether this is the simulator's loop: a subclass of asyncio's loop, with simulated sockets."""
     return isinstance(loop, asyncio.SelectorEventLoop) and type(loop) is not asyncio.SelectorEventLoop
 
 

@@ -1,8 +1,8 @@
-"""How bytes leave: what is written to a client, in order, with the rest kept until the socket takes it.
+"""Write responses to a client in order, and queue what the socket does not accept yet.
 
-A plain socket is written to directly, and ranges of files go out by sendfile: they are never copied. A
-transport without a descriptor of its own (TLS, the simulator) gets the bytes, a bounded piece at a time.
-Nothing is copied to wait: what waits are the parts themselves.
+Plain sockets are written to directly, and file ranges are sent with sendfile, without a copy. A transport
+without a usable descriptor (TLS, the simulator) gets the bytes, a bounded piece at a time. The queue holds
+the parts themselves, so waiting needs no copy either.
 """
 
 import asyncio
@@ -24,21 +24,20 @@ from barnabas.storage.log import LogRead
 Part: TypeAlias = bytes | memoryview | LogRead
 _Piece: TypeAlias = bytes | memoryview | FileRange
 
-# More than the kernel takes at once goes out piece by piece, so that one client's gigabyte does not keep the
-# loop from the others.
+# Larger responses are sent in pieces of this size, so that one client's gigabyte does not block the loop.
 SEND_MAX: Final = 4 << 20
-# So many places of pieces that are sent are kept, at most, while others wait behind them.
+# Entries of sent pieces that may remain at the front of a queue before they are removed.
 SENT_PIECES_MAX: Final = 64
-# A transport is given more when it has less than this left to write.
+# High-water mark of a transport's write buffer.
 TRANSPORT_BYTES: Final = 256 << 10
 
 _write: Final = os.write
-# No number of a descriptor: to write to it is an error.
+# Not a valid descriptor: a write to it fails.
 _CLOSED: Final = -1
 
 
 class Outlet:
-    """`waiting` is how many bytes the client has not taken yet."""
+    """`waiting` is the number of bytes that the client has not read yet."""
 
     def __init__(self) -> None:
         self.waiting = 0
@@ -46,28 +45,28 @@ class Outlet:
     @property
     @abstractmethod
     def taken(self) -> int:
-        """How many bytes the client ever took."""
+        """Total bytes that the client has read."""
 
     @property
     @abstractmethod
     def held(self) -> int:
-        """How much memory waits to be sent; ranges of files take none."""
+        """Memory of the parts that wait to be sent; file ranges take none."""
 
     @abstractmethod
     def send(self, parts: list[Part]) -> None:
-        """Send these after all that was sent before. What goes wrong is told by the transport."""
+        """Send these parts after all earlier ones. Errors are reported through callbacks."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give up what waits."""
+        """Drop the parts that wait."""
 
 
 class SocketOutlet(Outlet):
-    """A plain socket: written to directly, by the descriptor that the transport reads from.
+    """A plain socket, written to directly through the descriptor that the transport reads from.
 
-    The transport must not be written to. It closes its descriptor only after connection_lost(), and by then
-    the outlet has to be closed: the number may be given to another client at once. `on_drained` is called
-    when nothing waits any more, `on_broken` when the socket refuses; neither within send().
+    Nobody else may write to the transport. It closes the descriptor after connection_lost(). The outlet must
+    be closed by then, because the system may give the number to the next client at once. `on_drained` is
+    called when the queue is empty, `on_broken` when a write fails; neither is called within send().
     """
 
     def __init__(
@@ -85,10 +84,10 @@ class SocketOutlet(Outlet):
         self._turn = turn
         self._socket = sock
         self._number = sock.fileno()
-        # What waits, from _first on; what is before that is sent.
+        # The pieces from _first on wait; those before it are sent.
         self._queue: list[_Piece] = []
         self._first: i64 = 0
-        # How much of the first piece is sent.
+        # Bytes of the first piece that are sent.
         self._sent = 0
         self._watching = False
         self._is_due = False
@@ -124,7 +123,7 @@ class SocketOutlet(Outlet):
             self._pump()
 
     def _pump_on(self) -> None:
-        """The socket takes more."""
+        """The socket is writable again."""
         self._pump()
         self._turn.goes_on()
 
@@ -135,14 +134,14 @@ class SocketOutlet(Outlet):
         try:
             while self._first < end and budget > 0:
                 piece = queue[self._first]
-                # Not as a union: that is made anew each time.
+                # A tuple, because `bytes | memoryview` would build a union object at every call.
                 if isinstance(piece, (bytes, memoryview)):
                     rest = piece if self._sent == 0 else memoryview(piece)[self._sent :]
                     if self._first + 1 == end:
-                        # The same as send(), for less: every small answer comes by here.
+                        # Cheaper than socket.send(), and every small response passes here.
                         sent = _write(self._number, rest)
                     else:
-                        # More follows at once: let the kernel put it into the same segment.
+                        # More data follows at once: let the kernel put it into the same TCP segment.
                         sent = self._socket.send(rest, socket.MSG_MORE)
                     size = len(piece)
                 else:
@@ -157,7 +156,7 @@ class SocketOutlet(Outlet):
                 budget -= sent
                 self._sent += sent
                 if self._sent == size:
-                    # It is let go of at once: it may be large, or keep a file open.
+                    # Release the piece at once: it may be large, or keep a file open.
                     queue[self._first] = b""
                     self._first += 1
                     self._sent = 0
@@ -201,13 +200,13 @@ class SocketOutlet(Outlet):
 
 
 def _cut_off(number: int, left: int) -> OSError:
-    """Somebody else has made a file shorter while it was served."""
+    """The error for a file that was truncated from outside while it was being sent."""
     path = os.readlink(f"/proc/self/fd/{number}") if os.path.exists("/proc/self/fd") else "a file"
-    return OSError(errno.EIO, f"it ends {left} bytes before the end of what was to be sent", path)
+    return OSError(errno.EIO, f"file ends {left} bytes before the end of the range to send", path)
 
 
 class TransportOutlet(Outlet):
-    """Anything else that asyncio can write to. The connection passes on when the transport has room again."""
+    """Any other asyncio transport. The connection calls has_room() when the transport accepts more."""
 
     def __init__(self, transport: asyncio.WriteTransport, on_drained: Callable[[], None]) -> None:
         super().__init__()
@@ -240,7 +239,7 @@ class TransportOutlet(Outlet):
         return size
 
     def has_room(self, value: bool) -> None:
-        """What pause_writing() and resume_writing() tell the protocol."""
+        """Called with False by pause_writing() and with True by resume_writing()."""
         self._has_room = value
         if value and self._queue:
             self._pump()

@@ -1,4 +1,4 @@
-"""All connections of one listener: who comes in, who has to go, and the end of all of them."""
+"""All connections of one listener: admission, idle and excess connections, and shutdown."""
 
 import asyncio
 import logging
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The most that one read of a socket gives, unless a large frame is under way. What is read into it is copied.
+# The most bytes of one read from a socket, unless a large frame is being received. The bytes are copied out.
 SCRATCH_BYTES: Final = 64 << 10
 _NS_PER_MS: Final = 1_000_000
-# Idle connections are looked for this often within the time they may be idle.
+# Number of checks for idle connections within connections.max.idle.ms.
 _SWEEPS: Final = 4
-# The limit may change: it is looked at this often at least.
+# The maximum time between two checks, because the limit may change.
 _SWEEP_MS_MAX: Final = 60_000
-# A sweep that comes later than this says that the loop was held up.
+# A check that is later than this means that the event loop was blocked.
 _LATE_MS: Final = 200
 
 
 class ConnectionPool:
-    """The connections of one listener. Counts what all of them do, and owns what they have at work."""
+    """The connections of one listener. Counts their traffic and owns the tasks of their requests."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class ConnectionPool:
         # Shared by all listeners of a broker.
         self.long_requests: Final = long_requests or LongRequests()
         self.request_bytes: Final = request_bytes or RequestBytes(request_bytes_max)
-        # What all connections read into, one after another: between get_buffer() and buffer_updated() of one
-        # no other has a turn.
+        # All connections read into this buffer: nothing else runs between get_buffer() and buffer_updated()
+        # of one connection.
         self.scratch: Final = memoryview(bytearray(SCRATCH_BYTES))
         self.turn: Final = Turn(Vigil(clock.ticks_ns, clock.used_ns, awake_ns))
         self.writable: Final = Writable()
@@ -93,21 +93,21 @@ class ConnectionPool:
             callback()
 
     def enter(self, host: str, peer: str) -> bool:
-        """Count who comes in. If it may not, its connection has to be closed at once."""
+        """Count a new connection. If this returns False, the connection must be closed at once."""
         why = self.admission.enter(host)
         if why is not None:
             self.refuse(peer, why)
         return why is None
 
     def enter_late(self, host: str, peer: str) -> bool:
-        """The same for one that the loop has accepted by itself, so that it can no longer wait."""
+        """The same for a connection that the loop has already accepted, so that it cannot wait."""
         if not self.admission.has_room:
             self.refuse(peer, "too many connections")
             return False
         return self.enter(host, peer)
 
     def refuse(self, peer: str, why: str) -> None:
-        """Say that somebody was not let in; not for each of them, because there may be many."""
+        """Count and log a refused connection. There may be many, so not each one gets a log line."""
         self.refused += 1
         count = self.admission.to_log(self.clock.monotonic_ms())
         if count:
@@ -128,7 +128,7 @@ class ConnectionPool:
             self._all_gone.set()
 
     def close_excess(self) -> bool:
-        """Close who has been idle for the longest time, if more are connected than may be."""
+        """If there are more connections than allowed, close those that have been idle longest."""
         excess = self.admission.excess
         if excess <= 0:
             return False
@@ -138,7 +138,7 @@ class ConnectionPool:
         return True
 
     def tune(self, sock: socket.socket) -> None:
-        """Set a client's socket up. Small answers must not wait for more of them."""
+        """Set the socket options of a client. TCP_NODELAY: small responses must not wait for more."""
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -148,13 +148,13 @@ class ConnectionPool:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
 
     async def run(self) -> None:
-        """Close who has been idle for too long, until cancelled."""
+        """Close idle connections, until cancelled."""
         while True:
             sweep_ms = self.limits.idle_ms // _SWEEPS
             sleep_ms = _SWEEP_MS_MAX if sweep_ms < 0 else max(1, min(sweep_ms, _SWEEP_MS_MAX))
             before_ns = self.clock.ticks_ns()
             await asyncio.sleep(sleep_ms / 1000)
-            # After a long turn of the loop there may be requests that nobody has read yet.
+            # If the loop was blocked, requests may have arrived that have not been read yet.
             if self.clock.ticks_ns() - before_ns < (sleep_ms + _LATE_MS) * _NS_PER_MS:
                 self.close_idle()
 
@@ -167,7 +167,7 @@ class ConnectionPool:
             connection.close_if_idle(limit_ns, now_ns)
 
     async def close(self, timeout_s: float) -> None:
-        """Finish what was accepted, within the time; then close whoever is left."""
+        """Finish open connections within the timeout, then close those that are left."""
         self._all_gone = asyncio.Event()
         for connection in list(self._connections):
             try:
@@ -181,11 +181,11 @@ class ConnectionPool:
                 async with asyncio.timeout(timeout_s):
                     await self._all_gone.wait()
             except TimeoutError:
-                logger.warning("connections cut off count=%d", len(self._connections))
+                logger.warning("connections closed at shutdown timeout count=%d", len(self._connections))
         for connection in list(self._connections):
             connection.abort()
         await self.tasks.close()
-        # Aborted connections learn of it in the loop's next turn, and give up what waits.
+        # connection_lost() of aborted connections runs in the loop's next iteration and drops what waits.
         await asyncio.sleep(0)
         self.writable.close()
 

@@ -1,16 +1,16 @@
 """The bytes of requests that a broker holds for all of its connections, and their limit.
 
-Counted are large frames that are not complete yet, by the bytes that have come, and requests that wait: for
-their turn, or for their response. A request that is answered at once is never counted, unless it is large.
+Two kinds of bytes count: those received of large incomplete frames, and those of requests that wait for their
+turn or for their response. A request that is answered at once never counts, unless it is large.
 
-At the limit (queued.max.request.bytes) a connection with a large frame is no longer read, and one that waits
-for a response begins no other request. A connection is read again, in turn, when bytes are free. Two rules
-keep clients that hold bytes from starving the others:
+At the limit (queued.max.request.bytes) connections with a large frame are no longer read, and a connection
+that waits for a response starts no other request. Paused connections are read again, in order, when bytes are
+free. Two rules keep clients that hold bytes from starving the others:
 
-- One connection at a time may go past the limit, so that frames that have come in half can be completed. It
-  may not while requests that wait hold more than half of the limit: these end without being read.
-- At the limit, connections whose frame comes too slowly are closed. If requests that wait hold more than half
-  of the limit, those connections are closed that have held the most bytes for too long.
+- One connection at a time may exceed the limit, so that incomplete frames can be completed. This is not
+  allowed while waiting requests hold more than half of the limit: they end without further reads.
+- At the limit, connections whose frame arrives too slowly are closed. If waiting requests hold more than half
+  of the limit, the connections that have held the most bytes for too long are closed.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from mypy_extensions import i64
 
 logger = logging.getLogger(__name__)
 
-# The share of the memory that is used if queued.max.request.bytes is not set. Requests take more memory as
-# objects than as bytes.
+# If queued.max.request.bytes is not set, the limit is the memory divided by this. Decoded requests take more
+# memory than their bytes.
 MEMORY_SHARE: Final = 8
-# A decoded request counts for so many times its size: a Fetch of many partitions takes 15 times as objects.
+# A decoded request counts this many times its size: the objects of a large Fetch take 15 times its bytes.
 DECODED_TIMES: Final = 16
-# A connection reads so much of a large frame at once; so much must be free before the next one is read again.
+# A connection reads this much of a large frame at once; resuming another one needs this much free.
 READ_BYTES: Final = 256 << 10
-# While others wait, a large frame has to come this fast, apart from a grace period.
+# While others wait, a large frame must arrive at least this fast, after a grace period.
 FRAME_BYTES_PER_S_MIN: Final = 64 << 10
 FRAME_GRACE_MS: Final = 5_000
 # While others wait, a request may wait this long for its response with the bytes that they need.
@@ -40,7 +40,7 @@ _NS_PER_MS: Final = 1_000_000
 
 
 def limit_of(queued_max_bytes: int, request_max_bytes: int, memory_bytes: int) -> int:
-    """How many bytes a broker holds, by its settings: room for one request of the largest size at least."""
+    """The limit by a broker's settings, at least the maximum size of one request."""
     if queued_max_bytes > 0:
         return queued_max_bytes
     return max(memory_bytes // MEMORY_SHARE, request_max_bytes)
@@ -50,16 +50,16 @@ class Holder(Protocol):
     """A connection, as RequestBytes sees it."""
 
     def read_on(self) -> None:
-        """There is room for more of its frame."""
+        """Resume reading the large frame."""
 
     def is_too_slow(self) -> bool:
-        """Whether its unfinished frame comes too slowly."""
+        """Whether its incomplete frame arrives too slowly."""
 
     def bytes_held_since(self, age_ns: int) -> int:
-        """How many bytes of requests it has that have waited for their response for so long."""
+        """The bytes of its requests if the first has waited at least `age_ns` for its response, else 0."""
 
     def evict(self, why: str) -> None:
-        """Close it, because others need what it holds."""
+        """Close the connection, because others need the memory that it holds."""
 
 
 class RequestBytes:
@@ -69,13 +69,13 @@ class RequestBytes:
         self.bytes_max: Final = bytes_max
         self.unfinished: i64 = 0
         self.waiting: i64 = 0
-        # Whether requests that wait have reached the limit by themselves.
+        # Whether waiting requests alone have reached the limit.
         self.is_full = False
         # For metrics.
         self.evicted = 0
         self._pools: list[Collection[Holder]] = []
         self._paused: dict[Holder, None] = {}
-        # The connection that may go past the limit.
+        # The connection that may exceed the limit.
         self._ahead: Holder | None = None
         self._next_turn: asyncio.Handle | None = None
         self._check: asyncio.TimerHandle | None = None
@@ -90,11 +90,11 @@ class RequestBytes:
         return len(self._paused)
 
     def watch(self, connections: Collection[Holder]) -> None:
-        """Close connections of this collection if others need what they hold."""
+        """Include these connections in the search for connections to close."""
         self._pools.append(connections)
 
     def may_read(self, holder: Holder) -> bool:
-        """Whether more of a large frame may be read. If not, read_on() is called when it may."""
+        """Whether more of a large frame may be read. If not, read_on() is called as soon as it may."""
         if self.used < self.bytes_max or self._ahead is holder:
             return True
         if self._ahead is None and not self._paused and self._may_go_ahead():
@@ -105,14 +105,14 @@ class RequestBytes:
         return False
 
     def hold(self, size: i64) -> None:
-        """A request waits."""
+        """Count a request that waits."""
         self.waiting += size
         if self.waiting >= self.bytes_max:
             self.is_full = True
             self._check_soon()
 
     def release(self, size: i64) -> None:
-        """A request that waited is answered or given up."""
+        """Stop counting a request that was answered or abandoned."""
         self.waiting -= size
         if self.is_full and self.waiting < self.bytes_max:
             self.is_full = False
@@ -120,14 +120,14 @@ class RequestBytes:
             self.freed()
 
     def finished(self, holder: Holder) -> None:
-        """Its frame is complete, or it is closed."""
+        """The holder's frame is complete, or its connection was closed."""
         if self._ahead is holder:
             self._ahead = None
         self._paused.pop(holder, None)
         self.freed()
 
     def freed(self) -> None:
-        """Some bytes are free."""
+        """Resume paused connections soon: some bytes were freed."""
         if self._paused and self._next_turn is None:
             self._next_turn = asyncio.get_running_loop().call_soon(self._read_on)
 
@@ -135,7 +135,7 @@ class RequestBytes:
         return self.waiting <= self.bytes_max // 2
 
     def _read_on(self) -> None:
-        """Let those that wait read again, as many as there is room for."""
+        """Resume as many paused connections as there is room for."""
         self._next_turn = None
         room = self.bytes_max - self.used
         while self._paused and room > 0:
@@ -161,22 +161,22 @@ class RequestBytes:
             return
         slow = [one for pool in self._pools for one in pool if one.is_too_slow()]
         for holder in slow:
-            self._evict(holder, "its request comes too slowly, and others need the memory")
+            self._evict(holder, "request arrives too slowly while others need the memory")
         if not self._may_go_ahead():
             self._close_longest()
-        # Their bytes are free when they are closed, in this turn of the loop or the next.
+        # Their bytes are freed when they are closed, in this iteration of the loop or the next.
         self.freed()
         self._check_soon()
 
     def _close_longest(self) -> None:
-        """Close the connections that hold the most for too long, until half of the limit is free of them."""
+        """Close connections that held the most for too long, until waiting requests fit half the limit."""
         found = [(one.bytes_held_since(WAITING_MS_MAX * _NS_PER_MS), one) for p in self._pools for one in p]
         excess = self.waiting - self.bytes_max // 2
         for size, holder in sorted(found, key=lambda each: -each[0]):
             if size == 0 or excess <= 0:
                 break
             excess -= size
-            self._evict(holder, "its requests wait for too long, and others need the memory")
+            self._evict(holder, "requests waited too long while others need the memory")
 
     def _evict(self, holder: Holder, why: str) -> None:
         self.evicted += 1

@@ -1,7 +1,7 @@
-"""The memory of responses that clients do not take, and its limit for all connections of a broker.
+"""The memory of responses that clients do not read, and its limit for all connections of a broker.
 
-Each connection is limited by itself (WAITING_BYTES_MAX, and one response beyond), but there may be many, and
-a response to a long request may have a hundred megabytes. So all connections are counted once a second. Above
+Each connection has a limit of its own (WAITING_BYTES_MAX plus one response), but there may be many, and a
+response to a long request may have a hundred megabytes. So once a second all connections are summed up. Above
 the limit those that hold the most are closed. Ranges of log files that wait to be sent take no memory.
 """
 
@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Collection
 from typing import Final, Protocol
 
-# The share of the memory that responses may take.
+# Responses may take the memory divided by this.
 MEMORY_SHARE: Final = 8
-# With little memory, room for some responses of the largest size (RESPONSE_BYTES_MAX).
+# The minimum of the limit: room for some responses of the maximum size (RESPONSE_BYTES_MAX).
 LIMIT_MIN: Final = 256 << 20
 CHECK_S: Final = 1.0
 
@@ -27,7 +27,7 @@ class ResponseHolder(Protocol):
         """How much memory its responses take."""
 
     def evict(self, why: str) -> None:
-        """Close it, because others need what it holds."""
+        """Close the connection, because others need the memory that it holds."""
 
 
 class ResponseBytes:
@@ -41,7 +41,7 @@ class ResponseBytes:
         self._pools: list[Collection[ResponseHolder]] = []
 
     def watch(self, connections: Collection[ResponseHolder]) -> None:
-        """Count the connections of this collection."""
+        """Include the connections of this collection."""
         self._pools.append(connections)
 
     def check(self) -> None:
@@ -63,7 +63,7 @@ class ResponseBytes:
                 break
             self.used -= size
             self.evicted += 1
-            connection.evict("it does not take its responses, and others need the memory")
+            connection.evict("client does not read its responses while others need the memory")
 
     async def run(self) -> None:
         """Check once a second, until cancelled."""

@@ -1,9 +1,9 @@
-"""The end of a turn of the loop, when answers are sent.
+"""Sends all responses of one event loop iteration together, at its end.
 
-A turn serves everybody whose requests are here. If each answer went out as soon as it is ready, it would wake
-its client each time, which is most of what it costs to send one. Sent together, they find clients awake; and
-who asks again meanwhile is served together with others in the next turn. When that is done, the loop stays
-awake for a moment (vigil.py): for the next requests, and for sockets that take more of a large answer soon.
+Sending a response wakes its client, which is most of the cost of sending. So responses that become ready in
+one iteration are sent one after another: many clients are then awake already, and their next requests are
+served together in the next iteration. After that the loop polls for a moment instead of sleeping (vigil.py):
+for the next requests, and for sockets that will soon accept more of a large response.
 """
 
 import asyncio
@@ -15,34 +15,34 @@ from mypy_extensions import i64
 
 from barnabas.server.network.vigil import Vigil
 
-# Requests of one connection that are begun in a turn: one read may hold thousands of small ones.
+# Requests of one connection started per loop iteration: one read may hold thousands of small ones.
 BEGUN_AT_ONCE_MAX: Final = 64
-# Requests that connections with a backlog begin in a turn, all together. With very many of these connections
-# each begins one.
+# Requests started per iteration by all connections with a backlog together. If there are more such
+# connections than this, each starts one.
 BEGUN_TOGETHER_MAX: Final = 512
 
 
 class Sender(Protocol):
-    """Who has something to send."""
+    """Something with data to send: an outlet."""
 
     def send_now(self) -> None: ...
 
 
 class Turn:
-    """Calls everybody who was added since the last one ended, once each, in the order in which they came."""
+    """Calls send_now() of every sender added during the iteration, once each, in the order of add()."""
 
     def __init__(self, vigil: Vigil) -> None:
         self._due: deque[Sender] = deque()
         self._has_end = False
         self._vigil = vigil
-        # Connections with requests that are left for the next turn.
+        # Connections with requests left for the next iteration.
         self.backlogs: i64 = 0
         self._is_awake = False
         self._has_gone_on = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def share(self) -> int:
-        """How many requests a connection may begin at once, beside the others that have a backlog."""
+        """How many requests a connection may start in this iteration, given the others with a backlog."""
         if self.backlogs * BEGUN_AT_ONCE_MAX <= BEGUN_TOGETHER_MAX:
             return BEGUN_AT_ONCE_MAX
         return int(max(BEGUN_TOGETHER_MAX // self.backlogs, 1))
@@ -54,7 +54,7 @@ class Turn:
             self._soon(self._end)
 
     def _soon(self, what: Callable[[], None]) -> None:
-        # One turn belongs to one loop, which is running when somebody has something to send.
+        # Each event loop has its own Turn; add() is only called while its loop runs.
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         self._loop.call_soon(what)
@@ -62,18 +62,18 @@ class Turn:
     def _end(self) -> None:
         self._has_end = False
         try:
-            # Whoever is added by this belongs to the next.
+            # Senders that are added meanwhile belong to the next iteration.
             for _ in range(len(self._due)):
                 self._due.popleft().send_now()
         finally:
-            # One that fails by a mistake does not take their turn from the others.
+            # If a sender raises because of a bug, the others are still called.
             if self._due and not self._has_end:
                 self._has_end = True
                 self._soon(self._end)
         self._stay_awake()
 
     def goes_on(self) -> None:
-        """A sender that waited for its socket has sent more: who takes it, takes the rest as soon."""
+        """A sender that waited for its socket has sent more. The client is reading, so poll for the rest."""
         if self._is_awake:
             self._has_gone_on = True
         else:
@@ -86,7 +86,7 @@ class Turn:
 
     def _look(self) -> None:
         if self._has_end:
-            # Whoever has asked is served by now, and is answered right after this.
+            # All pending requests have been processed; their responses go out next.
             self._is_awake = self._has_gone_on = False
             self._vigil.came()
         elif self._has_gone_on:
@@ -94,7 +94,7 @@ class Turn:
             self._vigil.came()
             self._stay_awake()
         elif self._vigil.goes_on():
-            # A loop with something to do asks for events without waiting for them.
+            # With a callback scheduled, the loop polls for events without waiting.
             self._soon(self._look)
         else:
             self._is_awake = False

@@ -1,38 +1,39 @@
-"""How long to stay awake when answers have gone out.
+"""How long to busy-poll for new requests after responses have been sent.
 
-Many clients ask again as soon as they are answered. To sleep until then and be woken takes longer than to
-look a few times: on a virtual machine 50 microseconds, a third of a small request, and more of the processor
-than looking. It is bounded by experience: where nobody asks again so soon, or others want the processor, it
-is hardly tried any more.
+Many clients send the next request as soon as they have a response. Sleeping until then costs more than
+polling a few times: on a virtual machine a wake-up takes 50 microseconds, a third of a small request, and
+more CPU than the polls. Polling adapts: if requests do not arrive in time, or other threads need the CPU, it
+is tried only rarely.
 """
 
 from collections.abc import Callable
 from typing import Final
 
-# A client is woken and has its next request ready within this time, or it is in no hurry.
+# How long to poll: a busy client wakes up and sends its next request within this time.
 AWAKE_NS: Final = 150_000
-# So much time has gone by that was not ours: somebody else had the processor.
+# If this much of the time was not spent in this thread, something else needed the CPU.
 PUSHED_ASIDE_NS: Final = 300_000
-# It goes on as long as one time in three somebody came; so often it may be in vain in a row.
+# Each success earns credit for two failures. Polling continues while there is credit: at least one poll in
+# three succeeds. CREDIT_MAX failures in a row use it up.
 CREDIT_MAX: Final = 8
 CREDIT_FOR_ONE: Final = 2
-# After so many turns it is tried again; later each time if it was in vain again.
+# Loop iterations until polling is tried again; doubled after each further failure.
 REST_MIN: Final = 8
 REST_MAX: Final = 64
 
-# With one alone, clients could not do what we stay awake for.
+# With a single CPU, polling would keep clients from running.
 PROCESSORS_MIN: Final = 2
 
 
 def awake_ns_with(processors: float) -> int:
-    """How long a broker may stay awake that can use so many processors."""
+    """How long a broker may poll, given the number of CPUs that it may use."""
     return AWAKE_NS if processors >= PROCESSORS_MIN else 0
 
 
 class Vigil:
-    """Knows no loop: a Turn asks it. `used_ns` tells how long this thread had the processor.
+    """Decides whether to poll; Turn does the polling. `used_ns` returns the CPU time of this thread.
 
-    Not awake at all with `awake_ns` 0.
+    With `awake_ns` 0 it never polls.
     """
 
     def __init__(self, ticks_ns: Callable[[], int], used_ns: Callable[[], int], awake_ns: int) -> None:
@@ -46,7 +47,7 @@ class Vigil:
         self._rest = REST_MIN
 
     def begin(self) -> bool:
-        """Answers have gone out: whether to look for requests before sleeping."""
+        """Responses have been sent: whether to poll for requests before sleeping."""
         if self._awake_ns == 0:
             return False
         if self._turns_to_rest > 0:
@@ -57,7 +58,7 @@ class Vigil:
         return True
 
     def goes_on(self) -> bool:
-        """Nobody has come yet: whether to look once more."""
+        """No request has arrived yet: whether to poll once more."""
         passed_ns = self._ticks_ns() - self._begun_ns
         if passed_ns < self._awake_ns:
             return True
@@ -72,6 +73,6 @@ class Vigil:
         return False
 
     def came(self) -> None:
-        """Somebody has asked while we were awake."""
+        """A request has arrived while polling."""
         self._credit = min(self._credit + CREDIT_FOR_ONE, CREDIT_MAX)
         self._rest = REST_MIN

@@ -1,11 +1,11 @@
-"""What the loop calls for one client: each of its calls is one of a Connection.
+"""The asyncio protocols of one client; each of their methods is a method of its Connection.
 
-There are two forms, and a transport may change from one to the other. Most clients send small requests, and a
-Wire is given those as bytes, in one call. While large ones come a RoomyWire is asked where to put them, so
-that they are received in the place where they will stay.
+There are two, and a transport may switch between them. Most clients send small requests: a Wire receives
+these as bytes, in one call. While requests are large, a RoomyWire provides the buffer, so that bytes are
+received where they will stay.
 
-The loop asks for these base classes, and a compiled class that has a Python class for a base is a slow one.
-The methods are handed over rather than called, so that nothing stands between the loop and the connection.
+asyncio requires its base classes, but a compiled class with a Python base class is slow. So these classes
+stay in Python and copy the bound methods of the Connection: the loop calls the connection directly.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _OF_ROOMS: Final = (*_OF_BOTH, "buffer_updated", "get_buffer")
 
 
 class Wire(asyncio.Protocol):
-    """Made for every client that comes in. A client that sends no more is gone: eof_received() says so."""
+    """The protocol of every new client. On end of file, the inherited eof_received() closes the transport."""
 
     __slots__ = _OF_BYTES
 
@@ -29,7 +29,7 @@ class Wire(asyncio.Protocol):
 
 
 class RoomyWire(asyncio.BufferedProtocol):
-    """Made for a client whose requests are large."""
+    """The protocol of a client whose requests are large."""
 
     __slots__ = _OF_ROOMS
 

@@ -1,8 +1,8 @@
-"""Sockets that took less than they were given, until they take more.
+"""Wait until sockets with unsent data are writable again.
 
-The event loop does not watch a descriptor that one of its transports has for reading. A duplicate could be
-watched, but then a client costs two descriptors. So these sockets are in an epoll set of our own, whose one
-descriptor the loop watches: it is readable while one of them can be written to.
+An event loop refuses add_writer() for a descriptor that one of its transports uses. Watching a duplicate
+would cost a second descriptor per client. So these sockets are in a separate epoll set, whose one descriptor
+the loop watches: it is readable while any of them is writable.
 """
 
 import asyncio
@@ -10,16 +10,16 @@ import select
 from collections.abc import Callable
 from typing import Any, Final
 
-# More wait for the next turn of the loop, so that requests are read in between.
+# Further sockets wait for the next loop iteration, so that requests are read in between.
 READY_AT_ONCE_MAX: Final = 64
 
 
 class Writable:
-    """The sockets of one listener that wait. Nobody may close a descriptor before it is forgotten."""
+    """The waiting sockets of one listener. Call forget() before closing a descriptor."""
 
     def __init__(self) -> None:
         self._epoll: Final = select.epoll()
-        # Not by its type: uvloop answers None where asyncio's methods say bool, and compiled code checks it.
+        # Any: uvloop returns None where asyncio's stubs say bool, and compiled code checks return types.
         self._loop: Any = None
         self._callbacks: dict[int, Callable[[], None]] = {}
 
@@ -27,7 +27,7 @@ class Writable:
         return len(self._callbacks)
 
     def watch(self, number: int, callback: Callable[[], None]) -> None:
-        """Call back in every turn in which it can be written to. OSError if it cannot be watched."""
+        """Call back in every loop iteration in which the socket is writable. OSError if epoll refuses it."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._epoll.fileno(), self._ready)
@@ -41,7 +41,7 @@ class Writable:
 
     def _ready(self) -> None:
         if len(self._callbacks) == 1:
-            # Often one client takes a large response: then there is nobody else to look for.
+            # Usually a single client reads a large response: no need to poll for others.
             for callback in list(self._callbacks.values()):
                 callback()
             return

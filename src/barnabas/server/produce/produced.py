@@ -1,8 +1,8 @@
-"""What a broker looks at before it takes a batch from a producer, as Kafka does, in two steps.
+"""Check a producer's batch before it is appended, as Kafka does, in two steps.
 
-only_batch() finds the batch in the bytes that came for a partition. checked() looks whether its records are
-what its header says: as many, and none later. The header is the producer's word, and what everybody relies
-on later must not be. Compressed records are not unpacked for that: see docs/design/0007.
+only_batch() finds the batch in the partition data. checked() compares the record count and the max timestamp
+in its header with the records, because consumers and retention rely on them and a producer may send anything.
+Compressed records are not decompressed for that: see docs/design/0007.
 """
 
 from struct import Struct
@@ -30,33 +30,38 @@ from barnabas.records.validate import check_produced
 from barnabas.storage.files import Buffer
 
 _LENGTH: Final = Struct(">i")
-# Base and maximum timestamp, and after producer id, epoch and sequence the count.
+# Base timestamp, max timestamp and, after producer id, epoch and sequence, the record count.
 _FACTS: Final = Struct(">qq8x2x4xi")
-# The least that a length can say, in any version of the format there ever was.
+# The minimum batch length in any version of the record format.
 _LENGTH_MIN: Final = 14
 _ZSTD_FROM: Final = 7
 _UNCOMPRESSED: Final = int(Codec.NONE)
 _ZSTD: Final = int(Codec.ZSTD)
-# No clock shows as much.
+# Older than any plausible timestamp.
 _OLDEST: Final = 2**48 - INT64_MAX
 
 
 def only_batch(records: Buffer | None, version: int) -> Buffer:
-    """The one batch in what came for a partition. A broken piece after it is dropped, as Kafka does.
+    """Return the one batch in the partition data. An incomplete batch after it is dropped, as in Kafka.
 
-    InvalidBatch if there is none, or more than one; CorruptBatch if what is there cannot be one.
+    InvalidBatch if there is none, or more than one; CorruptBatch if its length or magic is invalid.
     """
     size = _whole(records, 0)
     if size is None or records is None:
-        raise InvalidBatch("there is no whole batch", where="records")
+        raise InvalidBatch("partition data holds no complete batch", where="records")
     if size != len(records):
         if _whole(records, size) is not None:
-            raise InvalidBatch("more than one batch was sent for a partition", where="records")
+            raise InvalidBatch(
+                "partition data holds more than one batch; send one batch per partition", where="records"
+            )
         records = records[:size]
     if records[MAGIC_AT] != MAGIC:
-        raise InvalidBatch(f"magic {records[MAGIC_AT]} is not {MAGIC}", where="records")
+        raise InvalidBatch(f"magic is {records[MAGIC_AT]}, expected {MAGIC}", where="records")
     if version < _ZSTD_FROM and size >= HEADER_SIZE and _codec(records) == _ZSTD:
-        raise UnknownCodec(f"version {version} of Produce does not know zstd", where="records")
+        raise UnknownCodec(
+            f"zstd needs Produce version {_ZSTD_FROM} or later, the request has version {version}",
+            where="records",
+        )
     return records
 
 
@@ -65,47 +70,49 @@ def _codec(batch: Buffer) -> int:
 
 
 def _whole(records: Buffer | None, at: int) -> int | None:
-    """The size of the batch at `at`; None if there is no whole one."""
+    """The size of the batch at `at`; None if there is no complete one."""
     left = 0 if records is None else len(records) - at
     if records is None or left < LENGTH_EXCLUDES:
         return None
     (length,) = _LENGTH.unpack_from(records, at + BATCH_LENGTH_AT)
     if length < _LENGTH_MIN:
-        raise CorruptBatch(f"its length is {length}", where=f"batch at byte {at}")
+        raise CorruptBatch(f"length is {length}, the minimum is {_LENGTH_MIN}", where=f"batch at byte {at}")
     if left <= MAGIC_AT:
         return None
     if records[at + MAGIC_AT] > MAGIC:
-        raise CorruptBatch(f"its magic is {records[at + MAGIC_AT]}", where=f"batch at byte {at}")
+        raise CorruptBatch(
+            f"magic is {records[at + MAGIC_AT]}, expected {MAGIC}", where=f"batch at byte {at}"
+        )
     size = int(length) + LENGTH_EXCLUDES
     return size if size <= left else None
 
 
 def checked(batch: Buffer, data: PartitionProduceData) -> Buffer:
-    """The batch, with its maximum timestamp put right. InvalidBatch if its records are not what it says."""
+    """Return the batch with a correct max timestamp. InvalidBatch if its records contradict its header."""
     if len(batch) < HEADER_SIZE or _codec(batch) != _UNCOMPRESSED:
         return batch
     base, latest, count = _FACTS.unpack_from(batch, BASE_TIMESTAMP_AT)
     frame, start = _in_frame(batch, data)
     delta = latest_delta(frame, start + RECORDS_AT, start + len(batch), count)
     if delta == NOT_SO:
-        # What is wrong with the header, or on the way, goes first.
+        # Errors of the header and the CRC take precedence.
         check_produced(batch)
-        raise InvalidBatch(f"it does not hold the {count} records that it says", where="records")
+        raise InvalidBatch(f"batch does not hold the {count} records that its header says", where="records")
     last = base + delta
     if base == NO_TIMESTAMP or last == latest >= NO_TIMESTAMP:
         return batch
     if not -INT64_MAX - 1 <= last <= INT64_MAX:
-        raise InvalidBatch(f"its latest record would be of {last}, which is no time", where="records")
+        raise InvalidBatch(f"max timestamp {last} is out of range (64 bits)", where="records")
     if last < _OLDEST:
-        # The log refuses it if its age does not fit into 64 bits.
+        # Leave it to the log, which refuses a batch whose age does not fit into 64 bits.
         return batch
-    # If all records are of before 1970, the batch has no latest time, as in Kafka.
+    # If all records are from before 1970, the batch has no max timestamp, as in Kafka.
     return with_max_timestamp(batch, max(last, NO_TIMESTAMP))
 
 
 def _in_frame(batch: Buffer, data: PartitionProduceData) -> tuple[bytes, int]:
-    """Bytes that hold the batch, and where: the request's own if that is known, otherwise a copy."""
-    # A generated decoder, which is what an installation without compiled kernels has, does not tell it.
+    """Bytes that hold the batch, and its position: the request's own if known, otherwise a copy."""
+    # Only the compiled decoder records the position.
     start = getattr(data, "start", -1)
     if start >= 0 and isinstance(batch, memoryview) and isinstance(batch.obj, bytes):
         return batch.obj, start

@@ -1,4 +1,4 @@
-"""Which batches are stored in another compression than they came in: what compression.type says."""
+"""Recompress produced batches whose codec differs from the topic's compression.type."""
 
 from functools import partial
 from typing import Final
@@ -21,14 +21,14 @@ _CODECS: Final = {
 
 
 def needs_recompression(config: LogConfig, batch: Buffer | None) -> bool:
-    """Whether a batch is to be stored otherwise than it came. What is no batch is left to others."""
+    """Whether a batch must be recompressed. Incomplete batches are left to later checks."""
     if config.compression_type == AS_PRODUCED or batch is None or len(batch) < HEADER_SIZE:
         return False
     return batch[ATTRIBUTES_AT + 1] & CODEC_BITS != _CODECS[config.compression_type]
 
 
 async def recompressed(executor: Executor, config: LogConfig, batch: Buffer) -> bytes:
-    """The batch as the topic stores it. Malformed, or BatchTooLarge, if it may not be stored at all."""
+    """Return the batch in the topic's codec. Malformed or BatchTooLarge if it may not be stored."""
     if len(batch) > config.max_message_bytes:
         raise BatchTooLarge(size=len(batch), limit=config.max_message_bytes, setting="max.message.bytes")
     codec = _CODECS[config.compression_type]

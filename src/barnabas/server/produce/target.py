@@ -1,4 +1,4 @@
-"""One partition of a produce: where its records go, or why they go nowhere."""
+"""One partition of a Produce request: the partition to append to, or the error."""
 
 from struct import Struct
 from typing import Final
@@ -35,7 +35,7 @@ _SEQUENCE: Final = Struct(">i")
 
 
 class NotVerified(BarnabasError):
-    """Neither the coordinator nor the log lets this batch into the transaction: it was not even tried."""
+    """The batch could not be verified as part of its transaction, so it was not appended."""
 
     def __init__(self, code: ErrorCode, why: str) -> None:
         super().__init__(f"the transaction could not be verified: {why}")
@@ -43,7 +43,7 @@ class NotVerified(BarnabasError):
 
 
 class ProduceTarget:
-    """Found when it is made; `wrong` is set as soon as it is known that nothing will be appended."""
+    """The constructor finds the partition and checks the batch; `wrong` is the error that was found."""
 
     __slots__ = (
         "batch",
@@ -67,12 +67,12 @@ class ProduceTarget:
     ) -> None:
         self.index = data.index
         self.batch: Buffer = b""
-        # There is one batch, whatever is in it.
+        # Whether there is exactly one batch, valid or not.
         self.is_batch = False
         self.partition: Partition | None = None
         self.wrong: BarnabasError | None = None
         self.is_transactional = False
-        # Of a batch that is part of a transaction.
+        # Set for a transactional batch.
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = NO_PRODUCER_EPOCH
         self.verification: Verification | None = None
@@ -97,7 +97,7 @@ class ProduceTarget:
         return self.partition.tp
 
     def start_verification(self, now_ms: int, speech: Speech) -> bool:
-        """Whether the coordinator must be asked: the log does not know the transaction as open."""
+        """Return whether the coordinator must be asked: the log has no open transaction of this producer."""
         assert self.is_transactional
         assert self.partition is not None
         try:
@@ -114,7 +114,7 @@ class ProduceTarget:
         return self.verification is not None
 
     def check_leader(self) -> None:
-        """The partition may have moved or gone while the coordinator was asked."""
+        """Check again: the partition may have moved or been deleted while the coordinator was asked."""
         try:
             if self.wrong is None and self.partition is not None:
                 self.partition.need_leader()
@@ -134,7 +134,7 @@ class ProduceTarget:
             return
         try:
             self.batch = await recompressed(broker.executor, self.partition.log.config, self.batch)
-            # The partition may have moved or gone while the batch was worked on.
+            # The partition may have moved or been deleted meanwhile.
             self.partition.need_leader()
         except BarnabasError as error:
             self.wrong = kept(error)
@@ -145,7 +145,7 @@ def _find(broker: Services, topic: TopicProduceData, index: int, version: int) -
     if version >= _TOPIC_IDS_FROM:
         known = broker.image.topics_by_id.get(topic.topic_id)
         if known is None:
-            raise UnknownTopicId("no topic has this id")
+            raise UnknownTopicId("unknown topic id")
         name = known.name
     tp = topic_partition(name, index)
     return broker.replicas.partitions.get(tp) or broker.replicas.get(tp)
@@ -155,5 +155,5 @@ def _is_transactional(batch: Buffer, transactional_id: str | None) -> bool:
     if len(batch) < HEADER_SIZE or not batch[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT:
         return False
     if transactional_id is None:
-        raise NoTransactionalId("a transactional batch came without a transactional id")
+        raise NoTransactionalId("the batch is transactional, but the request has no transactional id")
     return True

@@ -1,1 +1,1 @@
-"""Requests: the table of APIs, dispatch, answers that come later, and long requests handled in slices."""
+"""Requests: the table of APIs, dispatch, deferred responses, and long requests handled in slices."""

@@ -1,4 +1,4 @@
-"""What a handler is: its row in the table of APIs, and what it is given (compiled)."""
+"""The row of a handler in the table of APIs, and the context that handlers get (compiled)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias, final
@@ -13,27 +13,27 @@ from barnabas.server.requests.later import Later
 from barnabas.server.requests.slices import Slices, weight
 from barnabas.server.services import Services
 
-# Items of a response that are encoded at once, which takes two or three milliseconds.
+# Response items encoded in one step, which takes two or three milliseconds.
 ENCODED_AT_ONCE_MAX: Final = 1_000
-# Items of a request that belong together, such as the settings of one resource or the partitions that one
-# request adds to a transaction. To handle them takes tens of milliseconds.
+# Limit of request items that cannot be split, such as the settings of one resource or the partitions that one
+# request adds to a transaction. Handling this many takes tens of milliseconds.
 WHOLE_ITEMS_MAX: Final = 10_000
 
 
 class NoAnswer:
-    """What a handler returns instead of a response. CLOSE also ends the connection."""
+    """Returned by a handler instead of a response. CLOSE also closes the connection."""
 
     def __init__(self, *, closes: bool) -> None:
         self.closes: Final = closes
 
 
-# A produce with acks=0 has no answer; one that failed is told by a closed connection.
+# A Produce with acks=0 has no response; if it fails, the connection is closed.
 NO_ANSWER: Final = NoAnswer(closes=False)
 CLOSE: Final = NoAnswer(closes=True)
 
 
 class EncodedBody:
-    """A response that is encoded already, but for its header."""
+    """A response that is already encoded, except for its header."""
 
     def __init__(self, parts: list[Any]) -> None:
         self.parts: Final = parts
@@ -41,7 +41,7 @@ class EncodedBody:
 
 @final
 class Context:
-    """One connection as its handlers see it: who is there, and through which door they came."""
+    """One connection as handlers see it: the client's address and the listener."""
 
     __slots__ = ("broker", "client_address", "client_host", "listener")
 
@@ -49,20 +49,20 @@ class Context:
         self.broker: Final = broker
         self.listener: Final = listener
         self.client_address: Final = client_address
-        # The same as groups write it down: Java writes addresses with a slash in front.
+        # The address as group metadata has it: Java puts a slash in front of addresses.
         self.client_host: Final = f"/{client_address}"
 
 
-# A response message; or one that comes later; or the work that makes it.
+# A response message, a deferred one, or a coroutine that returns one.
 Answer: TypeAlias = object | Later | Awaitable[object]
 Handle: TypeAlias = Callable[[Context, Request], Answer]
-# The response that says of everything in a request that it failed.
+# Builds a response in which everything in the request failed with this code.
 Refuse: TypeAlias = Callable[[Any, int, ErrorCode], object]
 
 
 @final
 class Api:
-    """One row: which versions of a key are spoken, who answers, and how to say that nothing worked."""
+    """One row: an API key with its supported versions, handler, and error response."""
 
     def __init__(
         self,
@@ -81,43 +81,43 @@ class Api:
         self.versions: Final = versions
         self.handle: Final = handle
         self.refuse: Final = refuse
-        # What ApiVersions says, where it says something else.
+        # The versions in ApiVersions, if they differ.
         self.advertised: Final = advertised
-        # With those that Kafka calls unstable: spoken if unstable.api.versions.enable says so.
+        # The versions including Kafka's unstable ones: supported with unstable.api.versions.enable.
         self.with_unstable: Final = with_unstable
-        # How a request with many items is split (slicing.py): a row for each list that may be long.
+        # How a request with many items is split (slicing.py): one entry for each list that may be long.
         self.slices: Final = slices
-        # The paths to lists of the response that may be long although the request is short.
+        # Paths of response lists that may be long although the request is short.
         self.long_lists: Final = long_lists
-        # The handler itself pauses where a request has many items.
+        # The handler itself pauses if a request has many items.
         self.pauses: Final = pauses
-        # Whether a request with many items is no trouble once it is decoded.
+        # Whether a decoded request with many items can be handled without blocking the loop.
         self.takes_many: Final = pauses or bool(slices)
         self._first: i64 = versions.start
         self._last: i64 = versions.stop - 1
 
     def speaks(self, version: i64) -> bool:
-        """The same as asking `versions`; every request does."""
+        """`version in versions`, but faster: called for every request."""
         return self._first <= version <= self._last
 
     def slices_of(self, body: object, *, is_large: bool) -> Slices | None:
-        """Return how to split a request, if it has so many items that it takes long."""
+        """Return how to split a request, or None if it is short enough to handle at once."""
         for slices in self.slices:
             if (is_large or not slices.is_hot) and slices.is_long(body):
                 return slices
         return None
 
     def check_whole(self, body: object, slices: Slices | None, items: int) -> None:
-        """Refuse a request of so many items if more of them than the limit are handled at once."""
+        """Refuse a request if more of its items than the limit must be handled together."""
         at_once = items - (0 if slices is None else slices.weight(body))
         if at_once > WHOLE_ITEMS_MAX and not self.pauses:
             raise Malformed(
-                f"{at_once} items have to be handled at once, the most is {WHOLE_ITEMS_MAX}",
+                f"{at_once} items must be handled together, the limit is {WHOLE_ITEMS_MAX}",
                 where=type(body).__name__,
             )
 
     def long_list(self, answer: object) -> str | None:
-        """Return the list of a response that is so long that it is encoded in steps."""
+        """Return the name of a response list that is so long that it must be encoded in steps, or None."""
         if not isinstance(answer, EncodedBody):
             for path in self.long_lists:
                 if weight(getattr(answer, path[0]) or (), path[1:]) > ENCODED_AT_ONCE_MAX:
@@ -125,7 +125,7 @@ class Api:
         return None
 
     def unstable(self) -> "Api":
-        """The row of a broker that speaks unstable versions."""
+        """The row for a broker that supports unstable versions."""
         if self.with_unstable is None:
             return self
         return Api(

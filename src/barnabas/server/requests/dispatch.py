@@ -1,4 +1,4 @@
-"""From a request to its handler, and from whatever happens there to an answer."""
+"""Find and call the handler of a request, and turn unexpected exceptions into error responses."""
 
 import logging
 from collections.abc import Iterable
@@ -20,14 +20,14 @@ class Dispatcher:
         self._rows: Final = {row.key: row for row in apis}
 
     def find(self, key: ApiKey, version: int, correlation_id: int) -> Api:
-        """The row of a request; UnsupportedRequest if there is none for its key or its version."""
+        """Return the row for an API key; UnsupportedRequest if the key or the version is not supported."""
         row = self._rows.get(key)
         if row is None or not row.speaks(version):
             raise UnsupportedRequest(key=key, version=version, correlation_id=correlation_id)
         return row
 
     def refuse_unsupported(self, refused: UnsupportedRequest) -> list[bytes] | None:
-        """The answer to a request that nobody here speaks; None if the connection is to be closed."""
+        """The response to an unsupported request; None if the connection must be closed."""
         row = self._rows.get(ApiKey.API_VERSIONS)
         if refused.key != ApiKey.API_VERSIONS or row is None:
             return None
@@ -36,14 +36,14 @@ class Dispatcher:
         )
 
     def call(self, api: Api, ctx: Context, request: Request) -> Answer:
-        """What the handler returns. What it raises is our mistake, and answered as one."""
+        """Call the handler. An exception is a bug and gets an UNKNOWN_SERVER_ERROR response."""
         try:
             return api.handle(ctx, request)
         except Exception as error:
             return self._failed(api, request, error)
 
     async def finish(self, api: Api, request: Request, work: Any) -> Answer:
-        """Wait for a handler that takes time."""
+        """Await a handler's coroutine, with the same treatment of exceptions."""
         try:
             answer: Answer = await work
             return answer

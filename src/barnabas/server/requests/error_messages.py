@@ -1,7 +1,7 @@
-"""Error messages of responses that quote so much of a request that they do not fit into a string.
+"""Cut error messages that quote so much of a request that they exceed the maximum string length.
 
-A name of 32,767 bytes is a valid string. A sentence around it is longer, and the response could not be
-encoded: Kafka closes the connection then. Called where that happens, and for responses made in slices.
+A name of 32,767 bytes is a valid string. A message that quotes it is longer, and the response could not be
+encoded: Kafka then closes the connection. Called when encoding fails, and for responses made in slices.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from barnabas.protocol.schema.fields import Kind
 from barnabas.protocol.schema.struct import schema_of
 from barnabas.protocol.wire import STRING_BYTES_MAX
 
-# Characters that are left of a message that is too long.
+# Characters that remain of a message that is too long.
 MESSAGE_CHARS_MAX: Final = 1_000
 _MESSAGE: Final = "error_message"
 _CUT: Final = "..."
@@ -32,7 +32,7 @@ def cut_messages(message: Any) -> bool:
 
 
 def cut_all_messages(items: Iterable[Any]) -> bool:
-    """The same for a list of a response."""
+    """The same for the items of a response list."""
     is_cut = False
     for item in items:
         is_cut = cut_messages(item) or is_cut

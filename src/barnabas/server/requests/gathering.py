@@ -1,4 +1,4 @@
-"""One answer from several that may each come later."""
+"""Combine several answers, of which some may be deferred, into one."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,7 +9,7 @@ from barnabas.server.requests.later import Later
 
 
 def gathered(answers: Sequence[Answer], make: Callable[[list[Any]], object]) -> Answer:
-    """make() of all of them, in their order: at once if they are all here, otherwise when the last one is."""
+    """Return make() of all answers, in order: now if all are there, otherwise a Later for it."""
     waiting = [at for at, answer in enumerate(answers) if isinstance(answer, Later)]
     found = list(answers)
     if not waiting:

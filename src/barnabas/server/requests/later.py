@@ -1,8 +1,8 @@
-"""An answer that comes later.
+"""A deferred response.
 
-A handler returns one when everything that its request changes has been changed, and only the answer has to
-wait: for more bytes to read, for other replicas. The requests behind it need not wait. A handler whose work
-itself takes time returns a coroutine, and the connection begins nothing else until that is done.
+A handler returns a Later when all changes of its request have been made and only the response must wait, for
+more bytes to read or for other replicas. The requests behind it need not wait. A handler whose work itself
+takes time returns a coroutine, and the connection starts no other request until that is done.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Later:
-    """finish() is called once, by whoever has the answer; then_call() once, by the connection."""
+    """finish() is called once, by the producer of the answer; then_call() once, by the connection."""
 
     __slots__ = ("_answer", "_is_done", "_then", "on_cancel", "on_hurry")
 
@@ -18,9 +18,9 @@ class Later:
         self._answer: Any = None
         self._is_done = False
         self._then: Callable[[Any], None] | None = None
-        # Called when nobody waits any more: the client has gone, or the broker stops.
+        # Called when the answer is no longer needed: the client has gone, or the broker is stopping.
         self.on_cancel: Callable[[], None] | None = None
-        # Called when the broker stops: the answer should come now, with what there is.
+        # Called when the broker is stopping: finish() should be called now, with what there is.
         self.on_hurry: Callable[[], None] | None = None
 
     def then_call(self, then: Callable[[Any], None]) -> None:
@@ -30,7 +30,7 @@ class Later:
             self._then = then
 
     def finish(self, answer: object) -> None:
-        assert not self._is_done, "an answer that was given already"
+        assert not self._is_done, "finish() was called twice"
         self._is_done = True
         self._answer = answer
         if self._then is not None:
@@ -38,7 +38,7 @@ class Later:
             then(answer)
 
     def cancel(self) -> None:
-        """Nobody waits any more."""
+        """The answer is no longer needed."""
         self._then = None
         if not self._is_done and self.on_cancel is not None:
             on_cancel, self.on_cancel = self.on_cancel, None

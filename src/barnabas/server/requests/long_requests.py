@@ -1,7 +1,7 @@
-"""Requests that take long take turns: one works for a few milliseconds, then all other clients are served.
+"""Schedule long requests: each works for a few milliseconds, then other clients are served.
 
-However many long requests there are, the event loop does one slice of one of them between two looks at its
-sockets. So a well-behaved client waits for one slice at most.
+However many long requests there are, the event loop runs one slice of one of them per iteration. So a
+well-behaved client waits for one slice at most.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from barnabas.server.requests.slices import AT_ONCE
 
 T = TypeVar("T")
 
-# Requests whose objects are in memory at once. Others wait as the bytes that they came as.
+# Long requests that are decoded and processed at the same time. Others wait as undecoded bytes.
 AT_ONCE_MAX: Final = 4
 
 
@@ -34,7 +34,7 @@ class LongRequests:
         self.waiting = 0
 
     async def __aenter__(self) -> "LongRequests":
-        """Wait for a place among those that are worked on."""
+        """Wait for one of the AT_ONCE_MAX places."""
         self.waiting += 1
         try:
             await self._places.acquire()
@@ -47,16 +47,16 @@ class LongRequests:
         self._places.release()
 
     async def pause(self) -> None:
-        """End a slice, and return when it is this request's turn again."""
+        """End a slice; return when it is this request's turn again."""
         turn = asyncio.get_running_loop().create_future()
         self._paused.append(turn)
         self._wake_soon()
         await turn
 
     async def run(self, steps: Generator[None, None, T], is_gone: Callable[[], bool] | None = None) -> T:
-        """Run a generator to its end, with a pause after each of its steps, and return its result.
+        """Run a generator to its end, with a pause after each step, and return its result.
 
-        ClientGone if `is_gone` says that nobody needs the result any more.
+        ClientGone if `is_gone` reports that the result is no longer needed.
         """
         while True:
             if is_gone is not None and is_gone():

@@ -1,4 +1,4 @@
-"""Which list of a request can be handled in slices, how it is split, and how the answers are joined. Pure."""
+"""How the list of a long request is split into slices, and how their responses are joined (pure)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -6,7 +6,7 @@ from typing import Any, Final, final
 
 from barnabas.protocol.schema.struct import schema_of
 
-# Items that most handlers deal with in two or three milliseconds.
+# Items per slice. Most handlers process this many in two or three milliseconds.
 AT_ONCE: Final = 500
 
 
@@ -41,9 +41,9 @@ class Slices:
         assert len(self.items) == len(self.answers), (items, answers)
         self.at_once: Final = at_once
         self.merged: Final = merged
-        # Only large frames are looked at, because small ones come very often.
+        # Only large frames are checked, because small ones are very frequent.
         self.is_hot: Final = is_hot
-        # The client of a change may be gone, and the change is still carried out as a whole.
+        # A change is carried out completely even if its client has gone.
         self.is_change: Final = is_change
         self._is_set: Final = is_set
         self._same: Final = (attrgetter(*same), attrgetter(*same_topic))
@@ -70,18 +70,18 @@ class Slices:
             yield _with(body, self.items[0], part)
 
     def join(self, last: list[Any], more: list[Any]) -> list[Any]:
-        """Return the answers of two slices as one list; an item that both are about has one answer."""
+        """Join the answers of two slices; an item that was split between them gets one answer."""
         return _joined(last, more, self.answers[1:], self._same)
 
     def merge(self, into: object, other: object) -> None:
-        """Add what the response of another slice has in its other lists."""
+        """Add the entries of the other lists in another slice's response."""
         for name in self.merged:
             known = getattr(into, name)
             known += [one for one in getattr(other, name) if one not in known]
 
 
 def weight(items: Sequence[Any], inner: tuple[str, ...]) -> int:
-    """Count the items of a list, and those in them."""
+    """Count the items of a list, including nested ones."""
     if not inner:
         return len(items)
     total = len(items)

@@ -1,7 +1,7 @@
 """Handle a request with many items slice by slice, so that other clients are served in between.
 
-The handlers know nothing of it: they get requests with a part of the list each. Their answers are encoded as
-they come, so that the whole response never exists as objects. Which list is split stands in the API's row.
+Handlers are not aware of this: each call gets a request with a part of the list. Answers are encoded as they
+come, so that the whole response never exists as objects. The API's row names the list to split.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ async def answer_in_slices(
     turns: LongRequests,
     is_gone: Callable[[], bool],
 ) -> object:
-    """Return the answer to a whole request. `is_gone` says whether its client is no longer there."""
+    """Return the answer to a whole request. `is_gone` reports whether its client has disconnected."""
     pieces = ResponsePieces(messages_of(api.key).response, request.version, slices.answers[0])
     shell: Any = None
-    # The answer to the last item of a slice: the next slice may go on with that item.
+    # The answer to the last item of a slice: the next slice may continue that item.
     last: list[Any] = []
     closes = False
     for body in slices.split(request.body):
@@ -38,7 +38,7 @@ async def answer_in_slices(
         if isinstance(answer, NoAnswer):
             closes = closes or answer.closes
         elif getattr(answer, "error_code", 0):
-            # The request failed as a whole, and the response says it once.
+            # The request failed as a whole: return this response.
             return answer
         else:
             cut_all_messages(getattr(answer, slices.answers[0]))
@@ -71,7 +71,7 @@ async def encode_in_steps(
 
 
 async def settled(answer: Any) -> Any:
-    """Wait for what a handler returned, whichever of its three forms it has."""
+    """Wait for the answer of a handler, in whichever of the three forms it came."""
     if isinstance(answer, Later):
         come = asyncio.get_running_loop().create_future()
         answer.then_call(lambda given: None if come.done() else come.set_result(given))

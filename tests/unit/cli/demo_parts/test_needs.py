@@ -10,7 +10,7 @@ from barnabas.cli.misuse import Misuse
 
 
 def test_a_home_without_java_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match=f"JAVA_HOME is {tmp_path}, and there is no bin/java in it"):
+    with pytest.raises(Misuse, match=f"JAVA_HOME is {tmp_path}, but it has no executable bin/java"):
         java_home({"PATH": "", "JAVA_HOME": str(tmp_path)})
 
 

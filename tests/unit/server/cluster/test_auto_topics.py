@@ -1,4 +1,4 @@
-"""Topics that are made because a client asked for their metadata."""
+"""Topics that are created because a client asked for their metadata."""
 
 import asyncio
 
@@ -25,14 +25,14 @@ def errors(answer: MetadataResponse) -> list[int]:
 
 
 async def settled(broker: Decided) -> None:
-    """Everything that was begun is done."""
+    """Wait until all started tasks are done."""
     for _ in range(10):
         await asyncio.sleep(0)
     assert broker.crashes == []
 
 
 def created(broker: Decided) -> list[list[str]]:
-    """The names in each request that the controller got."""
+    """The topic names in each request that the controller received."""
     found = []
     for request in broker.channel.asked:
         assert isinstance(request, CreateTopicsRequest)
@@ -41,7 +41,7 @@ def created(broker: Decided) -> list[list[str]]:
 
 
 @on_a_loop
-async def test_a_topic_is_unknown_at_first_and_there_at_the_next_request() -> None:
+async def test_a_topic_is_unknown_at_first_and_exists_at_the_next_request() -> None:
     broker = one_broker({"num.partitions": "3"})
 
     first = broker.ask(API, asked("orders"), 12)
@@ -55,7 +55,7 @@ async def test_a_topic_is_unknown_at_first_and_there_at_the_next_request() -> No
 
 
 @pytest.mark.parametrize("version", [0, 3])
-def test_before_version_4_who_asks_for_a_topic_wants_it(version: int) -> None:
+def test_before_version_4_every_requested_topic_is_created(version: int) -> None:
     @on_a_loop
     async def story() -> None:
         broker = one_broker()
@@ -67,7 +67,7 @@ def test_before_version_4_who_asks_for_a_topic_wants_it(version: int) -> None:
 
 
 @on_a_loop
-async def test_nothing_is_made_for_who_does_not_want_it() -> None:
+async def test_no_topic_is_created_if_the_request_forbids_it() -> None:
     broker = one_broker()
 
     assert errors(broker.ask(API, asked("orders", create=False), 12)) == [UNKNOWN]
@@ -77,7 +77,7 @@ async def test_nothing_is_made_for_who_does_not_want_it() -> None:
 
 
 @on_a_loop
-async def test_nothing_is_made_where_the_settings_forbid_it() -> None:
+async def test_no_topic_is_created_if_the_settings_forbid_it() -> None:
     broker = one_broker({"auto.create.topics.enable": "false"})
 
     assert errors(broker.ask(API, asked("orders"), 12)) == [UNKNOWN]
@@ -87,7 +87,7 @@ async def test_nothing_is_made_where_the_settings_forbid_it() -> None:
 
 
 @on_a_loop
-async def test_names_that_no_topic_can_have_and_internal_ones_are_not_sent_to_the_controller() -> None:
+async def test_invalid_and_internal_names_are_not_sent_to_the_controller() -> None:
     broker = one_broker()
 
     answer = broker.ask(API, asked("a/b", "__consumer_offsets", "orders"), 12)
@@ -98,7 +98,7 @@ async def test_names_that_no_topic_can_have_and_internal_ones_are_not_sent_to_th
 
 
 @on_a_loop
-async def test_a_topic_that_is_under_way_is_not_sent_again() -> None:
+async def test_a_topic_in_creation_is_not_sent_again() -> None:
     broker = one_broker()
     broker.channel.released.clear()
     broker.ask(API, asked("orders"), 12)
@@ -115,7 +115,7 @@ async def test_a_topic_that_is_under_way_is_not_sent_again() -> None:
 
 
 @on_a_loop
-async def test_what_the_controller_refuses_stays_unknown_and_may_be_tried_again() -> None:
+async def test_a_refused_topic_stays_unknown_and_may_be_retried() -> None:
     broker = one_broker({"default.replication.factor": "3"})
 
     for _ in range(2):
@@ -138,7 +138,7 @@ async def test_a_name_that_collides_with_another_is_unknown_too() -> None:
 
 
 @on_a_loop
-async def test_only_so_many_are_under_way_at_once() -> None:
+async def test_the_number_of_topics_in_creation_is_limited() -> None:
     broker = one_broker()
     broker.channel.released.clear()
 
@@ -155,7 +155,7 @@ async def test_only_so_many_are_under_way_at_once() -> None:
 
 
 @on_a_loop
-async def test_what_is_under_way_is_forgotten_when_the_broker_stops() -> None:
+async def test_topics_in_creation_are_forgotten_when_the_broker_stops() -> None:
     broker = one_broker()
     broker.channel.released.clear()
     broker.ask(API, asked("orders"), 12)

@@ -1,4 +1,4 @@
-"""Formatting: all directories or none, one owner, and nothing of anybody's data."""
+"""Formatting: all directories or none, with one identity, and never over existing data."""
 
 import errno
 import random
@@ -52,7 +52,7 @@ def meta(cluster_id: str = CLUSTER_ID, node_id: int = 1, number: int = 1) -> Met
     )
 
 
-def test_every_directory_gets_the_owner_an_id_of_its_own_and_the_first_records() -> None:
+def test_every_directory_gets_the_identity_its_own_id_and_the_bootstrap_records() -> None:
     fs = disk()
 
     assert form(fs, three_directories()) == ["/b", "/a", "/c"]
@@ -64,7 +64,7 @@ def test_every_directory_gets_the_owner_an_id_of_its_own_and_the_first_records()
     assert all(read_bootstrap(fs, path) == bootstrap_records() for path in PATHS)
 
 
-def test_what_was_formatted_is_opened_by_the_log_with_the_same_id() -> None:
+def test_a_formatted_directory_opens_with_the_same_id() -> None:
     fs = disk()
     form(fs, three_directories())
     known = survey(fs, PATHS).formatted["/a"]
@@ -78,7 +78,7 @@ def test_what_was_formatted_is_opened_by_the_log_with_the_same_id() -> None:
     assert opened.checkpoints.recovery_points_known
 
 
-def test_only_what_is_not_formatted_is() -> None:
+def test_only_unformatted_directories_are_formatted() -> None:
     fs = disk()
     fs.make_directory("/b")
     write_meta_properties(fs, "/b", meta(), now_ms=NOW_MS)
@@ -100,7 +100,7 @@ def test_a_formatted_directory_is_not_formatted_again_and_stays_as_it_is() -> No
     assert survey(fs, ["/new"]).empty == ["/new"]
 
 
-def test_partitions_of_nobody_are_not_made_ours() -> None:
+def test_partition_data_of_an_unknown_owner_is_not_claimed() -> None:
     fs = disk()
     fs.make_directory("/a/orders-0")
 
@@ -110,7 +110,7 @@ def test_partitions_of_nobody_are_not_made_ours() -> None:
     assert survey(fs, PATHS).formatted == {}
 
 
-def test_a_directory_that_somebody_works_in_is_not_formatted() -> None:
+def test_a_directory_in_use_is_not_formatted() -> None:
     fs = disk()
     fs.make_directory("/c")
     held = fs.lock("/c/.lock")
@@ -162,7 +162,7 @@ def test_after_a_power_loss_a_directory_is_formatted_with_everything_or_is_not(s
     assert identity_of(fs, three_directories()) is not None
 
 
-def test_a_directory_of_the_metadata_alone_is_held_as_long_as_the_node_runs() -> None:
+def test_a_separate_metadata_directory_is_locked_while_the_node_runs() -> None:
     fs = disk()
     apart = broker_settings({"log.dirs": "/a", "metadata.log.dir": "/b"})
     form(fs, apart)
@@ -184,7 +184,7 @@ def test_new_directories_have_no_identity() -> None:
     assert "barnabas storage format" in str(NotFormatted(["/a"]))
 
 
-def test_without_the_directory_of_the_metadata_nothing_is_served() -> None:
+def test_a_missing_metadata_directory_prevents_a_start() -> None:
     fs = disk()
     fs.make_directory("/a")
     write_meta_properties(fs, "/a", meta(), now_ms=NOW_MS)
@@ -193,7 +193,7 @@ def test_without_the_directory_of_the_metadata_nothing_is_served() -> None:
         identity_of(fs, three_directories())
 
 
-def test_directories_of_two_nodes_are_not_one_node() -> None:
+def test_directories_of_two_nodes_are_refused() -> None:
     fs = disk()
     form(fs, three_directories())
     write_meta_properties(fs, "/c", meta(node_id=2), now_ms=NOW_MS)
@@ -202,7 +202,7 @@ def test_directories_of_two_nodes_are_not_one_node() -> None:
         identity_of(fs, three_directories())
 
 
-def test_a_data_directory_that_cannot_be_read_does_not_hide_who_we_are() -> None:
+def test_an_unreadable_data_directory_does_not_hide_the_identity() -> None:
     fs = disk()
     form(fs, three_directories())
     fs.fail("/a", ["read"], errno=errno.EIO)
@@ -213,7 +213,7 @@ def test_a_data_directory_that_cannot_be_read_does_not_hide_who_we_are() -> None
     assert identity.cluster_id == CLUSTER_ID
 
 
-def test_the_directory_of_the_metadata_comes_first() -> None:
+def test_the_metadata_directory_comes_first() -> None:
     assert directories_of(three_directories()) == ["/b", "/a", "/c"]
     assert directories_of(broker_settings()) == ["/data"]
 

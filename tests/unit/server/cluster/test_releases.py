@@ -1,4 +1,4 @@
-"""Releases and feature levels, as Kafka 4.3.0's storage tool was seen to answer."""
+"""Releases and feature levels, as observed with Kafka 4.3.0's storage tool."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_release_has_the_level_that_kafka_gives_it(release: str, level: int) -
 
 
 @pytest.mark.parametrize("release", ["3.2", "4.4", "9.9", "", "4", "IV0", "4.3-IV1"])
-def test_a_release_that_is_none_is_refused_with_those_that_are(release: str) -> None:
+def test_an_unknown_release_is_refused_with_a_list_of_releases(release: str) -> None:
     with pytest.raises(BadFeature, match=rf"Unknown metadata.version '{release}'.*3\.3-IV3, .*, 4\.3-IV0$"):
         release_level(release)
 
@@ -65,11 +65,11 @@ def test_every_level_has_a_name_and_back() -> None:
     assert release_name(30) == "4.3-IV0"
 
 
-def test_without_a_wish_a_cluster_begins_as_the_controller_would_begin_it() -> None:
+def test_default_levels_equal_the_controllers_bootstrap_records() -> None:
     assert level_records(chosen_levels(None, {})) == bootstrap_records()
 
 
-def test_what_is_asked_for_takes_the_place_of_the_release() -> None:
+def test_requested_levels_override_those_of_the_release() -> None:
     levels = chosen_levels("4.0", {"group.version": 0, "transaction.version": 1})
 
     assert [(one.name, one.feature_level) for one in level_records(levels)] == [
@@ -88,18 +88,18 @@ def test_what_is_asked_for_takes_the_place_of_the_release() -> None:
         (None, {"group.version": 9}, "No feature:group.version with feature level 9"),
         (None, {"group.version": -1}, "No feature:group.version with feature level -1"),
         ("3.9", {ELR: 1}, f"{ELR} could not be set to 1 because it depends on metadata.version level 23"),
-        (None, {"kraft.version": 1}, "not built yet"),
-        ("3.6", {}, r"14 \(3\.6-IV2\) is older than 19 \(3\.7-IV4\)"),
+        (None, {"kraft.version": 1}, "dynamic voters"),
+        ("3.6", {}, r"14 \(3\.6-IV2\) is older than the oldest supported version, 19 \(3\.7-IV4\)"),
     ],
 )
-def test_levels_that_cannot_be_are_refused(release: str | None, asked: dict[str, int], message: str) -> None:
+def test_invalid_levels_are_refused(release: str | None, asked: dict[str, int], message: str) -> None:
     with pytest.raises(BadFeature, match=message):
         chosen_levels(release, asked)
 
 
 def test_a_cluster_of_an_older_level_is_not_served() -> None:
     check_served(19)
-    with pytest.raises(BadFeature, match="older than 19"):
+    with pytest.raises(BadFeature, match="older than the oldest supported version, 19"):
         check_served(18)
 
 

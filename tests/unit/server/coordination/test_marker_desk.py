@@ -1,4 +1,4 @@
-"""When the markers of a transaction that has been decided are written."""
+"""The time at which the markers of a decided transaction are written."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ def markers_of(transactional_id: str) -> MarkersToWrite:
     )
 
 
-def test_what_else_is_due_when_the_turn_ends_comes_before_the_markers() -> None:
+def test_responses_of_an_iteration_are_sent_before_markers_are_written() -> None:
     async def story() -> None:
         happened: list[str] = []
         desk = MarkerDesk(lambda ended: happened.append(ended.transactional_id))
@@ -42,7 +42,7 @@ def test_what_else_is_due_when_the_turn_ends_comes_before_the_markers() -> None:
     asyncio.run(story())
 
 
-def test_who_asks_before_that_has_them_written_at_once_and_only_once() -> None:
+def test_flush_writes_queued_markers_at_once_and_only_once() -> None:
     async def story() -> None:
         happened: list[str] = []
         desk = MarkerDesk(lambda ended: happened.append(ended.transactional_id))

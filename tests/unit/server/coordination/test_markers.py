@@ -1,4 +1,4 @@
-"""The markers of a transaction, into real logs: again until all are there, and when it is left to others."""
+"""Writing the markers of a transaction to real logs: retries, and when another coordinator takes over."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ ENDED = MarkersToWrite(
 
 
 class Desk:
-    """A broker with the partitions of the transaction, and what its coordinator is told."""
+    """A broker with the partitions of the transaction, and a record of the coordinator's notifications."""
 
     def __init__(self, broker: Hosted) -> None:
         self.broker = broker
@@ -77,7 +77,7 @@ def told(story: Callable[[Desk], Awaitable[None]]) -> None:
     run_sim(live)
 
 
-def test_what_is_not_taken_is_tried_again_one_attempt_at_a_time_and_less_and_less_often() -> None:
+def test_refused_markers_are_retried_with_increasing_delays() -> None:
     async def story(desk: Desk) -> None:
         desk.lead(FIRST, here=False)
         desk.lead(SECOND, here=False)
@@ -100,7 +100,7 @@ def test_what_is_not_taken_is_tried_again_one_attempt_at_a_time_and_less_and_les
     told(story)
 
 
-def test_nothing_is_tried_again_after_the_end() -> None:
+def test_nothing_is_retried_after_close() -> None:
     async def story(desk: Desk) -> None:
         desk.lead(FIRST, here=False)
         desk.markers.write(ENDED)
@@ -115,7 +115,7 @@ def test_nothing_is_tried_again_after_the_end() -> None:
     told(story)
 
 
-def test_where_a_later_epoch_of_the_producer_is_known_it_is_over_and_the_others_go_on(
+def test_a_newer_producer_epoch_in_a_log_skips_its_marker_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story(desk: Desk) -> None:
@@ -133,11 +133,11 @@ def test_where_a_later_epoch_of_the_producer_is_known_it_is_over_and_the_others_
     told(story)
 
     assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
-        "marker overtaken transactional_id=t tp=orders-0 producer_epoch=1 log_epoch=6"
+        "marker skipped transactional_id=t tp=orders-0 producer_epoch=1 log_epoch=6"
     ]
 
 
-def test_where_a_later_coordinator_is_known_nothing_more_is_told_or_tried() -> None:
+def test_a_newer_coordinator_epoch_in_a_log_abandons_all_markers() -> None:
     async def story(desk: Desk) -> None:
         desk.write_by_hand(THIRD, coordinator=COORDINATOR + 1)
         desk.lead(SECOND, here=False)

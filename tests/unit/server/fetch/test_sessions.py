@@ -1,4 +1,4 @@
-"""Fetch sessions: who has one, what is in it, and who has to make room."""
+"""Fetch sessions: creation, contents, and eviction."""
 
 from itertools import count
 
@@ -57,7 +57,7 @@ def data(index: int, *, high_watermark: int = 10, records: bytes = b"", error: i
     )
 
 
-def test_a_full_fetch_opens_a_session_and_the_next_one_says_only_what_changed() -> None:
+def test_a_full_fetch_opens_a_session_and_the_next_one_sends_only_changes() -> None:
     cache = sessions()
 
     first = cache.plan(request(partitions=(0, 1)), BY_NAME, now_ms=0)
@@ -95,7 +95,7 @@ def test_epochs_count_up_and_a_repeated_one_is_refused() -> None:
     ]
 
 
-def test_a_session_that_is_not_there_is_refused() -> None:
+def test_an_unknown_session_is_refused() -> None:
     plan = sessions().plan(request(99, 1), BY_NAME, now_ms=0)
 
     assert plan.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -162,7 +162,7 @@ def test_a_session_in_use_is_not_stale() -> None:
     assert other.session_id == 0
 
 
-def test_an_old_session_gives_way_to_a_larger_one() -> None:
+def test_an_old_session_is_evicted_for_a_larger_one() -> None:
     cache = sessions(slots=1)
     small = cache.plan(request(partitions=(0,)), BY_NAME, now_ms=0)
     cache.plan(request(small.session_id, 1), BY_NAME, now_ms=EVICTION_MS)
@@ -174,11 +174,11 @@ def test_an_old_session_gives_way_to_a_larger_one() -> None:
     assert larger.session_id != 0
 
 
-def test_no_slots_no_sessions() -> None:
+def test_without_slots_there_are_no_sessions() -> None:
     assert sessions(slots=0).plan(request(partitions=(0,)), BY_NAME, now_ms=0).session_id == 0
 
 
-def test_only_what_the_client_does_not_know_is_news() -> None:
+def test_only_changes_are_news() -> None:
     wanted = sessions().plan(request(partitions=(0,)), BY_NAME, now_ms=0).wanted[0]
 
     told = [
@@ -194,7 +194,7 @@ def test_only_what_the_client_does_not_know_is_news() -> None:
     assert told == [True, False, True, True, True, True, False]
 
 
-def test_who_got_records_is_served_last_next_time() -> None:
+def test_partitions_that_returned_records_are_served_last_next_time() -> None:
     cache = sessions()
     plan = cache.plan(request(partitions=(0, 1, 2)), BY_NAME, now_ms=0)
 

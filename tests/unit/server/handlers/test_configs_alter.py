@@ -161,7 +161,7 @@ def test_acceptable_changes_are_forwarded_to_the_controller(
             42,
             "cannot be changed while the broker",
         ),
-        (changes(BROKER_RESOURCE, "1", ("message.max.bytes", SET, "x")), 42, "must be a whole number"),
+        (changes(BROKER_RESOURCE, "1", ("message.max.bytes", SET, "x")), 42, "must be a 32-bit integer"),
         (changes(BROKER_RESOURCE, "1", ("message.max.bytes", SET, "-3")), 42, "must be at least 0"),
         (
             changes(BROKER_RESOURCE, "", ("listeners", SET, "PLAINTEXT://:1")),

@@ -1,4 +1,4 @@
-"""Metrics: every number is the one that its room keeps, and every line is one that Prometheus reads."""
+"""Metrics: every value equals that of its component, and Prometheus' parser reads every line."""
 
 import gc
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def value(families: dict[str, Family], family: str, **labels: object) -> float:
 
 
 @on_a_loop
-async def test_partitions_are_shown_as_their_logs_are() -> None:
+async def test_partition_metrics_equal_their_logs() -> None:
     sources = await busy()
     log = sources.replicas.get(TopicPartition("orders", 1)).log
 
@@ -73,7 +73,7 @@ async def test_partitions_are_shown_as_their_logs_are() -> None:
 
 
 @on_a_loop
-async def test_partitions_are_counted_by_how_they_are() -> None:
+async def test_partitions_are_counted_by_state() -> None:
     sources = await busy()
     sources.replicas.get(TopicPartition("orders", 0)).log.take_out_of_service(
         CorruptLog("x", position=0, what="y")
@@ -89,7 +89,7 @@ async def test_partitions_are_counted_by_how_they_are() -> None:
 
 
 @on_a_loop
-async def test_a_partition_without_all_its_replicas_is_seen() -> None:
+async def test_an_under_replicated_partition_is_counted() -> None:
     image = partition_image(replicas=(1, 2))
     broker = await hosted(
         image_of({"orders": [replace(image, isr=(1,))]}, {"orders": {"min.insync.replicas": "2"}})
@@ -146,7 +146,7 @@ async def test_fetch_sessions_are_counted() -> None:
 
 
 @on_a_loop
-async def test_directories_are_online_or_not_and_have_the_room_that_was_measured() -> None:
+async def test_directories_report_state_and_measured_space() -> None:
     broker = await one_topic()
     broker.logs.fail_directory(broker.logs.directories[1], OSError("gone"))
 
@@ -160,7 +160,7 @@ async def test_directories_are_online_or_not_and_have_the_room_that_was_measured
 
 
 @on_a_loop
-async def test_the_metadata_lags_by_what_is_committed_and_not_followed() -> None:
+async def test_the_metadata_lag_is_the_number_of_unapplied_committed_records() -> None:
     families = read_exposition(lines_of(await busy()))
 
     assert value(families, "barnabas_metadata_offset") == 10
@@ -168,7 +168,7 @@ async def test_the_metadata_lags_by_what_is_committed_and_not_followed() -> None
 
 
 @on_a_loop
-async def test_the_process_goes_by_the_names_that_everybody_uses() -> None:
+async def test_process_metrics_have_the_standard_names() -> None:
     families = read_exposition(lines_of(await busy()))
 
     assert value(families, "process_resident_memory_bytes") == 50_000_000
@@ -239,7 +239,7 @@ def test_label_values_are_escaped(nasty: str) -> None:
         (float("nan"), b"NaN"),
     ],
 )
-def test_numbers_are_written_as_they_are(number: float, shown: bytes) -> None:
+def test_numbers_are_formatted_exactly(number: float, shown: bytes) -> None:
     (text,) = render(Metric("m", Kind.GAUGE, "h"), [Sample("", number)], Dialect.TEXT)
 
     assert text.endswith(b"\nm " + shown + b"\n")
@@ -256,7 +256,7 @@ def test_names_follow_the_rules_of_the_format() -> None:
 
 @pytest.fixture
 def no_garbage() -> Iterator[None]:
-    """No collection in between: how long that takes says something of the tests before, and nothing of us."""
+    """Switch the garbage collector off: its duration depends on earlier tests, not on the code under test."""
     gc.disable()
     yield
     gc.enable()
@@ -264,7 +264,7 @@ def no_garbage() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_garbage")
 @on_a_loop
-async def test_ten_thousand_partitions_are_rendered_in_pieces_that_hold_nobody_up() -> None:
+async def test_ten_thousand_partitions_are_rendered_in_short_pieces() -> None:
     broker = await one_topic()
     sources = sources_of(broker)
     partition = broker.partition("orders")

@@ -1,4 +1,4 @@
-"""The HTTP side of metrics: what is answered, and what a client cannot do to it. Time is virtual."""
+"""The HTTP server for metrics: its responses, and its limits for clients. Time is virtual."""
 
 import asyncio
 import logging
@@ -62,7 +62,7 @@ async def exchange(data: bytes, host: str = HOST, port: int = PORT) -> bytes:
 
 
 async def read_all(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the connection ends, in good order or not."""
+    """Read until the connection ends, cleanly or not."""
     found = b""
     try:
         while data := await reader.read(100_000):
@@ -77,7 +77,7 @@ def get(path: str, *headers: str, method: str = "GET", version: str = "1.1") -> 
 
 
 def parse(data: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body, with the chunks put together; a body that breaks off is an error."""
+    """Status, headers and body, with chunks joined; a truncated body is an error."""
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode("ascii").split("\r\n")
     version, status, _ = first.split(" ", 2)
@@ -107,7 +107,7 @@ def small() -> dict[str, Page]:
 
 
 def ask(data: bytes, served: dict[str, Page] | None = None) -> tuple[int, dict[str, str], bytes]:
-    """What one request is answered, in a world of its own; with HEAD there is no body to put together."""
+    """The response to one request, in its own simulation; with HEAD there is no body to parse."""
 
     async def story(_: Any) -> bytes:
         found = b""
@@ -144,13 +144,13 @@ def test_old_clients_get_no_chunks() -> None:
     assert "Transfer-Encoding" not in headers
 
 
-def test_head_has_the_head_alone() -> None:
+def test_head_returns_only_headers() -> None:
     status, headers, body = ask(get("/hello", method="HEAD"))
 
     assert (status, headers["Content-Type"], body) == (200, "text/plain", b"")
 
 
-def test_a_query_and_a_proxys_name_of_the_server_are_no_part_of_the_path() -> None:
+def test_the_path_excludes_query_and_host() -> None:
     assert ask(get("/hello?x=1"))[0] == 200
     assert ask(get("http://here:9100/hello"))[0] == 200
     assert ask(get("http://here:9100"))[0] == 404
@@ -178,11 +178,11 @@ def test_a_query_and_a_proxys_name_of_the_server_are_no_part_of_the_path() -> No
         (b"GET  /hello HTTP/1.1\r\nHost: here\r\n\r\n", 400),
     ],
 )
-def test_what_is_no_request_for_a_page_has_a_status_of_its_own(data: bytes, status: int) -> None:
+def test_each_kind_of_invalid_request_has_its_own_status(data: bytes, status: int) -> None:
     assert ask(data)[0] == status
 
 
-def test_who_may_not_post_is_told_what_is_allowed() -> None:
+def test_an_invalid_method_gets_an_allow_header() -> None:
     assert ask(get("/hello", method="DELETE"))[1]["Allow"] == "GET, HEAD"
 
 
@@ -195,7 +195,7 @@ def test_a_request_that_is_too_large_is_refused() -> None:
     assert ask(b"y" * (10 * REQUEST_BYTES_MAX))[0] == 431
 
 
-def test_who_sends_nothing_is_sent_away_in_time() -> None:
+def test_a_silent_client_times_out() -> None:
     async def story(world: Any) -> None:
         async def one(_server: MetricsServer) -> None:
             began = world.loop.time()
@@ -208,7 +208,7 @@ def test_who_sends_nothing_is_sent_away_in_time() -> None:
     run_sim(story)
 
 
-def test_who_goes_before_asking_is_not_answered() -> None:
+def test_a_client_that_disconnects_before_its_request_gets_no_response() -> None:
     async def story(_: Any) -> None:
         async def one(_server: MetricsServer) -> None:
             reader, writer = await asyncio.open_connection(HOST, PORT)
@@ -233,7 +233,7 @@ def endless() -> dict[str, Page]:
     return {"/endless": page}
 
 
-def test_who_does_not_take_the_answer_is_dropped_in_time_and_others_are_served_meanwhile() -> None:
+def test_a_client_that_does_not_read_is_dropped_while_others_are_served() -> None:
     async def story(world: Any) -> None:
         async def one(_server: MetricsServer) -> None:
             reader, writer = await asyncio.open_connection(HOST, PORT, limit=1_000)
@@ -250,7 +250,7 @@ def test_who_does_not_take_the_answer_is_dropped_in_time_and_others_are_served_m
     run_sim(story)
 
 
-def test_only_so_many_connections_are_served_at_once() -> None:
+def test_the_number_of_connections_is_limited() -> None:
     async def story(_: Any) -> None:
         async def one(_server: MetricsServer) -> None:
             held = [await asyncio.open_connection(HOST, PORT) for _ in range(CONNECTIONS_MAX)]
@@ -269,7 +269,7 @@ def test_only_so_many_connections_are_served_at_once() -> None:
     run_sim(story)
 
 
-def test_beyond_that_some_are_told_so_and_the_rest_nothing() -> None:
+def test_above_the_limit_some_clients_get_an_error_and_the_rest_are_aborted() -> None:
     async def story(_: Any) -> None:
         async def one(_server: MetricsServer) -> None:
             held = [await asyncio.open_connection(HOST, PORT) for _ in range(REFUSALS_MAX)]
@@ -286,7 +286,7 @@ def test_beyond_that_some_are_told_so_and_the_rest_nothing() -> None:
     run_sim(story)
 
 
-def test_who_stays_after_the_answer_makes_room_soon() -> None:
+def test_a_client_that_stays_connected_after_its_response_is_dropped_soon() -> None:
     async def story(_: Any) -> None:
         async def one(_server: MetricsServer) -> None:
             held = [await asyncio.open_connection(HOST, PORT) for _ in range(CONNECTIONS_MAX)]
@@ -304,7 +304,7 @@ def test_who_stays_after_the_answer_makes_room_soon() -> None:
 
 
 @on_a_loop
-async def test_others_get_their_turn_between_the_pieces_of_an_answer() -> None:
+async def test_the_loop_runs_other_work_between_pieces_of_a_response() -> None:
     turns = 0
     seen: list[int] = []
 
@@ -329,7 +329,7 @@ async def test_others_get_their_turn_between_the_pieces_of_an_answer() -> None:
     assert len(seen) == len(set(seen)) == 10
 
 
-def test_a_page_that_fails_is_an_answer_and_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_page_gets_an_error_response_and_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(_: HttpRequest) -> Response:
         raise RuntimeError("a bug")
 
@@ -339,7 +339,7 @@ def test_a_page_that_fails_is_an_answer_and_a_line_in_the_log(caplog: pytest.Log
     assert "a bug" in caplog.text
 
 
-def test_an_answer_that_fails_in_the_middle_breaks_off(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_response_that_fails_in_the_middle_breaks_off(caplog: pytest.LogCaptureFixture) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"half"
         raise RuntimeError("a bug")
@@ -362,7 +362,7 @@ def test_an_answer_that_fails_in_the_middle_breaks_off(caplog: pytest.LogCapture
     assert "a bug" in caplog.text
 
 
-def test_closing_drops_who_is_still_there_and_binds_no_longer() -> None:
+def test_close_drops_connections_and_frees_the_port() -> None:
     async def story(_: Any) -> None:
         server = MetricsServer(small())
         await server.start(HOST, PORT)
@@ -382,7 +382,7 @@ def test_closing_drops_who_is_still_there_and_binds_no_longer() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 @on_a_loop
-async def test_it_listens_on_either_kind_of_address(host: str) -> None:
+async def test_it_listens_on_ipv4_and_ipv6(host: str) -> None:
     async def one(server: MetricsServer) -> None:
         ((_, port),) = server.addresses
         assert parse(await exchange(get("/hello"), host, port))[2] == b"hello"
@@ -409,7 +409,7 @@ async def test_it_listens_on_either_kind_of_address(host: str) -> None:
     ],
 )
 @on_a_loop
-async def test_metrics_are_in_the_dialect_that_is_asked_for(accept: str, open_metrics: bool) -> None:
+async def test_metrics_have_the_requested_dialect(accept: str, open_metrics: bool) -> None:
     broker = await one_topic()
     space = DiskSpace(broker.logs, broker.executor, broker.services.tasks)
     served = pages(sources_of(broker), space, unhealthy=never, unready=never)
@@ -423,7 +423,7 @@ async def test_metrics_are_in_the_dialect_that_is_asked_for(accept: str, open_me
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])
 @on_a_loop
-async def test_a_complaint_is_told_and_is_no_success(path: str) -> None:
+async def test_a_problem_is_reported_with_an_error_status(path: str) -> None:
     broker = await one_topic()
     space = DiskSpace(broker.logs, broker.executor, broker.services.tasks)
     complaint: str | None = "not let in yet"

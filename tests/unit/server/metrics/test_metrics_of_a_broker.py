@@ -1,4 +1,4 @@
-"""The broker that ships, with its metrics beside it, in the simulated world."""
+"""A real broker with its metrics server, in simulation."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ METRICS_PORT = 9100
 
 
 async def get(path: str) -> tuple[int, bytes]:
-    """Status and body. HTTP/1.0, so that there are no chunks to put together."""
+    """Status and body. Uses HTTP/1.0, which has no chunks."""
     reader, writer = await asyncio.open_connection("127.0.0.1", METRICS_PORT)
     writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
     head, _, body = (await reader.read()).partition(b"\r\n\r\n")
@@ -29,7 +29,7 @@ async def create(broker: Broker) -> None:
         await client.call(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7, key=ApiKey.CREATE_TOPICS)
 
 
-def test_a_broker_is_seen_from_its_start_to_its_failure() -> None:
+def test_health_and_readiness_from_start_to_failure() -> None:
     async def story(world: World) -> None:
         broker = make_broker(world, broker_settings())
         server = metrics_server(broker, lambda: PROCESS)
@@ -65,7 +65,7 @@ def test_a_broker_is_seen_from_its_start_to_its_failure() -> None:
     run_sim(story)
 
 
-def test_a_broker_that_broke_is_not_healthy() -> None:
+def test_a_failed_broker_is_unhealthy() -> None:
     async def story(world: World) -> None:
         broker = make_broker(world, broker_settings())
         server = metrics_server(broker, lambda: PROCESS)

@@ -1,4 +1,4 @@
-"""Who connects is let in within a few turns of the loop, or waits, or is closed."""
+"""A new connection is accepted within a few loop iterations, or waits, or is closed."""
 
 import asyncio
 import socket
@@ -42,7 +42,7 @@ class Visitor(asyncio.Protocol):
 
 
 class Room:
-    """One listener, and who is in."""
+    """One listener and its open connections."""
 
     def __init__(self, **limits: Any) -> None:
         chosen = {"connections_max": 1000, "per_host_max": 1000, "per_host_overrides": {}, "idle_ms": -1}
@@ -74,7 +74,7 @@ class Room:
         self.refused.append(why)
 
     def connect(self, count: int) -> None:
-        """The loop does not run meanwhile: all of them wait in the backlog."""
+        """Connect while the loop does not run, so that all clients wait in the backlog."""
         self.clients += [socket.create_connection(self.address, timeout=5) for _ in range(count)]
 
     async def holds(self, count: int) -> None:
@@ -106,7 +106,7 @@ def run(factory: Callable[[], Any], story: Any) -> None:
 
 
 @LOOPS
-def test_all_who_wait_are_let_in_within_a_few_turns(factory: Callable[[], Any]) -> None:
+def test_all_waiting_clients_are_accepted_within_a_few_loop_iterations(factory: Callable[[], Any]) -> None:
     async def story() -> None:
         async with room() as here:
             here.connect(CLIENTS)
@@ -120,7 +120,7 @@ def test_all_who_wait_are_let_in_within_a_few_turns(factory: Callable[[], Any]) 
 
 
 @LOOPS
-def test_who_finds_no_room_waits_until_somebody_leaves(factory: Callable[[], Any]) -> None:
+def test_at_the_limit_a_client_waits_until_another_disconnects(factory: Callable[[], Any]) -> None:
     async def story() -> None:
         async with room(connections_max=3) as here:
             here.connect(5)
@@ -139,7 +139,7 @@ def test_who_finds_no_room_waits_until_somebody_leaves(factory: Callable[[], Any
 
 
 @LOOPS
-def test_who_is_above_the_rate_waits_with_all_behind(factory: Callable[[], Any]) -> None:
+def test_a_client_above_the_rate_delays_those_behind_it(factory: Callable[[], Any]) -> None:
     async def story() -> None:
         async with room(rate_max=2) as here:
             here.connect(24)
@@ -154,7 +154,7 @@ def test_who_is_above_the_rate_waits_with_all_behind(factory: Callable[[], Any])
 
 
 @LOOPS
-def test_who_may_not_come_in_is_closed_at_once(factory: Callable[[], Any]) -> None:
+def test_a_client_above_the_limit_per_address_is_closed_at_once(factory: Callable[[], Any]) -> None:
     async def story() -> None:
         async with room(per_host_max=2) as here:
             here.connect(4)
@@ -168,7 +168,7 @@ def test_who_may_not_come_in_is_closed_at_once(factory: Callable[[], Any]) -> No
 
 
 @LOOPS
-def test_who_waits_when_it_ends_is_closed(factory: Callable[[], Any]) -> None:
+def test_stop_closes_a_delayed_client(factory: Callable[[], Any]) -> None:
     async def story() -> None:
         async with room(rate_max=1) as here:
             here.connect(12)

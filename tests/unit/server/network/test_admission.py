@@ -1,4 +1,4 @@
-"""Who may connect: rates as Kafka 4.3 throttles them, limits of hosts, listeners and brokers, the log."""
+"""Admission: connection rates throttled as in Kafka 4.3, limits of hosts, listeners and brokers, the log."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def limits(**given: object) -> ConnectionLimits:
 
 
 def accepted_at(count: int, per_second_max: int) -> list[float]:
-    """When clients are let in that connect one after the other, in seconds."""
+    """The times in seconds at which clients that connect one after the other are accepted."""
     rate, now_ms, times = CreationRate(), 1_000, []
     for _ in range(count):
         now_ms += rate.throttle_ms(now_ms, per_second_max)
@@ -26,7 +26,7 @@ def accepted_at(count: int, per_second_max: int) -> list[float]:
     return times
 
 
-def test_clients_wait_as_long_as_kafkas_do() -> None:
+def test_throttle_times_equal_kafkas() -> None:
     # Seen with Kafka 4.3.0 and max.connection.creation.rate=4. Its first one came a second before the others.
     seen = [*[0.0] * 40, 0.25, 0.5, 0.75, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0]
 
@@ -39,11 +39,11 @@ def test_in_the_long_run_the_rate_is_the_limit() -> None:
     assert 1_000 / times[-1] == pytest.approx(10, rel=0.15)
 
 
-def test_a_rate_of_nothing_lets_one_in_each_second() -> None:
+def test_a_rate_of_zero_accepts_one_connection_per_second() -> None:
     assert accepted_at(3, 0) == [1.0, 2.0, 3.0]
 
 
-def test_a_quiet_time_makes_up_for_a_busy_one() -> None:
+def test_a_quiet_period_compensates_a_busy_one() -> None:
     rate = CreationRate()
     for _ in range(100):
         rate.throttle_ms(0, 10)
@@ -52,7 +52,7 @@ def test_a_quiet_time_makes_up_for_a_busy_one() -> None:
     assert rate.throttle_ms(12_000, 10) == 0
 
 
-def test_a_host_has_no_more_than_its_connections() -> None:
+def test_a_host_cannot_exceed_its_connection_limit() -> None:
     admission = Admission(limits(per_host_max=2, per_host_overrides={"b": 1}))
 
     entered = [admission.enter(host) for host in ("a", "a", "a", "b", "b", "c")]
@@ -69,7 +69,7 @@ def test_descriptors_are_shared_by_all_listeners() -> None:
 
     assert clients.enter("a") is None
     assert controllers.enter("a") is None
-    assert clients.enter("b") == "no descriptor left for connections"
+    assert clients.enter("b") == "all file descriptors for connections are in use"
     controllers.leave("a")
     assert clients.enter("b") is None
 
@@ -85,7 +85,7 @@ def test_a_listener_has_a_limit_of_its_own() -> None:
     assert other.has_room
 
 
-def test_brokers_come_in_however_many_clients_there_are() -> None:
+def test_brokers_can_connect_however_many_clients_there_are() -> None:
     admitted = Admitted()
     clients = Admission(limits(connections_max=2), admitted)
     brokers = Admission(limits(connections_max=2), admitted, is_protected=True)
@@ -99,7 +99,7 @@ def test_brokers_come_in_however_many_clients_there_are() -> None:
     assert (clients.excess, brokers.excess) == (1, 0)
 
 
-def test_one_line_tells_of_many_that_were_refused() -> None:
+def test_many_refusals_share_one_log_line() -> None:
     admission = Admission(limits())
 
     counts = [admission.to_log(now_ms) for now_ms in (0, 1, 2, REFUSALS_LOGGED_MS, REFUSALS_LOGGED_MS + 1)]
@@ -107,7 +107,7 @@ def test_one_line_tells_of_many_that_were_refused() -> None:
     assert counts == [1, 0, 0, 3, 0]
 
 
-def test_who_waits_is_told_of_room() -> None:
+def test_waiting_listeners_are_notified_of_room() -> None:
     admitted = Admitted()
     admission = Admission(limits(connections_max=1), admitted)
     rooms: list[bool] = []

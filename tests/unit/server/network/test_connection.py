@@ -1,4 +1,4 @@
-"""One connection in the simulated world: order, pipelining, bounds, and its ends. Nothing here waits."""
+"""One connection in simulated time: order, pipelining, limits, and ways to close."""
 
 import asyncio
 import logging
@@ -146,7 +146,7 @@ def ask_second(client: RawClient) -> int:
     return client.send(ListOffsetsRequest(replica_id=-1), 1, key=SECOND)
 
 
-def test_answers_come_in_the_order_of_requests_though_the_first_waits() -> None:
+def test_responses_keep_the_order_of_requests_if_the_first_waits() -> None:
     async def do(place: Place) -> None:
         waiting = Later()
         place.desk.first = lambda _: waiting
@@ -164,7 +164,7 @@ def test_answers_come_in_the_order_of_requests_though_the_first_waits() -> None:
 
 
 @pytest.mark.parametrize("comes_later", [False, True])
-def test_nothing_begins_while_a_request_is_at_work(comes_later: bool) -> None:
+def test_no_request_starts_while_another_is_processed(comes_later: bool) -> None:
     async def do(place: Place) -> None:
         done = asyncio.Event()
 
@@ -191,7 +191,7 @@ def test_nothing_begins_while_a_request_is_at_work(comes_later: bool) -> None:
     story(do)
 
 
-def test_what_comes_while_others_wait_for_the_next_turn_is_begun_after_them() -> None:
+def test_new_requests_start_after_those_of_the_backlog() -> None:
     async def do(place: Place) -> None:
         client = await place.connect()
         ask_first(client)
@@ -212,7 +212,7 @@ def _frame(number: int) -> bytes:
     return encode_request(ApiVersionsRequest(), 0, key=FIRST, correlation_id=number, client_id="raw")
 
 
-def test_a_handler_that_raises_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_of_a_handler_gets_a_response_and_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
     async def do(place: Place) -> None:
         def broken(_: Request) -> Answer:
             raise RuntimeError("a bug")
@@ -235,7 +235,7 @@ def test_a_handler_that_raises_is_answered_and_logged(caplog: pytest.LogCaptureF
     ]
 
 
-def test_work_that_raises_is_answered_and_the_connection_goes_on() -> None:
+def test_an_exception_of_a_coroutine_gets_a_response_and_keeps_the_connection() -> None:
     async def do(place: Place) -> None:
         async def work() -> object:
             await asyncio.sleep(1)
@@ -254,7 +254,7 @@ def test_work_that_raises_is_answered_and_the_connection_goes_on() -> None:
         story(do)
 
 
-def test_a_client_that_floods_is_not_read_beyond_the_limit() -> None:
+def test_a_flood_of_requests_is_not_read_beyond_the_limit() -> None:
     async def do(place: Place) -> None:
         waiting: list[Later] = []
 
@@ -352,7 +352,7 @@ def test_a_reader_that_holds_the_most_is_closed_when_memory_is_short() -> None:
     ],
     ids=["2 GB", "negative", "http", "tls", "empty", "short", "unknown key", "unknown version"],
 )
-def test_what_cannot_be_answered_closes_the_connection_with_one_line(
+def test_an_invalid_request_closes_the_connection_with_one_log_line(
     garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="barnabas.server.network.connection")
@@ -374,7 +374,7 @@ def test_what_cannot_be_answered_closes_the_connection_with_one_line(
     assert len(lines) == 1
 
 
-def test_what_was_asked_before_garbage_is_still_answered() -> None:
+def test_requests_before_garbage_are_still_answered() -> None:
     async def do(place: Place) -> None:
         waiting = Later()
         place.desk.first = lambda _: waiting
@@ -403,7 +403,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
     story(do)
 
 
-def test_no_answer_is_no_answer_and_close_closes() -> None:
+def test_no_answer_sends_nothing_and_close_closes_the_connection() -> None:
     async def do(place: Place) -> None:
         client = await place.connect()
         place.desk.first = lambda _: NO_ANSWER
@@ -446,7 +446,7 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     story(do, idle_ms=10_000)
 
 
-def test_half_a_frame_that_trickles_in_does_not_keep_a_connection_open() -> None:
+def test_a_frame_that_trickles_in_does_not_keep_a_connection_open() -> None:
     async def do(place: Place) -> None:
         client = await place.connect()
         for byte in b"\x00\x00\x10\x00" + bytes(30):
@@ -474,7 +474,7 @@ def test_connections_beyond_the_limits_are_refused() -> None:
     story(do, per_host_max=3)
 
 
-def test_an_override_counts_for_its_host_only() -> None:
+def test_an_override_applies_only_to_its_host() -> None:
     async def do(place: Place) -> None:
         assert not await asyncio.wait_for(_answers(await place.connect()), 5)
 
@@ -485,7 +485,7 @@ def test_an_override_counts_for_its_host_only() -> None:
     story(do, per_host_overrides={"127.0.0.1": 0})
 
 
-def test_a_stop_finishes_what_was_accepted_and_hurries_those_who_wait() -> None:
+def test_a_stop_finishes_requests_and_ends_waiting_fetches() -> None:
     async def do(place: Place) -> None:
         waiting = Later()
         waiting.on_hurry = lambda: waiting.finish(ApiVersionsResponse(error_code=5))
@@ -510,7 +510,7 @@ def test_a_stop_finishes_what_was_accepted_and_hurries_those_who_wait() -> None:
     story(do)
 
 
-def test_a_stop_does_not_wait_for_ever() -> None:
+def test_a_stop_does_not_wait_forever() -> None:
     async def do(place: Place) -> None:
         place.desk.first = lambda _: Later()
         client = await place.connect()
@@ -526,7 +526,7 @@ def test_a_stop_does_not_wait_for_ever() -> None:
     story(do)
 
 
-def test_a_client_that_goes_cancels_what_waits_for_it() -> None:
+def test_a_disconnect_cancels_deferred_responses() -> None:
     async def do(place: Place) -> None:
         cancelled = []
         waiting = Later()
@@ -545,7 +545,7 @@ def test_a_client_that_goes_cancels_what_waits_for_it() -> None:
     story(do)
 
 
-def test_an_answer_that_cannot_be_written_closes_and_does_not_hang(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_response_that_cannot_be_encoded_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     async def do(place: Place) -> None:
         waiting = Later()
         place.desk.first = lambda _: waiting
@@ -560,7 +560,7 @@ def test_an_answer_that_cannot_be_written_closes_and_does_not_hang(caplog: pytes
     with expecting_faults():
         story(do)
 
-    assert any("not encoded" in record.message for record in caplog.records)
+    assert any("not encodable" in record.message for record in caplog.records)
 
 
 def test_listeners_that_share_their_limits_count_together() -> None:
@@ -585,7 +585,7 @@ def test_listeners_that_share_their_limits_count_together() -> None:
     run_sim(run)
 
 
-def test_a_broker_takes_the_place_of_the_client_that_was_idle_for_the_longest_time() -> None:
+def test_a_new_broker_connection_replaces_the_longest_idle_client() -> None:
     admitted = Admitted()
 
     async def run(world: World) -> None:
@@ -609,7 +609,7 @@ def test_a_broker_takes_the_place_of_the_client_that_was_idle_for_the_longest_ti
     run_sim(run)
 
 
-def test_who_is_idle_is_closed_when_the_limit_is_lowered() -> None:
+def test_idle_connections_are_closed_when_the_limit_is_lowered() -> None:
     async def do(place: Place) -> None:
         idle, busy = await place.connect(), await place.connect()
         await asyncio.sleep(1)
@@ -670,7 +670,7 @@ def test_real_sockets_of_both_families_are_served(host: str, factory: Callable[[
 
 
 @LOOPS
-def test_large_requests_are_received_in_their_place_and_small_ones_as_bytes(
+def test_large_requests_use_their_own_buffer_and_small_ones_bytes(
     factory: Callable[[], Any],
 ) -> None:
     async def real() -> None:
@@ -714,10 +714,10 @@ def test_large_requests_are_received_in_their_place_and_small_ones_as_bytes(
 
 
 @LOOPS
-def test_a_connection_that_cannot_be_made_is_closed_with_one_line(
+def test_a_failed_connection_setup_closes_it_with_one_log_line(
     factory: Callable[[], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Here the context cannot be had; the socket may be gone, or there is no memory."""
+    """Here the context fails; in production the socket may be gone, or there is no memory."""
 
     def context(_host: str) -> Context:
         raise RuntimeError("no context")

@@ -1,4 +1,4 @@
-"""What leaves: bytes and ranges of files in order, however slowly the other side takes them. Real sockets."""
+"""Outlets send bytes and file ranges in order, however slowly the other side reads. With real sockets."""
 
 import asyncio
 import errno
@@ -92,7 +92,7 @@ async def scene(directory: Path, awake_ns: int = 0) -> AsyncIterator[Scene]:
         made.close()
 
 
-def test_the_loop_is_awake_again_when_a_socket_takes_more(tmp_path: Path) -> None:
+def test_a_writable_socket_wakes_the_loop(tmp_path: Path) -> None:
     async def story() -> None:
         # For longer than a busy machine takes for this.
         async with scene(tmp_path, awake_ns=10**12) as here:
@@ -110,7 +110,7 @@ def test_the_loop_is_awake_again_when_a_socket_takes_more(tmp_path: Path) -> Non
     asyncio.run(story())
 
 
-def test_a_small_answer_leaves_when_the_turn_ends(tmp_path: Path) -> None:
+def test_a_small_response_is_sent_at_the_end_of_the_iteration(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             here.outlet.send([b"hello, "])
@@ -124,7 +124,7 @@ def test_a_small_answer_leaves_when_the_turn_ends(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_bytes_and_ranges_leave_in_order_by_sendfile(tmp_path: Path) -> None:
+def test_bytes_and_file_ranges_are_sent_in_order(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             parts: list[Part] = [
@@ -144,7 +144,7 @@ def test_bytes_and_ranges_leave_in_order_by_sendfile(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_what_the_socket_does_not_take_waits_and_goes_on(tmp_path: Path) -> None:
+def test_unsent_data_waits_until_the_socket_is_writable(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             here.outlet.send([b"a" * 100, here.records((0, len(LARGE))), b"b" * 100])
@@ -161,7 +161,7 @@ def test_what_the_socket_does_not_take_waits_and_goes_on(tmp_path: Path) -> None
     asyncio.run(story())
 
 
-def test_a_small_answer_waits_behind_one_that_does_not_fit(tmp_path: Path) -> None:
+def test_a_small_response_waits_behind_one_that_is_not_fully_sent(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             large = bytes(2_000_000)
@@ -174,7 +174,7 @@ def test_a_small_answer_waits_behind_one_that_does_not_fit(tmp_path: Path) -> No
     asyncio.run(story())
 
 
-def test_one_turn_of_the_loop_sends_no_more_than_its_share(tmp_path: Path) -> None:
+def test_one_iteration_sends_at_most_the_limit(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             here.ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 << 20)
@@ -189,7 +189,7 @@ def test_one_turn_of_the_loop_sends_no_more_than_its_share(tmp_path: Path) -> No
     asyncio.run(story())
 
 
-def test_a_peer_that_is_gone_is_told_once(tmp_path: Path) -> None:
+def test_a_lost_peer_is_reported_once(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             here.theirs.close()
@@ -212,7 +212,7 @@ def test_a_range_of_a_file_that_was_cut_breaks_the_connection(tmp_path: Path) ->
             await asyncio.sleep(0)
 
             assert len(here.broken) == 1
-            assert "before the end of what was to be sent" in str(here.broken[0])
+            assert "bytes before the end of the range to send" in str(here.broken[0])
 
     asyncio.run(story())
 
@@ -229,7 +229,7 @@ def test_a_removed_file_is_still_sent(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_who_closes_before_the_turn_ends_sends_nothing(tmp_path: Path) -> None:
+def test_an_outlet_closed_before_the_end_of_the_iteration_sends_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             here.outlet.send([b"hello"])
@@ -241,7 +241,7 @@ def test_who_closes_before_the_turn_ends_sends_nothing(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_what_is_sent_after_the_end_goes_to_nobody_who_has_the_number_now(tmp_path: Path) -> None:
+def test_a_closed_outlet_does_not_write_to_a_reused_descriptor(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             here.outlet.close()
@@ -259,7 +259,7 @@ def test_what_is_sent_after_the_end_goes_to_nobody_who_has_the_number_now(tmp_pa
     asyncio.run(story())
 
 
-def test_many_pieces_that_wait_leave_in_order_and_are_let_go_of(tmp_path: Path) -> None:
+def test_many_waiting_pieces_are_sent_in_order_and_released(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             pieces = [b"%07d" % number * 10_000 for number in range(3 * SENT_PIECES_MAX)]
@@ -281,7 +281,7 @@ def test_many_pieces_that_wait_leave_in_order_and_are_let_go_of(tmp_path: Path) 
 
 
 class Buffering(asyncio.Transport):
-    """A transport that takes everything and says how much of it is not sent."""
+    """A transport that accepts everything and reports how much of it is not sent."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The limit of request bytes: who is read at it, in which order, and who has to go."""
+"""The limit of request bytes: which connections are read, in which order, and which are closed."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ REQUEST_MAX = 100 << 20
 
 
 class Client:
-    """A connection with a large frame under way."""
+    """A connection that receives a large frame."""
 
     def __init__(self, held: RequestBytes, *, is_slow: bool = False) -> None:
         self.held = held
@@ -61,7 +61,7 @@ def held_by(*clients: Client) -> int:
     return sum(client.bytes for client in clients)
 
 
-def test_below_the_limit_everybody_is_read() -> None:
+def test_below_the_limit_all_connections_are_read() -> None:
     async def story(_world: World) -> None:
         held = RequestBytes(LIMIT)
         clients = [Client(held) for _ in range(3)]
@@ -75,7 +75,7 @@ def test_below_the_limit_everybody_is_read() -> None:
     run_sim(story)
 
 
-def test_at_the_limit_one_goes_on_and_the_others_follow_in_their_order() -> None:
+def test_at_the_limit_one_connection_continues_and_the_others_follow_in_order() -> None:
     async def story(_world: World) -> None:
         held = RequestBytes(LIMIT)
         clients = [Client(held) for _ in range(6)]
@@ -126,7 +126,7 @@ def test_every_large_request_is_completed_in_the_end() -> None:
     run_sim(story)
 
 
-def test_those_that_stall_are_closed_while_others_wait() -> None:
+def test_stalled_connections_are_closed_while_others_wait() -> None:
     async def story(_world: World) -> None:
         held = RequestBytes(LIMIT)
         slow = [Client(held, is_slow=True) for _ in range(4)]
@@ -149,7 +149,7 @@ def test_those_that_stall_are_closed_while_others_wait() -> None:
     run_sim(story)
 
 
-def test_requests_that_wait_for_too_long_are_given_up_by_size() -> None:
+def test_the_largest_of_the_requests_that_wait_too_long_are_dropped() -> None:
     async def story(_world: World) -> None:
         held = RequestBytes(LIMIT)
         clients = [Client(held) for _ in range(10)]

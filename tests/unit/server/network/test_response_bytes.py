@@ -27,7 +27,7 @@ def test_the_largest_are_closed_until_the_others_fit() -> None:
     assert (responses.used, responses.evicted) == (90, 1)
 
 
-def test_nobody_is_closed_at_the_limit() -> None:
+def test_no_connection_is_closed_at_the_limit() -> None:
     responses = ResponseBytes(100)
     readers = [Reader(50), Reader(50)]
     responses.watch(readers)

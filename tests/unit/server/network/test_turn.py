@@ -1,4 +1,4 @@
-"""Who is called when a turn of the loop ends."""
+"""The senders that are called at the end of a loop iteration."""
 
 import asyncio
 import time
@@ -13,14 +13,14 @@ pytestmark = pytest.mark.kernel
 
 
 class Caller:
-    """A sender that does as it is told."""
+    """A sender that runs a given function."""
 
     def __init__(self, act: Callable[[], None]) -> None:
         self.send_now = act
 
 
 class Ticks:
-    """A clock that is a microsecond later every time somebody looks at it."""
+    """A clock that advances by a microsecond at every read."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -40,7 +40,7 @@ def send_nothing() -> None:
     pass
 
 
-def test_all_are_called_once_in_order_and_not_before_the_turn_ends() -> None:
+def test_senders_are_called_once_in_order_at_the_end_of_the_iteration() -> None:
     async def story() -> None:
         turn, called = asleep(), list[str]()
         for name in ("first", "second", "third"):
@@ -55,7 +55,7 @@ def test_all_are_called_once_in_order_and_not_before_the_turn_ends() -> None:
     asyncio.run(story())
 
 
-def test_who_comes_while_it_ends_is_of_the_next() -> None:
+def test_a_sender_added_at_the_end_belongs_to_the_next_iteration() -> None:
     async def story() -> None:
         turn, calls = asleep(), 0
 
@@ -74,7 +74,7 @@ def test_who_comes_while_it_ends_is_of_the_next() -> None:
     asyncio.run(story())
 
 
-def test_one_that_fails_does_not_take_the_turn_of_the_others() -> None:
+def test_a_failing_sender_does_not_prevent_the_others() -> None:
     def fail() -> None:
         raise ValueError("a mistake")
 
@@ -93,7 +93,7 @@ def test_one_that_fails_does_not_take_the_turn_of_the_others() -> None:
     asyncio.run(story())
 
 
-def test_it_stays_awake_for_as_long_as_it_may() -> None:
+def test_it_polls_for_the_configured_time() -> None:
     async def story() -> None:
         ticks = Ticks()
         turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
@@ -110,7 +110,7 @@ def test_it_stays_awake_for_as_long_as_it_may() -> None:
     asyncio.run(story())
 
 
-def test_who_asks_while_it_is_awake_is_answered_and_it_stays_awake_for_him_too() -> None:
+def test_a_request_during_polling_is_answered_and_extends_polling() -> None:
     async def story() -> None:
         ticks, answered = Ticks(), 0
 
@@ -134,7 +134,7 @@ def test_who_asks_while_it_is_awake_is_answered_and_it_stays_awake_for_him_too()
     asyncio.run(story())
 
 
-def test_it_counts_who_asks_while_it_is_awake() -> None:
+def test_requests_during_polling_count_as_successes() -> None:
     async def story() -> None:
         ticks = Ticks()
         turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
@@ -157,7 +157,7 @@ def test_it_counts_who_asks_while_it_is_awake() -> None:
     asyncio.run(story())
 
 
-def test_it_stays_awake_for_a_sender_that_waits_for_its_socket() -> None:
+def test_it_polls_for_a_sender_that_waits_for_its_socket() -> None:
     async def story() -> None:
         ticks = Ticks()
         turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
@@ -181,7 +181,7 @@ def test_it_stays_awake_for_a_sender_that_waits_for_its_socket() -> None:
     asyncio.run(story())
 
 
-def test_it_counts_sockets_that_take_more_while_it_is_awake() -> None:
+def test_sockets_that_become_writable_during_polling_count_as_successes() -> None:
     async def story() -> None:
         ticks = Ticks()
         turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
@@ -203,7 +203,7 @@ def test_it_counts_sockets_that_take_more_while_it_is_awake() -> None:
     asyncio.run(story())
 
 
-def test_where_nobody_asks_again_it_sleeps() -> None:
+def test_without_new_requests_polling_ends() -> None:
     async def story() -> None:
         ticks = Ticks()
         turn = Turn(Vigil(ticks, time.thread_time_ns, awake_ns=20_000))
@@ -219,7 +219,7 @@ def test_where_nobody_asks_again_it_sleeps() -> None:
 
 
 @pytest.mark.parametrize("backlogs", [0, 1, 8, 9, 100, 512, 513, 20_000])
-def test_connections_with_a_backlog_share_a_turn(backlogs: int) -> None:
+def test_connections_with_a_backlog_share_an_iteration(backlogs: int) -> None:
     turn = asleep()
     turn.backlogs = backlogs
 

@@ -1,4 +1,4 @@
-"""When it is worth staying awake: decided by what came of it before."""
+"""Whether to poll after sending responses, decided by the success of earlier polls."""
 
 import pytest
 
@@ -49,13 +49,13 @@ class Broker:
         return (self.awake_ns - awake_ns) / (self.now_ns - begun_ns)
 
 
-def test_who_asks_again_at_once_finds_it_awake() -> None:
+def test_a_client_that_asks_again_at_once_is_caught_by_polling() -> None:
     broker = Broker()
 
     assert all(broker.turn(AWAKE_NS // 2) for _ in range(1_000))
 
 
-def test_one_request_in_three_is_enough() -> None:
+def test_polling_continues_if_one_poll_in_three_succeeds() -> None:
     broker = Broker()
 
     found = [broker.turn(AWAKE_NS // 2 if number % 3 == 0 else 5 * AWAKE_NS) for number in range(3_000)]
@@ -63,7 +63,7 @@ def test_one_request_in_three_is_enough() -> None:
     assert found.count(True) == 1_000
 
 
-def test_one_in_ten_is_not() -> None:
+def test_polling_stops_if_only_one_poll_in_ten_succeeds() -> None:
     broker = Broker()
 
     found = [broker.turn(AWAKE_NS // 2 if number % 10 == 0 else 5 * AWAKE_NS) for number in range(3_000)]
@@ -72,14 +72,14 @@ def test_one_in_ten_is_not() -> None:
 
 
 @pytest.mark.parametrize("asked_after_ns", [AWAKE_NS + 2 * LOOK_NS, 2 * AWAKE_NS, 10 * AWAKE_NS])
-def test_in_vain_it_takes_little_of_the_processor(asked_after_ns: int) -> None:
+def test_unsuccessful_polling_uses_little_cpu(asked_after_ns: int) -> None:
     broker = Broker()
     broker.share_awake(asked_after_ns, turns=10 * REST_MAX)
 
     assert 0 < broker.share_awake(asked_after_ns) < 1.5 / REST_MAX
 
 
-def test_it_notices_when_it_would_be_worth_it_again() -> None:
+def test_polling_resumes_when_requests_come_soon_again() -> None:
     broker = Broker()
     broker.share_awake(10 * AWAKE_NS)
 
@@ -89,7 +89,7 @@ def test_it_notices_when_it_would_be_worth_it_again() -> None:
     assert all(found[REST_MAX + 1 :])
 
 
-def test_a_few_times_in_vain_do_not_matter() -> None:
+def test_a_few_failed_polls_do_not_pause_polling() -> None:
     broker = Broker()
     broker.turn(AWAKE_NS // 2)
     for _ in range(CREDIT_MAX):
@@ -98,7 +98,7 @@ def test_a_few_times_in_vain_do_not_matter() -> None:
     assert broker.turn(AWAKE_NS // 2)
 
 
-def test_after_one_time_more_it_rests_for_a_while() -> None:
+def test_one_failed_poll_too_many_pauses_polling() -> None:
     broker = Broker()
     for _ in range(CREDIT_MAX + 1):
         assert not broker.turn(10 * AWAKE_NS)
@@ -108,7 +108,7 @@ def test_after_one_time_more_it_rests_for_a_while() -> None:
     assert found == [False] * REST_MIN + [True] * 10
 
 
-def test_it_rests_longer_each_time_that_it_was_in_vain() -> None:
+def test_each_further_failure_doubles_the_pause() -> None:
     broker = Broker()
     tried = []
     for number in range(3_000):
@@ -125,7 +125,7 @@ def test_it_rests_longer_each_time_that_it_was_in_vain() -> None:
     assert set(rests[4:]) == {REST_MAX}
 
 
-def test_however_long_it_was_in_vain_one_request_is_worth_two_more_vigils() -> None:
+def test_after_any_number_of_failures_one_success_earns_two_more_polls() -> None:
     broker = Broker()
     broker.share_awake(10 * AWAKE_NS)
     while not broker.turn(AWAKE_NS // 2):
@@ -134,7 +134,7 @@ def test_however_long_it_was_in_vain_one_request_is_worth_two_more_vigils() -> N
     assert [broker.turn(ns) for ns in (10 * AWAKE_NS, 10 * AWAKE_NS, LOOK_NS)] == [False, False, True]
 
 
-def test_however_long_it_was_worth_it_it_soon_rests_if_it_is_not() -> None:
+def test_after_any_number_of_successes_failures_soon_pause_polling() -> None:
     broker = Broker()
     broker.share_awake(10 * AWAKE_NS)
     broker.share_awake(AWAKE_NS // 2)
@@ -146,7 +146,7 @@ def test_however_long_it_was_worth_it_it_soon_rests_if_it_is_not() -> None:
     assert found == [False] * REST_MIN + [True] * 10
 
 
-def test_where_others_want_the_processor_it_rests_at_once() -> None:
+def test_polling_pauses_at_once_if_others_need_the_cpu() -> None:
     broker = Broker()
     for _ in range(100):
         broker.turn(AWAKE_NS // 2)
@@ -157,7 +157,7 @@ def test_where_others_want_the_processor_it_rests_at_once() -> None:
     assert found == [False] * REST_MAX + [True] * 10
 
 
-def test_work_of_its_own_between_two_looks_is_no_reason_to_rest() -> None:
+def test_own_work_between_two_polls_does_not_pause_polling() -> None:
     broker = Broker()
     for _ in range(100):
         broker.turn(AWAKE_NS // 2)
@@ -166,7 +166,7 @@ def test_work_of_its_own_between_two_looks_is_no_reason_to_rest() -> None:
     assert all(broker.turn(AWAKE_NS // 2) for _ in range(100))
 
 
-def test_being_pushed_aside_does_not_make_it_rest_longer_afterwards() -> None:
+def test_a_pause_for_others_does_not_lengthen_later_pauses() -> None:
     broker = Broker()
     broker.turn(10 * PUSHED_ASIDE_NS, look_ns=2 * PUSHED_ASIDE_NS, is_pushed=True)
     for _ in range(REST_MAX):
@@ -178,7 +178,7 @@ def test_being_pushed_aside_does_not_make_it_rest_longer_afterwards() -> None:
     assert [broker.turn(AWAKE_NS // 2) for _ in range(REST_MIN + 1)] == [False] * REST_MIN + [True]
 
 
-def test_with_no_time_at_all_it_always_sleeps() -> None:
+def test_a_poll_time_of_zero_disables_polling() -> None:
     broker = Broker(awake_ns=0)
 
     assert not any(broker.turn(LOOK_NS) for _ in range(1_000))
@@ -188,5 +188,5 @@ def test_with_no_time_at_all_it_always_sleeps() -> None:
 @pytest.mark.parametrize(
     ("processors", "awake_ns"), [(0.5, 0), (1, 0), (1.99, 0), (2, AWAKE_NS), (64, AWAKE_NS)]
 )
-def test_clients_need_a_processor_besides_ours(processors: float, awake_ns: int) -> None:
+def test_polling_needs_a_second_cpu(processors: float, awake_ns: int) -> None:
     assert awake_ns_with(processors) == awake_ns

@@ -1,4 +1,4 @@
-"""What a broker looks at before it takes a batch, and what it puts right."""
+"""The checks of a batch before it is appended, and the corrections."""
 
 from struct import pack_into
 
@@ -30,7 +30,7 @@ VERSION = 9
 
 
 def changed(batch: bytes, **fields: int) -> bytes:
-    """The batch with other numbers in its header, signed anew."""
+    """The batch with changed header fields and a valid CRC."""
     copy = bytearray(batch)
     if "base" in fields:
         pack_into(">q", copy, BASE_TIMESTAMP_AT, fields["base"])
@@ -53,35 +53,35 @@ def test_a_batch_is_checked_whichever_decoder_read_its_request() -> None:
         assert checked(only_batch(data.records, VERSION), data) == GOOD
 
 
-def test_a_sound_batch_is_not_copied() -> None:
+def test_a_valid_batch_is_not_copied() -> None:
     view = memoryview(GOOD)
 
     assert only_batch(view, VERSION) is view
     assert checked(view, DATA) is view
 
 
-def test_a_broken_piece_after_the_batch_is_dropped() -> None:
+def test_an_incomplete_batch_after_the_first_is_dropped() -> None:
     assert only_batch(GOOD + GOOD[:50], VERSION) == GOOD
 
 
 @pytest.mark.parametrize("records", [None, b"", GOOD[:20], GOOD[:-1], GOOD + GOOD], ids=str)
-def test_none_or_two_are_refused(records: bytes | None) -> None:
+def test_no_batch_and_two_batches_are_refused(records: bytes | None) -> None:
     with pytest.raises(InvalidBatch):
         only_batch(records, VERSION)
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 3, 2**31 - 1])
-def test_a_count_that_lies_is_refused(count: int) -> None:
+def test_a_wrong_record_count_is_refused(count: int) -> None:
     with pytest.raises(InvalidBatch):
         checked(changed(GOOD, count=count), DATA)
 
 
-def test_a_count_that_lies_in_a_batch_that_was_damaged_is_damage() -> None:
+def test_a_wrong_record_count_in_a_corrupt_batch_is_reported_as_corruption() -> None:
     with pytest.raises(CorruptBatch):
         checked(changed(GOOD, count=3)[:-1] + b"x", DATA)
 
 
-def test_the_latest_time_is_that_of_the_records() -> None:
+def test_the_max_timestamp_is_corrected_from_the_records() -> None:
     put_right = checked(changed(GOOD, latest=NOW + 1000), DATA)
 
     assert read_header(put_right).max_timestamp == NOW + 7
@@ -89,20 +89,20 @@ def test_the_latest_time_is_that_of_the_records() -> None:
 
 
 @pytest.mark.parametrize("base", [2**63 - 1, 2**63 - 3])
-def test_a_time_that_is_none_is_refused(base: int) -> None:
+def test_a_max_timestamp_out_of_range_is_refused(base: int) -> None:
     with pytest.raises(InvalidBatch):
         checked(changed(GOOD, base=base, latest=5), DATA)
 
 
 @pytest.mark.parametrize("base", [-100, -(2**62)])
-def test_a_batch_of_before_1970_has_no_latest_time(base: int) -> None:
+def test_a_batch_from_before_1970_has_no_max_timestamp(base: int) -> None:
     put_right = checked(changed(GOOD, base=base, latest=base + 7), DATA)
 
     assert read_header(put_right).max_timestamp == -1
     check_produced(put_right)
 
 
-def test_the_log_is_left_to_judge_a_time_before_all_others() -> None:
+def test_an_implausibly_old_timestamp_is_left_to_the_log() -> None:
     oldest = changed(GOOD, base=-(2**63), latest=-(2**63) + 7)
 
     assert checked(oldest, DATA) == oldest

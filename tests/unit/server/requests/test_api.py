@@ -19,13 +19,13 @@ def refuse(body: object, version: int, code: ErrorCode) -> object:
 
 
 @pytest.mark.parametrize("versions", [range(1), range(2, 11), range(5, 6), range(0)])
-def test_a_row_speaks_its_versions_and_no_others(versions: range) -> None:
+def test_a_row_supports_exactly_its_versions(versions: range) -> None:
     row = Api(ApiKey.FETCH, versions=versions, handle=handle, refuse=refuse)
 
     assert [version for version in range(-1, 13) if row.speaks(version)] == list(versions)
 
 
-def test_a_row_with_unstable_versions_has_a_row_that_speaks_them() -> None:
+def test_unstable_returns_a_row_with_the_unstable_versions() -> None:
     row = Api(
         ApiKey.FETCH,
         versions=range(5),

@@ -32,7 +32,7 @@ def test_a_message_in_an_inner_list_is_cut() -> None:
     encode(answer, 2)
 
 
-def test_messages_that_fit_stay() -> None:
+def test_messages_that_fit_are_unchanged() -> None:
     longest = "x" * STRING_BYTES_MAX
     answer = CreateTopicsResponse(topics=[CreatableTopicResult(name="a", error_message=longest)])
 

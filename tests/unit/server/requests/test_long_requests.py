@@ -1,4 +1,4 @@
-"""Long requests take turns, one slice between two looks of the loop at its sockets."""
+"""Long requests take turns: one slice per loop iteration."""
 
 import asyncio
 from collections.abc import Generator
@@ -38,7 +38,7 @@ def test_two_requests_work_in_turns_and_others_in_between() -> None:
     asyncio.run(story())
 
 
-def test_only_so_many_are_worked_on_at_once() -> None:
+def test_the_number_of_long_requests_in_progress_is_limited() -> None:
     async def story() -> None:
         turns = LongRequests()
         inside = most = 0
@@ -63,7 +63,7 @@ def test_only_so_many_are_worked_on_at_once() -> None:
     asyncio.run(story())
 
 
-def test_work_for_a_client_that_is_gone_ends() -> None:
+def test_work_for_a_disconnected_client_ends() -> None:
     log: list[str] = []
 
     with pytest.raises(ClientGone):
@@ -72,7 +72,7 @@ def test_work_for_a_client_that_is_gone_ends() -> None:
     assert log == ["a0", "a1"]
 
 
-def test_one_that_is_cancelled_does_not_keep_the_others() -> None:
+def test_a_cancelled_request_does_not_block_the_others() -> None:
     async def story() -> None:
         turns = LongRequests()
         log: list[str] = []

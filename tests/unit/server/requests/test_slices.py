@@ -68,7 +68,7 @@ def partitions_of(body: ListOffsetsRequest) -> list[tuple[str, int]]:
         ((0, 0, 0), [0]),
     ],
 )
-def test_slices_hold_about_as_many_items_as_they_may(counts: tuple[int, ...], sizes: list[int]) -> None:
+def test_slices_are_about_as_large_as_allowed(counts: tuple[int, ...], sizes: list[int]) -> None:
     slices = Slices(("topics", "partitions"), at_once=10)
 
     bodies = list(slices.split(asked(*counts)))

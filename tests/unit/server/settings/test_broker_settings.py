@@ -131,7 +131,7 @@ def test_limits_of_single_addresses_are_parsed() -> None:
     ("name", "value", "words"),
     [
         ("node.id", "-1", "must be at least 0"),
-        ("num.io.threads", "many", "must be a whole number of 32 bits"),
+        ("num.io.threads", "many", "must be a 32-bit integer"),
         ("auto.create.topics.enable", "yes", "must be true or false"),
         ("ssl.keystore.location", "/x", "TLS is not built yet"),
         ("remote.log.storage.system.enable", "true", "this broker has no remote storage"),

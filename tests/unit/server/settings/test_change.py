@@ -38,7 +38,7 @@ def test_dynamic_settings_can_be_set_for_one_broker_and_for_all(broker: str, nam
         ("num.network.threads", "0", "must be at least 1"),
         ("leader.replication.throttled.rate", "1000", "traffic between replicas cannot be throttled yet"),
         ("message.max.bytes", "-3", "must be at least 0"),
-        ("message.max.bytes", "x", "must be a whole number"),
+        ("message.max.bytes", "x", "must be a 32-bit integer"),
         ("retention.ms", "5", "no such setting; did you mean log.retention.ms?"),
         (
             "listener.name.plaintext.ssl.keystore.location",
