@@ -52,7 +52,7 @@ STARTS: Final = (
     Case("start after the end", {"startingOffsets": orders(61, 0, 0)}, "orders-0"),
     Case("start after the end, lenient", {"startingOffsets": orders(61, 0, 0), **LENIENT}, "orders-0"),
     Case("start at the offsets of a group", {"startingOffsets": "group", "kafka.group.id": "shop"}),
-    Case("start at the offsets of no group", {"startingOffsets": "group"}, "of which group"),
+    Case("start at the offsets of no group", {"startingOffsets": "group"}, "group requires kafka.group.id"),
 )
 
 START_TIMES: Final = (
@@ -138,7 +138,7 @@ START_TIMES: Final = (
         {"startingOffsetsByTimestamp": orders(ms(0), ms(0))},
         "orders-2 is missing",
     ),
-    Case("times that are no JSON", {"startingOffsetsByTimestamp": ms(0)}, "no object of topics"),
+    Case("times that are no JSON", {"startingOffsetsByTimestamp": ms(0)}, "not a JSON object of topics"),
     # The ends of the log as times
     Case("time -1", {"startingTimestamp": "-1"}),
     Case("time -2", {"startingTimestamp": "-2"}),
@@ -212,7 +212,7 @@ ENDS: Final = (
     Case(
         "end one partition at earliest",
         {"endingOffsets": orders(1, -2, 1)},
-        "orders-1 cannot end at its beginning",
+        "orders-1 cannot end at earliest",
     ),
     Case("end without a partition", {"endingOffsets": orders(1, 1)}, "orders-2 is missing"),
     Case("ending time as a word", {"endingTimestamp": "never"}, "is not an integer"),

@@ -102,7 +102,9 @@ SINK_CASES: Final = (
     ),
     SinkCase("value of bytes", columns=(Column("value", "cast('v' as binary)", BinaryType()),)),
     SinkCase(
-        "value that is a number", why="column value is bigint", columns=(Column("value", "1L", LongType()),)
+        "value that is a number",
+        why="column value has type bigint",
+        columns=(Column("value", "1L", LongType()),),
     ),
     SinkCase(
         "key that is a number",
@@ -112,7 +114,7 @@ SINK_CASES: Final = (
     SinkCase("partition", columns=_with(Column("partition", "0", IntegerType()))),
     SinkCase(
         "partition of 64 bits",
-        why="column partition is bigint",
+        why="column partition has type bigint",
         columns=_with(Column("partition", "0L", LongType())),
     ),
     SinkCase(
@@ -128,7 +130,7 @@ SINK_CASES: Final = (
     ),
     SinkCase(
         "headers as a map",
-        why="column headers is map",
+        why="column headers has type map",
         columns=_with(Column("headers", "map('a', 'x')", MapType(StringType(), StringType()))),
     ),
     SinkCase(

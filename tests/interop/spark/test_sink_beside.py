@@ -172,18 +172,19 @@ VALUE = ["'v' as value"]
 REFUSED = [
     NotTaken(["'v' as text"], "column value is missing"),
     NotTaken(["'v' as Value"], "column value is missing"),
-    NotTaken(["id as value"], "column value is bigint"),
+    NotTaken(["id as value"], "column value has type bigint"),
     NotTaken(["'v' as value", "1 as key"], "column key has type int"),
-    NotTaken(["'v' as value", "1L as partition"], "column partition is bigint"),
+    NotTaken(["'v' as value", "1L as partition"], "column partition has type bigint"),
     NotTaken(["'v' as value", "'0' as partition"], "column partition has type string"),
     NotTaken(["'v' as value", "'x' as headers"], "column headers has type string"),
-    NotTaken(["'v' as value", "map('a', 'x') as headers"], "column headers is map"),
+    NotTaken(["'v' as value", "map('a', 'x') as headers"], "column headers has type map"),
     NotTaken(
         ["'v' as value", "array(struct('a' as key, 'x' as value)) as headers"],
         "column headers has type array",
     ),
     NotTaken(
-        ["'v' as value", "array(struct('a' as k, cast('x' as binary) as v)) as headers"], "column headers is"
+        ["'v' as value", "array(struct('a' as k, cast('x' as binary) as v)) as headers"],
+        "column headers has type",
     ),
     NotTaken(
         [

@@ -128,7 +128,7 @@ def test_rows_of_a_failed_query_are_invisible(
     [
         ("id as value", {}, "column value has type bigint, expected string or binary"),
         ("'a' as text", {}, "column value is missing"),
-        ("'a' as value, 1L as partition", {}, "column partition is bigint, not int"),
+        ("'a' as value, 1L as partition", {}, "column partition has type bigint, expected int"),
         ("'a' as value, 'x' as headers", {}, "column headers has type string"),
         ("'a' as value", {"topics": "orders"}, "topics: no such sink option; did you mean topic?"),
         ("'a' as value", {"kafka.lingerms": "5"}, "did you mean kafka.linger.ms?"),

@@ -269,7 +269,7 @@ def test_an_unknown_topic_is_named_within_the_timeout(
     options = sink(strict, f"nowhere-{next(_numbers)}", 1.0, deliveryGuarantee=guarantee)
     began = time.monotonic()
 
-    told = f"topic {options.topic} does not exist, and the brokers at {strict} did not create it within 1 s, "
+    told = f"topic {options.topic} does not exist, and the brokers at {strict} did not create it within 1 s "
     with pytest.raises(TopicNotThere, match=told):
         write(options, rows())
 

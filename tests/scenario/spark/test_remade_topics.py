@@ -121,7 +121,7 @@ def test_a_recreated_topic_that_has_outgrown_the_query_is_read_from_its_beginnin
 
         assert [offset for one in found for offset in range(*one)] == list(range(records))
         [told] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
-        assert told.startswith(f"records lost: {name}-0 was read up to 10")
+        assert told.startswith(f"records lost: {name}-0 was read up to offset 10")
 
 
 def test_a_limited_batch_never_ends_at_the_previous_end(address: str) -> None:

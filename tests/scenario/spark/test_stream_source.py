@@ -288,8 +288,8 @@ def test_a_query_continues_from_a_checkpoint_of_sparks_own_source(query: Make) -
     ("options", "why"),
     [
         ({"endingOffsets": "latest"}, "option endingOffsets: a stream has no end"),
-        ({"startingOffsets": "group"}, "group needs kafka.group.id"),
-        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "is more than maxOffsetsPerTrigger"),
+        ({"startingOffsets": "group"}, "group requires kafka.group.id"),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "exceeds maxOffsetsPerTrigger"),
         ({"startingTimestamp": "99999999999999"}, "option startingTimestamp: "),
     ],
 )
