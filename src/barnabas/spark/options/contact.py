@@ -7,7 +7,7 @@ from barnabas.spark.options.values import Values
 
 CONNECT_TIMEOUT: Final = "connectTimeout"
 # With Spark's own overhead, a query fails within 30 s.
-_DEFAULT_MS: Final = 25_000
+_DEFAULT_MS: Final = 20_000
 
 
 def connect_ms(given: Values) -> int:

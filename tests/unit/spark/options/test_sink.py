@@ -22,7 +22,7 @@ def test_the_default_is_at_least_once_with_a_topic_column() -> None:
         id_prefix="barnabas-spark-sink",
         checkpoint=None,
         producer={"bootstrap.servers": "localhost:9092"},
-        connect_ms=25_000,
+        connect_ms=20_000,
     )
 
 

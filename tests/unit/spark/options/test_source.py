@@ -58,7 +58,7 @@ def test_the_defaults_are_those_of_spark() -> None:
         pushes_filters=False,
         retries=3,
         retry_after_ms=1000,
-        connect_ms=25_000,
+        connect_ms=20_000,
         poll_timeout_ms=120_000,
         fetches=None,
         client={"bootstrap.servers": "localhost:9092"},
