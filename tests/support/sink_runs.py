@@ -19,7 +19,7 @@ from barnabas.spark.sink.whole_batch import PartWritten, abort_parts, commit_par
 ROWS: Final = 60
 PARTITIONS: Final = 3
 _WAIT_MAX_S: Final = 10
-# What readers see when micro-batch 0 is committed.
+# The rows that readers see once micro-batch 0 is committed.
 ALL: Final = list(range(ROWS))
 _numbers = count()
 

@@ -19,7 +19,7 @@ RECOVERING: Final = 1
 
 
 class Election(Enum):
-    """Who may be elected: an in-sync replica; the preferred one if in sync; any one if none is in sync."""
+    """Which replica is elected: the preferred one if it is in sync, any in-sync one, or any one if none is in sync."""
 
     ONLINE = 0
     PREFERRED = 1

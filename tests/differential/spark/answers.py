@@ -1,4 +1,4 @@
-"""What came of a case, and the recording of what spark-sql-kafka answered.
+"""The result of a case, and the recorded results of spark-sql-kafka.
 
 Rows are written as places, `{"orders-0": "0-9,12"}`: what stands at a place is the same in every case, and is
 recorded once. `make answers` writes the recording.
@@ -60,7 +60,7 @@ class Answer(NamedTuple):
         return sum(_count(offsets) for offsets in (self.read or {}).values())
 
     def outcome(self) -> tuple[object, ...]:
-        """What two sources must have in common: errors have their own classes and words."""
+        """The part of a result that both sources must share; classes and texts of errors differ."""
         return (self.read, self.has_headers, self.tasks)
 
     def __str__(self) -> str:

@@ -76,7 +76,7 @@ def start_copy(
 ) -> StreamingQuery:
     """`told` is a CopyQuery as JSON has it. It ends when everything is copied."""
     plan = Plan(**told["plan"])
-    # Else Spark may take fewer tasks than it is told.
+    # Otherwise Spark may run fewer tasks than repartition() asks for.
     spark.conf.set("spark.sql.adaptive.streaming.stateless.enabled", "false")
     reader = (
         spark.readStream.format("barnabas")

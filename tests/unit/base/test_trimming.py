@@ -64,7 +64,7 @@ assert objects.uses_malloc
 for _ in range(5):
     size += GROWN_BYTES
     assert is_growing()
-# What goes and comes again is no growth.
+# Objects that are freed and allocated again are no growth.
 size -= EXCESS_BYTES
 assert not is_growing()
 size += EXCESS_BYTES

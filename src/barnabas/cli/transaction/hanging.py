@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.client.admin.transactions_hanging import SearchProgress
 
 MINUTE_MS: Final = 60_000
-# What each stage of the search counts.
+# Counts of each stage of the search.
 _COUNTED: Final = {
     "describe topics": "topics",
     "describe producers": "partitions",

@@ -125,7 +125,7 @@ class Producer(Blocking[AsyncProducer]):
         return Transaction(self._run_after_moving, self._client)
 
     def init_transactions(self, keep_prepared: bool = False) -> PreparedTransaction:
-        """Get a producer id and fence older producers of this transactional.id. The first begin does so, too.
+        """Get a producer id, and fence older producers of this transactional.id. begin() does so if needed.
 
         Experimental: with `keep_prepared` a prepared transaction is returned instead of aborted.
         """

@@ -115,7 +115,7 @@ class TransactionCalls:
         return Transaction(self)
 
     async def init_transactions(self, keep_prepared: bool = False) -> PreparedTransaction:
-        """Get a producer id and fence older producers of this transactional.id. The first begin does so, too.
+        """Get a producer id, and fence older producers of this transactional.id. begin() does so if needed.
 
         A transaction that an older producer left open is aborted. With `keep_prepared` (experimental, for
         two-phase commit) it is kept and returned, and must be completed before the next one begins.

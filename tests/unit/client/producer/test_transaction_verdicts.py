@@ -1,4 +1,4 @@
-"""What each error code means for a transaction."""
+"""Meaning of each error code for a transaction."""
 
 import pytest
 
