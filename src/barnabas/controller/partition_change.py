@@ -19,7 +19,7 @@ RECOVERING: Final = 1
 
 
 class Election(Enum):
-    """Which replica is elected: the preferred one if it is in sync, any in-sync one, or any one if none is in sync."""
+    """Electable replicas: any in sync, only the preferred one if in sync, or any if none is in sync."""
 
     ONLINE = 0
     PREFERRED = 1
